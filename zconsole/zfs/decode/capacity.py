@@ -13,19 +13,10 @@ from typing import Any
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS
 from zconsole.zfs.decode.documents import documents_of, has_documents, together
-from zconsole.zfs.decode.names import disk_name, kind_of, leaf_kind
+from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.decode.tree import MOST_VDEVS
 from zconsole.zfs.decode.values import is_cell, mapping, number, unspaced
 
-_GROUPS = {
-    "logs": "log",
-    "cache": "cache",
-    "l2cache": "cache",
-    "spare": "spare",
-    "spares": "spare",
-    "dedup": "dedup",
-    "special": "special",
-}
 _FIELDS = {
     "SIZE": "size",
     "ALLOC": "alloc",
@@ -121,7 +112,7 @@ def _from_text(text: str) -> Iterator[CapacityRow]:
         elif not words or (headed and not reading) or (broken and all(map(_REST.match, words))):
             continue
         elif _is_group(words):
-            vclass = _GROUPS[words[0]]
+            vclass = CLASSES[words[0]]
         elif line[0] in " \t" or (found is not None and _is_vdev(line, columns)):
             if found is not None:
                 _add_vdev(found.vdevs, vclass, line, columns)
@@ -154,7 +145,7 @@ def _is_vdev(line: str, columns: Sequence[str]) -> bool:
 
 
 def _is_group(words: Sequence[str]) -> bool:
-    return words[0] in _GROUPS and set(words[1:]) <= {"-"}
+    return words[0] in CLASSES and set(words[1:]) <= {"-"}
 
 
 def _pool_line(line: str, columns: Sequence[str]) -> CapacityRow | None:
@@ -234,9 +225,9 @@ def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str
     """Class, name and object of each top-level vdev; groups sit among them in this document."""
     for key, value in vdevs.items():
         node = mapping(value, key)
-        if key in _GROUPS and "properties" not in node:
+        if key in CLASSES and "properties" not in node:
             for name, member in node.items():
-                yield _GROUPS[key], name, mapping(member, name)
+                yield CLASSES[key], name, mapping(member, name)
         else:
             yield "normal", key, node
 

@@ -15,7 +15,7 @@ from zconsole.pool.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.libzfs_scans import copies, scan_stats
-from zconsole.zfs.decode.names import disk_name, parity_of
+from zconsole.zfs.decode.names import CLASSES, disk_name, parity_of
 from zconsole.zfs.decode.scans import active_function, activities_of, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
@@ -44,7 +44,6 @@ _HISTOGRAM_KEYS = (
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
 _HIDDEN = frozenset({"hole", "indirect"})
-_SECTIONS = {"log": "log", "logs": "log", "special": "special", "dedup": "dedup"}
 _SHOWN = ("normal", "dedup", "special", "log")
 _HEALTHY = VDEV_STATES.index("ONLINE")
 _NOALLOC = 46
@@ -139,7 +138,7 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
 
 def _section(node: Mapping[str, Any]) -> str:
     bias = node.get("alloc_bias")
-    return "normal" if bias is None else _SECTIONS.get(str(bias), str(bias))
+    return "normal" if bias is None else CLASSES.get(str(bias), str(bias))
 
 
 def _rebuilding(node: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.formulas import progress_of
-from zconsole.zfs.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.names import CLASSES, disk_name, draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.zfs.decode.scans import active_function, activities_of, rebuilding, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
@@ -28,14 +28,8 @@ from zconsole.zfs.decode.values import (
 )
 from zconsole.zfs.decode.words import note_of, scan_marker, spare_word, state_word
 
-_GROUPS = (
-    ("dedup", "dedup"),
-    ("special", "special"),
-    ("logs", "log"),
-    ("l2cache", "cache"),
-    ("spares", "spare"),
-)
-"""Siblings of ``vdevs`` and their class, in the order text prints them."""
+_GROUPS = ("dedup", "special", "logs", "l2cache", "spares")
+"""Siblings of ``vdevs``, in the order text prints them."""
 
 _COMMAND = "zpool status"
 _HIDDEN = frozenset({"hole", "indirect"})
@@ -147,7 +141,7 @@ def _root(pool: str, node: _Node, context: _Context) -> Vdev:
         vdevs = _nested(vdevs)
         top = mapping(vdevs.get(key), key)
     groups = [("normal", mapping(top.get("vdevs"), key))]
-    groups += [(vclass, mapping(node.get(group), group)) for group, vclass in _GROUPS]
+    groups += [(CLASSES[group], mapping(node.get(group), group)) for group in _GROUPS]
     if "parent" in top or any("parent" in mapping(v, k) for k, v in vdevs.items()):
         groups = _by_class(groups, vdevs, key)
     children = [vdev for vclass, nodes in groups for vdev in _vdevs(nodes, vclass, context)]
@@ -189,12 +183,11 @@ def _nested(vdevs: _Node) -> dict[str, dict[str, Any]]:
 
 def _by_class(groups: list[tuple[str, _Node]], vdevs: _Node, root: str) -> list[tuple[str, _Node]]:
     """Groups of a flat document, which merges the classes into ``vdevs``."""
-    classes = {"l2cache": "cache"}
     sorted_in: dict[str, dict[str, Any]] = {vclass: dict(nodes) for vclass, nodes in groups}
     normal = sorted_in["normal"]
     for key, value in vdevs.items():
         parent, vclass = str(value.get("parent", root)), str(value.get("class", "normal"))
-        vclass = classes.get(vclass, vclass)
+        vclass = CLASSES.get(vclass, vclass)
         if key == root or (parent not in (root, "root-0") and parent in vdevs):
             continue
         if vclass in sorted_in and vclass != "normal":
