@@ -10,7 +10,7 @@ from zconsole.system.audit import Log
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.recorded import RecordedWrite, TunableRecord, recorded
+from zconsole.tunables.recorded import TunableRecord, recorded
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore, alive
 
 
@@ -97,7 +97,7 @@ class Control:
         for name, value in values.items():
             self._check(name, value, values, guard)
         with recorded(self._log, t, action) as record:
-            record.begin(RecordedWrite(n, self._parameters.read(n), v) for n, v in values.items())
+            record.begin(Change(t, n, self._parameters.read(n), v) for n, v in values.items())
             written = False
             try:
                 with self._memory.open(self._parameters.era) as saved:
@@ -219,16 +219,16 @@ class Control:
         except BaseException:
             saved.values = previous
             raise
-        record.done.append(RecordedWrite(name, before, value))
-        saved.changes.append(Change(record.t, name, before, value))
+        record.done.append(Change(record.t, name, before, value))
+        saved.changes.append(record.done[-1])
 
     def _put_all_back(
         self, saved: SavedTunables, record: TunableRecord, names: Iterable[str] | None
     ) -> tuple[Restored, ...]:
         chosen = list(saved.values) if names is None else [n for n in names if n in saved.values]
         ours = {n: saved.values[n] for n in chosen}
-        writes = (RecordedWrite(n, entry.value, entry.original) for n, entry in ours.items())
-        record.begin((w for w in writes if self._parameters.read(w.name) == w.old), restore=True)
+        writes = (Change(record.t, n, e.value, e.original) for n, e in ours.items())
+        record.begin((w for w in writes if self._parameters.read(w.name) == w.before), restore=True)
         done, refused = [], None
         for name in chosen:
             try:
@@ -249,8 +249,8 @@ class Control:
             )
         self._parameters.write(name, entry.original)
         del saved.values[name]
-        record.done.append(RecordedWrite(name, entry.value, entry.original))
-        saved.changes.append(Change(record.t, name, entry.value, entry.original))
+        record.done.append(Change(record.t, name, entry.value, entry.original))
+        saved.changes.append(record.done[-1])
         return Restored(name, True, f"put back to {entry.original}")
 
 

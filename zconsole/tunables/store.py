@@ -55,7 +55,7 @@ class Change:
 
     t: float
     name: str
-    before: int
+    before: int | None
     after: int
 
 
