@@ -14,9 +14,8 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
-from zconsole.zfs.decode.libzfs_scans import copies, scan_stats
 from zconsole.zfs.decode.names import CLASSES, disk_name, parity_of
-from zconsole.zfs.decode.scans import active_function, activities_of, scans_of
+from zconsole.zfs.decode.scans import active_function, activities_of, copies, scan_stats, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
     damaged_files,
