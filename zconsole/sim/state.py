@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from zconsole.pool.model import Event
 from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import Leaf
-from zconsole.sim.load import ForegroundLoad
-from zconsole.sim.noise import Wobble
+from zconsole.sim.load import ForegroundLoad, Wobble
 from zconsole.sim.topology import Top
 from zconsole.sim.tunables import Tunables, defaults
 
