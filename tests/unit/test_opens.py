@@ -33,7 +33,6 @@ ELSEWHERE = {
     "rebalance/job/wait_conditions.py": SYSTEM,
     "zfs/sources/blockdev.py": SYSTEM,
     "system/host.py": SYSTEM,
-    "system/kernel_files.py": SYSTEM,
     "system/mounts.py": SYSTEM,
     "output/prometheus/prometheus.py": NAMED,
     "zfs/sources/kstat.py": SYSTEM,

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from zconsole.actions.device import Contents, Device
 from zconsole.system import mounts
-from zconsole.system.host import ROOT
-from zconsole.system.kernel_files import number_in, text_in
+from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.zfs.sources.blockdev import SECTOR, udev_properties
 

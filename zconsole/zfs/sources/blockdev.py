@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from zconsole.system.host import ROOT
-from zconsole.system.kernel_files import text_in
+from zconsole.system.host import ROOT, text_in
 
 SECTOR = 512
 """Bytes; what /sys/block/*/size counts in, whatever the device's sectors are."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from zconsole.system.host import ROOT
-from zconsole.system.kernel_files import number_in, text_in
+from zconsole.system.host import ROOT, number_in, text_in
 
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which no zpool or libzfs call is made: it could wait for ever."""
