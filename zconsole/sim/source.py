@@ -165,13 +165,13 @@ class SimulatedSource:
 
 
 def samples(
-    scenario: str, seed: int, interval: float = 1.0, count: int | None = None, start: float = EPOCH
+    scenario: str, seed: int, interval: float, count: int | None
 ) -> Iterator[tuple[Raw, ...]]:
     """Samples every ``interval`` simulated seconds, as fast as they can be had.
 
     Raises NotFoundError for an unknown scenario.
     """
-    world = World(scenario, seed, start)
+    world = World(scenario, seed)
     taken = 0
     while count is None or taken < count:
         world.advance(taken * interval)

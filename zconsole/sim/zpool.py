@@ -25,11 +25,6 @@ class Words:
             raise CommandError("missing device specification", 2)
         return self.operands[number]
 
-    @property
-    def device(self) -> str | None:
-        """The device, where naming one is optional."""
-        return self.operands[0] if self.operands else None
-
 
 Command = Callable[[PoolState, Words], str | None]
 """Carries a command out; returns what it prints. Raises CommandError."""
@@ -92,7 +87,7 @@ def _job(kind: str) -> Command:
         action = (
             "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
         )
-        commands.change(pool, kind, action, words.device)
+        commands.change(pool, kind, action, next(iter(words.operands), None))
 
     return _change
 
@@ -110,7 +105,7 @@ _COMMANDS: dict[str, Command] = {
     "detach": lambda pool, words: commands.detach(pool, words[0]),
     "offline": lambda pool, words: commands.offline(pool, words[0]),
     "online": lambda pool, words: commands.online(pool, words[0], "e" in words.options),
-    "clear": lambda pool, words: commands.clear(pool, words.device),
+    "clear": lambda pool, words: commands.clear(pool, next(iter(words.operands), None)),
     "scrub": _scrub,
     "resilver": lambda pool, _: lifecycle.resilver_all(pool),
     "trim": _job("trim"),

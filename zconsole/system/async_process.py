@@ -166,10 +166,6 @@ def _is_ending(transport: asyncio.SubprocessTransport) -> bool:
     return transport.is_closing() and transport.get_returncode() is None
 
 
-class _TooMuchError(Exception):
-    """A command writes without end."""
-
-
 class _Output(asyncio.SubprocessProtocol):
     """Collects what a command writes until it has exited and closed both streams."""
 
@@ -182,8 +178,12 @@ class _Output(asyncio.SubprocessProtocol):
         if self.complete.done():
             return
         self.stream[fd] += data
-        if sum(map(len, self.stream.values())) > MOST_OUTPUT:
-            self.complete.set_exception(_TooMuchError())
+        if self.is_too_much():
+            self.complete.set_result(None)
+
+    def is_too_much(self) -> bool:
+        """Whether the command writes without end."""
+        return sum(map(len, self.stream.values())) > MOST_OUTPUT
 
     def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:
         self._ended(fd)
@@ -209,11 +209,11 @@ async def _finished(
     except TimeoutError:
         text = f"{argv[0]} gave no answer in {deadline:.3g} s"
         raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
-    except _TooMuchError:
-        text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
-        raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
     finally:
         transport.close()
+    if output.is_too_much():
+        text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
+        raise DeadlineError(text, lambda: transport.get_returncode() is None)
     streams = [bytes(output.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
     return Completed(tuple(argv), transport.get_returncode() or 0, *streams)
 

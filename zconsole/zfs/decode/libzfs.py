@@ -113,7 +113,8 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
     for child in tree.get("children", ()):
         if child.get("is_hole") or child["type"] in _HIDDEN:
             continue
-        section = "log" if child.get("is_log") else _section(child)
+        bias = str(child.get("alloc_bias") or "normal")
+        section = "log" if child.get("is_log") else CLASSES.get(bias, bias)
         rebuilding = _rebuilding(child)
         sections.setdefault(section, []).append(_vdev(child, section, context, rebuilding, True))
     children = [vdev for section in sections.values() for vdev in section]
@@ -133,11 +134,6 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
         io=_io(stats),
         children=with_spares_left(tuple(children)),
     )
-
-
-def _section(node: Mapping[str, Any]) -> str:
-    bias = node.get("alloc_bias")
-    return "normal" if bias is None else CLASSES.get(str(bias), str(bias))
 
 
 def _rebuilding(node: Mapping[str, Any]) -> bool:

@@ -13,11 +13,9 @@ from datetime import tzinfo
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.names import CLASSES, draid_shape, kind_of, leaf_kind, parity_of
-from zconsole.zfs.decode.text_rows import Columns, ConfigRow, looks_like_row, row_of, unwrapped
+from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import parse_date
-
-__all__ = ["config_of", "looks_like_row"]
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
 _DEVICES_OF_A_GROUP = 2

@@ -132,17 +132,13 @@ async def _status(kept: _Pool, commands: Commands, pool: str) -> Mapping[str, An
 
     Without them where one is not UTF-8: zpool's JSON ends amid such a name.
     """
-    found = await _with_names(commands, pool) if _are_few(kept.errors) else None
+    found = await _with_names(commands, pool) if 0 < kept.errors <= MANY_ERRORS else None
     if found is None:
         found = await commands.document(*STATUS, pool)
-        if not kept.errors and _are_few(_error_count(found, pool)):
+        if not kept.errors and 0 < _error_count(found, pool) <= MANY_ERRORS:
             found = await _with_names(commands, pool) or found
     kept.errors = _error_count(found, pool)
     return found
-
-
-def _are_few(errors: int) -> bool:
-    return 0 < errors <= MANY_ERRORS
 
 
 async def _with_names(commands: Commands, pool: str) -> Mapping[str, Any] | None:
