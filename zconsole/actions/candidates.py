@@ -8,7 +8,8 @@ from zconsole.actions.device import Contents, Device
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, members
 from zconsole.pool.model import Pool, Vdev
-from zconsole.units import clean, size
+from zconsole.system.printable import clean
+from zconsole.units import size
 
 LABELS = 4 * 1024**2 + 512 * 1024
 """Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""

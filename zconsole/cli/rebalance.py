@@ -18,9 +18,9 @@ from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageEr
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
 from zconsole.rebalance.planning.plan_text import plan_lines
 from zconsole.system.patient import in_time
+from zconsole.system.printable import clean
 from zconsole.system.safe_path import resolved
 from zconsole.system.state_dir import state_dir
-from zconsole.units import clean
 
 if TYPE_CHECKING:
     from zconsole.rebalance.job.control import AuditedJobs, JobStatus, Unread

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from zconsole.errors import UsageError
 from zconsole.monitor.alerts.rules import Alert
 from zconsole.system.async_process import ProcessRunner
+from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
-from zconsole.units import clean
 
 HOOK_DEADLINE = 60.0
 """Seconds a hook may take before it is ended. What is to outlive it must let go of its output."""

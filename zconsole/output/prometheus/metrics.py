@@ -8,7 +8,7 @@ from typing import Any
 
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
-from zconsole.units import clean
+from zconsole.system.printable import clean
 
 
 @dataclass(slots=True)

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from zconsole.units import clean, duration, rate, size
+from zconsole.system.printable import clean
+from zconsole.units import duration, rate, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.engine.item import FileOutcome
