@@ -1,10 +1,9 @@
-"""Bytes, rates, durations and outside text, for people; and back from what zpool printed."""
+"""Bytes, rates and durations for people; and back from what zpool printed."""
 
 from __future__ import annotations
 
 import math
 import re
-import unicodedata
 
 SUFFIXES = "BKMGTPE"
 LARGEST = 2**70
@@ -104,22 +103,3 @@ def latency(seconds: float | None, unknown: str = "") -> str:
     if seconds < 1:
         return f"{seconds * 1e3:.0f}ms"
     return f"{seconds:.1f}s"
-
-
-def clean(text: str) -> str:
-    r"""Outside text made safe for a terminal: control and bidi characters as ``\xNN``, escaped.
-
-    Surrogates (bytes that were not UTF-8) come out as the byte's ``\xNN``.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_visible(char) for char in text)
-
-
-def _visible(char: str) -> str:
-    code = ord(char)
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"\\x{code - 0xDC00:02x}"
-    if unicodedata.category(char)[0] == "C" or code in (0x2028, 0x2029):
-        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-    return char

@@ -18,7 +18,7 @@ PACKAGED = "reads a file of the package itself"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
-    "actions/signature.py": SYSTEM,
+    "actions/machine.py": SYSTEM,
     "cli/main.py": KERNEL,
     "cli/output.py": SYSTEM,
     "cli/rebalance_options.py": PACKAGED,
@@ -31,7 +31,6 @@ ELSEWHERE = {
     "rebalance/planning/foreign_tree.py": SYSTEM,
     "zfs/sources/blockdev.py": SYSTEM,
     "system/host.py": SYSTEM,
-    "system/kernel_files.py": SYSTEM,
     "system/mounts.py": SYSTEM,
     "output/prometheus/metrics.py": NAMED,
     "zfs/sources/kstat.py": SYSTEM,
@@ -43,7 +42,7 @@ ELSEWHERE = {
     "system/async_process.py": NAMELESS,
     "system/broken_pipe.py": KERNEL,
     "actions/zpool_messages.py": PACKAGED,
-    "sim/message.py": PACKAGED,
+    "sim/source.py": PACKAGED,
     "tunables/catalog.py": PACKAGED,
     "tunables/guard.py": KERNEL,
     "tunables/parameters.py": SYSTEM,

@@ -58,28 +58,6 @@ def test_a_duration_reads_back_within_its_smaller_unit(seconds):
     assert abs(read - seconds) <= (3600 if seconds >= 86400 else 60 if seconds >= 3600 else 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("tank", "tank"),
-        ("über 日本", "über 日本"),
-        ("a\x1b[31mb", "a\\x1b[31mb"),
-        ("a\nb\t", "a\\x0ab\\x09"),
-        ("a\udcffb", "a\\xffb"),
-        ("a\u202eb", "a\\u202eb"),
-        ("\x9b2J", "\\x9b2J"),
-    ],
-)
-def test_outside_text_cannot_speak_to_the_terminal(text, shown):
-    assert units.clean(text) == shown
-
-
-@given(st.text())
-def test_cleaned_text_holds_no_control_characters(text):
-    assert all(c.isprintable() or c in "\u00a0\u3000" or c.isspace() for c in units.clean(text))
-    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in units.clean(text))
-
-
 @pytest.mark.parametrize("text", ["9" * 400, "9" * 400 + "K", "99999E", "9" * 30])
 def test_more_than_zfs_can_count_is_no_size(text):
     assert parse_size(text) is None

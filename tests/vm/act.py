@@ -30,7 +30,7 @@ from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.pool.topology import placed
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.audit.log import audit_log
+from zconsole.system.audit import audit_log
 from zconsole.system.host import steady_clock
 from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource

@@ -25,7 +25,7 @@ MOVEMENT = 0.5
 FASTER = 4.0
 """How often one pass average may be the other: both are of the pass's first seconds."""
 
-COUNTERS = {"io", "queues", "histograms", "create_txg"}
+COUNTERS = {"io", "queues", "histograms"}
 SPACE = {"alloc_bytes", "size_bytes", "fragmentation"}
 PASS = {"pass_start", "pass_scanned", "pass_issued", "pass_paused"}
 RATES = {"zpool_scan_rate", "zpool_issue_rate"}
@@ -45,7 +45,7 @@ PROSE = {"skipped_bytes", "trim.state", "initialize.state"}
 MOVING = {"done_bytes", "scan_processed", "trim.done", "initialize.done", "pass_scanned"} | {
     *("scanned_bytes", "issued_bytes", "skipped_bytes", "processed_bytes", "pass_issued"),
 }
-UNSTEADY = {"zpool_eta", "zpool_rate", "txg"}
+UNSTEADY = {"zpool_eta", "zpool_rate"}
 """What of something in its first seconds may be anything a moment later."""
 
 SHARES = {"percent": 100.0, "trim.share": 1.0, "initialize.share": 1.0}
@@ -181,7 +181,7 @@ def unknown(source: str, record: Any, place: str) -> set[str]:
         return COUNTERS | {"unfilled"} | (_unprinted(record, place) if source == "text" else spare)
     if source == "json":
         return set()
-    return {"guid", "txg"} if isinstance(record, Pool) else _untold(record)
+    return {"guid"} if isinstance(record, Pool) else _untold(record)
 
 
 def _unprinted(vdev: Vdev, place: str) -> set[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.actions.facts import Asker, MachineFacts
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
-from zconsole.system.audit.log import Log, audit_log
+from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import steady_clock
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables import guard

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.actions.device import Device
+from zconsole.actions.device import Contents, Device
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, members
 from zconsole.pool.model import Pool, Vdev
-from zconsole.units import clean, size
+from zconsole.system.printable import clean
+from zconsole.units import size
 
 LABELS = 4 * 1024**2 + 512 * 1024
 """Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
@@ -122,23 +123,22 @@ def _in_use(pool: Pool, target: Target, device: Device) -> tuple[tuple[str, ...]
     problems += [f"in use by {holder}" for holder in device.holders]
     problems += ["used as swap"] if device.swap else []
     problems += ["read-only"] if device.read_only else []
-    problems += _contents(pool, device) if member is None else []
-    return tuple(problems), ("its contents could not be looked at",) if device.unread else ()
+    problems += _contents(pool, device.contents) if member is None else []
+    return tuple(problems), (
+        "its contents could not be looked at",
+    ) if device.contents.unread else ()
 
 
-def _contents(pool: Pool, device: Device) -> list[str]:
+def _contents(pool: Pool, found: Contents) -> list[str]:
     """What zpool would refuse to overwrite without being forced, which is never done here."""
     said = [
         f"holds {name}; zpool does not overwrite that unless forced: wipe it first if it is"
         " of no use (wipefs)"
-        for name in device.signatures
+        for name in found.names
     ]
-    if device.zfs_pool is not None:
-        whose = (
-            ("this pool" if device.zfs_pool == pool.name else f"pool {device.zfs_pool}")
-            if device.zfs_pool
-            else "a pool"
-        )
+    if found.zfs_pool is not None:
+        whose = f"pool {found.zfs_pool}" if found.zfs_pool else "a pool"
+        whose = "this pool" if found.zfs_pool == pool.name else whose
         said.append(f"carries a label of {whose}; only if that is of no use: zpool labelclear")
     return said
 

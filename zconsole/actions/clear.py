@@ -23,7 +23,6 @@ def plan_clear(s: Situation, key: str | None = None) -> ActionPlan:
     plan = ActionPlan(
         action="clear",
         title=f"{'Resume' if s.suspended else 'Clear errors of'} {whose}",
-        pool=s.pool.name,
         steps=(Step(zpool("clear", operands=operands), "clear the counters, reopen"),),
         consequences=_clear_effects(s),
         not_undone=(_clear_erases(s),),

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is on a device."""
+
+    names: tuple[str, ...] = ()
+    """Filesystems and the like, as libblkid calls them: ``ext4``, ``LVM2_member``."""
+    zfs_pool: str | None = None
+    """Name of the pool that a ZFS label says it belongs to, empty where the label does not tell;
+    None without a label in use."""
+    unread: bool = False
+    """Whether it could not be looked at (no permission, no answer)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +38,8 @@ class Device:
     logical: int | None = None
     """Logical sector size in bytes."""
     physical: int | None = None
-    signatures: tuple[str, ...] = ()
-    """What is on it and on its partitions: ``ext4``, ``LVM2_member``, ``partition table``."""
-    zfs_pool: str | None = None
-    """Name of the pool whose label it carries; ``""`` when the label does not tell."""
+    contents: Contents = field(default_factory=Contents)
+    """What is on it and on its partitions."""
     mounted: tuple[str, ...] = ()
     swap: bool = False
     holders: tuple[str, ...] = ()
@@ -38,5 +49,3 @@ class Device:
     """Degrees Celsius, where smartctl gave it."""
     locate: str | None = None
     """The enclosure's LED file in /sys, where there is one."""
-    unread: bool = False
-    """Whether its contents could not be looked at (no permission)."""

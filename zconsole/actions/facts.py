@@ -17,8 +17,7 @@ from zconsole.pool.model import Pool
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.host import ROOT
-from zconsole.system.kernel_files import number_in, text_in
+from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.process import DeadlineError
 
 ANSWER = 10.0

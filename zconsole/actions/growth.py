@@ -36,7 +36,6 @@ def plan_expand(s: Situation, key: str) -> ActionPlan:
     plan = ActionPlan(
         action="expand",
         title=f"Expand {top.name}",
-        pool=s.pool.name,
         steps=steps,
         consequences=(
             f"{top.name} gains about {size(gain)}" if gain else "the space gained is unknown",
@@ -80,7 +79,6 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
     plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",
-        pool=s.pool.name,
         steps=(Step(argv, f"add {new} to {target.name}"),),
         consequences=(*_attach_effects(s, target), *disturbed(s, target, False)),
         not_undone=("what is on the new device is overwritten", *_one_way(target)),
@@ -182,7 +180,6 @@ def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
     plan = ActionPlan(
         action="autoexpand",
         title=f"Switch autoexpand {value}",
-        pool=s.pool.name,
         steps=(Step(zpool("set", f"autoexpand={value}", operands=(s.pool.name,)), "switch it"),),
         consequences=(
             "when all disks of a vdev are larger, it grows by itself"

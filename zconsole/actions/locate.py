@@ -22,7 +22,6 @@ def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
     plan = ActionPlan(
         "locate",
         f"{title}: {target.name}",
-        s.pool.name,
         (step,),
         consequences=(f"the light of the bay {'goes on' if on else 'goes off'}; nothing else",),
         preconditions=(_same_bay(target, device.locate),),

@@ -1,7 +1,9 @@
 """Reading the machine's block devices from /sys, /run/udev, /dev and /proc; never writing.
 
 Formats: Documentation/ABI/stable/sysfs-block, udev's database (systemd, src/libsystemd/sd-device),
-proc(5) for swaps.
+proc(5) for swaps. What is on a device is told by its first bytes: magic numbers as libblkid knows
+them (util-linux, libblkid/src/superblocks), for what zpool would refuse to overwrite; ZFS by the
+state in its label (zpool_in_use, libzfs_import.c).
 """
 
 from __future__ import annotations
@@ -13,11 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from zconsole.actions.device import Device
-from zconsole.actions.signature import Contents, contents_of
+from zconsole.actions.device import Contents, Device
 from zconsole.system import mounts
-from zconsole.system.host import ROOT
-from zconsole.system.kernel_files import number_in, text_in
+from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.zfs.sources.blockdev import SECTOR, udev_properties
 
@@ -30,8 +30,95 @@ it is what somebody wants to replace, or what a suspended pool waits for."""
 HEAD = 0.2
 """… and each of them once those are over."""
 
+FIRST = 256 * 1024
+"""Bytes of the first vdev label; everything looked for lies in them."""
+
+_MAGICS: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"XFSB", "xfs"),
+    (0, b"LUKS\xba\xbe", "crypto_LUKS"),
+    (0x218, b"LVM2 001", "LVM2_member"),
+    (0x438, b"\x53\xef", "ext2, 3 or 4"),
+    (4086, b"SWAPSPACE2", "swap"),
+    (0x10040, b"_BHRfS_M", "btrfs"),
+    (3, b"NTFS    ", "ntfs"),
+    (4096, b"\xfc\x4e\x2b\xa9", "linux_raid_member"),
+    (0x8001, b"CD001", "iso9660"),
+)
+LABEL_NVLIST = 16 * 1024
+"""Where the label's nvlist begins (vdev_label_t in vdev_impl.h), XDR-encoded."""
+
+DESTROYED, SPARE, L2CACHE = 2, 3, 4
+"""Of pool_state_t: what a destroyed pool leaves is free; spares and caches have no txg."""
+
 _Lists = Mapping[str, list[str]]
 _Read = Callable[[Path], Contents]
+
+
+def contents_of(path: Path) -> Contents:
+    """What the first bytes tell.
+
+    An MBR partition table counts, since zpool refuses those (``check_disk`` in zpool_vdev_os.c);
+    a GPT does not: its partitions are looked at one by one.
+    """
+    try:
+        head = _head(path)
+    except OSError:
+        return Contents(unread=True)
+    pool = _label_pool(head)
+    found = [name for offset, magic, name in _MAGICS if head.startswith(magic, offset)]
+    if not found and pool is None and _is_mbr(head):
+        found.append("an MBR partition table")
+    return Contents(tuple(found), pool)
+
+
+def _label_pool(head: bytes) -> str | None:
+    """The pool in the label's nvlist, unless it is destroyed or the device was detached.
+
+    A detached device's label has txg 0 (``zpool_read_label``, zutil_import.c).
+    """
+    nvlist = head[LABEL_NVLIST:]
+    if nvlist[:1] != b"\x01":  # NV_ENCODE_XDR
+        return None
+    state, txg = _label_number(nvlist, b"state"), _label_number(nvlist, b"txg")
+    if state in (None, DESTROYED) or (not txg and state not in (SPARE, L2CACHE)):
+        return None
+    name = _pair(nvlist, b"name", 9)
+    if name is None:
+        return ""
+    length = int.from_bytes(nvlist[name : name + 4], "big")
+    return nvlist[name + 4 : name + 4 + min(length, 255)].decode("utf-8", "surrogateescape")
+
+
+def _label_number(nvlist: bytes, name: bytes) -> int | None:
+    value = _pair(nvlist, name, 8)
+    return None if value is None else int.from_bytes(nvlist[value : value + 8], "big")
+
+
+def _pair(nvlist: bytes, name: bytes, kind: int) -> int | None:
+    """Where the value of the first pair of this name and data type begins (libnvpair, XDR).
+
+    The name as an XDR string, then the type (8 uint64, 9 string) and one element.
+    """
+    padded = name + bytes(-len(name) % 4)
+    mark = len(name).to_bytes(4, "big") + padded + kind.to_bytes(4, "big") + b"\0\0\0\x01"
+    found = nvlist.find(mark)
+    return None if found < 0 else found + len(mark)
+
+
+def _head(path: Path) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(handle, FIRST)
+    finally:
+        os.close(handle)
+
+
+def _is_mbr(head: bytes) -> bool:
+    """A boot signature with a partition that is not the GPT's protective one (type 0xee)."""
+    if len(head) < 512 or head[510:512] != b"\x55\xaa":
+        return False
+    kinds = [head[446 + 16 * i + 4] for i in range(4)]
+    return any(kinds) and 0xEE not in kinds
 
 
 def devices(root: Path = ROOT, files: Iterable[str] = ()) -> tuple[Device, ...]:
@@ -77,15 +164,7 @@ def file_device(path: str, read: _Read = contents_of) -> Device | None:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    found = read(Path(path))
-    return Device(
-        path,
-        kind="file",
-        size=status.st_size,
-        signatures=found.names,
-        zfs_pool=found.zfs_pool,
-        unread=found.unread,
-    )
+    return Device(path, kind="file", size=status.st_size, contents=read(Path(path)))
 
 
 def _disk(
@@ -100,7 +179,6 @@ def _disk(
     nodes = {part: str(root / "dev" / part) for part in (name, *parts)}
     aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
     own = links.get(name, [])
-    found = _contents(udev, nodes, read)
     props, sectors = udev[name], number_in(entry / "size")
     return Device(
         path=_best(own, nodes[name]),
@@ -112,14 +190,12 @@ def _disk(
         wwn=_first(entry, "wwid", "device/wwid") or props.get("ID_WWN", ""),
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
-        signatures=found.names,
-        zfs_pool=found.zfs_pool,
+        contents=_contents(udev, nodes, read),
         mounted=tuple(m for node in nodes.values() for m in mounted.get(node, [])),
         swap=any(node in swaps for node in nodes.values()),
         holders=tuple(_holders(entry, parts)),
         read_only=text_in(entry / "ro") == "1",
         locate=_led(entry),
-        unread=found.unread,
     )
 
 

@@ -21,7 +21,6 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
     plan = ActionPlan(
         action="offline",
         title=f"Take {target.name} offline",
-        pool=s.pool.name,
         steps=(Step(argv, "take it offline"),),
         consequences=(
             f"it stays offline {lasts}{'' if temporary else ' reboot too'}",
@@ -43,7 +42,6 @@ def plan_online(s: Situation, key: str) -> ActionPlan:
     plan = ActionPlan(
         action="online",
         title=f"Put {target.name} online",
-        pool=s.pool.name,
         steps=(Step(argv, "put it online"),),
         consequences=("what it missed is resilvered onto it", *disturbed(s, target, False)),
         preconditions=(
@@ -68,7 +66,6 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
     plan = ActionPlan(
         action="detach",
         title=f"Detach {target.name}",
-        pool=s.pool.name,
         steps=(Step(argv, f"remove {target.name}"),),
         consequences=(_detach_effect(target),),
         not_undone=("the copy on it is dropped: it has to be filled anew to come back",),

@@ -124,7 +124,6 @@ class ActionPlan:
     action: str
     """A word for the audit log: replace, scrub, detach."""
     title: str
-    pool: str
     steps: tuple[Step, ...]
     consequences: tuple[str, ...] = ()
     not_undone: tuple[str, ...] = ()
@@ -140,8 +139,10 @@ class ActionPlan:
     follow: Follow | None = None
     saves_evidence: bool = False
     """Whether counters and the error list go to the audit log first."""
+    pool: str = ""
+    """The name of the pool; ``decide`` sets it, and …"""
     guid: str | None = None
-    """Of the pool; ``decide`` sets it. None: no source tells it."""
+    """… its GUID. None: no source tells it."""
     urgent: Callable[[Situation], bool] = lambda _: False
     """Whether it runs, in this situation, even where no log can be written or the newest sample of
     the pool gave nothing: what brings a pool back must never be refused for that."""
@@ -175,11 +176,12 @@ def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
     if plan.refused is not None:
         return plan
     guid = situation.pool.guid or situation.facts.properties.get("guid")
-    same = same_pool(plan.pool, guid)
+    same = same_pool(situation.pool.name, guid)
     needs = (same, *plan.preconditions)
     first = plan.steps[0].requires if plan.steps else ()
     return dataclasses.replace(
         plan,
+        pool=situation.pool.name,
         guid=guid,
         preconditions=needs,
         refused=failing(needs + first, situation),
@@ -215,7 +217,7 @@ def _following(follow: Follow, same: Precondition) -> Follow:
 
 def refuse(action: str, title: str, pool: str, why: str, *alternatives: str) -> ActionPlan:
     """A plan that cannot be: it has no steps, only the reason and what can be done instead."""
-    return ActionPlan(action, title, pool, (), refused=why, alternatives=alternatives)
+    return ActionPlan(action, title, (), pool=pool, refused=why, alternatives=alternatives)
 
 
 def zpool(verb: str, *words: str, operands: tuple[str, ...]) -> tuple[str, ...]:

@@ -29,7 +29,6 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
     plan = ActionPlan(
         action="replace",
         title=f"Replace {target.name} by {swap.new}",
-        pool=s.pool.name,
         steps=(_replace_step(s, target, swap.new, sequential),),
         consequences=(
             _healing_or_sequential(sequential),
@@ -61,7 +60,6 @@ def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) 
     plan = ActionPlan(
         action="replace",
         title=title,
-        pool=s.pool.name,
         steps=replaces if sequential else (*replaces, _restart_step(s.pool.name)),
         consequences=_batch_consequences(s, found, sequential),
         not_undone=("what is on the new devices is overwritten",),

@@ -27,7 +27,6 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
     plan = ActionPlan(
         action="scrub",
         title=f"{'Error scrub' if errors_only else 'Scrub'} {s.pool.name}",
-        pool=s.pool.name,
         steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "start it"),),
         consequences=_scrub_consequences(errors_only),
         warnings=_scrub_warnings(s),
@@ -54,7 +53,6 @@ def plan_pause(s: Situation) -> ActionPlan:
         ActionPlan(
             action="scrub",
             title=title,
-            pool=s.pool.name,
             steps=(Step(zpool("scrub", "-p", operands=(s.pool.name,)), "pause it"),),
             consequences=(
                 "it keeps its place, over a reboot too; a replace discards a paused scrub as well",
@@ -81,7 +79,6 @@ def plan_stop(s: Situation) -> ActionPlan:
         ActionPlan(
             action="scrub",
             title=title,
-            pool=s.pool.name,
             steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it"),),
             consequences=(f"it ends at {at}; the next scrub starts from 0",),
             not_undone=("its progress is lost; to keep it, pause instead",),
@@ -106,7 +103,6 @@ def plan_resilver(s: Situation) -> ActionPlan:
         ActionPlan(
             action="resilver",
             title=f"Restart the resilver of {s.pool.name}",
-            pool=s.pool.name,
             steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it"),),
             consequences=(*lost, *gain),
             not_undone=("the progress that is discarded",) if scan else (),
@@ -148,7 +144,6 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
         ActionPlan(
             action="scrub",
             title=f"Resume the scrub of {s.pool.name}",
-            pool=s.pool.name,
             steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "resume it"),),
             consequences=("it goes on from where it was paused",),
             preconditions=(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from zconsole.actions import conditions as must
@@ -19,20 +18,17 @@ class _Work:
     verb: str
     doing: str
     effect: str
-    of: Callable[[Vdev], Progress | None]
 
 
 _TRIM = _Work(
     "trim",
     "trimming",
     "tells the device which blocks are free; that slows other I/O meanwhile",
-    lambda vdev: vdev.trim,
 )
 _INITIALIZE = _Work(
     "initialize",
     "initializing",
     "writes a pattern to all free space, so that it is allocated below and read once",
-    lambda vdev: vdev.initialize,
 )
 CHANGES = {"start": (), "suspend": ("-s",), "cancel": ("-c",)}
 """What can be done with a trim or initialize, and zpool's option for it."""
@@ -62,7 +58,6 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
     plan = ActionPlan(
         action=work.verb,
         title=f"{verb} {target.name}",
-        pool=s.pool.name,
         steps=(Step(argv, f"{change} it"),),
         consequences=(work.effect,)
         if change == "start"
@@ -74,7 +69,7 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
 
 
 def _state(vdev: Vdev, work: _Work) -> str | None:
-    found = work.of(vdev)
+    found: Progress | None = getattr(vdev, work.verb)
     return found.state if found else None
 
 

@@ -21,7 +21,7 @@ from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duratio
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import duration
-from zconsole.zfs.decode.capacity import CapacityRow, PoolCapacity, capacities
+from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.sources.saved import read_text
 from zconsole.zfs.sources.strip_decorations import LIST
 
@@ -94,9 +94,9 @@ def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
     return chosen
 
 
-def _tree(found: PoolCapacity) -> Vdev:
+def _tree(found: CapacityRow) -> Vdev:
     """The listing's top-level vdevs under a root."""
-    return Vdev(found.pool.name, "root", children=tuple(_vdev(row) for row in found.vdevs))
+    return Vdev(found.name, "root", children=tuple(_vdev(row) for row in found.vdevs))
 
 
 def _vdev(row: CapacityRow) -> Vdev:

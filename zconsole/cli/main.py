@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from zconsole.cli.options import COMMANDS, parser_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system import broken_pipe
-from zconsole.units import clean
+from zconsole.system.printable import clean
 
 YOUNG = 50_000
 """Objects made before Python searches for cycles. A start makes a hundred thousand, which

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
-from zconsole.units import clean
+from zconsole.system.printable import clean
 from zconsole.zfs.sources.samples import Gaps
 
 

@@ -23,11 +23,11 @@ from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_text import plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
-from zconsole.system.audit.log import audit_log
+from zconsole.system.audit import audit_log
 from zconsole.system.patient import in_time
+from zconsole.system.printable import clean
 from zconsole.system.safe_path import resolved
 from zconsole.system.state_dir import state_dir
-from zconsole.units import clean
 
 if TYPE_CHECKING:
     from zconsole.rebalance.job.locks import TreeLocks

@@ -21,8 +21,9 @@ from zconsole.scan_report.statistics import differences, set_apart
 from zconsole.scan_report.store import ReportStore, read_report
 from zconsole.scan_report.svg import svg
 from zconsole.system.patient import in_time
+from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dirs
-from zconsole.units import clean, duration, parse_whole, size
+from zconsole.units import duration, parse_whole, size
 from zconsole.zfs.sources.open_text import lines, reading
 from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import Gaps, is_sample

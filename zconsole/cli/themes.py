@@ -7,8 +7,8 @@ import os
 
 from zconsole.errors import ExitCode
 from zconsole.output import json
+from zconsole.system.printable import clean
 from zconsole.ui.theme.files import ThemeFile, find_themes
-from zconsole.units import clean
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,15 +14,16 @@ from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.output import json
 from zconsole.output.tunables import record, table
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.audit.log import MemoryLog, audit_log
+from zconsole.system.audit import MemoryLog, audit_log
 from zconsole.system.patient import in_time
+from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dir, state_dirs
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control, Setting, known
 from zconsole.tunables.parameters import MODULE, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
 from zconsole.tunables.store import NAME, FileTunableStore
-from zconsole.units import clean, parse_whole
+from zconsole.units import parse_whole
 
 
 def run(args: argparse.Namespace, module: Path = MODULE) -> int:

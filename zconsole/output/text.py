@@ -18,7 +18,8 @@ from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
-from zconsole.units import clean, duration, latency, rate, size
+from zconsole.system.printable import clean
+from zconsole.units import duration, latency, rate, size
 
 NAME_WIDTH = 16
 BAR_WIDTH = 30

@@ -11,7 +11,8 @@ from zconsole.output.json import balance_object
 from zconsole.output.text import cells, padded
 from zconsole.pool.balance import VdevBalance
 from zconsole.pool.what_if import Outlook
-from zconsole.units import clean, size
+from zconsole.system.printable import clean
+from zconsole.units import size
 
 
 def outlook_lines(look: Outlook) -> Iterator[str]:

@@ -105,9 +105,9 @@ def raw_to_target(
     return None
 
 
-def expected_move(spaces: Sequence[Space], raw: float, pinned: float = 0.0) -> float:
+def expected_move(spaces: Sequence[Space], raw: float) -> float:
     """Raw bytes that should have changed vdev after rewriting ``raw`` bytes, of all vdevs."""
-    after = rewritten(spaces, raw, pinned=pinned)
+    after = rewritten(spaces, raw)
     return sum(max(0.0, b.alloc - a.alloc) for a, b in zip(spaces, after, strict=True))
 
 

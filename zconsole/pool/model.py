@@ -58,7 +58,6 @@ class BlockCounters(NamedTuple):
     write_bytes: int
     write_seconds: float
     busy_seconds: float
-    in_flight: int
 
 
 class IoRates(NamedTuple):
@@ -127,7 +126,6 @@ class Vdev(NamedTuple):
     trim: Progress | None = None
     phys_path: str | None = None
     devid: str | None = None
-    create_txg: int | None = None
     allocating: bool | None = None
     children: tuple[Vdev, ...] = ()
 
@@ -267,7 +265,6 @@ class Pool:
     errors: tuple[str, ...] | None = None
     """Names of damaged files; None when not permitted or not asked for, () when there are none."""
     comment: str | None = None
-    txg: int | None = None
 
     @property
     def scan(self) -> Scan:

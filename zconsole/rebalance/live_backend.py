@@ -30,10 +30,11 @@ from zconsole.rebalance.backend import (
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job_output import last_line
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.system.async_process import Process, ProcessRunner, Spawner
-from zconsole.system.audit.log import Log, audit_log
+from zconsole.system.async_process import ProcessRunner, Spawner
+from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.mounts import SELF
+from zconsole.system.pipe_io import LineProcess
 from zconsole.system.process import DeadlineError
 from zconsole.system.state_dir import StateError, read_end
 
@@ -55,7 +56,7 @@ _T = TypeVar("_T")
 class LiveExplorer:
     """An explorer in a process of its own."""
 
-    process: Process
+    process: LineProcess
 
     def open(self, path: str) -> None:
         """See Explorer.open."""
@@ -165,7 +166,7 @@ class LiveRebalance:
         log = self._logs.get(job)
         return last_line(_text(log)) if log else ""
 
-    async def _spawn(self, argv: tuple[str, ...]) -> Process:
+    async def _spawn(self, argv: tuple[str, ...]) -> LineProcess:
         try:
             # Not in the present directory: root would run what lies there.
             return await self.spawner.spawn(argv, Path("/"))

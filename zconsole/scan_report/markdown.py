@@ -19,7 +19,8 @@ from zconsole.scan_report.statistics import (
     unusual,
     waits,
 )
-from zconsole.units import clean, duration, latency, rate, size
+from zconsole.system.printable import clean
+from zconsole.units import duration, latency, rate, size
 
 ROWS = 12
 """Lines of the course."""

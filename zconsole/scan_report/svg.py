@@ -10,7 +10,8 @@ from zconsole.diagnosis.bottleneck.finding import CAUSES
 from zconsole.monitor.facts import work_name
 from zconsole.scan_report.report import Moment, ScanReport
 from zconsole.scan_report.statistics import waits
-from zconsole.units import clean, duration, rate
+from zconsole.system.printable import clean
+from zconsole.units import duration, rate
 
 WIDTH, HEIGHT = 860, 320
 LEFT, RIGHT, TOP, BOTTOM = 76, 20, 46, 58

@@ -4,7 +4,7 @@
 steps: ``foreground`` load, the two-stage ``scan``, sequential ``rebuild``, ``rewrite`` and other
 ``activity`` become I/O of ``disk`` leaves, as fast as ``flow`` finds the slowest of them, shared
 links and the processors allow; ``lifecycle`` ends what is done.
-``commands``, ``jobs`` and ``zpool`` are its zpool, ``tunables`` its kernel's parameters;
-``emit`` and ``message`` its raw form; ``scenarios`` are pools to begin with.
+``commands`` and ``zpool`` are its zpool, ``tunables`` its kernel's parameters;
+``emit`` and ``source`` its raw form; ``scenarios`` are pools to begin with.
 Everything follows from scenario, seed and simulated time; no clock and no shared randomness.
 """

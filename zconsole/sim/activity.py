@@ -8,7 +8,6 @@ from zconsole.sim import scan
 from zconsole.sim.disk import COMPLETE, MIB, RUNNING, Flow, JobProgress, Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import FINISHED, SCRUB, Checkpoint, PoolState, Relocation
-from zconsole.sim.topology import Top
 
 
 def advance(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
@@ -65,16 +64,10 @@ def _reflow(pool: PoolState, expansion: Relocation, dt: float) -> None:
     parts += [DiskShare(x, share, "async_w", True, MIB, 8 * MIB, 2.0) for x in top.sources()]
     _move(pool, expansion, DiskJob(expansion.vdev, parts), dt)
     if not expansion.running:
-        _grow(top)
+        top.space *= top.width / (top.width - 1)  # counts once everything has been reflowed
         pool.note("vdev_attach", "raidz expansion finished")
         if pool.tunables["zfs_scrub_after_expand"]:  # raidz_reflow_complete_sync, vdev_raidz.c
             scan.begin(pool, SCRUB)
-
-
-def _grow(top: Top) -> None:
-    """The new width counts once everything has been reflowed."""
-    top.space *= top.width / (top.width - 1)
-    top.asize = int(top.asize * top.width / (top.width - 1))
 
 
 def _hold(pool: PoolState, checkpoint: Checkpoint, dt: float) -> None:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from zconsole.sim import scan
 from zconsole.sim.disk import CANT_OPEN, FAULTED, MIB, OFFLINE, DiskModel, Leaf
-from zconsole.sim.load import ForegroundLoad
+from zconsole.sim.load import ForegroundLoad, Wobble, rng
 from zconsole.sim.models import SSD_400G
-from zconsole.sim.noise import Wobble, rng
 from zconsole.sim.state import FINISHED, DataLayout, Host, PoolState, SimulatedScan
 from zconsole.sim.topology import Group, Member, Top
 
@@ -88,7 +87,6 @@ class Build:
         top = Top(kind, self.guid(), list(members), nparity, vclass, frag=frag)
         smallest = min(leaf.model.size for leaf in top.leaves())
         top.space = float((smallest - LABELS) * (1 if kind in ("mirror", "disk") else top.width))
-        top.asize = int(top.space)
         top.alloc = top.synced = top.space * fill
         return top
 

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from zconsole.sim import lifecycle, rebuild, scan
-from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED, Leaf
+from zconsole.sim.disk import (
+    CANT_OPEN,
+    FAULTED,
+    OFFLINE,
+    REMOVED,
+    RUNNING,
+    SUSPENDED,
+    WORK_CANCELED,
+    JobProgress,
+    Leaf,
+)
 from zconsole.sim.state import CANCELED, SCRUB, PoolState, Relocation, SimulatedScan
 from zconsole.sim.topology import Group, Member, Top, leaves_of, parent, siblings, top_name
 
 _REOPENED = (FAULTED, REMOVED, CANT_OPEN)
 LABEL_SPACE = 1 << 28
 """Devices may be this much smaller than the one they replace (rounding to metaslabs)."""
-NO_DEVICE = "no such device in pool"
+DOING = {"trim": "trimming", "initialize": "initializing"}
 
 
 class CommandError(Exception):
@@ -183,6 +193,48 @@ def _scrub_pause(pool: PoolState, current: SimulatedScan | None, failed: str) ->
     pool.note("scrub_paused", "scrub paused", "notice")
 
 
+def change(pool: PoolState, kind: str, action: str = "start", device: str | None = None) -> None:
+    """``zpool trim|initialize [-c|-s] POOL [DEVICE]``; ``action`` is start, cancel or suspend."""
+    found = locate(pool, device) if device is not None else None
+    aims = [found[1]] if found else []
+    if device is None:
+        aims = [leaf for top in pool.tops for leaf in top.leaves() if leaf.online]
+    if not aims:
+        raise CommandError(f"cannot {kind} '{device}': no such device in pool")
+    if action == "start":
+        _work_start(pool, kind, aims)
+    else:
+        _work_stop(pool, kind, action, aims)
+
+
+def _work_start(pool: PoolState, kind: str, aims: list[Leaf]) -> None:
+    for leaf in aims:
+        if kind == "trim" and not leaf.model.flash:
+            text = "trim operations are not supported by this device"
+            raise CommandError(f"cannot trim '{leaf.name}': {text}")
+        if kind in leaf.jobs and leaf.jobs[kind].state == RUNNING:
+            raise CommandError(f"cannot {kind} '{leaf.name}': currently {DOING[kind]}")
+    for leaf in aims:
+        past = leaf.jobs.get(kind)
+        done = past.done if past is not None and past.state == SUSPENDED else 0.0
+        share = 0.6 if kind == "trim" else 0.5
+        rate = 2.5e9 if kind == "trim" else leaf.model.outer * leaf.model.write * 0.7
+        leaf.jobs[kind] = JobProgress(done, leaf.model.size * share, RUNNING, pool.now, rate)
+    pool.note(f"{kind}_start", f"{kind} started")
+
+
+def _work_stop(pool: PoolState, kind: str, action: str, aims: list[Leaf]) -> None:
+    running = [leaf.jobs[kind] for leaf in aims if kind in leaf.jobs]
+    running = [job for job in running if job.state == RUNNING]
+    if not running:
+        noun = "trim" if kind == "trim" else "initialization"
+        failed = f"cannot {action} {DOING[kind]} '{aims[0].name}'"
+        raise CommandError(f"{failed}: there is no active {noun}")
+    for job in running:
+        job.state, job.time = (WORK_CANCELED if action == "cancel" else SUSPENDED), pool.now
+    pool.note(f"{kind}_{action}", f"{kind} {action}ed", "notice")
+
+
 def locate(pool: PoolState, device: str) -> tuple[Top, Leaf] | None:
     """The leaf in use that path, name or GUID ``device`` means, with its top-level vdev."""
     pairs = ((top, leaf) for top in pool.tops for leaf in top.leaves())
@@ -193,7 +245,7 @@ def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[
     """See ``locate``. Raises CommandError without such a leaf."""
     found = locate(pool, device)
     if found is None:
-        raise CommandError(f"{failed}: {NO_DEVICE}", status)
+        raise CommandError(f"{failed}: no such device in pool", status)
     return found
 
 
@@ -233,7 +285,7 @@ def _replace_refused(pool: PoolState, top: Top, old: Leaf, new: Leaf, sequential
 
 def _take(pool: PoolState, fresh: Leaf) -> None:
     pool.host.shelf = [x for x in pool.host.shelf if x is not fresh]
-    fresh.dtl, fresh.opened, fresh.create_txg = 1.0, pool.t, pool.txg
+    fresh.dtl, fresh.opened = 1.0, pool.t
 
 
 def _keep(pool: PoolState, member: Member) -> None:

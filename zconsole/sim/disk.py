@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 MIB = 1 << 20
 OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
 """vdev_state_t (include/sys/fs/zfs.h)."""
-RUNNING, CANCELED, SUSPENDED, COMPLETE = 1, 2, 3, 4
+RUNNING, WORK_CANCELED, SUSPENDED, COMPLETE = 1, 2, 3, 4
 """vdev_trim_state_t and vdev_initializing_state_t (include/sys/fs/zfs.h)."""
 NO_ERRORS = (0.0, 0.0, 0.0, 0.0)
 WRITE_SEEK = 0.7
@@ -159,7 +159,6 @@ class Leaf:
     """Class to (pending, active) requests as of the last step."""
     opened: float = 0.0
     """Simulated seconds at which its counters began."""
-    create_txg: int = 4
     jobs: dict[str, JobProgress] = field(default_factory=dict)
     """By ``trim`` or ``initialize``."""
     present: bool = True

@@ -1,4 +1,7 @@
-"""The raw form of a simulated pool: OpenZFS 2.3's config nvlist as JSON, and diskstats rows."""
+"""The raw form of a simulated pool: OpenZFS 2.3's config nvlist as JSON, and diskstats rows.
+
+Of the nvlist only the names that are read (``zfs.sources.libzfs.nvlist``), as in a recording.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,12 @@ from typing import Any
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
 from zconsole.sim.state import Checkpoint, PoolState, Relocation, SimulatedScan
 from zconsole.sim.topology import Member, Rebuild, Top
+from zconsole.zfs.raw import QUEUES
 
 STATS = 48
 """Entries of vdev_stat_t since 2.3 (include/sys/fs/zfs.h)."""
 
-_CLASSES = {
-    "sync_r": "sync_r",
-    "sync_w": "sync_w",
-    "async_r": "async_r",
-    "async_w": "async_w",
-    "scrub": "async_scrub",
-    "trim": "async_trim",
-    "rebuild": "rebuild",
-}
-_QUEUES = {
-    key: (f"vdev_{name}_pend_queue", f"vdev_{name}_active_queue") for key, name in _CLASSES.items()
-}
-_IDLE: dict[str, Any] = {name: 0 for pair in _QUEUES.values() for name in pair}
+_IDLE: dict[str, Any] = {name: 0 for pair in QUEUES.values() for name in pair}
 NO_REPLICAS, SPARED = 3, 10
 """vdev_aux_t (include/sys/fs/zfs.h)."""
 
@@ -32,14 +24,8 @@ NO_REPLICAS, SPARED = 3, 10
 def config(pool: PoolState) -> dict[str, Any]:
     """What ``zpool_get_config`` returns for this pool now."""
     found: dict[str, Any] = {
-        "version": 5000,
         "name": pool.name,
-        "state": 0,
-        "txg": pool.txg,
         "pool_guid": pool.guid,
-        "errata": 0,
-        "hostname": "demo",
-        "vdev_children": len(pool.tops),
         "vdev_tree": _root(pool),
         "error_count": int(pool.data_errors),
     }
@@ -47,7 +33,6 @@ def config(pool: PoolState) -> dict[str, Any]:
         _before_0_8(found["vdev_tree"])
     if pool.suspended:
         found["suspended"] = 0
-        found["suspended_reason"] = 1
     return found
 
 
@@ -69,7 +54,6 @@ def _root(pool: PoolState) -> dict[str, Any]:
         "type": "root",
         "id": 0,
         "guid": pool.guid,
-        "create_txg": 4,
         "vdev_stats": _root_stats(pool, children),
         "children": children,
     }
@@ -133,26 +117,16 @@ def _top(pool: PoolState, top: Top, index: int) -> dict[str, Any]:
         node["vdev_stats"] = stats
         if not children:
             del node["children"]
-    node |= {"id": index, "ashift": top.ashift, "asize": top.asize, "create_txg": 4}
+    node |= {"id": index, "ashift": top.ashift}
     node["is_log"] = int(top.vclass == "log")
     node["org.openzfs:rebuild_stats"] = _rebuild(top.rebuild)
-    _traits(node, top, pool, index)
-    return node
-
-
-def _traits(node: dict[str, Any], top: Top, pool: PoolState, index: int) -> None:
-    """Keys that only some top-level vdevs have (vdev_config_generate, vdev_label.c)."""
     if top.kind in ("raidz", "draid"):
         node["nparity"] = top.nparity
     if top.kind == "draid":
         node["draid_ndata"], node["draid_nspares"] = top.data_disks, top.spares
-        node["draid_ngroups"] = top.data_disks + top.nparity
     if top.vclass != "normal":
         node["alloc_bias"] = top.vclass
-    if top.removing:
-        node["removing"], node["non_allocating"] = 1, 1
-    if pool.expansion is not None and (pool.expansion.vdev, pool.expansion.state) == (index, 1):
-        node["raidz_expanding"] = True
+    return node
 
 
 def _space(stats: list[int], top: Top) -> None:
@@ -233,24 +207,13 @@ def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
         "type": leaf.kind,
         "guid": leaf.guid,
         "path": leaf.path,
-        "create_txg": leaf.create_txg,
         "vdev_stats": leaf_stats(pool, leaf),
         "vdev_stats_ex": _extended(leaf),
     }
     if leaf.kind == "disk":
         node["whole_disk"], node["devid"] = 1, f"{leaf.devid}-part1"
-    if leaf.state == 5 and leaf.aux == 14:
-        node["faulted"], node["aux_state"] = 1, "external"
-    elif leaf.state == 5:
-        node["faulted"], node["aux_state"] = 1, "err_exceeded"
-    elif leaf.state == 2:
-        node["offline"] = 1
-    elif leaf.state == 3:
-        node["removed"] = 1
-    elif leaf.state == CANT_OPEN:
+    if leaf.state == CANT_OPEN:
         node["not_present"] = 1
-    if pool.spares and any(leaf is spare for spare in pool.spares):
-        node["is_spare"] = 1
     if leaf.dtl > 0.0 and leaf.online:
         node["rebuild_txg" if leaf.rebuilding else "resilver_txg"] = pool.txg
     return node
@@ -279,16 +242,15 @@ def _extended(leaf: Leaf) -> dict[str, Any]:
     """Queues and latency histograms (spa_add_vdev_stats_ex names)."""
     found = dict(_IDLE)
     for kind, (pending, active) in leaf.queues.items():
-        pend_name, active_name = _QUEUES[kind]
+        pend_name, active_name = QUEUES[kind]
         found[pend_name], found[active_name] = int(pending), round(active)
-    found["vdev_disk_r_lat_histo"] = found["vdev_tot_r_lat_histo"] = leaf.reads.waits.counts[:]
-    found["vdev_disk_w_lat_histo"] = found["vdev_tot_w_lat_histo"] = leaf.writes.waits.counts[:]
-    found["vdev_slow_ios"] = int(leaf.slow_ios)
+    found["vdev_disk_r_lat_histo"] = leaf.reads.waits.counts[:]
+    found["vdev_disk_w_lat_histo"] = leaf.writes.waits.counts[:]
     return found
 
 
 def _spare(pool: PoolState, leaf: Leaf, used: bool) -> dict[str, Any]:
-    node = _leaf(pool, leaf) | {"is_spare": 1}
+    node = _leaf(pool, leaf)
     if used:
         stats = [0] * STATS
         stats[1], stats[2], stats[6], stats[46] = (

@@ -133,9 +133,9 @@ def come_back(pool: PoolState, leaf: Leaf, missed: float) -> None:
 def expand(top: Top) -> None:
     """Lets ``top`` use all of its devices' size, once every one of them is larger."""
     smallest = min(leaf.model.size for leaf in top.leaves()) - (4 << 20)
-    space = float(smallest * (1 if top.kind in ("mirror", "disk") else top.width))
-    if space > top.space:
-        top.space, top.asize = space, int(space)
+    top.space = max(
+        top.space, float(smallest * (1 if top.kind in ("mirror", "disk") else top.width))
+    )
 
 
 def resilver_all(pool: PoolState) -> None:

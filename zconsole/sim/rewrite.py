@@ -10,16 +10,12 @@ from zconsole.sim.state import RESILVER, PoolState
 from zconsole.sim.topology import Top
 
 
-def spread_over(
-    pool: PoolState, sizes: dict[str, float], pinned: float = 0.0
-) -> list[SimulatedDirectory]:
+def spread_over(pool: PoolState, sizes: dict[str, float]) -> list[SimulatedDirectory]:
     """Directories of these allocated sizes, lying where the pool's data lies."""
     tops = pool.normal_tops()
     held = sum(top.alloc for top in tops)
     return [
-        SimulatedDirectory(
-            path, max(1, int(size / 40e6)), [size * t.alloc / held for t in tops], pinned
-        )
+        SimulatedDirectory(path, max(1, int(size / 40e6)), [size * t.alloc / held for t in tops])
         for path, size in sizes.items()
     ]
 

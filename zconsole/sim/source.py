@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
-from zconsole.sim import emit, message, simulation
+from zconsole.sim import emit, simulation
+from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED
 from zconsole.sim.scenarios import DEFAULT, find
 from zconsole.sim.state import PoolState
 from zconsole.zfs.raw import Raw
@@ -15,6 +19,10 @@ EPOCH = 1_795_000_000.0
 _WARM_UP = 5000
 """Leaf-steps that may be spent on simulating what came before the first sample."""
 _MOST_STEPS, _FEWEST_STEPS = 64, 12
+
+TABLE = Path(__file__).parents[1] / "share" / "status_messages.toml"
+_TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(TABLE.read_text("utf-8"))
+_URL = "https://openzfs.github.io/openzfs-docs/msg/"
 
 
 class World:
@@ -40,15 +48,6 @@ class World:
         """Moves on to ``elapsed`` simulated seconds after the first sample."""
         for pool in self.pools:
             simulation.advance(pool, self._age + elapsed)
-
-    def tunables(self) -> dict[str, int]:
-        """The module parameters of the simulated kernel, with their live values."""
-        return dict(self.pools[0].tunables)
-
-    def set_tunable(self, name: str, text: str) -> str:
-        """Writes a parameter, for every pool; returns "" or the kernel's refusal."""
-        refusals = [pool.tunables.write(name, text) for pool in self.pools]
-        return refusals[0]
 
     def raws(self) -> tuple[Raw, ...]:
         """One raw form a pool, with the events since the last call."""
@@ -79,7 +78,7 @@ def raw(pool: PoolState) -> Raw:
     found["kstat"] = "DEGRADED" if emit.pool_state(pool) < 7 else "ONLINE"
     found["libzfs"] = emit.config(pool)
     found["names"] = {leaf.path: leaf.name for leaf in leaves}
-    found["message"] = message.message(pool)
+    found["message"] = _message(pool)
     return found
 
 
@@ -101,16 +100,33 @@ def _host(pool: PoolState) -> dict[str, float]:
 
 def _events(pool: PoolState) -> list[dict[str, object]]:
     taken, pool.events = pool.events, []
-    return [
-        {
-            "t": pool.start + event.t,
-            "name": event.name,
-            "text": event.text,
-            "severity": event.severity,
-            "vdev": event.vdev,
-        }
-        for event in taken
-    ]
+    return [event._asdict() for event in taken]
+
+
+def _message(pool: PoolState) -> dict[str, Any]:
+    """The ``message`` of the raw form: status, action, see and names of damaged files."""
+    texts = dict(_TEXTS.get(_reason(pool), {}))
+    if "see" in texts:
+        texts["see"] = _URL + texts["see"]
+    return {"errors": list(pool.damaged), **texts}
+
+
+def _reason(pool: PoolState) -> str:
+    """The first that applies, in the order of check_status (lib/libzfs/libzfs_status.c)."""
+    leaves = [leaf for top in pool.tops for leaf in top.leaves()]
+    states = {leaf.state for leaf in leaves}
+    if pool.suspended:
+        return "suspended"
+    if pool.resilvering or pool.rebuilding:
+        return "resilvering"
+    if int(pool.data_errors):
+        return "corrupt"
+    words = {FAULTED: "faulted", CANT_OPEN: "missing", OFFLINE: "offline", REMOVED: "removed"}
+    if found := next((word for state, word in words.items() if state in states), None):
+        return found
+    if any(int(x.reads.errors) + int(x.writes.errors) + int(x.cksum_errors) for x in leaves):
+        return "errors"
+    return ""
 
 
 class SimulatedSource:
@@ -149,13 +165,13 @@ class SimulatedSource:
 
 
 def samples(
-    scenario: str, seed: int, interval: float = 1.0, count: int | None = None, start: float = EPOCH
+    scenario: str, seed: int, interval: float, count: int | None
 ) -> Iterator[tuple[Raw, ...]]:
     """Samples every ``interval`` simulated seconds, as fast as they can be had.
 
     Raises NotFoundError for an unknown scenario.
     """
-    world = World(scenario, seed, start)
+    world = World(scenario, seed)
     taken = 0
     while count is None or taken < count:
         world.advance(taken * interval)

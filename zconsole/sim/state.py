@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from zconsole.pool.model import Event
 from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import Leaf
-from zconsole.sim.load import ForegroundLoad
-from zconsole.sim.noise import Wobble
+from zconsole.sim.load import ForegroundLoad, Wobble
 from zconsole.sim.topology import Top
 from zconsole.sim.tunables import Tunables, defaults
 
@@ -149,17 +149,6 @@ class Host:
     """Devices of the machine that belong to no pool: what could replace one."""
 
 
-@dataclass(slots=True)
-class PoolEvent:
-    """Something for ``zpool events``; ``t`` in simulated seconds."""
-
-    t: float
-    name: str
-    text: str
-    severity: str = "info"
-    vdev: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Incident:
     """Something the scenario makes happen at ``t`` simulated seconds."""
@@ -202,7 +191,7 @@ class PoolState:
     next_txg: float = TXG_SECONDS
     start: float = 0.0
     """Epoch seconds of ``t`` = 0."""
-    events: list[PoolEvent] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
     """What is still to happen to it, soonest first."""
     limits: dict[int, str] = field(default_factory=dict)
@@ -248,7 +237,7 @@ class PoolState:
 
     def note(self, name: str, text: str, severity: str = "info", vdev: str | None = None) -> None:
         """Adds an event of this moment."""
-        self.events.append(PoolEvent(self.t, name, text, severity, vdev))
+        self.events.append(Event(self.now, name, text, severity, vdev))
 
     def write_shares(self, tops: list[Top]) -> list[float]:
         """What part of new allocated bytes each of ``tops`` gets, summing to 1.

@@ -61,7 +61,6 @@ class Top:
     """Bytes that can be allocated."""
     frag: float = 0.0
     ashift: int = 12
-    asize: int = 0
     data_disks: int = 0
     """dRAID: data devices in a redundancy group."""
     spares: int = 0
@@ -146,19 +145,14 @@ def leaves_of(member: Member) -> list[Leaf]:
 
 def siblings(top: Top, member: Member) -> list[Member]:
     """The list ``member`` stands in: the top-level vdev's, or that of the group it is in."""
-    waiting: list[list[Member]] = [top.members]
-    while waiting:
-        found = waiting.pop()
-        if any(child is member for child in found):
-            return found
-        waiting += [child.children for child in found if isinstance(child, Group)]
-    raise ValueError("not in this top-level vdev")
+    group = parent(top, member)
+    return top.members if group is None else group.children
 
 
 def parent(top: Top, member: Member) -> Group | None:
     """The innermost replacing or spare vdev that ``member`` is in."""
-    held = siblings(top, member)
-    return next((group for group in groups(top) if group.children is held), None)
+    inside = (g for g in groups(top) if any(child is member for child in g.children))
+    return next(inside, None)
 
 
 def groups(top: Top) -> list[Group]:

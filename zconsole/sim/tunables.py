@@ -16,15 +16,6 @@ class Tunables(dict[str, int]):
         """0, for a parameter that this version does not have."""
         return 0
 
-    def write(self, name: str, text: str) -> str:
-        """Sets a parameter as a write to its file would; returns "" or the kernel's refusal."""
-        if name not in self:
-            return "No such file or directory"
-        if not text.strip().isdigit():
-            return "Invalid argument"
-        self[name] = int(text)
-        return ""
-
 
 def defaults(version: str) -> Tunables:
     """What a kernel with this OpenZFS begins with, as far as its source gives a value."""

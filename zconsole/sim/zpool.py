@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zconsole.sim import commands, jobs, lifecycle
+from zconsole.sim import commands, lifecycle
 from zconsole.sim.commands import CommandError
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
@@ -24,15 +24,6 @@ class Words:
         if number >= len(self.operands):
             raise CommandError("missing device specification", 2)
         return self.operands[number]
-
-    def has(self, letter: str) -> bool:
-        """Whether this option was given."""
-        return letter in self.options
-
-    @property
-    def device(self) -> str | None:
-        """The device, where naming one is optional."""
-        return self.operands[0] if self.operands else None
 
 
 Command = Callable[[PoolState, Words], str | None]
@@ -87,14 +78,16 @@ def _is_option(word: str) -> bool:
 
 
 def _scrub(pool: PoolState, words: Words) -> None:
-    action = "stop" if words.has("s") else "pause" if words.has("p") else "start"
+    action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
     commands.scrub(pool, action)
 
 
 def _job(kind: str) -> Command:
     def _change(pool: PoolState, words: Words) -> None:
-        action = "cancel" if words.has("c") else "suspend" if words.has("s") else "start"
-        jobs.change(pool, kind, action, words.device)
+        action = (
+            "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
+        )
+        commands.change(pool, kind, action, next(iter(words.operands), None))
 
     return _change
 
@@ -107,12 +100,12 @@ def _set(pool: PoolState, words: Words) -> None:
 
 
 _COMMANDS: dict[str, Command] = {
-    "replace": lambda pool, words: commands.replace(pool, words[0], words[1], words.has("s")),
+    "replace": lambda pool, words: commands.replace(pool, words[0], words[1], "s" in words.options),
     "attach": lambda pool, words: commands.attach(pool, words[0], words[1]),
     "detach": lambda pool, words: commands.detach(pool, words[0]),
     "offline": lambda pool, words: commands.offline(pool, words[0]),
-    "online": lambda pool, words: commands.online(pool, words[0], words.has("e")),
-    "clear": lambda pool, words: commands.clear(pool, words.device),
+    "online": lambda pool, words: commands.online(pool, words[0], "e" in words.options),
+    "clear": lambda pool, words: commands.clear(pool, next(iter(words.operands), None)),
     "scrub": _scrub,
     "resilver": lambda pool, _: lifecycle.resilver_all(pool),
     "trim": _job("trim"),

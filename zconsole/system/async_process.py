@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from zconsole.system.pipe_io import (
     Lines,
     Pipe,
 )
-from zconsole.system.process import Completed, DeadlineError, zfs_environment
+from zconsole.system.process import Completed, DeadlineError, spawned, zfs_environment
 
 SETTLE_STEP = 0.01
 """Seconds between two questions whether a process has ended."""
@@ -38,71 +37,11 @@ class CommandRunner(Protocol):
         """The finished command. Raises DeadlineError after ``deadline`` s, OSError if absent."""
 
 
-class HookRunner(Protocol):
-    """Runs a command of the operator's own, to its end."""
-
-    async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
-        """The finished command.
-
-        It has ``text`` on its standard input and the operator's own environment. Raises
-        DeadlineError after ``deadline`` s, OSError if absent.
-        """
-
-
-class Started(Protocol):
-    """A long-lived process."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether the kernel still has it."""
-
-    @property
-    def stderr(self) -> str:
-        """The newest of what it wrote to stderr."""
-
-    def abandon(self) -> None:
-        """Kill it and never wait for it."""
-
-
-class Process(Started, Protocol):
-    """A long-lived process that talks in lines."""
-
-    async def last_words(self, patience: float) -> str:
-        """What it wrote to stderr last, once it has ended; waits ``patience`` seconds for that."""
-
-    async def readline(self) -> str | None:
-        """Its next line without the newline; None when it has closed its output."""
-
-    def write(self, line: str) -> None:
-        """Hand it a line; lost when it is gone."""
-
-
 class Spawner(Protocol):
     """Starts long-lived processes."""
 
-    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> LineProcess:
         """The running process. Raises OSError when the command is absent."""
-
-
-class Channel(Started, Protocol):
-    """A long-lived process that talks in bytes."""
-
-    def write(self, data: bytes) -> None:
-        """Hand it at most PIPE_BUF bytes at once; lost when it is gone."""
-
-
-class Connector(Protocol):
-    """Starts long-lived processes that talk in bytes."""
-
-    async def connect(self, argv: Sequence[str], heard: Heard, cwd: Path | None = None) -> Channel:
-        """The running process. Raises OSError when the command is absent."""
-
-
-class ProcessManager(Spawner, Connector, Protocol):
-    """Starts long-lived processes, and knows what became of them."""
-
-    async def settle(self, patience: float) -> None:
-        """Wait at most ``patience`` seconds until what was killed is gone."""
 
 
 class ProcessRunner:
@@ -116,7 +55,7 @@ class ProcessRunner:
         self._started: list[asyncio.SubprocessTransport] = []
 
     async def settle(self, patience: float) -> None:
-        """See ProcessManager.settle.
+        """Wait at most ``patience`` seconds until what was killed is gone.
 
         Before Python 3.12 a child that ends after its event loop was closed is logged to stderr.
         """
@@ -124,41 +63,40 @@ class ProcessRunner:
             async with asyncio.timeout(patience):
                 await _until(lambda: not any(map(_is_ending, self._started)))
 
-    def _remember(self, transport: asyncio.SubprocessTransport) -> None:
-        self._started = [each for each in self._started if each.get_returncode() is None]
-        self._started.append(transport)
-
     async def run(self, argv: Sequence[str], deadline: float, cwd: Path | None = None) -> Completed:
         """See CommandRunner.run."""
         null = asyncio.subprocess.DEVNULL
-        transport, output = await _start(_Output, argv, stdin=null, cwd=cwd)
-        self._remember(transport)
+        transport, output = await self._start(_Output, argv, stdin=null, cwd=cwd)
         return await _finished(argv, transport, output, deadline)
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
-        """See HookRunner.tell."""
+        """Run a command of the operator's own, to its end.
+
+        It has ``text`` on its standard input and the operator's own environment. Raises
+        DeadlineError after ``deadline`` s, OSError if absent.
+        """
         pipe, own = asyncio.subprocess.PIPE, dict(os.environ)
-        transport, output = await _start(_Output, argv, stdin=pipe, environment=own)
-        self._remember(transport)
+        transport, output = await self._start(_Output, argv, stdin=pipe, environment=own)
         stdin = cast("asyncio.WriteTransport | None", transport.get_pipe_transport(0))
         if stdin is not None:
             stdin.write(text.encode("utf-8", "surrogateescape"))
             stdin.write_eof()
         return await _finished(argv, transport, output, deadline)
 
-    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> LineProcess:
         """See Spawner.spawn."""
         pipe = asyncio.subprocess.PIPE
-        transport, lines = await _start(Lines, argv, stdin=pipe, cwd=cwd)
-        self._remember(transport)
+        transport, lines = await self._start(Lines, argv, stdin=pipe, cwd=cwd)
         return LineProcess(transport, lines)
 
-    async def connect(self, argv: Sequence[str], heard: Heard, cwd: Path | None = None) -> Channel:
-        """See Connector.connect."""
+    async def connect(
+        self, argv: Sequence[str], heard: Heard, cwd: Path | None = None
+    ) -> ByteProcess:
+        """A process that talks in bytes. Raises OSError when the command is absent."""
         stdin, stdout = Pipe(*os.pipe()), Pipe(*os.pipe())
         ours = Pipe(stdout.reading, stdin.writing)
         try:
-            started = await _start(Errors, argv, stdin.reading, stdout=stdout.writing, cwd=cwd)
+            started = await self._start(Errors, argv, stdin.reading, stdout=stdout.writing, cwd=cwd)
         except BaseException:
             for end in ours:
                 os.close(end)
@@ -166,8 +104,30 @@ class ProcessRunner:
         finally:
             os.close(stdin.reading)
             os.close(stdout.writing)
-        self._remember(started[0])
         return ByteProcess(*started, ours, heard)
+
+    async def _start(
+        self,
+        protocol: Callable[[], _P],
+        argv: Sequence[str],
+        stdin: int,
+        stdout: int = asyncio.subprocess.PIPE,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> tuple[asyncio.SubprocessTransport, _P]:
+        transport, talk = await asyncio.get_running_loop().subprocess_exec(
+            protocol,
+            *argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=asyncio.subprocess.PIPE,
+            env=zfs_environment(os.environ) if environment is None else environment,
+            cwd=cwd,
+            start_new_session=True,
+        )
+        self._started = [each for each in self._started if each.get_returncode() is None]
+        self._started.append(transport)
+        return transport, talk
 
 
 class LastingRunner:
@@ -180,7 +140,7 @@ class LastingRunner:
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See CommandRunner.run; after the deadline it is not waited for, nor stopped."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-            process = _unwatched(argv, out, errors)
+            process = spawned(argv, out, errors, zfs_environment(os.environ))
             try:
                 async with asyncio.timeout(deadline):
                     await _until(lambda: process.poll() is not None)
@@ -206,10 +166,6 @@ def _is_ending(transport: asyncio.SubprocessTransport) -> bool:
     return transport.is_closing() and transport.get_returncode() is None
 
 
-class _TooMuchError(Exception):
-    """A command writes without end."""
-
-
 class _Output(asyncio.SubprocessProtocol):
     """Collects what a command writes until it has exited and closed both streams."""
 
@@ -222,8 +178,12 @@ class _Output(asyncio.SubprocessProtocol):
         if self.complete.done():
             return
         self.stream[fd] += data
-        if sum(map(len, self.stream.values())) > MOST_OUTPUT:
-            self.complete.set_exception(_TooMuchError())
+        if self.is_too_much():
+            self.complete.set_result(None)
+
+    def is_too_much(self) -> bool:
+        """Whether the command writes without end."""
+        return sum(map(len, self.stream.values())) > MOST_OUTPUT
 
     def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:
         self._ended(fd)
@@ -249,44 +209,13 @@ async def _finished(
     except TimeoutError:
         text = f"{argv[0]} gave no answer in {deadline:.3g} s"
         raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
-    except _TooMuchError:
-        text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
-        raise DeadlineError(text, lambda: transport.get_returncode() is None) from None
     finally:
         transport.close()
+    if output.is_too_much():
+        text = f"{argv[0]} wrote more than {MOST_OUTPUT >> 20} MiB"
+        raise DeadlineError(text, lambda: transport.get_returncode() is None)
     streams = [bytes(output.stream[fd]).decode("utf-8", "surrogateescape") for fd in (1, 2)]
     return Completed(tuple(argv), transport.get_returncode() or 0, *streams)
-
-
-async def _start(
-    protocol: Callable[[], _P],
-    argv: Sequence[str],
-    stdin: int,
-    stdout: int = asyncio.subprocess.PIPE,
-    cwd: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> tuple[asyncio.SubprocessTransport, _P]:
-    return await asyncio.get_running_loop().subprocess_exec(
-        protocol,
-        *argv,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=asyncio.subprocess.PIPE,
-        env=zfs_environment(os.environ) if environment is None else environment,
-        cwd=cwd,
-        start_new_session=True,
-    )
-
-
-def _unwatched(argv: Sequence[str], out: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=errors,
-        env=zfs_environment(os.environ),
-        start_new_session=True,
-    )
 
 
 def _written(file: IO[bytes]) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from zconsole.system.patient import begun
 from zconsole.system.process import DeadlineError
 
 _T = TypeVar("_T")
@@ -20,11 +19,8 @@ async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
     The threads of ``asyncio.to_thread`` are joined when the loop ends: one that reads a dying disk
     would keep the program from leaving.
     """
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[_T] = loop.create_future()
-    work = partial(_work, partial(job, *args), loop, result)
-    threading.Thread(target=work, daemon=True, name="beside").start()
-    return await result
+    _, result = begun(partial(job, *args))
+    return await asyncio.wrap_future(result)
 
 
 class FileThread:
@@ -54,23 +50,3 @@ class FileThread:
             return job()
         finally:
             self._busy = False
-
-
-def _work(
-    job: Callable[[], _T], loop: asyncio.AbstractEventLoop, result: asyncio.Future[_T]
-) -> None:
-    try:
-        settle = partial(_settle, result, job(), None)
-    except Exception as error:
-        settle = partial(_settle, result, None, error)
-    with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-        loop.call_soon_threadsafe(settle)
-
-
-def _settle(result: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    if result.done():
-        return
-    if error is not None:
-        result.set_exception(error)
-    else:
-        result.set_result(value)

@@ -1,4 +1,4 @@
-"""The machine beside the pool: clocks, boot, who runs this."""
+"""The machine beside the pool: clocks, boot, who runs this, the kernel's small files."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ class Clocks:
 
 def boot_id(root: Path = ROOT) -> str | None:
     """What tells this boot from others; None where the system does not say."""
-    try:
-        return (root / "proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None
+    return text_in(root / "proc/sys/kernel/random/boot_id") or None
 
 
 def utc_offset(t: float) -> float:
@@ -41,3 +38,17 @@ def utc_offset(t: float) -> float:
 def is_root() -> bool:
     """Whether pools may be changed, events followed and damaged files named."""
     return os.geteuid() == 0
+
+
+def text_in(path: Path) -> str:
+    """What stands in it, stripped; empty where it is not there or not for us."""
+    try:
+        return path.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def number_in(path: Path) -> int | None:
+    """The whole number in it; None without one."""
+    text = text_in(path)
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -54,15 +54,22 @@ class Patient:
         """
         if self._left_behind is not None and self._left_behind.is_alive():
             raise StateError("an earlier call still hangs")
-        attempt: Future[_T] = Future()
-        # No executor: it would wait for its threads when the program ends.
-        thread = threading.Thread(target=_run, args=(job, attempt), daemon=True, name="patient")
-        thread.start()
+        thread, attempt = begun(job)
         if wait([attempt], patience).done:
             return attempt.result()
         self._left_behind = thread
         attempt.add_done_callback(lambda done: None if done.exception() else late(done.result()))
         raise NoAnswerError(f"no answer in {patience:g} s")
+
+
+def begun(job: Callable[[], _T]) -> tuple[threading.Thread, Future[_T]]:
+    """A daemon thread that makes a call, and what will come of it; it can't be canceled."""
+    attempt: Future[_T] = Future()
+    attempt.set_running_or_notify_cancel()
+    # No executor: it would wait for its threads when the program ends.
+    thread = threading.Thread(target=_run, args=(job, attempt), daemon=True, name="patient")
+    thread.start()
+    return thread, attempt
 
 
 def _run(job: Callable[[], _T], attempt: Future[_T]) -> None:

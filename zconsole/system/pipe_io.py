@@ -123,32 +123,32 @@ class _Started:
 
 
 class LineProcess(_Started):
-    """A real process, behind the Process protocol."""
+    """A long-lived process that talks in lines."""
 
     def __init__(self, transport: asyncio.SubprocessTransport, lines: Lines) -> None:
         super().__init__(transport, lines)
         self._lines = lines
 
     async def readline(self) -> str | None:
-        """See Process.readline."""
+        """Its next line without the newline; None when it has closed its output."""
         if self._lines.ended and self._lines.queue.empty():
             return None
         return await self._lines.take()
 
     def write(self, line: str) -> None:
-        """See Process.write."""
+        """Hand it a line; lost when it is gone."""
         pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
         if pipe is not None and not pipe.is_closing():
             pipe.write(f"{line}\n".encode("utf-8", "surrogateescape"))
 
     def abandon(self) -> None:
-        """See Process.abandon."""
+        """Kill it and never wait for it."""
         self._lines.end()
         self._transport.close()
 
 
 class ByteProcess(_Started):
-    """A real process, behind the Channel protocol: its pipes are read and written directly.
+    """A long-lived process that talks in bytes: its pipes are read and written directly.
 
     Asyncio's transports would cost more than all that is said over them.
     """
@@ -167,13 +167,13 @@ class ByteProcess(_Started):
         self._loop.add_reader(ours.reading, self._read)
 
     def write(self, data: bytes) -> None:
-        """See Channel.write; all of it or, where the process reads no more, nothing."""
+        """Hand it at most PIPE_BUF bytes at once: all of them or, where it reads no more, none."""
         if self._open:
             with contextlib.suppress(OSError):
                 os.write(self._ours.writing, data)
 
     def abandon(self) -> None:
-        """See Channel.abandon."""
+        """Kill it and never wait for it."""
         self._transport.close()  # kills it first: without its pipes it would end by itself
         self._close()
 

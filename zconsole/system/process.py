@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from zconsole.system.state_dir import open_private
 
@@ -62,20 +63,32 @@ def find_command(name: str) -> str | None:
     return shutil.which(name, path=zfs_environment(os.environ)["PATH"])
 
 
+def spawned(
+    argv: Sequence[str],
+    stdout: IO[bytes] | int,
+    stderr: IO[bytes] | int,
+    environment: Mapping[str, str],
+    cwd: str | None = None,
+) -> subprocess.Popen[bytes]:
+    """A process in a session of its own, without standard input. Raises OSError if absent."""
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment,
+        cwd=cwd,
+        start_new_session=True,
+    )
+
+
 def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
     """``CommandRunner.run`` for programs without an event loop; safe in a thread.
 
     Raises DeadlineError after ``deadline`` seconds, with the command killed and abandoned;
     OSError if absent.
     """
-    process = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=zfs_environment(os.environ),
-        start_new_session=True,
-    )
+    process = spawned(argv, subprocess.PIPE, subprocess.PIPE, zfs_environment(os.environ))
     try:
         out, err = process.communicate(timeout=deadline)
     except subprocess.TimeoutExpired:
@@ -104,14 +117,6 @@ def start_detached(argv: Sequence[str], log: Path) -> int:
     is a link or that others may write to.
     """
     with os.fdopen(open_private(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as stream:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            env=os.environ,
-            cwd="/",
-            start_new_session=True,
-        )
+        process = spawned(argv, stream, stream, os.environ, "/")
     process.returncode = 0  # it is not ours to wait for
     return process.pid

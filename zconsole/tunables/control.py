@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
-from zconsole.system.audit.log import Log
+from zconsole.system.audit import Log
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.recorded import RecordedWrite, TunableRecord, recorded
+from zconsole.tunables.recorded import TunableRecord, recorded
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore, alive
 
 
@@ -84,26 +84,25 @@ class Control:
         self,
         values: Mapping[str, int],
         t: float,
-        until: str | None = None,
         guard: bool = False,
         action: str = "set",
     ) -> tuple[Setting, ...]:
         """Write these values, all checked before the first is written.
 
-        ``until``: GUID of the pool at whose scan's end they go back. ``guard``: whether the caller
-        is the guard process. ``action`` is what the audit log calls it. Raises UsageError for a
-        value or name that is refused, UnavailableError where the kernel lacks it or permission is
-        missing, AuditError where no log can be written; the last may take some seconds.
+        ``guard``: whether the caller is the guard process. ``action`` is what the audit log calls
+        it. Raises UsageError for a value or name that is refused, UnavailableError where the kernel
+        lacks it or permission is missing, AuditError where no log can be written; the last may take
+        some seconds.
         """
         for name, value in values.items():
             self._check(name, value, values, guard)
         with recorded(self._log, t, action) as record:
-            record.begin(RecordedWrite(n, self._parameters.read(n), v) for n, v in values.items())
+            record.begin(Change(t, n, self._parameters.read(n), v) for n, v in values.items())
             written = False
             try:
                 with self._memory.open(self._parameters.era) as saved:
                     for name, value in values.items():
-                        self._write(saved, record, name, value, until)
+                        self._write(saved, record, name, value)
                     written = True
             except StateError:
                 if not written:
@@ -202,9 +201,7 @@ class Control:
                 return f"{low}={least} would exceed {high}={most}"
         return None
 
-    def _write(
-        self, saved: SavedTunables, record: TunableRecord, name: str, value: int, until: str | None
-    ) -> None:
+    def _write(self, saved: SavedTunables, record: TunableRecord, name: str, value: int) -> None:
         """Remember first, then write: a crash between leaves a memory that no live value meets."""
         before = self._parameters.read(name)
         if before is None or before == value:
@@ -216,25 +213,22 @@ class Control:
             if value == original:
                 saved.values.pop(name, None)
             else:
-                saved.values[name] = SavedTunable(original, value, record.t, self._owner, until)
+                saved.values[name] = SavedTunable(original, value, record.t, self._owner)
                 saved.save()  # durable before the kernel has the value: a crash must find it
             self._parameters.write(name, value)
         except BaseException:
             saved.values = previous
             raise
-        record.done.append(RecordedWrite(name, before, value))
-        saved.changes.append(Change(record.t, name, before, value))
+        record.done.append(Change(record.t, name, before, value))
+        saved.changes.append(record.done[-1])
 
     def _put_all_back(
         self, saved: SavedTunables, record: TunableRecord, names: Iterable[str] | None
     ) -> tuple[Restored, ...]:
         chosen = list(saved.values) if names is None else [n for n in names if n in saved.values]
         ours = {n: saved.values[n] for n in chosen}
-        record.begin_restore(
-            RecordedWrite(name, entry.value, entry.original)
-            for name, entry in ours.items()
-            if self._parameters.read(name) == entry.value
-        )
+        writes = (Change(record.t, n, e.value, e.original) for n, e in ours.items())
+        record.begin((w for w in writes if self._parameters.read(w.name) == w.before), restore=True)
         done, refused = [], None
         for name in chosen:
             try:
@@ -255,8 +249,8 @@ class Control:
             )
         self._parameters.write(name, entry.original)
         del saved.values[name]
-        record.done.append(RecordedWrite(name, entry.value, entry.original))
-        saved.changes.append(Change(record.t, name, entry.value, entry.original))
+        record.done.append(Change(record.t, name, entry.value, entry.original))
+        saved.changes.append(record.done[-1])
         return Restored(name, True, f"put back to {entry.original}")
 
 

@@ -37,16 +37,16 @@ class TunableEffect:
     @property
     def gain(self) -> float | None:
         """Change of the issue rate as a share of what it was: 0.25 is a quarter faster."""
-        if not self.issue_before or self.issue_after is None:
-            return None
-        return self.issue_after / self.issue_before - 1
+        return _change(self.issue_before, self.issue_after)
 
     @property
     def cost(self) -> float | None:
         """Change of the latency as a share of what it was."""
-        if not self.latency_before or self.latency_after is None:
-            return None
-        return self.latency_after / self.latency_before - 1
+        return _change(self.latency_before, self.latency_after)
+
+
+def _change(before: float | None, after: float | None) -> float | None:
+    return after / before - 1 if before and after is not None else None
 
 
 def measure(

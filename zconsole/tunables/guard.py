@@ -20,13 +20,13 @@ from pathlib import Path
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.audit.log import audit_log
+from zconsole.system.audit import audit_log
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control, Setting
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
-from zconsole.tunables.recorded import RecordedWrite, TunableRecord, recorded
-from zconsole.tunables.store import FileTunableStore, alive, process_mark
+from zconsole.tunables.recorded import TunableRecord, recorded
+from zconsole.tunables.store import Change, FileTunableStore, alive, process_mark
 
 LOOK = 0.25
 """Seconds between two readings of the value."""
@@ -108,9 +108,9 @@ def hold(
         if wait():
             break
     if parameters.read(name) == held.set_by_us and held.original is not None:
-        change = RecordedWrite(name, held.set_by_us, held.original)
         with record() as written:
-            written.begin_restore([change])
+            change = Change(written.t, name, held.set_by_us, held.original)
+            written.begin([change], restore=True)
             parameters.write(name, held.original)
             written.done.append(change)
 

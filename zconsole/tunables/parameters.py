@@ -8,7 +8,7 @@ from typing import Protocol
 
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.version import Version, parse_version
-from zconsole.system.kernel_files import number_in, text_in
+from zconsole.system.host import number_in, text_in
 
 MODULE = Path("/sys/module/zfs")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -7,18 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from zconsole.system.audit.log import Log
+from zconsole.system.audit import Log
+from zconsole.tunables.store import Change
 
 DONE = "done"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedWrite:
-    """One parameter, what it was and what it becomes."""
-
-    name: str
-    old: int | None
-    new: int
 
 
 @dataclass(slots=True)
@@ -30,24 +22,22 @@ class TunableRecord:
     """Epoch seconds."""
     action: str
     """set, ``preset NAME`` or restore."""
-    done: list[RecordedWrite] = field(default_factory=list)
+    done: list[Change] = field(default_factory=list)
     """What was written to the kernel, in order."""
     _begun: bool = False
 
-    def begin(self, wanted: Iterable[RecordedWrite]) -> None:
-        """Write down what is about to be set. Raises AuditError when that can be kept nowhere."""
-        if changes := [change for change in wanted if change.old != change.new]:
-            self.log.write(self.t, "begun", **self._fields(changes))
+    def begin(self, wanted: Iterable[Change], restore: bool = False) -> None:
+        """Write down what is about to be set. Raises AuditError when that can be kept nowhere.
+
+        What is put back waits for no log.
+        """
+        if changes := [change for change in wanted if change.before != change.after]:
+            keep = self.log.note if restore else self.log.write
+            keep(self.t, "begun", **self._fields(changes))
             self._begun = True
 
-    def begin_restore(self, wanted: Iterable[RecordedWrite]) -> None:
-        """The same for what is put back, which waits for no log."""
-        if changes := list(wanted):
-            self.log.note(self.t, "begun", **self._fields(changes))
-            self._begun = True
-
-    def _fields(self, changes: Iterable[RecordedWrite]) -> dict[str, Any]:
-        values = [{"name": c.name, "old": c.old, "new": c.new} for c in changes]
+    def _fields(self, changes: Iterable[Change]) -> dict[str, Any]:
+        values = [{"name": c.name, "old": c.before, "new": c.after} for c in changes]
         return {"kind": "tunable", "action": self.action, "values": values}
 
     def end(self, result: str) -> None:

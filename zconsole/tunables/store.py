@@ -10,11 +10,10 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from zconsole.system.patient import Patient
 from zconsole.system.records import from_json
@@ -56,7 +55,7 @@ class Change:
 
     t: float
     name: str
-    before: int
+    before: int | None
     after: int
 
 
@@ -75,19 +74,6 @@ class SavedTunables:
         return SavedTunables(self.era, dict(self.values), list(self.changes))
 
 
-class TunableStore(Protocol):
-    """Where what was set is kept."""
-
-    def open(self, era: str, patience: float = PATIENCE) -> AbstractContextManager[SavedTunables]:
-        """What was set in this era, to read and change by one at a time.
-
-        ``patience`` is the seconds to wait for one's turn.
-        """
-
-    def peek(self, era: str) -> SavedTunables:
-        """What was set in this era, only to be read."""
-
-
 class VolatileTunableStore:
     """One that is forgotten with its console: for simulated kernels."""
 
@@ -96,11 +82,11 @@ class VolatileTunableStore:
 
     @contextlib.contextmanager
     def open(self, era: str, _: float = PATIENCE) -> Iterator[SavedTunables]:
-        """See TunableStore.open."""
+        """See FileTunableStore.open."""
         yield self.peek(era)
 
     def peek(self, era: str) -> SavedTunables:
-        """See TunableStore.peek."""
+        """See FileTunableStore.peek."""
         if self._saved.era != era:
             self._saved = SavedTunables(era)
         return self._saved
@@ -125,10 +111,11 @@ class FileTunableStore:
 
     @contextlib.contextmanager
     def open(self, era: str, patience: float = PATIENCE) -> Iterator[SavedTunables]:
-        """See TunableStore.open; written back whole if it was changed.
+        """What was set in this era, to read and change by one at a time; written back if changed.
 
-        What was set in another era counts no more. Raises StateError when the directory is not
-        there, not ours to write or doesn't answer, or when another process keeps the lock.
+        ``patience`` is the seconds to wait for one's turn. What was set in another era counts no
+        more. Raises StateError when the directory is not there, not ours to write or doesn't
+        answer, or when another process keeps the lock.
         """
         self._patient.call(self._check)
         handle = self._patient.call(
@@ -153,7 +140,7 @@ class FileTunableStore:
             os.close(handle)
 
     def peek(self, era: str) -> SavedTunables:
-        """See TunableStore.peek; without a lock.
+        """What was set in this era, only to be read; without a lock.
 
         As it was read last where it cannot be read now, and empty where nothing was set.
         """
@@ -185,6 +172,10 @@ class FileTunableStore:
                 " End that one (see /proc/locks) and try again"
             )
         return handle
+
+
+TunableStore = FileTunableStore | VolatileTunableStore
+"""Where what was set is kept."""
 
 
 def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:

@@ -15,6 +15,7 @@ from textual.timer import Timer
 
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Feed, Update
+from zconsole.system.printable import clean
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
@@ -31,7 +32,6 @@ from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.units import clean
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""

@@ -7,6 +7,7 @@ from datetime import tzinfo
 
 from zconsole import units
 from zconsole.output.text import date_of
+from zconsole.system.printable import clean
 from zconsole.ui.widgets.glyphs import UNICODE, Glyphs
 
 UNIT_MODES = ("binary", "decimal", "exact")
@@ -30,7 +31,7 @@ class DisplayFormat:
 
     def text(self, outside: str | None) -> str:
         """Text from outside, with nothing in it that a terminal would act on."""
-        shown = units.clean(outside or "")
+        shown = clean(outside or "")
         if self.glyphs.is_ascii and not shown.isascii():
             shown = shown.encode("ascii", "backslashreplace").decode("ascii")
         return shown

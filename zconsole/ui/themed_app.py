@@ -13,10 +13,10 @@ from textual.app import App
 from textual.command import CommandPalette
 from textual.notifications import SeverityLevel
 
+from zconsole.system.printable import clean
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.view_state import ViewState
-from zconsole.units import clean
 
 
 class ThemedApp(App[None]):

@@ -16,6 +16,15 @@ FORM_TYPES: Mapping[str, type] = {"libzfs": dict, "status": dict, "text": str}
 FORMS = tuple(FORM_TYPES)
 """The raw forms of a pool's state, best first."""
 
+_LONGER = {"scrub": "async_scrub", "trim": "async_trim"}
+QUEUES: Mapping[str, tuple[str, str]] = {
+    name: (f"vdev_{key}_pend_queue", f"vdev_{key}_active_queue")
+    for name in ("sync_r", "sync_w", "async_r", "async_w", "scrub", "trim", "rebuild")
+    for key in (_LONGER.get(name, name),)
+}
+"""Class of I/O to where an nvlist has its requests that wait, and those that are under way
+(``ZPOOL_CONFIG_VDEV_*_QUEUE``), in the order of ``zpool iostat -q``."""
+
 
 class Raw(TypedDict, total=False):
     """One pool at one moment, as its source printed or returned it."""

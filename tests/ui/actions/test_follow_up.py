@@ -101,9 +101,8 @@ async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     feed.step(1.0)
     before = await feed.next()
     watch.take(before)
-    plan = ActionPlan(
-        "replace", "", before.frames[0].pool, (), follow=lambda s: ActionOutcome(False, "out")
-    )
+    pool = before.frames[0].pool
+    plan = ActionPlan("replace", "", (), pool=pool, follow=lambda s: ActionOutcome(False, "out"))
     watch.follow(plan, Facts(), before.frames[0].t)
     assert list(watch.ended()) == []
     feed.step(1.0)

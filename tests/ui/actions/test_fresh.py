@@ -20,7 +20,7 @@ from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
 from zconsole.sim.source import World
-from zconsole.system.audit.log import MemoryLog
+from zconsole.system.audit import MemoryLog
 from zconsole.ui.actions import follow_up as watching
 from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.zfs.sources.base import Capabilities

@@ -43,11 +43,11 @@ async def test_a_simulated_kit_knows_its_machine_and_reaches_no_further():
     world = World("failed-disk", 1)
     backend = simulated_backend(world)
     backend.control.set({"zfs_scan_vdev_limit": 64 << 20}, 1.0)
-    assert world.tunables()["zfs_scan_vdev_limit"] == 64 << 20
+    assert world.pools[0].tunables["zfs_scan_vdev_limit"] == 64 << 20
     await backend.freeze("zfs_scan_suspend_progress", 1)
-    assert world.tunables()["zfs_scan_suspend_progress"] == 1
+    assert world.pools[0].tunables["zfs_scan_suspend_progress"] == 1
     backend.control.restore(2.0)
-    assert world.tunables() == defaults("2.3.9")
+    assert world.pools[0].tunables == defaults("2.3.9")
     with pytest.raises(ZconsoleError, match="refused"):
         backend.parameters.write("zfs_nonsense", 1)
     with pytest.raises(FileNotFoundError):

@@ -14,7 +14,7 @@ from zconsole.actions.machine import disks
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
-from zconsole.system.audit.log import MemoryLog
+from zconsole.system.audit import MemoryLog
 
 KNOWN = new_disk(serial="S1", wwn="0x5000c500a1", model="LAB 2T")
 PLANS = {

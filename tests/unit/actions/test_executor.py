@@ -34,8 +34,7 @@ from zconsole.actions.target import Swap
 from zconsole.errors import UnavailableError
 from zconsole.pool.model import ErrorCounters
 from zconsole.pool.scan_outcome import GRACE
-from zconsole.system.audit.log import NAME, Audit, Who
-from zconsole.system.audit.places import Threaded, append_line
+from zconsole.system.audit import NAME, Audit, append_line
 from zconsole.system.host import steady_clock
 from zconsole.system.process import Completed, DeadlineError
 
@@ -73,8 +72,8 @@ class Looks:
 
 def audit_in(directory: Path, **places) -> Audit:
     """A log of alice's that writes to a file only, unless other places are given."""
-    file = Threaded(lambda line: append_line(directory / NAME, line))
-    return Audit(Who(0, "root", "alice"), {"file": file, **places}, patience=2.0)
+    places = {"file": lambda line: append_line(directory / NAME, line), **places}
+    return Audit({"uid": 0, "user": "root", "sudo_user": "alice"}, places, patience=2.0)
 
 
 @pytest.fixture

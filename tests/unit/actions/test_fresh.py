@@ -23,8 +23,7 @@ from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import ErrorCounters
-from zconsole.system.audit.log import Audit, MemoryLog, Who
-from zconsole.system.audit.places import Threaded
+from zconsole.system.audit import Audit, MemoryLog
 
 NOW = 100.0
 """Seconds of the steady clock at which the operator confirmed."""
@@ -215,10 +214,10 @@ async def test_what_brings_a_pool_back_never_waits_for_a_log(name):
     """The state directory may be on the pool that hangs, and the system's log as well."""
     make, fresh = URGENT[name]
     back = threading.Event()
-    hung = {"file": Threaded(lambda _: back.wait()), "syslog": Threaded(lambda _: back.wait())}
+    hung = dict.fromkeys(("file", "syslog"), lambda _: back.wait())
     try:
         async with asyncio.timeout(2.0):
-            events, ran = await go(make(), Seen(fresh), Audit(Who(0, "root"), hung, 60.0))
+            events, ran = await go(make(), Seen(fresh), Audit({"uid": 0}, hung, 60.0))
     finally:
         back.set()
     assert events[-1].kind == "done"

@@ -13,11 +13,10 @@ import pytest
 from tests.unit.actions.pools import TIB, at, pool, top
 from zconsole.actions import machine
 from zconsole.actions.candidates import judge, least_bytes, ranked
-from zconsole.actions.device import Device
+from zconsole.actions.device import Contents, Device
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
-from zconsole.actions.machine import disks, file_device
+from zconsole.actions.machine import contents_of, disks, file_device
 from zconsole.actions.plan import Facts
-from zconsole.actions.signature import contents_of
 from zconsole.actions.target import find
 from zconsole.system.process import Completed
 
@@ -117,7 +116,7 @@ def test_a_blank_disk_with_everything_known(tree):
     assert device.path.endswith("by-id/ata-sda")
     assert (device.size, device.model, device.serial) == (2 * TIB, "LAB 2T", "S-sda")
     assert (device.logical, device.physical) == (512, 4096)
-    assert (device.signatures, device.zfs_pool, device.mounted) == ((), None, ())
+    assert (device.contents, device.mounted) == (Contents(), ())
 
 
 def test_what_is_on_it_and_who_uses_it(tree):
@@ -133,17 +132,17 @@ def test_what_is_on_it_and_who_uses_it(tree):
     (tree.root / "proc/swaps").write_text(f"Filename\n{dev}/sdd partition 1 0 -2\n")
     (tree.root / "sys/block/sda/holders/dm-3").touch()
     a, b, c, d = disks(tree.root)
-    assert (a.signatures, a.holders) == (("ext2, 3 or 4",), ("dm-3",))
-    assert (b.signatures, b.mounted) == (("ext2, 3 or 4 on sdb1",), ("/srv/x",))
-    assert (c.signatures, c.zfs_pool) == ((), "old")
-    assert (d.signatures, d.swap) == (("an MBR partition table",), True)
+    assert (a.contents.names, a.holders) == (("ext2, 3 or 4",), ("dm-3",))
+    assert (b.contents.names, b.mounted) == (("ext2, 3 or 4 on sdb1",), ("/srv/x",))
+    assert c.contents == Contents((), "old")
+    assert (d.contents.names, d.swap) == (("an MBR partition table",), True)
 
 
 def test_unreadable_contents_are_said(tree):
     tree.disk("sda")
     (tree.root / "dev/sda").unlink()
     (tree.root / "run/udev/data/b8:1").unlink()
-    assert disks(tree.root)[0].unread
+    assert disks(tree.root)[0].contents.unread
 
 
 def test_no_block_devices_at_all(tmp_path):
@@ -171,7 +170,7 @@ def test_a_file_as_device(tmp_path):
     path.write_bytes(ZFS)
     device = file_device(str(path))
     assert device is not None
-    assert (device.kind, device.size, device.zfs_pool) == ("file", len(ZFS), "old")
+    assert (device.kind, device.size, device.contents.zfs_pool) == ("file", len(ZFS), "old")
     assert file_device(str(tmp_path)) is None
     assert file_device(str(tmp_path / "none")) is None
 
@@ -273,7 +272,7 @@ async def test_a_file_on_a_server_that_hangs_keeps_nobody_from_acting(tree, hung
     image.write_bytes(BLANK)
     hung.append(str(image))
     seen = await MachineFacts(Answers(), tree.root)(pool(top("mirror", 0, 2)), False, (str(image),))
-    assert [(d.kind, d.unread) for d in seen.devices] == [("disk", False), ("file", True)]
+    assert [(d.kind, d.contents.unread) for d in seen.devices] == [("disk", False), ("file", True)]
 
 
 async def test_labels_are_read_side_by_side(tree):

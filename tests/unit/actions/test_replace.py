@@ -24,6 +24,7 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
+from zconsole.actions.device import Contents
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
@@ -77,6 +78,11 @@ def test_a_second_sequential_restarts_that_rebuild_and_no_other():
     )
 
 
+def holding(contents: Contents) -> Situation:
+    """The new disk has something on it."""
+    return mirror(facts=replace(FACTS, devices=(new_disk(contents=contents),)))
+
+
 @pytest.mark.parametrize(
     ("situation", "sequential", "text"),
     [
@@ -91,8 +97,8 @@ def test_a_second_sequential_restarts_that_rebuild_and_no_other():
         (mirror(facts=replace(FACTS, devices=(new_disk(size=GIB),))), False, "too small"),
         (mirror(facts=replace(FACTS, devices=(new_disk(logical=8192),))), False, "ashift 12"),
         (mirror(facts=replace(FACTS, devices=(new_disk(mounted=("/srv",)),))), False, "/srv"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(signatures=("ext4",)),))), False, "ext4"),
-        (mirror(facts=replace(FACTS, devices=(new_disk(zfs_pool="old"),))), False, "pool old"),
+        (holding(Contents(("ext4",))), False, "ext4"),
+        (holding(Contents((), "old")), False, "pool old"),
         (mirror(facts=replace(FACTS, devices=(new_disk(holders=("dm-3",)),))), False, "dm-3"),
         (mirror(facts=replace(FACTS, devices=(new_disk(swap=True),))), False, "swap"),
         (mirror(facts=replace(FACTS, devices=(new_disk(path="/dev/sdy"),))), False, "not a device"),

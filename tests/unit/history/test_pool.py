@@ -31,7 +31,7 @@ def disk(name: str, count: int | None = None, **fields) -> Vdev:
 
 
 def block(n: int, busy: float, wait: float = 0.0) -> BlockCounters:
-    return BlockCounters(("x",), n, n * 4096, n * wait, 0, 0, 0.0, busy, 0)
+    return BlockCounters(("x",), n, n * 4096, n * wait, 0, 0, 0.0, busy)
 
 
 def sample(second: float, *leaves: Vdev, top: IoCounters | None = None, **fields) -> Sample:

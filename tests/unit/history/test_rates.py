@@ -16,7 +16,7 @@ def io(timestamp: float, count: int) -> IoCounters:
 
 def block(count: int, busy: float = 0.0, names: tuple[str, ...] = ("sda",)) -> BlockCounters:
     return BlockCounters(
-        names, count, count * 4096, count * 0.010, count, count * 8192, count * 0.030, busy, 0
+        names, count, count * 4096, count * 0.010, count, count * 8192, count * 0.030, busy
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from zconsole.sim.backends.actions import SimulatedParameters
 from zconsole.sim.source import World
 
 
@@ -15,7 +16,7 @@ def record(path: Path, scenario: str, seconds: int, step: int = 5, seed: int = 1
     for elapsed in range(0, seconds, step):
         for name, (at, value) in change.items():
             if at <= elapsed < at + step:
-                assert world.set_tunable(name, str(value)) == ""
+                SimulatedParameters(world).write(name, value)
         world.advance(float(elapsed))
         lines.extend(json.dumps(raw) + "\n" for raw in world.raws())
     path.write_text("".join(lines))

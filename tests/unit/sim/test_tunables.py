@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.errors import ZconsoleError
+from zconsole.sim.backends.actions import SimulatedParameters
 from zconsole.sim.source import World
 from zconsole.sim.tunables import defaults
 
@@ -14,7 +16,7 @@ def speedup(scenario, changes, seed=1):
     for wanted in ({}, changes):
         world = World(scenario, seed)
         for name, value in wanted.items():
-            assert world.set_tunable(name, str(value)) == ""
+            SimulatedParameters(world).write(name, value)
         pool = world.pools[0]
         before = pool.scan.issued
         world.advance(300.0)
@@ -68,11 +70,12 @@ def test_suspending_progress_freezes_the_scan():
 
 def test_writes_are_refused_as_the_kernel_refuses_them():
     world = World("resilver", 1)
-    assert world.set_tunable("zfs_scrub_delay", "0") == "No such file or directory"
-    assert world.set_tunable("zfs_scan_vdev_limit", "lots") == "Invalid argument"
-    assert world.tunables() == defaults("2.3.9")
-    assert world.set_tunable("zfs_scan_vdev_limit", "1048576\n") == ""
-    assert world.tunables()["zfs_scan_vdev_limit"] == 1048576
+    kernel = SimulatedParameters(world)
+    with pytest.raises(ZconsoleError, match="No such file or directory"):
+        kernel.write("zfs_scrub_delay", 0)
+    assert world.pools[0].tunables == defaults("2.3.9")
+    kernel.write("zfs_scan_vdev_limit", 1048576)
+    assert kernel.read("zfs_scan_vdev_limit") == 1048576
     assert defaults("2.3.9")["zfs_scan_vdev_limit"] == 16 << 20
 
 

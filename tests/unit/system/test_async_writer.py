@@ -50,3 +50,4 @@ def test_what_could_not_be_written_is_told_the_next_time(tmp_path):
         writer.write(missing, b"y")
     writer.settle(5)
     writer.write(tmp_path / "b", b"z")
+    assert writer.settle(5)

@@ -97,7 +97,8 @@ def test_tunables_are_put_back_while_the_disk_hangs(
     kernel: Kernel, hang: Callable[[], threading.Event]
 ) -> None:
     console = kernel.console()
-    console.set({TIME: 5000}, 1.0, until="77")
+    console.set({TIME: 5000}, 1.0)
+    console.until("77")
     assert console.past().due("77") == (TIME,)
     hang()
     assert seconds(console.past) < SHORT + 2.0

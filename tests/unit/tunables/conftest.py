@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.system.audit.log import MemoryLog
+from zconsole.system.audit import MemoryLog
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
 from zconsole.tunables.store import FileTunableStore

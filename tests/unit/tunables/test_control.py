@@ -96,7 +96,8 @@ def test_crashed_consoles_changes_are_offered(kernel):
 
 def test_put_back_at_the_end_of_the_scan_of_that_pool_only(kernel):
     console = kernel.console()
-    console.set({TIME: 5000}, 1.0, until="77")
+    console.set({TIME: 5000}, 1.0)
+    console.until("77")
     console.set({"zfs_scrub_min_time_ms": 2000}, 1.0)
     assert console.past().due("1") == ()
     console.restore(2.0, console.past().due("77"))

@@ -10,7 +10,7 @@ from tests.unit.tunables.conftest import Kernel
 from tests.unit.tunables.test_guard import NAME as FROZEN
 from tests.unit.tunables.test_guard import freeze, soon
 from zconsole.errors import ZconsoleError
-from zconsole.system.audit.log import AuditError, MemoryLog
+from zconsole.system.audit import AuditError, MemoryLog
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters

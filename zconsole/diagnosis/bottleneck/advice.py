@@ -22,13 +22,9 @@ class Throttle(NamedTuple):
     """A tunable that holds a scan back, if one was found, and what to do."""
 
     name: str
+    """Of one found away from its default; empty without."""
     value: int
     text: str
-
-    @property
-    def certain(self) -> bool:
-        """Whether a tunable was found away from its default."""
-        return bool(self.name)
 
 
 def throttle(seen: Evidence) -> Throttle:

@@ -28,6 +28,14 @@ class PoolLoad:
     """The most that was ever seen for two samples in a row."""
     unsteady: float = 1.0
     """How much it varied of late: standard deviation by mean; 1 where too little was seen."""
+    recent: tuple[float, ...] = ()
+    """The last samples, oldest first."""
+
+    def after(self, now: float) -> PoolLoad:
+        """What it is with one sample more."""
+        most = max(self.most, min(self.now, now)) if self.recent else self.most
+        recent = (*self.recent, now)[-TOTALS_KEPT:]
+        return PoolLoad(now, most, _variation(recent, TOTALS_KEPT, 1.0), recent)
 
 
 @dataclass(slots=True)
@@ -74,25 +82,6 @@ class LeafStats:
     def unsteady(self) -> float:
         """How much the recent write rates vary: standard deviation by mean; 0 when unknown."""
         return _variation(list(self.writes)[-16:], 4, 0.0)
-
-
-@dataclass(slots=True)
-class PoolLoadStats:
-    """What all devices together moved in the last samples, and at most; bytes/s."""
-
-    most: float = 0.0
-    recent: deque[float] = field(default_factory=lambda: deque(maxlen=TOTALS_KEPT))
-
-    def add(self, total: float) -> None:
-        """Take in one sample."""
-        if self.recent:
-            self.most = max(self.most, min(self.recent[-1], total))
-        self.recent.append(total)
-
-    def load(self) -> PoolLoad:
-        """As evidence."""
-        unsteady = _variation(self.recent, TOTALS_KEPT, 1.0)
-        return PoolLoad(self.recent[-1] if self.recent else 0.0, self.most, unsteady)
 
 
 def _mixed(old: float, new: float, weight: float) -> float:

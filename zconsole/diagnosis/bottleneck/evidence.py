@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
 from zconsole.history.views import ScanView
-from zconsole.pool.model import IoRates, Sample, Scan, Vdev
+from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.pool.topology import Placed
-from zconsole.pool.version import parse_version
 
 DATA = ("normal", "special", "dedup")
 FOREGROUND = ("sync_r", "sync_w", "async_r")
@@ -167,39 +166,6 @@ def _is_filled(place: Placed, tree: Mapping[str, Placed]) -> bool:
     member = place.parent == place.top and place.top in tree
     distributed = member and tree[place.top or ""].vdev.kind.startswith("draid")
     return place.vdev.resilvering and not distributed
-
-
-def evidence_of(
-    sample: Sample,
-    view: ScanView,
-    disks: tuple[Disk, ...],
-    tree: Mapping[str, Placed],
-    seconds: float,
-    turns: StageCycles,
-    sorted_share: float | None,
-    load: PoolLoad,
-) -> Evidence:
-    """Everything together; ``seconds`` watched."""
-    scan = view.scan
-    total, walked = scan.total_bytes, scan.scanned_bytes
-    one_stage = not scan.two_stage
-    return Evidence(
-        scan=scan,
-        stage=view.stage,
-        rate=(view.scan_rate if one_stage else view.issue_rate) or 0.0,
-        disks=disks,
-        tops={disk.top: tree[disk.top].vdev for disk in disks if disk.top in tree},
-        cpu=sample.host.cpu if sample.host else None,
-        memory=sample.host.memory_total if sample.host else None,
-        seconds=seconds,
-        turns=turns,
-        walked=walked / total if walked is not None and total and scan.two_stage else None,
-        sorted_share=sorted_share,
-        foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
-        load=load,
-        version=parse_version(sample.version),
-        tunables=sample.tunables,
-    )
 
 
 def sorted_share(scan: Scan) -> float | None:

@@ -320,7 +320,7 @@ def _shared(seen: Evidence) -> bool:
     """Whether many disks do the same, moderate amount with more waiting: a link they share."""
     moving = [d for d in seen.disks if d.rate > 1e6]
     rates = [d.rate for d in moving]
-    if len(moving) < MANY or max(rates) > EVEN * min(rates) or advice.throttle(seen).certain:
+    if len(moving) < MANY or max(rates) > EVEN * min(rates) or advice.throttle(seen).name:
         return False
     waiting = any(d.pending >= 1 for d in moving)
     return waiting and sum(rates) >= 80e6 and (seen.cpu or 0.0) < PROCESSOR

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
-from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoadStats
-from zconsole.diagnosis.bottleneck.evidence import Disk, disks_of, evidence_of, sorted_share
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, disks_of, sorted_share
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
-from zconsole.diagnosis.bottleneck.hysteresis import Hysteresis
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Sample
 from zconsole.pool.topology import Placed
+from zconsole.pool.version import parse_version
 
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
@@ -35,7 +35,7 @@ class BottleneckTracker:
         self._scan: ScanKey | None = None
         self._since = 0.0
         self._past: dict[str, LeafStats] = {}
-        self._load = PoolLoadStats()
+        self._load = PoolLoad()
         self._judged_at = float("-inf")
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
@@ -92,7 +92,9 @@ class BottleneckTracker:
         for key in self._past.keys() - tree.keys():
             del self._past[key]
         moved = [rates[key] for key in self._past if key in rates]
-        self._load.add(sum((each.read or 0.0) + (each.write or 0.0) for each in moved))
+        self._load = self._load.after(
+            sum((each.read or 0.0) + (each.write or 0.0) for each in moved)
+        )
 
     def _judge(
         self,
@@ -101,11 +103,25 @@ class BottleneckTracker:
         tree: Mapping[str, Placed],
         disks: tuple[Disk, ...],
     ) -> None:
-        watched = sample.clock - self._since
-        load, turns = self._load.load(), self._turns.turns()
-        if self._turns.stage is not None:
-            view = replace(view, stage=self._turns.stage)
-        seen = evidence_of(sample, view, disks, tree, watched, turns, self._sorted, load)
+        turns, scan = self._turns.turns(), view.scan
+        total, walked = scan.total_bytes, scan.scanned_bytes
+        seen = Evidence(
+            scan=scan,
+            stage=self._turns.stage or view.stage,
+            rate=(view.issue_rate if scan.two_stage else view.scan_rate) or 0.0,
+            disks=disks,
+            tops={disk.top: tree[disk.top].vdev for disk in disks if disk.top in tree},
+            cpu=sample.host.cpu if sample.host else None,
+            memory=sample.host.memory_total if sample.host else None,
+            seconds=sample.clock - self._since,
+            turns=turns,
+            walked=walked / total if walked is not None and total and scan.two_stage else None,
+            sorted_share=self._sorted,
+            foreground_writes=sum(d.rates.write or 0.0 for d in disks if not d.target),
+            load=self._load,
+            version=parse_version(sample.version),
+            tunables=sample.tunables,
+        )
         from zconsole.diagnosis.bottleneck.rules import judge  # one sample has nothing to judge
 
         found = judge(seen)
@@ -113,4 +129,43 @@ class BottleneckTracker:
         self.verdict = self._steady.push(sample.clock, seen.stage, found) if between else found
         shared = self.verdict is not None and self.verdict.cause == "bus"
         if not between or seen.stage == "issuing":
-            self.ceiling = ceiling_of(seen, load.most if shared else None)
+            self.ceiling = ceiling_of(seen, self._load.most if shared else None)
+
+
+SPAN = 120.0
+"""Seconds of issuing that are looked back on."""
+
+
+class Hysteresis:
+    """One verdict for a scan whose stages take turns: what limited its issuing longest of late."""
+
+    def __init__(self) -> None:
+        self._found: deque[tuple[float, Verdict]] = deque()
+        self._clock: float | None = None
+
+    def push(self, clock: float, stage: str | None, found: Verdict | None) -> Verdict | None:
+        """Take in what was found at the monotonic ``clock``; returns what to show.
+
+        What is found while it walks metadata is shown only before any issuing was seen.
+        """
+        seconds, self._clock = clock - (self._clock or clock), clock
+        issuing = stage == "issuing"
+        if issuing and found is not None and found.sure > 0:
+            self._found.append((seconds, found))
+        while self._found and sum(s for s, _ in self._found) - self._found[0][0] > SPAN:
+            self._found.popleft()
+        shown = self._longest()
+        if shown is None:
+            return found
+        if issuing or shown.cause == "memory":
+            return shown
+        return shown._replace(text=f"{shown.text}, when it issues; now it scans metadata")
+
+    def _longest(self) -> Verdict | None:
+        """The newest verdict of the cause that was found for longest."""
+        times: dict[str, float] = {}
+        newest: dict[str, Verdict] = {}
+        for seconds, found in self._found:
+            times[found.cause] = times.get(found.cause, 0.0) + seconds
+            newest[found.cause] = found
+        return newest[max(times, key=lambda cause: times[cause])] if times else None

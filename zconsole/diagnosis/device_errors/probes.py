@@ -1,16 +1,21 @@
-"""Asking smartctl and the kernel's log about one device; for root, where they are there."""
+"""Asking smartctl and the kernel's log about one device; for root, where they are there.
+
+Output: smartmontools 7.0 and later, ``smartctl -j -H -A`` (smartctl.cpp, ataprint.cpp,
+nvmeprint.cpp, scsiprint.cpp).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
-from zconsole.diagnosis.device_errors.smart import smart_counts
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT
@@ -98,3 +103,51 @@ def messages_about(text: str, names: Sequence[str]) -> tuple[str, ...]:
         return ()
     pattern = re.compile(rf"(?<![\w/-])(?:/dev/)?(?:{wanted})(?:p?\d+|\.\d+)?(?![\w-])")
     return tuple(line.strip() for line in text.splitlines() if pattern.search(line))[-LINES:]
+
+
+ATTRIBUTES = {5: "reallocated", 197: "pending", 198: "uncorrectable", 199: "crc"}
+
+
+def smart_counts(text: str) -> SmartCounts | None:
+    """The counts in ``smartctl -j`` output; None when it is none or tells nothing."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    counts: dict[str, Any] = {"passed": _passed(document)}
+    counts |= _ata(document) | _nvme(document) | _scsi(document)
+    found = SmartCounts(**counts)
+    return None if found == SmartCounts() else found
+
+
+def _passed(document: Mapping[str, Any]) -> bool | None:
+    status = document.get("smart_status")
+    passed = status.get("passed") if isinstance(status, dict) else None
+    return passed if isinstance(passed, bool) else None
+
+
+def _ata(document: Mapping[str, Any]) -> dict[str, int]:
+    table = document.get("ata_smart_attributes")
+    rows = table.get("table", ()) if isinstance(table, dict) else ()
+    found: dict[str, int] = {}
+    for row in rows if isinstance(rows, list) else ():
+        number = row.get("id") if isinstance(row, dict) else None
+        name = ATTRIBUTES.get(number) if isinstance(number, int) else None
+        raw = row.get("raw") if name else None
+        value = raw.get("value") if isinstance(raw, dict) else None
+        if name and isinstance(value, int):
+            found[name] = value
+    return found
+
+
+def _nvme(document: Mapping[str, Any]) -> dict[str, int]:
+    log = document.get("nvme_smart_health_information_log")
+    errors = log.get("media_errors") if isinstance(log, dict) else None
+    return {"uncorrectable": errors} if isinstance(errors, int) else {}
+
+
+def _scsi(document: Mapping[str, Any]) -> dict[str, int]:
+    grown = document.get("scsi_grown_defect_list")
+    return {"reallocated": grown} if isinstance(grown, int) else {}

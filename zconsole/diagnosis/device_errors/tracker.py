@@ -25,7 +25,7 @@ class _Device:
     def __init__(self, counters: ErrorCounters, state: str) -> None:
         self.counters = counters
         self.state = state
-        self.changes: deque[tuple[float, int, int, int, int]] = deque(maxlen=KEPT)
+        self.changes: deque[tuple[float, ...]] = deque(maxlen=KEPT)
         self.left: deque[float] = deque(maxlen=KEPT)
         self.back: deque[float] = deque(maxlen=KEPT)
 
@@ -56,15 +56,10 @@ class DeviceErrorTracker:
 
     def _count(self, t: float, device: _Device, now: ErrorCounters) -> None:
         old, device.counters = device.counters, now
-        pairs = (
-            (old.read, now.read),
-            (old.write, now.write),
-            (old.cksum, now.cksum),
-            (old.slow, now.slow),
-        )
+        pairs = zip(old, now, strict=True)
         new = [max(0, (b or 0) - (a or 0)) if a is not None else 0 for a, b in pairs]
         if any(new):
-            device.changes.append((t, new[0], new[1], new[2], new[3]))
+            device.changes.append((t, *new))
 
     def _notice(self, t: float, device: _Device, state: str) -> None:
         was, device.state = device.state, state
@@ -100,13 +95,8 @@ def _fault(
     key: str, name: str, device: _Device, since: float, seconds: float, restarts: list[float]
 ) -> DeviceFault:
     recent = [change for change in device.changes if change[0] >= since]
-    deltas = Deltas(
-        read=sum(change[1] for change in recent),
-        write=sum(change[2] for change in recent),
-        cksum=sum(change[3] for change in recent),
-        slow=sum(change[4] for change in recent),
-        seconds=max(1.0, seconds),
-    )
+    read, write, cksum, slow = (int(sum(change[i] for change in recent)) for i in range(1, 5))
+    deltas = Deltas(read, write, cksum, slow, max(1.0, seconds))
     back = [t for t in device.back if t >= since]
     moves = [*back, *(t for t in device.left if t >= since)]
     followed = sum(1 for restart in restarts if _follows(restart, moves))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from zconsole.monitor.alerts.channels import BELL, notification, run_hook
 from zconsole.monitor.alerts.rules import Alert, AlertRules
 from zconsole.monitor.frame import Frame
-from zconsole.system.async_process import HookRunner
+from zconsole.system.async_process import ProcessRunner
 
 
 @dataclass(slots=True)
@@ -17,7 +17,7 @@ class Alerting:
     """Looks at each round of a feed; hooks run beside it, without holding up the sampling."""
 
     rules: AlertRules
-    runner: HookRunner
+    runner: ProcessRunner
     complain: Callable[[str], None]
     """Given one line about each hook that failed."""
     hook: tuple[str, ...] = ()

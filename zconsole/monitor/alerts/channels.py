@@ -9,9 +9,9 @@ from dataclasses import asdict
 
 from zconsole.errors import UsageError
 from zconsole.monitor.alerts.rules import Alert
-from zconsole.system.async_process import HookRunner
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
-from zconsole.units import clean
 
 HOOK_DEADLINE = 60.0
 """Seconds a hook may take before it is ended. What is to outlive it must let go of its output."""
@@ -47,7 +47,7 @@ def hook_input(alert: Alert) -> str:
     return json.dumps({"version": 1, **asdict(alert)}) + "\n"
 
 
-async def run_hook(runner: HookRunner, argv: Sequence[str], alert: Alert) -> str | None:
+async def run_hook(runner: ProcessRunner, argv: Sequence[str], alert: Alert) -> str | None:
     """Run the hook for one alert; returns in words what went wrong with it, or None."""
     try:
         done = await runner.tell(argv, hook_input(alert), HOOK_DEADLINE)

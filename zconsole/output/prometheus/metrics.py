@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
-from zconsole.units import clean
+from zconsole.system.printable import clean
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily

@@ -32,7 +32,7 @@ from zconsole.rebalance.job.job import (
 from zconsole.rebalance.job.job_output import OURS, last_line
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.system.audit.log import Log
+from zconsole.system.audit import Log
 from zconsole.system.process import start_detached
 from zconsole.system.state_dir import StateError, read_end
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zconsole.system.broken_pipe import swallow
-from zconsole.units import clean, duration, rate, size
+from zconsole.system.printable import clean
+from zconsole.units import duration, rate, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.engine.item import FileOutcome

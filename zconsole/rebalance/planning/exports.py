@@ -19,7 +19,7 @@ from zconsole.rebalance.planning.foreign_tree import Tree
 from zconsole.system import mounts
 from zconsole.system.mounts import plain
 from zconsole.system.patient import NoAnswerError, Patient
-from zconsole.units import clean
+from zconsole.system.printable import clean
 
 MACHINE = Path("/")
 DEADLINE = 5.0

@@ -19,12 +19,13 @@ from zconsole.pool.balance import FREE_BYTES_ONLY
 from zconsole.pool.topology import disks_of
 from zconsole.pool.version import Version, parse_version
 from zconsole.system import mounts
+from zconsole.system.host import ROOT
 from zconsole.system.mounts import MountPoint
 from zconsole.system.process import Completed, DeadlineError, run_blocking
-from zconsole.zfs.decode.capacity import CapacityRow, PoolCapacity, capacities
+from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.names import draid_shape
 from zconsole.zfs.decode.text import pools_of
-from zconsole.zfs.sources.kstat import ROOT, module_version, pool_state
+from zconsole.zfs.sources.kstat import module_version, pool_state
 
 DEADLINE = 20.0
 """Seconds to wait for zfs or zpool; a pool that is suspended never answers."""
@@ -184,7 +185,7 @@ class FactsReader:
             spaces=spaces_of(listed, version),
             special=spaces_of(listed, version, "special"),
             version=version,
-            fragmentation=listed.pool.fragmentation,
+            fragmentation=listed.fragmentation,
             scanning=self.condition(name)[1],
             used=int(used) if used.isdigit() else None,
             sector=self._sector(name, properties),
@@ -194,7 +195,7 @@ class FactsReader:
         """The normal-class vdevs, and the fragmentation of free space (0…1), now."""
         self._refuse_suspended(name)
         listed = self._capacity(name)
-        return spaces_of(listed, self.version()), listed.pool.fragmentation
+        return spaces_of(listed, self.version()), listed.fragmentation
 
     def condition(self, name: str) -> tuple[str, str | None]:
         """The pool's state word and the scan that runs now; a suspended pool is not asked."""
@@ -248,7 +249,7 @@ class FactsReader:
         if pool_state(name, self.root) == "SUSPENDED":
             raise UnavailableError(f"pool {name} is suspended")
 
-    def _capacity(self, name: str) -> PoolCapacity:
+    def _capacity(self, name: str) -> CapacityRow:
         try:
             return capacities(self._ask("zpool", "list", "-vHp", name))[0]
         except (NotUnderstoodError, IndexError) as error:
@@ -272,7 +273,7 @@ def last_addition(history: str) -> int | None:
     return int(time.mktime(time.strptime(found[-1], "%Y-%m-%d.%H:%M:%S")))
 
 
-def spaces_of(listed: PoolCapacity, version: Version, wanted: str = "normal") -> tuple[Space, ...]:
+def spaces_of(listed: CapacityRow, version: Version, wanted: str = "normal") -> tuple[Space, ...]:
     """The top-level vdevs of one class, with what their free bytes count for in a version."""
     by_disks = bool(version) and version[:2] < FREE_BYTES_ONLY
     return tuple(_space(row, by_disks) for row in listed.vdevs if row.vclass == wanted)

@@ -16,8 +16,9 @@ from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Taken
 from zconsole.rebalance.planning.zdb import Listed
+from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
-from zconsole.units import clean, size
+from zconsole.units import size
 
 COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3

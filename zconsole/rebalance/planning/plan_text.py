@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from zconsole.rebalance.planning import hot_directories
 from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
-from zconsole.units import clean, size
+from zconsole.system.printable import clean
+from zconsole.units import size
 
 ALIKE = 0.05
 """Changes of size up to this share are within the error of a sample."""

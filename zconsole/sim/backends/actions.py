@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
-from zconsole.actions.device import Device
+from zconsole.actions.device import Contents, Device
 from zconsole.actions.plan import Facts
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
@@ -15,7 +15,7 @@ from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World, clock
 from zconsole.sim.state import PoolState
 from zconsole.sim.zpool import SimulatedRunner
-from zconsole.system.audit.log import MemoryLog
+from zconsole.system.audit import MemoryLog
 from zconsole.tunables.control import Control
 from zconsole.tunables.store import VolatileTunableStore
 
@@ -50,12 +50,14 @@ class SimulatedParameters:
 
     def read(self, name: str) -> int | None:
         """See Parameters.read."""
-        return self._world.tunables().get(name)
+        return self._world.pools[0].tunables.get(name)
 
     def write(self, name: str, value: int) -> None:
         """See Parameters.write."""
-        if refusal := self._world.set_tunable(name, str(value)):
-            raise ZconsoleError(f"{name}={value}: refused: {refusal}")
+        if self.read(name) is None:
+            raise ZconsoleError(f"{name}={value}: refused: No such file or directory")
+        for pool in self._world.pools:
+            pool.tunables[name] = value
 
 
 class SimulatedFacts:
@@ -76,7 +78,7 @@ class SimulatedFacts:
                 "autoexpand": "on" if state.autoexpand else "off",
                 "guid": str(state.guid),
             },
-            parameters=self._world.tunables(),
+            parameters=dict(state.tunables),
             devices=_devices(state),
             labels=_labels(state) if suspended else {},
         )
@@ -117,8 +119,8 @@ def _rebalance_backend(world: World) -> RebalanceBackend:
 
 def _devices(state: PoolState) -> tuple[Device, ...]:
     """The shelf, then what is in the pool and so has its label."""
-    shelf = tuple(_device(leaf) for leaf in state.host.shelf)
-    return shelf + tuple(replace(_device(leaf), zfs_pool=state.name) for leaf in state.leaves())
+    shelf, label = tuple(_device(leaf) for leaf in state.host.shelf), Contents(zfs_pool=state.name)
+    return shelf + tuple(replace(_device(leaf), contents=label) for leaf in state.leaves())
 
 
 def _device(leaf: Leaf) -> Device:

@@ -1,12 +1,21 @@
-"""Sequential rebuild, dRAID, and work that is no scan; many devices, several pools."""
+"""Sequential rebuild, dRAID, and work that is no scan; many devices, several pools, none ill."""
 
 from __future__ import annotations
 
-from zconsole.sim import jobs, rebuild, scan
+from zconsole.pool.model import Event
+from zconsole.sim import commands, rebuild, scan
 from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import FAULTED
-from zconsole.sim.models import EXOS_16T, NVME_2T, RED_4T, RED_8T, SSD_1T, ULTRASTAR_18T
-from zconsole.sim.state import RESILVER, SCRUB, PoolEvent, PoolState, Relocation
+from zconsole.sim.models import (
+    EXOS_16T,
+    NVME_2T,
+    OPTANE_100G,
+    RED_4T,
+    RED_8T,
+    SSD_1T,
+    ULTRASTAR_18T,
+)
+from zconsole.sim.state import RESILVER, SCRUB, PoolState, Relocation
 from zconsole.sim.topology import Member, Top
 
 
@@ -69,10 +78,10 @@ def trimming(seed: int, start: float) -> tuple[PoolState, ...]:
     tops = [make.mirror(make.leaves(2, SSD_1T), fill=0.4) for _ in range(3)]
     tops.append(make.mirror(make.leaves(2, NVME_2T), fill=0.2))
     pool = make.pool(tops, load=make.load(read=40e6, write=20e6, size=16384.0, sync=0.7))
-    jobs.change(pool, "trim")
+    commands.change(pool, "trim")
     for leaf in pool.leaves():
         leaf.jobs["trim"].rate = make.random.uniform(4e8, 9e8)
-    jobs.change(pool, "initialize", device=str(next(tops[3].leaves()).guid))
+    commands.change(pool, "initialize", device=str(next(tops[3].leaves()).guid))
     return (pool,)
 
 
@@ -93,8 +102,8 @@ def paused(seed: int, start: float) -> tuple[PoolState, ...]:
     current.start = current.pass_start = start - 7 * HOUR
     current.paused_since = start - 2 * HOUR
     pool.events = [
-        PoolEvent(-7 * HOUR, "scrub_start", "scrub started"),
-        PoolEvent(-2 * HOUR, "scrub_paused", "scrub paused", "notice"),
+        Event(start - 7 * HOUR, "scrub_start", "scrub started"),
+        Event(start - 2 * HOUR, "scrub_paused", "scrub paused", "notice"),
     ]
     return (pool,)
 
@@ -130,6 +139,25 @@ def two_pools(seed: int, start: float) -> tuple[PoolState, ...]:
     return (tank, scratch)
 
 
+def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
+    """An idle pool with every class of vdev."""
+    make = Build(seed, "vault", start, bays=True)
+    pool = make.pool(
+        [
+            make.raidz(2, make.leaves(6, EXOS_16T), fill=0.46),
+            make.raidz(2, make.leaves(6, EXOS_16T), fill=0.44),
+            make.mirror(make.leaves(2, NVME_2T), 0.31, vclass="special", frag=0.22),
+            make.mirror(make.leaves(2, SSD_1T), 0.12, vclass="dedup", frag=0.3),
+            make.mirror(make.leaves(2, OPTANE_100G), 0.0, vclass="log", frag=0.0),
+        ],
+        load=make.load(read=3e6, write=2e6, bursty=0.9, sync=0.2, sequential=8.0, kept=0.2),
+        spares=[make.leaf(EXOS_16T), make.leaf(EXOS_16T)],
+        cache=[make.leaf(SSD_1T)],
+    )
+    finished(pool, SCRUB, 4 * DAY, 14.2 * HOUR)
+    return (pool,)
+
+
 SCENARIOS = (
     Scenario("sequential", sequential, 1.5 * HOUR),
     Scenario("draid", draid, 0.5 * HOUR),
@@ -139,4 +167,5 @@ SCENARIOS = (
     Scenario("paused", paused, 60.0),
     Scenario("thousand", thousand, 2 * HOUR),
     Scenario("two-pools", two_pools, 3 * HOUR),
+    Scenario("healthy", every_class, 600.0),
 )

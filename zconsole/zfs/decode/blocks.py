@@ -72,5 +72,4 @@ def _counters(names: tuple[str, ...], fields: Sequence[int]) -> BlockCounters:
         write_bytes=fields[6] * _SECTOR,
         write_seconds=fields[7] / 1000,
         busy_seconds=fields[9] / 1000,
-        in_flight=fields[8],
     )

@@ -12,21 +12,11 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS
-from zconsole.units import parse_size
 from zconsole.zfs.decode.documents import documents_of, has_documents, together
-from zconsole.zfs.decode.names import disk_name, kind_of, leaf_kind
+from zconsole.zfs.decode.names import CLASSES, disk_name, kind_of, leaf_kind
 from zconsole.zfs.decode.tree import MOST_VDEVS
-from zconsole.zfs.decode.values import mapping, number, unspaced
+from zconsole.zfs.decode.values import is_cell, mapping, number, unspaced
 
-_GROUPS = {
-    "logs": "log",
-    "cache": "cache",
-    "l2cache": "cache",
-    "spare": "spare",
-    "spares": "spare",
-    "dedup": "dedup",
-    "special": "special",
-}
 _FIELDS = {
     "SIZE": "size",
     "ALLOC": "alloc",
@@ -70,6 +60,8 @@ class CapacityRow:
     devices: int = 0
     """Places for devices in a top-level vdev of a text; a replaced one and its new one share one.
     """
+    vdevs: list[CapacityRow] = field(default_factory=list)
+    """A pool's top-level vdevs of every class, in file order."""
 
     @property
     def space_bytes(self) -> int | None:
@@ -79,15 +71,7 @@ class CapacityRow:
         return self.alloc_bytes + self.free_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PoolCapacity:
-    """A pool's line and its top-level vdevs of every class, in file order."""
-
-    pool: CapacityRow
-    vdevs: list[CapacityRow] = field(default_factory=list)
-
-
-def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
+def capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
     """Every pool of a listing, a JSON document or text.
 
     Raises NotUnderstoodError when it is no ``zpool list`` output.
@@ -98,7 +82,7 @@ def capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
         raise NotUnderstoodError("not `zpool list` output: nested too deep") from None
 
 
-def _capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
+def _capacities(listing: Mapping[str, Any] | str) -> tuple[CapacityRow, ...]:
     if isinstance(listing, str) and has_documents(listing):
         try:
             listing = together(documents_of(listing))
@@ -115,11 +99,11 @@ def _capacities(listing: Mapping[str, Any] | str) -> tuple[PoolCapacity, ...]:
     return found
 
 
-def _from_text(text: str) -> Iterator[PoolCapacity]:
+def _from_text(text: str) -> Iterator[CapacityRow]:
     columns: Sequence[str] = ()
     headed = reading = False
     broken = _BROKEN_HEADING.search(text) is not None
-    found: PoolCapacity | None = None
+    found: CapacityRow | None = None
     vclass = "normal"
     for line in unspaced(text).splitlines():
         words = line.split()
@@ -128,7 +112,7 @@ def _from_text(text: str) -> Iterator[PoolCapacity]:
         elif not words or (headed and not reading) or (broken and all(map(_REST.match, words))):
             continue
         elif _is_group(words):
-            vclass = _GROUPS[words[0]]
+            vclass = CLASSES[words[0]]
         elif line[0] in " \t" or (found is not None and _is_vdev(line, columns)):
             if found is not None:
                 _add_vdev(found.vdevs, vclass, line, columns)
@@ -161,13 +145,13 @@ def _is_vdev(line: str, columns: Sequence[str]) -> bool:
 
 
 def _is_group(words: Sequence[str]) -> bool:
-    return words[0] in _GROUPS and set(words[1:]) <= {"-"}
+    return words[0] in CLASSES and set(words[1:]) <= {"-"}
 
 
-def _pool_line(line: str, columns: Sequence[str]) -> PoolCapacity | None:
+def _pool_line(line: str, columns: Sequence[str]) -> CapacityRow | None:
     name, cells = _cells(line, columns)
     row = _row(name, "root", "normal", cells)
-    return None if row.size_bytes is None and row.health is None else PoolCapacity(row)
+    return None if row.size_bytes is None and row.health is None else row
 
 
 def _add_vdev(tops: list[CapacityRow], vclass: str, line: str, columns: Sequence[str]) -> None:
@@ -200,12 +184,8 @@ def _split(line: str) -> tuple[str, list[str]]:
         name, *values = line.strip("\n").lstrip("\t").split("\t")
         return name, values
     words = line.split()
-    end = next((i for i, word in enumerate(words) if i and _is_cell(word)), len(words))
+    end = next((i for i, word in enumerate(words) if i and is_cell(word)), len(words))
     return " ".join(words[:end]), words[end:]
-
-
-def _is_cell(word: str) -> bool:
-    return word == "-" or parse_size(word) is not None
 
 
 def _row(name: str, kind: str, vclass: str, cells: Mapping[str, Any]) -> CapacityRow:
@@ -230,7 +210,7 @@ def _share(value: object) -> float | None:
         return None
 
 
-def _from_json(document: Mapping[str, Any]) -> Iterator[PoolCapacity]:
+def _from_json(document: Mapping[str, Any]) -> Iterator[CapacityRow]:
     for key, value in mapping(document.get("pools"), "pools").items():
         node = mapping(value, key)
         cells = _properties(node)
@@ -238,16 +218,16 @@ def _from_json(document: Mapping[str, Any]) -> Iterator[PoolCapacity]:
             raise NotUnderstoodError(f"not `zpool list -j` output: pool {key} has no properties")
         row = _row(str(node.get("name", key)), "root", "normal", cells)
         tops = _json_tops(mapping(node.get("vdevs"), "vdevs"))
-        yield PoolCapacity(row, [_json_row(name, vdev, vclass) for vclass, name, vdev in tops])
+        yield replace(row, vdevs=[_json_row(name, vdev, vclass) for vclass, name, vdev in tops])
 
 
 def _json_tops(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Class, name and object of each top-level vdev; groups sit among them in this document."""
     for key, value in vdevs.items():
         node = mapping(value, key)
-        if key in _GROUPS and "properties" not in node:
+        if key in CLASSES and "properties" not in node:
             for name, member in node.items():
-                yield _GROUPS[key], name, mapping(member, name)
+                yield CLASSES[key], name, mapping(member, name)
         else:
             yield "normal", key, node
 

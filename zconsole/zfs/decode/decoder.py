@@ -91,12 +91,12 @@ def _dated(raw: Raw) -> bool:
 
 
 def _clock(raw: Raw) -> float:
-    clock = _seconds(raw.get("clock"))
+    clock = _finite(raw.get("clock"))
     return float(raw["t"]) if clock is None else clock
 
 
-def _seconds(value: object) -> float | None:
-    """A finite number of seconds; None for anything else."""
+def _finite(value: object) -> float | None:
+    """A finite number; None for anything else."""
     usable = isinstance(value, (int, float)) and math.isfinite(value)
     return float(value) if usable else None  # type: ignore[arg-type]
 
@@ -123,7 +123,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
         events=_events(raw),
         tunables=_tunables(raw),
         dated=_dated(raw),
-        began=_seconds(raw.get("began")),
+        began=_finite(raw.get("began")),
     )
 
 
@@ -138,7 +138,7 @@ def _failure(raw: Raw, blocks: Blocks) -> SampleFailure:
         gone=blocks.gone(),
         host=_host(raw),
         absent=raw.get("absent") is True,
-        began=_seconds(raw.get("began")),
+        began=_finite(raw.get("began")),
     )
 
 
@@ -147,7 +147,7 @@ def _host(raw: Raw) -> HostLoad | None:
     if not host:
         return None
     return HostLoad(
-        cpu=_share(host.get("cpu")),
+        cpu=_finite(host.get("cpu")),
         memory_total=number(host.get("memory_total")),
         memory_available=number(host.get("memory_available")),
         arc_bytes=number(host.get("arc_bytes")),
@@ -157,10 +157,6 @@ def _host(raw: Raw) -> HostLoad | None:
 def _tunables(raw: Raw) -> Mapping[str, int]:
     found: Mapping[str, Any] = mapping(raw.get("tunables"), "tunables")
     return {str(name): int(value) for name, value in found.items()}
-
-
-def _share(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _events(raw: Raw) -> tuple[Event, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zconsole.pool.model import Activity, Scan
+from zconsole.pool.model import Activity, Progress, Scan
 from zconsole.units import size
 from zconsole.zfs.decode.values import epoch
 
@@ -176,6 +176,20 @@ def _copy_eta(kind: str, left: int) -> float | None:
     """Seconds left as printed: of a removal whole minutes."""
     seconds = left // 60 * 60 if kind == "removal" else left
     return float(seconds) if 0 <= seconds < _LONGEST_ESTIMATE else None
+
+
+PROGRESS_STATES = ("none", "active", "canceled", "suspended", "complete")
+"""``vdev_trim_state_t`` and ``vdev_initializing_state_t`` by value (include/sys/fs/zfs.h)."""
+
+
+def progress_of(
+    state: str, done: int | None, total: int | None, time: float | None, errors: int | None
+) -> Progress | None:
+    """Trim or initialize of one leaf, with zpool's share; None for one that never ran."""
+    if state not in PROGRESS_STATES[1:]:
+        return None
+    share = done / (total + 1) if done is not None and total is not None else None
+    return Progress(state, done, total, 1.0 if state == "complete" else share, time, errors)
 
 
 def checkpoint_of(discarding: bool, start: float | None, space: int) -> Activity:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import IoRates
 from zconsole.units import parse_size
-from zconsole.zfs.decode.values import unspaced
+from zconsole.zfs.decode.values import is_cell, unspaced
+from zconsole.zfs.raw import QUEUES
 
 _GROUPS = frozenset({"logs", "cache", "special", "dedup"})
 _PLAIN = 6
-_QUEUES = ("sync_r", "sync_w", "async_r", "async_w", "scrub", "trim", "rebuild")
 _EXTRAS = {
     9: (9, 0),
     10: (10, 0),
@@ -37,18 +38,14 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class IostatRow:
-    """One row: bytes, operations a second, bytes a second; None where a dash is printed."""
+    """One row; None where a dash is printed."""
 
     name: str
     indent: int | None
     """Blanks before the name; None with -H, which prints none."""
-    read_ops: float | None = None
-    write_ops: float | None = None
-    read: float | None = None
-    write: float | None = None
-    disk_wait: float | None = None
-    """Seconds a request took in the device, reads and writes together, by their number."""
-    queues: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    rates: IoRates
+    """Latency is what a request took in the device, reads and writes together, by their number."""
+    queues: Mapping[str, tuple[int, int]]
 
 
 def samples_of(text: str) -> tuple[tuple[IostatRow, ...], ...]:
@@ -85,7 +82,7 @@ def _samples(lines: Sequence[str]) -> Iterator[list[IostatRow]]:
             rows = []
         elif words and not set(line) <= set(" -"):
             row = _row(line, queues_only)
-            if row.name in _GROUPS and row.read_ops is None and row.write_ops is None:
+            if row.name in _GROUPS and row.rates.read_ops is row.rates.write_ops is None:
                 continue
             if rows and row.name == rows[0].name and not row.indent:
                 yield rows
@@ -111,19 +108,16 @@ def _row(line: str, queues_only: bool) -> IostatRow:
         name, *cells = line.strip().split("\t")
     else:
         name, *cells = line.split()
-        while cells and not _is_cell(cells[0]):
+        while cells and not is_cell(cells[0]):
             name = f"{name} {cells.pop(0)}"
     plain = [parse_size(cell) for cell in cells[:_PLAIN]] + [None] * _PLAIN
     _, _, read_ops, write_ops, read, write = plain[:_PLAIN]
     waits, queues = _extras(cells[_PLAIN:], queues_only)
+    wait = _mean_wait(waits[_DISK_WAITS], (read_ops, write_ops))
     return IostatRow(
         name=name,
         indent=None if bare else len(line) - len(line.lstrip(" ")),
-        read_ops=read_ops,
-        write_ops=write_ops,
-        read=read,
-        write=write,
-        disk_wait=_mean_wait(waits[_DISK_WAITS], (read_ops, write_ops)),
+        rates=IoRates(read, write, read_ops, write_ops, wait),
         queues=queues,
     )
 
@@ -137,10 +131,6 @@ def _mean_wait(waits: Sequence[str], operations: Sequence[float | None]) -> floa
     return sum(wait * ops for wait, ops in known) / total
 
 
-def _is_cell(word: str) -> bool:
-    return word == "-" or parse_size(word) is not None
-
-
 def _extras(
     cells: Sequence[str], queues_only: bool
 ) -> tuple[Sequence[str], dict[str, tuple[int, int]]]:
@@ -150,7 +140,7 @@ def _extras(
         waits, queues = 0, 5
     depths = [parse_size(cell) or 0 for cell in cells[waits : waits + 2 * queues]]
     pairs = zip(depths[::2], depths[1::2], strict=False)
-    return cells[:waits], dict(zip(_QUEUES, pairs, strict=False))
+    return cells[:waits], dict(zip(QUEUES, pairs, strict=False))
 
 
 def _seconds(cell: str) -> float | None:

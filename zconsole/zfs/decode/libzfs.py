@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
-from zconsole.zfs.decode.libzfs_scans import active_function, activities_of, scans_of
-from zconsole.zfs.decode.names import disk_name, parity_of
-from zconsole.zfs.decode.notes import note_of, scan_marker, trim_state
+from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
+from zconsole.zfs.decode.names import CLASSES, disk_name, parity_of
+from zconsole.zfs.decode.scans import active_function, activities_of, copies, scan_stats, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
     damaged_files,
@@ -26,18 +26,16 @@ from zconsole.zfs.decode.values import (
     text_of,
     word,
 )
-from zconsole.zfs.decode.words import VDEV_STATES, aux_word, spare_word, state_word
+from zconsole.zfs.decode.words import (
+    VDEV_STATES,
+    aux_word,
+    note_of,
+    scan_marker,
+    spare_word,
+    state_word,
+)
+from zconsole.zfs.raw import QUEUES
 
-_QUEUES = {
-    "sync_r": "vdev_sync_r",
-    "sync_w": "vdev_sync_w",
-    "async_r": "vdev_async_r",
-    "async_w": "vdev_async_w",
-    "scrub": "vdev_async_scrub",
-    "trim": "vdev_async_trim",
-    "rebuild": "vdev_rebuild",
-}
-_QUEUE_KEYS = tuple((q, f"{k}_pend_queue", f"{k}_active_queue") for q, k in _QUEUES.items())
 _HISTOGRAM_KEYS = (
     ("disk_r", "vdev_disk_r_lat_histo"),
     ("disk_w", "vdev_disk_w_lat_histo"),
@@ -45,7 +43,6 @@ _HISTOGRAM_KEYS = (
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
 _HIDDEN = frozenset({"hole", "indirect"})
-_SECTIONS = {"log": "log", "logs": "log", "special": "special", "dedup": "dedup"}
 _SHOWN = ("normal", "dedup", "special", "log")
 _HEALTHY = VDEV_STATES.index("ONLINE")
 _NOALLOC = 46
@@ -80,8 +77,9 @@ def pool_of(
     tree = mapping(config.get("vdev_tree"), "vdev_tree")
     if not tree or not isinstance(config.get("name"), str):
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
-    root = _root(tree, config["name"], _Context(names, active_function(tree), blocks))
-    tops = _top_names(tree, names)
+    tops = tuple(_name(child, names) for child in tree.get("children", ()))
+    scans, copied = scan_stats(tree, tops), copies(tree)
+    root = _root(tree, config["name"], _Context(names, active_function(scans), blocks))
     count = number(config.get("error_count"))
     return Pool(
         name=config["name"],
@@ -91,17 +89,23 @@ def pool_of(
         message=text_of(message.get("status")),
         action=text_of(message.get("action")),
         see=text_of(message.get("see")),
-        scans=scans_of(tree, tops, now, version),
-        activities=activities_of(tree, tops, now),
+        scans=scans_of(scans, now, version=version),
+        activities=activities_of(
+            copied,
+            _moving(copied.get("removal_stats"), tops),
+            _moving(copied.get("raidz_expand_stats"), tops),
+            now,
+        ),
         error_count=count,
         errors=damaged_files(message.get("errors"), count),
         comment=text_of(config.get("comment")),
-        txg=number(config.get("txg")),
     )
 
 
-def _top_names(tree: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(_name(child, names) for child in tree.get("children", ()))
+def _moving(copy: Mapping[str, Any] | None, tops: Sequence[str]) -> str | None:
+    """The printed name of the vdev that a removal or expansion is about."""
+    number = copy["vdev"] if copy else len(tops)
+    return tops[number] if 0 <= number < len(tops) else None
 
 
 def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
@@ -109,7 +113,8 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
     for child in tree.get("children", ()):
         if child.get("is_hole") or child["type"] in _HIDDEN:
             continue
-        section = "log" if child.get("is_log") else _section(child)
+        bias = str(child.get("alloc_bias") or "normal")
+        section = "log" if child.get("is_log") else CLASSES.get(bias, bias)
         rebuilding = _rebuilding(child)
         sections.setdefault(section, []).append(_vdev(child, section, context, rebuilding, True))
     children = [vdev for section in sections.values() for vdev in section]
@@ -129,11 +134,6 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
         io=_io(stats),
         children=with_spares_left(tuple(children)),
     )
-
-
-def _section(node: Mapping[str, Any]) -> str:
-    bias = node.get("alloc_bias")
-    return "normal" if bias is None else _SECTIONS.get(str(bias), str(bias))
 
 
 def _rebuilding(node: Mapping[str, Any]) -> bool:
@@ -236,7 +236,6 @@ def _vdev(
         trim=_progress(stats[37:41], stats[35]) if leaf and stats[39] else None,
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
-        create_txg=number(node.get("create_txg")),
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
@@ -306,7 +305,7 @@ def _io(stats: Sequence[int]) -> IoCounters:
 def _queues(more: Mapping[str, Any]) -> Mapping[str, tuple[int, int]]:
     found = {
         name: (more[pending], more[active])
-        for name, pending, active in _QUEUE_KEYS
+        for name, (pending, active) in QUEUES.items()
         if pending in more and active in more
     }
     integers(tuple(chain.from_iterable(found.values())), "a queue")
@@ -315,8 +314,5 @@ def _queues(more: Mapping[str, Any]) -> Mapping[str, tuple[int, int]]:
 
 def _progress(values: Sequence[int], errors: int) -> Progress | None:
     done, total, state, time = values
-    state_name = trim_state(state)
-    if state_name is None:
-        return None
-    share = 1.0 if state_name == "complete" else done / (total + 1)
-    return Progress(state_name, done, total, share, epoch(time), errors)
+    word = PROGRESS_STATES[state] if 0 <= state < len(PROGRESS_STATES) else ""
+    return progress_of(word, done, total, epoch(time), errors)

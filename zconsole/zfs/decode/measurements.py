@@ -7,21 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import IoRates, Pool, Scan, Vdev
+from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.iostat import IostatRow, latest
 from zconsole.zfs.decode.values import mapping
 from zconsole.zfs.raw import Raw
 
-_WAIT_COLUMNS = {
-    6: ("initialize", "replace", "remove", "resilver", "scrub", "trim"),
-    8: ("discard", "free", "initialize", "replace", "remove", "resilver", "scrub", "trim"),
-    9: (
-        *("discard", "free", "initialize", "replace", "remove", "resilver", "scrub", "trim"),
-        "raidz_expand",
-    ),
-}
+_WAITS = (
+    *("discard", "free", "initialize", "replace", "remove", "resilver", "scrub", "trim"),
+    "raidz_expand",
+)
+_WAIT_COLUMNS = {6: _WAITS[2:8], 8: _WAITS[:8], 9: _WAITS}
 """Columns of ``zpool wait -Hp`` by their number (print_wait_status_row, 2.0 to 2.4); without
 discard and free when asked for the six others."""
 
@@ -90,14 +87,10 @@ def _with_rates(root: Vdev, rows: Sequence[IostatRow]) -> Vdev:
             matching = by_name.get(key or "")
             if matching:
                 row = matching.pop(0) if len(matching) > 1 else matching[0]
-                return {"rates": _rates(row), "queues": vdev.queues or row.queues}
+                return {"rates": row.rates, "queues": vdev.queues or row.queues}
         return {}
 
     return _mapped(root, _measured)
-
-
-def _rates(row: IostatRow) -> IoRates:
-    return IoRates(row.read, row.write, row.read_ops, row.write_ops, row.disk_wait)
 
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:
@@ -108,7 +101,7 @@ def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> V
     except NotUnderstoodError:
         return root
     for listed in pools:
-        if listed.pool.name == pool:
+        if listed.name == pool:
             for row in listed.vdevs:
                 rows.setdefault((row.vclass, row.name), []).append(row)
     children = tuple(_filled(child, rows) for child in root.children)

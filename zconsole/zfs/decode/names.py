@@ -29,6 +29,18 @@ _DSPARE = re.compile(r"draid[123]-\d+-\d+")
 _NUMBERED = re.compile(r"(indirect|hole|missing)-\d+")
 _KNOWN_STEMS = ("mirror", "raidz", "draid", "replacing", "spare", "indirect", "hole", "missing")
 
+CLASSES = {
+    "log": "log",
+    "logs": "log",
+    "cache": "cache",
+    "l2cache": "cache",
+    "spare": "spare",
+    "spares": "spare",
+    "special": "special",
+    "dedup": "dedup",
+}
+"""What zpool's headings, JSON and nvlists call the classes of vdevs that are not normal."""
+
 
 def strip_path(path: str) -> str:
     """A disk's path without the directory zpool leaves out (zfs_strip_path, lib/libzutil)."""

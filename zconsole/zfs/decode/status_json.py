@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
-from zconsole.zfs.decode.json_scans import active_function, activities_of, rebuilding, scans_of
-from zconsole.zfs.decode.names import disk_name, draid_shape, kind_of, leaf_kind, parity_of
-from zconsole.zfs.decode.notes import note_of, scan_marker
+from zconsole.zfs.decode.formulas import progress_of
+from zconsole.zfs.decode.names import CLASSES, disk_name, draid_shape, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.scans import active_function, activities_of, rebuilding, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
     count,
@@ -26,25 +26,13 @@ from zconsole.zfs.decode.values import (
     text_of,
     word,
 )
-from zconsole.zfs.decode.words import spare_word, state_word
+from zconsole.zfs.decode.words import note_of, scan_marker, spare_word, state_word
 
-_GROUPS = (
-    ("dedup", "dedup"),
-    ("special", "special"),
-    ("logs", "log"),
-    ("l2cache", "cache"),
-    ("spares", "spare"),
-)
-"""Siblings of ``vdevs`` and their class, in the order text prints them."""
+_GROUPS = ("dedup", "special", "logs", "l2cache", "spares")
+"""Siblings of ``vdevs``, in the order text prints them."""
 
 _COMMAND = "zpool status"
 _HIDDEN = frozenset({"hole", "indirect"})
-_PROGRESS_STATES = {
-    "ACTIVE": "active",
-    "CANCELED": "canceled",
-    "SUSPENDED": "suspended",
-    "COMPLETE": "complete",
-}
 _Node = Mapping[str, Any]
 
 
@@ -122,12 +110,28 @@ def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zo
         action=text_of(node.get("action")),
         see=text_of(node.get("moreinfo")),
         scans=scans_of(scan, now, zone),
-        activities=activities_of(node, root, now, zone),
+        activities=activities_of(node, _removed(node), _expanding(node, root), now, zone),
         error_count=errors,
         errors=damaged_files(node.get("errlist"), errors),
         comment=text_of(node.get("comment")),
-        txg=number(node.get("txg")),
     )
+
+
+def _removed(pool: _Node) -> str | None:
+    """The vdev that goes, or what is left of it, which the document names without its number."""
+    node = mapping(pool.get("removal_stats"), "removal_stats")
+    name = disk_name(str(node.get("name", "")), None) or None
+    return f"indirect-{number(node.get('removing_vdev'))}" if name == "indirect" else name
+
+
+def _expanding(pool: _Node, root: Vdev) -> str | None:
+    """The printed name of the expanding vdev; the document names it without its number."""
+    node = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
+    suffix = f"-{number(node.get('expanding_vdev'))}"
+    for child in root.children:
+        if child.kind.startswith("raidz") and child.name.endswith(suffix):
+            return child.name
+    return str(node["name"]) if "name" in node else None
 
 
 def _root(pool: str, node: _Node, context: _Context) -> Vdev:
@@ -137,7 +141,7 @@ def _root(pool: str, node: _Node, context: _Context) -> Vdev:
         vdevs = _nested(vdevs)
         top = mapping(vdevs.get(key), key)
     groups = [("normal", mapping(top.get("vdevs"), key))]
-    groups += [(vclass, mapping(node.get(group), group)) for group, vclass in _GROUPS]
+    groups += [(CLASSES[group], mapping(node.get(group), group)) for group in _GROUPS]
     if "parent" in top or any("parent" in mapping(v, k) for k, v in vdevs.items()):
         groups = _by_class(groups, vdevs, key)
     children = [vdev for vclass, nodes in groups for vdev in _vdevs(nodes, vclass, context)]
@@ -179,12 +183,11 @@ def _nested(vdevs: _Node) -> dict[str, dict[str, Any]]:
 
 def _by_class(groups: list[tuple[str, _Node]], vdevs: _Node, root: str) -> list[tuple[str, _Node]]:
     """Groups of a flat document, which merges the classes into ``vdevs``."""
-    classes = {"l2cache": "cache"}
     sorted_in: dict[str, dict[str, Any]] = {vclass: dict(nodes) for vclass, nodes in groups}
     normal = sorted_in["normal"]
     for key, value in vdevs.items():
         parent, vclass = str(value.get("parent", root)), str(value.get("class", "normal"))
-        vclass = classes.get(vclass, vclass)
+        vclass = CLASSES.get(vclass, vclass)
         if key == root or (parent not in (root, "root-0") and parent in vdevs):
             continue
         if vclass in sorted_in and vclass != "normal":
@@ -320,16 +323,6 @@ def _note(node: _Node, marker: str, leaf: bool, errors: ErrorCounters) -> str:
 
 
 def _progress(node: _Node, prefix: str, done: str, total: str, zone: tzinfo) -> Progress | None:
-    state = _PROGRESS_STATES.get(str(node.get(f"{prefix}_state")))
-    if state is None:
-        return None
-    finished, whole = number(node.get(done)), number(node.get(total))
-    share = finished / (whole + 1) if finished is not None and whole is not None else None
-    return Progress(
-        state=state,
-        done=finished,
-        total=whole,
-        share=1.0 if state == "complete" else share,
-        time=moment(node.get(f"{prefix}_time"), zone),
-        errors=number(node.get(f"{prefix}_errors")),
-    )
+    time, errors = moment(node.get(f"{prefix}_time"), zone), number(node.get(f"{prefix}_errors"))
+    state = str(node.get(f"{prefix}_state")).lower()
+    return progress_of(state, number(node.get(done)), number(node.get(total)), time, errors)

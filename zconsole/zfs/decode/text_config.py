@@ -12,22 +12,11 @@ from datetime import tzinfo
 
 from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
-from zconsole.zfs.decode.names import draid_shape, kind_of, leaf_kind, parity_of
-from zconsole.zfs.decode.text_rows import Columns, ConfigRow, looks_like_row, row_of, unwrapped
+from zconsole.zfs.decode.names import CLASSES, draid_shape, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import parse_date
 
-__all__ = ["config_of", "looks_like_row"]
-
-_SECTIONS = {
-    "log": "log",
-    "logs": "log",
-    "cache": "cache",
-    "spare": "spare",
-    "spares": "spare",
-    "special": "special",
-    "dedup": "dedup",
-}
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
 _DEVICES_OF_A_GROUP = 2
 """The old device and the new one, in a replacing or spare group."""
@@ -102,7 +91,7 @@ def _rows(lines: Sequence[str]) -> tuple[Columns | None, list[ConfigRow]]:
         row = row_of(line, columns)
         if row is not None:
             rows.append(row)
-    return columns, [row for row in rows if row.state or row.name in _SECTIONS]
+    return columns, [row for row in rows if row.state or row.name in CLASSES]
 
 
 def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) -> ConfigRow | None:
@@ -114,7 +103,7 @@ def _root_row(rows: list[ConfigRow], pool: str | None, columns: Columns | None) 
         return first
     if kind_of(first.name) is not None or (columns and first.indent > columns.indent and not pool):
         return None
-    inner = next((row for row in rest if row.name not in _SECTIONS), None)
+    inner = next((row for row in rest if row.name not in CLASSES), None)
     if pool is None and (inner is None or inner.indent <= first.indent) and columns is None:
         return None
     return first
@@ -128,8 +117,8 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
     path: list[_Node] = []
     vclass = "normal"
     for row in rows:
-        if row.name in _SECTIONS and row.indent <= base:
-            vclass, path = _SECTIONS[row.name], []
+        if row.name in CLASSES and row.indent <= base:
+            vclass, path = CLASSES[row.name], []
             continue
         while path and not (path[-1].takes(row) or _stands_below(row, path[-1])):
             path.pop()

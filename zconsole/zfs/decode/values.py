@@ -103,6 +103,11 @@ def is_rounded(value: object) -> bool:
     return isinstance(value, str) and not value.isdigit() and parse_size(value) is not None
 
 
+def is_cell(word: str) -> bool:
+    """Whether a word of a table is a figure, or the dash for one not known."""
+    return word == "-" or parse_size(word) is not None
+
+
 def number(value: object) -> int | None:
     """The integer of a JSON leaf: a number, digits as a string, or a printed size (×1024^k)."""
     if isinstance(value, (int, float)):

@@ -1,18 +1,19 @@
 """Block devices under leaves: which rows of /proc/diskstats are theirs, and what they are.
 
 Fields of /proc/diskstats: Documentation/admin-guide/iostats.rst of Linux. Partitions and device
-mapper nodes have counters of their own, so a leaf needs the row of the node it was given.
+mapper nodes have counters of their own, so a leaf needs the row of the node it was given. Where
+there is no such file psutil's counters stand in: on FreeBSD (untested there) those of whole disks
+only (devstat(9)), so that a partition has its disk's row.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from zconsole.system.host import ROOT
-from zconsole.system.kernel_files import text_in
-from zconsole.zfs.sources.bsd import disk_row, psutil_rows
+from zconsole.system.host import ROOT, text_in
 
 SECTOR = 512
 """Bytes; what /sys/block/*/size counts in, whatever the device's sectors are."""
@@ -37,7 +38,7 @@ def diskstats_names(path: str, known: Iterable[str], root: Path = ROOT) -> tuple
     one is replaced by what it is made of.
     """
     if not (root / "sys/class/block").exists():
-        return disk_row(path, known)
+        return _disk_row(path, known)
     name = node_name(path, root)
     return () if name is None else _rows(name, frozenset(known), root)
 
@@ -62,7 +63,7 @@ def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
     try:
         lines = (root / "proc/diskstats").read_text().splitlines()
     except OSError:
-        return psutil_rows()
+        return _psutil_rows()
     return {words[2]: line for line in lines if len(words := line.split(None, 3)) == 4}
 
 
@@ -144,3 +145,34 @@ def _class(root: Path, name: str) -> Path:
 
 def _below(root: Path, path: str) -> Path:
     return root / path.lstrip("/")
+
+
+_PART = re.compile(r"(?:p\d+|s\d+[a-h]?)(?:\.eli)?$")
+"""A GPT partition or an MBR slice behind a disk's name (gpart(8))."""
+
+
+def _psutil_rows() -> Mapping[str, str]:
+    """A line in the form of /proc/diskstats for every disk; empty where psutil has none."""
+    import psutil
+
+    counters = psutil.disk_io_counters(perdisk=True, nowrap=False) or {}
+    return {name: _psutil_line(name, found) for name, found in counters.items()}
+
+
+def _psutil_line(name: str, found: object) -> str:
+    """Fields 1 to 14 of iostats.rst; merged and in-flight requests are not known here."""
+    keys = ("read_count", "read_bytes", "read_time", "write_count", "write_bytes", "write_time")
+    reads, read, read_ms, writes, written, write_ms = (_count(found, key) for key in keys)
+    moved = f"{reads} 0 {read // SECTOR} {read_ms} {writes} 0 {written // SECTOR} {write_ms}"
+    return f"0 0 {name} {moved} 0 {_count(found, 'busy_time')} 0"
+
+
+def _count(found: object, key: str) -> int:
+    return int(getattr(found, key, 0))
+
+
+def _disk_row(path: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The row of the disk a leaf is on, () for a label or a file."""
+    name = path.removeprefix("/dev/")
+    rows = frozenset(known)
+    return next(((each,) for each in (name, _PART.sub("", name)) if each in rows), ())

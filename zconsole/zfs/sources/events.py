@@ -13,10 +13,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from zconsole.system.async_process import Process, Spawner
+from zconsole.system.async_process import Spawner
+from zconsole.system.pipe_io import LineProcess
 from zconsole.zfs.decode.words import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")
@@ -127,9 +127,9 @@ class EventFollower:
         self._spawner = spawner
         self._since = since
         self._newest = since
-        self._process: Process | None = None
+        self._process: LineProcess | None = None
         self._task: asyncio.Task[None] | None = None
-        self._waiting: dict[str, dict[tuple[str, str | None], _Repeated]] = {}
+        self._waiting: dict[str, dict[tuple[str, str | None], tuple[dict[str, Any], int]]] = {}
         self._read: Counter[str] = Counter()
 
     async def start(self) -> None:
@@ -141,7 +141,7 @@ class EventFollower:
     def take(self, pool: str) -> list[dict[str, Any]]:
         """The pool's events since the last call, oldest first."""
         self._read.clear()
-        return [each.described() for each in self._waiting.pop(pool, {}).values()]
+        return [_counted(*each) for each in self._waiting.pop(pool, {}).values()]
 
     def close(self) -> None:
         """Stop following without waiting."""
@@ -150,7 +150,7 @@ class EventFollower:
         if self._process is not None:
             self._process.abandon()
 
-    async def _follow(self, process: Process) -> None:
+    async def _follow(self, process: LineProcess) -> None:
         with contextlib.suppress(OSError):
             while True:
                 await self._read_all(process)
@@ -159,7 +159,7 @@ class EventFollower:
                 self._since = max(self._since, math.nextafter(self._newest, math.inf))
                 self._process = process = await self._spawner.spawn(COMMAND)
 
-    async def _read_all(self, process: Process) -> None:
+    async def _read_all(self, process: LineProcess) -> None:
         lines: list[str] = []
         wanted = False
         while (line := await process.readline()) is not None:
@@ -182,21 +182,15 @@ class EventFollower:
         self._newest = max(self._newest, event["t"])
         waiting = self._waiting.setdefault(payload.get("pool", ""), {})
         key = (event["text"], event["vdev"])
-        waiting.setdefault(key, _Repeated(event)).count += 1
+        first, count = waiting.get(key, (event, 0))
+        waiting[key] = first, count + 1
         if len(waiting) > KEPT:
             del waiting[next(iter(waiting))]
 
 
-@dataclass(slots=True)
-class _Repeated:
-    """An event and how often it came."""
-
-    event: dict[str, Any]
-    count: int = 0
-
-    def described(self) -> dict[str, Any]:
-        """The event, with its count where it came more than once."""
-        if self.count == 1:
-            return self.event
-        times = f"{self.count} times" if self.count < BURST else f"{self.count} times or more"
-        return {**self.event, "text": f"{self.event['text']} ({times})"}
+def _counted(event: dict[str, Any], count: int) -> dict[str, Any]:
+    """The event, with its count where it came more than once."""
+    if count == 1:
+        return event
+    times = f"{count} times" if count < BURST else f"{count} times or more"
+    return {**event, "text": f"{event['text']} ({times})"}

@@ -1,4 +1,4 @@
-"""Lock-free facts of the ZFS kernel module: imported pools, their state word, the ARC's size.
+"""Lock-free facts of the ZFS kernel module: imported pools, their state word, ARC, parameters.
 
 Files below /proc/spl/kstat/zfs (module/zfs/spa_stats.c, module/zfs/arc.c); they can be read while
 every ``zpool`` command hangs.
@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from zconsole.system.kernel_files import text_in
+from zconsole.system.host import ROOT, number_in, text_in
 
-ROOT = Path("/")
-"""As in system.host, which would load asyncio into jobs that only read a state word here."""
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which no zpool or libzfs call is made: it could wait for ever."""
 
@@ -54,3 +52,49 @@ def module_version(root: Path = ROOT) -> str | None:
     """The running OpenZFS, ``2.3.9``; None where the module is not loaded."""
     word = text_in(root / "sys/module/zfs/version")
     return word.partition("-")[0] or None
+
+
+PARAMETERS = (
+    "zfs_resilver_min_time_ms",
+    "zfs_scrub_min_time_ms",
+    "zfs_scan_vdev_limit",
+    "zfs_scan_mem_lim_fact",
+    "zfs_scan_legacy",
+    "zfs_scan_suspend_progress",
+    "zfs_vdev_max_active",
+    "zfs_vdev_scrub_min_active",
+    "zfs_vdev_scrub_max_active",
+    "zfs_vdev_rebuild_max_active",
+    "zfs_vdev_async_write_min_active",
+    "zfs_vdev_async_write_max_active",
+    "zfs_rebuild_vdev_limit",
+    "zfs_rebuild_max_segment",
+    "zfs_scrub_delay",
+    "zfs_resilver_delay",
+    "zfs_scan_idle",
+    "zfs_top_maxinflight",
+)
+"""Those that can hold a scan back, as the kernel has them now; for everybody."""
+
+EVERY = 5.0
+"""Seconds between two reads: parameters change by hand only."""
+
+
+class ScanParameters:
+    """Reads them again when the last values are old."""
+
+    def __init__(self, root: Path) -> None:
+        self._directory = root / "sys/module/zfs/parameters"
+        self._read_at = float("-inf")
+        self._found: Mapping[str, int] = {}
+
+    def read(self, now: float) -> Mapping[str, int]:
+        """Those of PARAMETERS that this kernel has; none where the module is not loaded (zfs(4)).
+
+        ``now`` in steady seconds.
+        """
+        if now - self._read_at >= EVERY:
+            values = {name: number_in(self._directory / name) for name in PARAMETERS}
+            self._found = {name: value for name, value in values.items() if value is not None}
+            self._read_at = now
+        return self._found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from zconsole.errors import NotFoundError, UnavailableError
-from zconsole.system.async_process import CommandRunner, ProcessManager, ProcessRunner
+from zconsole.system.async_process import CommandRunner, ProcessRunner
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.host import ROOT, Clocks, boot_id, is_root
 from zconsole.system.process import DeadlineError, find_command
@@ -18,13 +18,23 @@ from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_rows
 from zconsole.zfs.sources.commands import MOST_POOLS, POOLS, Commands, zpool_version
 from zconsole.zfs.sources.events import EventFollower
-from zconsole.zfs.sources.fallback import FallbackReader, ReaderOption
-from zconsole.zfs.sources.kstat import HANGING_STATES, arc_bytes, module_version, pool_states
+from zconsole.zfs.sources.kstat import (
+    HANGING_STATES,
+    ScanParameters,
+    arc_bytes,
+    module_version,
+    pool_states,
+)
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.lzc import load_lzc, pool_exists
-from zconsole.zfs.sources.parameters import ScanParameters
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
-from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.zfs.sources.reader import (
+    FallbackReader,
+    PoolGoneError,
+    ReaderOption,
+    ReaderUnusableError,
+    ReadFailedError,
+)
 from zconsole.zfs.sources.zpool import zpool_readers
 
 DEADLINE = 5.0
@@ -45,7 +55,7 @@ class System:
     """What the live source takes from the machine; tests put their own in."""
 
     runner: CommandRunner
-    spawner: ProcessManager
+    spawner: ProcessRunner
     root: Path = ROOT
     clocks: Clocks = field(default_factory=Clocks)
     deadline: float = DEADLINE

@@ -12,9 +12,9 @@ from zconsole.system.host import Clocks
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names
-from zconsole.zfs.sources.fallback import FallbackReader
 from zconsole.zfs.sources.kstat import HANGING_STATES
 from zconsole.zfs.sources.reader import (
+    FallbackReader,
     PoolGoneError,
     PoolReader,
     ReaderUnusableError,

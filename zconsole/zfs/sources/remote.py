@@ -15,15 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from zconsole.errors import UsageError
-from zconsole.system.async_process import CommandRunner, Process, ProcessRunner, Spawner
+from zconsole.system.async_process import CommandRunner, ProcessRunner, Spawner
 from zconsole.system.host import Clocks, steady_clock
+from zconsole.system.pipe_io import LineProcess
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.commands import MOST_POOLS, POOLS, Commands, zpool_version
-from zconsole.zfs.sources.fallback import FallbackReader
 from zconsole.zfs.sources.pool_poller import PoolPoller, PoolPollers
-from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
+from zconsole.zfs.sources.reader import (
+    FallbackReader,
+    PoolGoneError,
+    ReaderUnusableError,
+    ReadFailedError,
+)
 from zconsole.zfs.sources.zpool import zpool_readers
 
 DEADLINE = 10.0
@@ -91,7 +96,7 @@ class SshRunner:
             return Completed(tuple(argv), 1, "", f"ssh: {words.removeprefix('ssh: ')}")
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
-    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> Process:
+    async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> LineProcess:
         """See Spawner.spawn."""
         del cwd  # a directory of this machine, which the other one need not have
         return await self._spawner.spawn(self._ssh(argv))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from dataclasses import dataclass, field
 from typing import Any
 
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import Sample, Vdev
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
+from zconsole.system.pipe_io import LineProcess
+from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.commands import Commands, has_json
-from zconsole.zfs.sources.fallback import ReaderOption
-from zconsole.zfs.sources.output_stream import OutputStream
-from zconsole.zfs.sources.reader import ReadFailedError
+from zconsole.zfs.sources.pool_poller import leaf_paths
+from zconsole.zfs.sources.reader import ReaderOption, ReadFailedError
 
 LIST_EVERY = 30.0
 """Seconds between two ``zpool list -v``: fragmentation, and for text the fill of each vdev."""
@@ -22,12 +27,9 @@ LIST_EVERY = 30.0
 MANY_ERRORS = 1000
 """Damaged files whose names are fetched with every sample; more of them only by count."""
 
-GROUPS = ("vdevs", "dedup", "special", "logs", "l2cache", "spares")
-"""Where a pool's vdevs are in a status document (cmd/zpool/zpool_main.c, 2.3)."""
-
 ACTIVITIES = "discard,free,initialize,replace,remove,resilver,scrub,trim"
 CLOCKS = Clocks()
-_DAMAGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+_DAMAGE = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 """What reading a document of another form can run into."""
 _ROW = re.compile(r"\t( *)(\S.*?)(?:  +\S.*)?\s*")
 
@@ -46,10 +48,23 @@ def zpool_readers(
 STATUS = ("zpool", "status", "-jP", "--json-int", "-t", "-i")
 
 
-class JsonReader:
-    """``zpool status -jP --json-int`` for each sample; ``zpool iostat`` runs all the time."""
+@dataclass(slots=True)
+class _Pool:
+    """What is kept of one pool between samples."""
 
-    name = "json"
+    iostat: OutputStream
+    wait: OutputStream | None = None
+    errors: int = 0
+    known: Sequence[str] | None = None
+    """The leaves, or rows, that ``names`` belong to."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Leaf path to printed name."""
+    listing: Mapping[str, Any] | str = ""
+    listed: float = float("-inf")
+
+
+class _ZpoolReader(ABC):
+    """What both readers do: ``zpool iostat`` runs all the time, ``zpool list`` now and then."""
 
     def __init__(
         self, runner: CommandRunner, spawner: Spawner, interval: float, clocks: Clocks = CLOCKS
@@ -58,67 +73,72 @@ class JsonReader:
         self._spawner = spawner
         self._interval = interval
         self._clocks = clocks
-        self._pools: dict[str, _JsonPool] = {}
+        self._pools: dict[str, _Pool] = {}
 
     async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
         """See PoolReader.read."""
-        state = self._pools.get(pool)
-        if state is None:
-            argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
-            state = self._pools[pool] = _JsonPool(OutputStream(self._spawner, argv, timed=True))
-        commands = Commands(self._runner, deadline)
-        status = await state.status(commands, pool)
-        await state.refresh(commands, status, pool, self._clocks.steady())
-        found: dict[str, Any] = {"status": status, "names": state.names, "list": state.listing}
-        found["iostat"] = await state.iostat.newest(3 * self._interval + 2)
+        kept = self._pools.get(pool) or self._pools.setdefault(pool, self._new(pool))
+        commands, now = Commands(self._runner, deadline), self._clocks.steady()
+        found: dict[str, Any] = dict(await self._form(kept, commands, pool))
+        if now - kept.listed >= LIST_EVERY:
+            kept.listing, kept.listed = await self._listing(commands, pool), now
+        found |= {"names": kept.names, "list": kept.listing}
+        found["iostat"] = await kept.iostat.newest(3 * self._interval + 2)
         return {key: value for key, value in found.items() if value}
 
     async def aclose(self) -> None:
         """See PoolReader.aclose."""
-        for state in self._pools.values():
-            state.iostat.close()
+        for kept in self._pools.values():
+            kept.iostat.close()
+            if kept.wait is not None:
+                kept.wait.close()
+
+    @abstractmethod
+    def _new(self, pool: str) -> _Pool: ...
+
+    @abstractmethod
+    async def _form(self, kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]: ...
+
+    @abstractmethod
+    async def _listing(self, commands: Commands, pool: str) -> Mapping[str, Any] | str: ...
 
 
-class _JsonPool:
-    """What is kept of one pool between samples."""
+class JsonReader(_ZpoolReader):
+    """``zpool status -jP --json-int`` for each sample."""
 
-    def __init__(self, iostat: OutputStream) -> None:
-        self.iostat = iostat
-        self._errors = 0
-        self.names: Mapping[str, str] = {}
-        self.listing: Mapping[str, Any] = {}
-        self._listed = float("-inf")
-        self._leaves: tuple[str, ...] | None = None
+    name = "json"
 
-    async def status(self, commands: Commands, pool: str) -> Mapping[str, Any]:
-        """``zpool status``, with the names of damaged files where there are a few.
+    def _new(self, pool: str) -> _Pool:
+        argv = ("zpool", "iostat", "-HpPvlqy", "-T", "u", pool, f"{self._interval:g}")
+        return _Pool(OutputStream(self._spawner, argv, timed=True))
 
-        Without them where one is not UTF-8: zpool's JSON ends amid such a name.
-        """
-        found = await _with_names(commands, pool) if _are_few(self._errors) else None
-        if found is None:
-            found = await commands.document(*STATUS, pool)
-            if not self._errors and _are_few(_error_count(found, pool)):
-                found = await _with_names(commands, pool) or found
-        self._errors = _error_count(found, pool)
-        return found
-
-    async def refresh(
-        self, commands: Commands, status: Mapping[str, Any], pool: str, now: float
-    ) -> None:
-        """Fetch names when the leaves changed and ``zpool list`` when it is old."""
-        leaves = tuple(name for name, _ in _leaves_of(status))
-        if leaves != self._leaves:
+    async def _form(self, kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
+        status = await _status(kept, commands, pool)
+        try:
+            leaves = tuple(leaf_paths({"status": status}))
+        except RecursionError:
+            raise ReadFailedError("zpool status printed no tree of vdevs") from None
+        if leaves != kept.known:
             short = await commands.document("zpool", "status", "-j", pool)
-            self.names = _paired_names(status, short)
-            self._leaves = leaves
-        if now - self._listed >= LIST_EVERY:
-            self.listing = await commands.document("zpool", "list", "-vjP", "--json-int", pool)
-            self._listed = now
+            kept.names, kept.known = _paired_names(status, short), leaves
+        return {"status": status}
+
+    async def _listing(self, commands: Commands, pool: str) -> Mapping[str, Any]:
+        return await commands.document("zpool", "list", "-vjP", "--json-int", pool)
 
 
-def _are_few(errors: int) -> bool:
-    return 0 < errors <= MANY_ERRORS
+async def _status(kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
+    """``zpool status``, with the names of damaged files where there are a few.
+
+    Without them where one is not UTF-8: zpool's JSON ends amid such a name.
+    """
+    found = await _with_names(commands, pool) if 0 < kept.errors <= MANY_ERRORS else None
+    if found is None:
+        found = await commands.document(*STATUS, pool)
+        if not kept.errors and 0 < _error_count(found, pool) <= MANY_ERRORS:
+            found = await _with_names(commands, pool) or found
+    kept.errors = _error_count(found, pool)
+    return found
 
 
 async def _with_names(commands: Commands, pool: str) -> Mapping[str, Any] | None:
@@ -135,40 +155,27 @@ def _error_count(status: Mapping[str, Any], pool: str) -> int:
         raise ReadFailedError(f"zpool status printed nothing about {pool}") from None
 
 
-def _leaves_of(status: Mapping[str, Any]) -> Sequence[tuple[str, str | None]]:
-    """Name and path of every vdev without children in a status document, in its order.
+def _paired_names(full: Mapping[str, Any], short: Mapping[str, Any]) -> dict[str, str]:
+    """Leaf path to printed name; {} when the topology changed between the two documents.
 
     Raises ReadFailedError for a document of another form.
     """
-    try:
-        return list(_leaves(status))
-    except _DAMAGE:
-        raise ReadFailedError("zpool status printed no tree of vdevs") from None
-
-
-def _leaves(status: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    for pool in status.get("pools", {}).values():
-        for group in GROUPS:
-            yield from _leaves_below(pool.get(group, {}))
-
-
-def _leaves_below(vdevs: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    for name, vdev in vdevs.items():
-        if vdev.get("vdevs"):
-            yield from _leaves_below(vdev["vdevs"])
-        else:
-            yield name, vdev.get("path")
-
-
-def _paired_names(full: Mapping[str, Any], short: Mapping[str, Any]) -> dict[str, str]:
-    """Leaf path to printed name; {} when the topology changed between the two documents."""
-    pairs = list(zip_longest(_leaves_of(full), _leaves_of(short)))
-    if any(one is None or other is None for one, other in pairs):
+    leaves, named = (_leaves_of(document) for document in (full, short))
+    if len(leaves) != len(named):
         return {}
-    return {path or name: other[0] for (name, path), other in pairs}
+    return {leaf.path or leaf.name: other.name for leaf, other in zip(leaves, named, strict=True)}
 
 
-class TextReader:
+def _leaves_of(status: Mapping[str, Any]) -> list[Vdev]:
+    try:
+        found = decode({"t": 0.0, "status": status})
+    except NotUnderstoodError:
+        raise ReadFailedError("zpool status printed no tree of vdevs") from None
+    pools = (each.pool for each in found if isinstance(each, Sample))
+    return [leaf for pool in pools for leaf in pool.root.leaves()]
+
+
+class TextReader(_ZpoolReader):
     """``zpool status`` as text, with exact bytes from ``zpool wait`` where 2.0 to 2.2 run."""
 
     name = "text"
@@ -181,36 +188,10 @@ class TextReader:
         version: str | None,
         clocks: Clocks = CLOCKS,
     ) -> None:
-        self._runner = runner
-        self._spawner = spawner
-        self._interval = interval
+        super().__init__(runner, spawner, interval, clocks)
         self._version = parse_version(version)
-        self._clocks = clocks
-        self._pools: dict[str, _TextPool] = {}
 
-    async def read(self, pool: str, deadline: float) -> Mapping[str, Any]:
-        """See PoolReader.read."""
-        state = self._pools.get(pool) or self._pools.setdefault(pool, self._new(pool))
-        commands = Commands(self._runner, deadline)
-        verbose = ("-v",) if is_root() else ()
-        text = await commands.output("zpool", "status", *verbose, *self._flags(), pool)
-        found: dict[str, Any] = {"text": text, "utc_offset": utc_offset(self._clocks.wall())}
-        found["names"] = await state.names_for(commands, text, pool)
-        found["list"] = await state.listing_for(commands, pool, self._clocks.steady())
-        found["iostat"] = await state.iostat.newest(3 * self._interval + 2)
-        if state.wait is not None and "in progress since" in text:
-            found["wait"] = await state.wait.newest(2 * self._interval + 1)
-        return {key: value for key, value in found.items() if value}
-
-    async def aclose(self) -> None:
-        """See PoolReader.aclose."""
-        for state in self._pools.values():
-            state.close()
-
-    def _flags(self) -> tuple[str, ...]:
-        return ("-s", "-p") if self._version >= (0, 8) else ()
-
-    def _new(self, pool: str) -> _TextPool:
+    def _new(self, pool: str) -> _Pool:
         every = f"{self._interval:g}"
         long = "-Hpvlqy" if self._version >= (0, 8) else "-v"
         iostat = ("zpool", "iostat", long, "-T", "u", pool, every)
@@ -218,42 +199,26 @@ class TextReader:
         if (2, 0) <= self._version < (2, 3):
             argv = ("zpool", "wait", "-Hp", "-t", ACTIVITIES, pool, every)
             wait = OutputStream(self._spawner, argv, timed=False)
-        return _TextPool(OutputStream(self._spawner, iostat, timed=True), wait)
+        return _Pool(OutputStream(self._spawner, iostat, timed=True), wait)
 
-
-class _TextPool:
-    """What is kept of one pool between samples."""
-
-    def __init__(self, iostat: OutputStream, wait: OutputStream | None) -> None:
-        self.iostat = iostat
-        self.wait = wait
-        self._rows: list[str] | None = None
-        self._names: Mapping[str, str] = {}
-        self._listing = ""
-        self._listed = float("-inf")
-
-    async def names_for(self, commands: Commands, text: str, pool: str) -> Mapping[str, str]:
-        """Leaf path to the name in ``text``; asks for the paths when the rows changed."""
-        rows = list(config_names(text))
-        if rows != self._rows:
+    async def _form(self, kept: _Pool, commands: Commands, pool: str) -> Mapping[str, Any]:
+        flags: tuple[str, ...] = ("-v",) if is_root() else ()
+        flags += ("-s", "-p") if self._version >= (0, 8) else ()
+        text = await commands.output("zpool", "status", *flags, pool)
+        rows = tuple(config_names(text))
+        if rows != kept.known:
             full = list(config_names(await commands.output("zpool", "status", "-P", pool)))
             paired = zip(full, rows, strict=True) if len(full) == len(rows) else ()
-            self._names = {path: name for path, name in paired if path.startswith("/")}
-            self._rows = rows
-        return self._names
+            kept.names = {path: name for path, name in paired if path.startswith("/")}
+            kept.known = rows
+        found: dict[str, Any] = {"text": text, "utc_offset": utc_offset(self._clocks.wall())}
+        if kept.wait is not None and "in progress since" in text:
+            found["wait"] = await kept.wait.newest(2 * self._interval + 1)
+        return found
 
-    async def listing_for(self, commands: Commands, pool: str, now: float) -> str:
-        """``zpool list -v`` with every digit, the only text with each vdev's fill."""
-        if now - self._listed >= LIST_EVERY:
-            self._listing = await commands.output("zpool", "list", "-v", "-p", pool)
-            self._listed = now
-        return self._listing
-
-    def close(self) -> None:
-        """Stop the commands that run all the time."""
-        for follower in (self.iostat, self.wait):
-            if follower is not None:
-                follower.close()
+    async def _listing(self, commands: Commands, pool: str) -> str:
+        """With every digit, the only text with each vdev's fill."""
+        return await commands.output("zpool", "list", "-v", "-p", pool)
 
 
 def config_names(text: str) -> Iterator[str]:
@@ -266,3 +231,63 @@ def config_names(text: str) -> Iterator[str]:
             yield match[2]
         elif inside and line.strip():
             return
+
+
+RESTART_AFTER = 5.0
+"""Seconds between two starts of a command that ended."""
+SILENT = 30.0
+"""Seconds without a line after which a command is started anew: ``zpool iostat`` goes on without a
+word when its pool is exported, and says nothing of it either when it is imported again."""
+
+
+class OutputStream:
+    """Keeps one long-lived command running and the newest block it printed.
+
+    ``timed``: blocks begin with a line of epoch seconds (``-T u``); else each line is a block.
+    """
+
+    def __init__(self, spawner: Spawner, argv: Sequence[str], timed: bool) -> None:
+        self._spawner = spawner
+        self._argv = tuple(argv)
+        self._timed = timed
+        self._process: LineProcess | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._started = float("-inf")
+        self._block: list[str] = []
+        self._last: tuple[str, ...] = ()
+        self._at = float("-inf")
+
+    async def newest(self, max_age: float) -> str | None:
+        """The newest whole block not older than ``max_age`` seconds, starting the command."""
+        now = asyncio.get_running_loop().time()
+        await self._ensure(now, max(SILENT, max_age))
+        if len(self._block) >= max(1, len(self._last)):
+            return "\n".join(self._block)
+        return "\n".join(self._last) if self._last and now - self._at <= max_age else None
+
+    def close(self) -> None:
+        """Stop the command without waiting for it."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._process is not None:
+            self._process.abandon()
+
+    async def _ensure(self, now: float, patience: float) -> None:
+        gone = self._process is None or not self._process.alive
+        silent = now - max(self._at, self._started) >= patience
+        if silent or (gone and now - self._started >= RESTART_AFTER):
+            self.close()
+            self._started = now
+            with contextlib.suppress(OSError):
+                self._process = await self._spawner.spawn(self._argv)
+                self._task = asyncio.create_task(self._read(self._process))
+
+    async def _read(self, process: LineProcess) -> None:
+        self._block, self._last = [], ()
+        while (line := await process.readline()) is not None:
+            if not self._timed or line.isdigit():
+                self._last = tuple(self._block) or self._last
+                self._block = []
+                self._at = asyncio.get_running_loop().time()
+            if not (self._timed and line.isdigit()):
+                self._block.append(line)

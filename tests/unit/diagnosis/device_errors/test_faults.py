@@ -5,8 +5,12 @@ import json
 import pytest
 
 from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, judge
-from zconsole.diagnosis.device_errors.probes import kernel_messages, messages_about, smart_of
-from zconsole.diagnosis.device_errors.smart import smart_counts
+from zconsole.diagnosis.device_errors.probes import (
+    kernel_messages,
+    messages_about,
+    smart_counts,
+    smart_of,
+)
 from zconsole.system.process import Completed, DeadlineError
 
 LOG = """\

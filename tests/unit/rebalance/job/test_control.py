@@ -23,7 +23,7 @@ from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.system.audit.log import NAME, AuditError, MemoryLog
+from zconsole.system.audit import NAME, AuditError, MemoryLog
 
 pytestmark = pytest.mark.slow
 

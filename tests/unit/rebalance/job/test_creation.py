@@ -21,7 +21,7 @@ from zconsole.rebalance.job.job import WALKING, JobClocks
 from zconsole.rebalance.job.locks import BusyTreeError
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
-from zconsole.system.audit.log import MemoryLog
+from zconsole.system.audit import MemoryLog
 
 pytestmark = pytest.mark.slow
 

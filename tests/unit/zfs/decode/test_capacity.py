@@ -35,13 +35,13 @@ def cell(value: Any) -> int | None:
 def test_sample_is_read_as_expected(sample: Path) -> None:
     expected = json.loads(sample.with_name(f"{sample.stem}.expect.json").read_text())
     found = capacities(sample.read_text())
-    assert [p.pool.name for p in found] == [p["name"] for p in expected["pools"]]
+    assert [p.name for p in found] == [p["name"] for p in expected["pools"]]
     for got, wanted in zip(found, expected["pools"], strict=True):
-        assert (got.pool.size_bytes, got.pool.alloc_bytes) == (
+        assert (got.size_bytes, got.alloc_bytes) == (
             cell(wanted["size"]),
             cell(wanted["alloc"]),
         )
-        assert got.pool.health == wanted["health"]
+        assert got.health == wanted["health"]
         normal = [row for row in got.vdevs if row.vclass == "normal"]
         assert [_top(row) for row in normal] == [
             (name, cell(size), cell(alloc), cell(free), share(frag), health)
@@ -77,7 +77,7 @@ def test_rows_without_an_altroot_and_with_blanks_in_the_name() -> None:
         "  /a/b c   960M    40M   920M        -         -     0%  4.16%      -    ONLINE\n"
     )
     (found,) = capacities(text)
-    assert found.pool.name == "my pool"
+    assert found.name == "my pool"
     assert [(row.name, row.kind, row.health) for row in found.vdevs] == [
         ("/a/b c", "file", "ONLINE")
     ]
@@ -90,13 +90,13 @@ def test_documents_of_several_pools_and_what_stands_around_them(indent: int | No
     pools = ({name: {**pool, "name": name}} for name in ("one", "two"))
     lines = [json.dumps({**document, "pools": each}, indent=indent) for each in pools]
     found = capacities("\n".join(["Last login: today", *lines, "root@nas:~# ", ""]))
-    assert [each.pool.name for each in found] == ["one", "two"]
+    assert [each.name for each in found] == ["one", "two"]
     assert found[0].vdevs == capacities(document)[0].vdevs
 
 
 def _figures(text: str) -> list[tuple[str, list[tuple[Any, ...]]]]:
     return [
-        (found.pool.name, [(r.name, r.vclass, r.size_bytes, r.alloc_bytes) for r in found.vdevs])
+        (found.name, [(r.name, r.vclass, r.size_bytes, r.alloc_bytes) for r in found.vdevs])
         for found in capacities(text)
     ]
 
@@ -155,7 +155,7 @@ def test_a_pool_that_is_not_open_and_has_a_name_in_capitals_is_a_pool() -> None:
     )
     closed = "      -      -      -        -         -      -      -      -   FAULTED  -\n"
     found = capacities(f"{heading}TANK{closed}VAULT{closed}")
-    assert [(each.pool.name, each.pool.health) for each in found] == [
+    assert [(each.name, each.health) for each in found] == [
         ("TANK", "FAULTED"),
         ("VAULT", "FAULTED"),
     ]

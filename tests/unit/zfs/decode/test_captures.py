@@ -179,7 +179,6 @@ def test_every_queue_and_histogram_of_a_leaf_is_read(state: Path) -> None:
         if leaf.state == "ONLINE" and (leaf.kind, leaf.vclass) == ("disk", "normal"):
             assert leaf.queues.keys() == queues, leaf.name
             assert leaf.histograms.keys() == {"disk_r", "disk_w"}, leaf.name
-            assert leaf.create_txg, leaf.name
 
 
 def test_a_draid_knows_its_shape_and_its_spares() -> None:

@@ -19,7 +19,8 @@ SAMPLES = sorted(CORPUS.glob("iostat/*.txt"))
 
 
 def plain(row: IostatRow) -> list[Any]:
-    return [row.name, row.read_ops, row.write_ops, row.read, row.write]
+    rates = row.rates
+    return [row.name, rates.read_ops, rates.write_ops, rates.read, rates.write]
 
 
 def expected(row: list[Any]) -> list[Any]:
@@ -54,10 +55,10 @@ def test_waits_and_queues_of_a_scripted_row() -> None:
     queues = "\t".join(str(n) for n in range(14))
     (rows,) = samples_of(f"{base}\t{waits}\t{queues}\n")
     row = rows[0]
-    assert row.disk_wait == pytest.approx((3 * 3e-6 + 4 * 4e-6) / 7)
+    assert row.rates.latency == pytest.approx((3 * 3e-6 + 4 * 4e-6) / 7)
     assert row.queues["rebuild"] == (12, 13)
     (rows,) = samples_of(f"{base}\t" + "\t".join(["-"] * 10) + "\t" + "\t".join(["2"] * 12) + "\n")
-    assert rows[0].disk_wait is None
+    assert rows[0].rates.latency is None
     assert rows[0].queues["trim"] == (2, 2)
     assert "rebuild" not in rows[0].queues
 
@@ -71,14 +72,14 @@ def test_waits_with_units() -> None:
     units = {"us": 1e6, "ms": 1e3}
     seconds = [float(each[:-2]) / units[each[-2:]] for each in waits]
     total = sum(n * each for n, each in zip(operations, seconds, strict=True))
-    assert rows[0].disk_wait == pytest.approx(total / sum(operations))
+    assert rows[0].rates.latency == pytest.approx(total / sum(operations))
 
 
 def test_the_newest_of_several_samples() -> None:
     text = "tank\t1\t1\t1\t1\t1\t1\nsda\t0\t0\t1\t1\t1\t1\n\nsdl\t0\t0\t9\t9\t9\t9\n"
     rows = latest(text + text.replace("\t1", "\t2"), "tank")
     assert [row.name for row in rows] == ["tank", "sda", "sdl"]
-    assert rows[0].read == 2
+    assert rows[0].rates.read == 2
     stamped = f"1795168000\n{text}1795168001\n{text}"
     assert len(samples_of(stamped)) == 2
 

@@ -19,10 +19,9 @@ from tests.unit.zfs.sources.source_fakes import (
 from zconsole.system.host import Clocks
 from zconsole.zfs.sources import status_message
 from zconsole.zfs.sources.commands import has_json, zpool_version
-from zconsole.zfs.sources.output_stream import OutputStream
 from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.status_message import StatusMessageReader, condition
-from zconsole.zfs.sources.zpool import JsonReader, TextReader, config_names
+from zconsole.zfs.sources.zpool import JsonReader, OutputStream, TextReader, config_names
 
 SHORT = json.loads(json.dumps(STATUS).replace('"name": "/dev/sda1"', '"name": "sda1"'))
 SHORT["pools"]["tank"]["vdevs"]["tank"]["vdevs"] = {
@@ -179,7 +178,7 @@ class TestFollower:
             await follower.newest(0)
             await settle()
         assert len(spawner.started) == 1
-        monkeypatch.setattr("zconsole.zfs.sources.output_stream.SILENT", 0.0)
+        monkeypatch.setattr("zconsole.zfs.sources.zpool.SILENT", 0.0)
         await follower.newest(0)
         assert len(spawner.started) == 2
         follower.close()

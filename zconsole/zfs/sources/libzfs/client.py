@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zconsole.system.async_process import Channel, Connector
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.pipe_io import ByteProcess
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.zfs.sources.libzfs.nvlist import Form, assembled
 from zconsole.zfs.sources.libzfs.wire import Answers, request
@@ -30,7 +31,7 @@ class LibzfsReader:
 
     def __init__(
         self,
-        connector: Connector,
+        connector: ProcessRunner,
         command: Sequence[str] = COMMAND,
         device: Path = DEVICE,
         start_deadline: float = START_DEADLINE,
@@ -127,7 +128,7 @@ class _HelperReplacedError(Exception):
 class _Helper:
     """One helper process and the answers awaited from it."""
 
-    channel: Channel
+    channel: ByteProcess
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -27,8 +27,6 @@ ROOM = 4096
 _POINTER, _INT, _CHARS = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 _LIBZFS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "libzfs_init": (_POINTER, ()),
-    "libzfs_fini": (None, (_POINTER,)),
-    "libzfs_error_description": (_CHARS, (_POINTER,)),
     "zpool_open_canfail": (_POINTER, (_POINTER, _CHARS)),
     "zpool_close": (None, (_POINTER,)),
     "zpool_refresh_stats": (_INT, (_POINTER, _POINTER)),

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
+from zconsole.zfs.raw import QUEUES
+
 U64, STRING, U64_ARRAY, NVLIST, NVLIST_ARRAY = 8, 9, 16, 19, 20
 """``data_type_t`` of include/sys/nvpair.h."""
 
@@ -47,9 +49,8 @@ _ROOT_FIELDS = {
     **dict.fromkeys(("spares", "l2cache"), NVLIST_ARRAY),
 }
 
-QUEUES = ("sync_r", "sync_w", "async_r", "async_w", "async_scrub", "async_trim", "rebuild")
 _LEAF_FIELDS = {
-    **{f"vdev_{queue}_{part}_queue": U64 for queue in QUEUES for part in ("active", "pend")},
+    **{name: U64 for pair in QUEUES.values() for name in pair},
     "vdev_disk_r_lat_histo": U64_ARRAY,
     "vdev_disk_w_lat_histo": U64_ARRAY,
 }

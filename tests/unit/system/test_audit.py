@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -10,24 +11,20 @@ from pathlib import Path
 import pytest
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.audit import places
-from zconsole.system.audit.log import NAME, Audit, AuditError, Who, audit_log
-from zconsole.system.audit.places import Threaded, append_line, send_line
+from zconsole.system.audit import (
+    LONGEST,
+    NAME,
+    PRIORITY,
+    Audit,
+    AuditError,
+    append_line,
+    audit_log,
+    send_line,
+)
 
 SHORT = 0.2
 """Seconds that a place is given here."""
 AT_ONCE = 0.1
-
-
-class Kept:
-    """A place that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def put(self, line: str, patience: float) -> str | None:
-        self.lines.append(line)
-        return None
 
 
 @pytest.fixture
@@ -39,7 +36,7 @@ def hung():
         tried.append(line)
         back.wait()
 
-    yield Threaded(append), tried
+    yield append, tried
     back.set()
 
 
@@ -53,7 +50,7 @@ def reader(tmp_path):
 
 
 def audit(**chosen) -> Audit:
-    return Audit(Who(0, "root"), chosen, SHORT)
+    return Audit({"uid": 0}, chosen, SHORT)
 
 
 def lines(directory: Path) -> list[dict]:
@@ -68,7 +65,7 @@ def seconds(work) -> float:
 
 def test_a_line_is_on_disk_when_write_returns(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(places.os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size))
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size))
     log = audit_log(lambda: tmp_path)
     log.write(5.0, "begun", argv=["zpool", "scrub", "tank"])
     assert synced == [(tmp_path / NAME).stat().st_size]
@@ -117,7 +114,11 @@ def test_whatever_ends_a_write_is_no_line(error):
     def append(_line: str) -> None:
         raise error
 
-    assert "full" in str(Threaded(append).put("1", SHORT))
+    kept: list[str] = []
+    audit(file=append, syslog=kept.append).write(1.0, "begun")
+    assert len(kept) == 1
+    with pytest.raises(AuditError, match="full"):
+        audit(file=append).write(1.0, "begun")
 
 
 @pytest.mark.parametrize("make", ["link", "others", "pipe"])
@@ -147,11 +148,11 @@ def test_a_log_that_is_rotated_between_two_lines_is_begun_anew(tmp_path):
 
 def test_a_disk_that_hangs_is_given_up_and_not_waited_for_again(hung):
     place, tried = hung
-    kept = Kept()
-    log = audit(file=place, syslog=kept)
+    kept: list[str] = []
+    log = audit(file=place, syslog=kept.append)
     assert SHORT <= seconds(lambda: log.write(1.0, "begun")) < SHORT + 2.0
     assert seconds(lambda: log.write(2.0, "begun")) < AT_ONCE
-    assert [json.loads(line)["t"] for line in kept.lines] == [1.0, 2.0]
+    assert [json.loads(line)["t"] for line in kept] == [1.0, 2.0]
     assert len(tried) == 1
 
 
@@ -160,19 +161,21 @@ def test_a_disk_that_is_back_is_written_again():
 
     def append(line: str) -> None:
         back.wait()
-        written.append(line)
+        written.append(json.loads(line)["t"])
 
-    place = Threaded(append)
-    assert place.put("1", SHORT) is not None
+    log = audit(file=append)
+    with pytest.raises(AuditError):
+        log.write(1.0, "begun")
     back.set()
-    while place.put("2", SHORT) is not None:
-        time.sleep(0.01)
-    assert written == ["1", "2"]
+    while written[1:] != [2.0]:
+        with contextlib.suppress(AuditError):
+            log.write(2.0, "ended")
+    assert written == [1.0, 2.0]
 
 
 @pytest.mark.usefixtures("reader")
 def test_a_reader_of_the_systems_log_that_hangs_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "SENDING", 0.05)
+    monkeypatch.setattr("zconsole.system.audit.SENDING", 0.05)
     address = tmp_path / "log"
 
     def fill() -> None:
@@ -181,17 +184,18 @@ def test_a_reader_of_the_systems_log_that_hangs_is_given_up(tmp_path, monkeypatc
 
     with pytest.raises(OSError, match="timed out"):
         fill()
-    place = Threaded(lambda line: send_line(line, address))
-    assert place.put("one more", 2.0) == "timed out"
+    log = audit(syslog=lambda line: send_line(line, address))
+    with pytest.raises(AuditError, match="timed out"):
+        log.write(1.0, "begun")
 
 
 @pytest.mark.parametrize("over", [0, 1, 2000])
 def test_a_line_too_long_for_the_systems_log_says_how_much_is_cut(tmp_path, reader, over):
-    head = f"<{places.PRIORITY}>zconsole[{os.getpid()}]: "
-    line = "x" * (places.LONGEST - len(head) + over)
+    head = f"<{PRIORITY}>zconsole[{os.getpid()}]: "
+    line = "x" * (LONGEST - len(head) + over)
     send_line(line, tmp_path / "log")
     text, sign, cut = reader.recv(1 << 20).decode().partition("... (")
-    assert len(text + sign + cut) <= places.LONGEST
+    assert len(text + sign + cut) <= LONGEST
     gone = int(cut.removesuffix(" bytes cut)")) if sign else 0
     assert (len(text) + gone, bool(sign)) == (len(head + line), over > 0)
 
@@ -205,7 +209,7 @@ def test_a_note_waits_for_nobody_and_raises_nothing(hung):
 
 
 def test_notes_are_written_in_their_order(tmp_path):
-    log = audit(file=Threaded(lambda line: append_line(tmp_path / NAME, line)))
+    log = audit(file=lambda line: append_line(tmp_path / NAME, line))
     for t in range(50):
         log.note(float(t), "begun")
     assert log.settle(10.0)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
-from zconsole.diagnosis.bottleneck.hysteresis import SPAN, Hysteresis
+from zconsole.diagnosis.bottleneck.tracker import SPAN, Hysteresis
 
 MEMORY = Verdict("memory", "scan memory: …", {"walked": 0.4}, 0.9)
 NEW = Verdict("new-disk", "the new disk sdx: 98% busy", {"busy": 0.98}, 0.9)

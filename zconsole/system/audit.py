@@ -1,0 +1,203 @@
+"""The audit log: one JSON object a line, only ever appended to, private to its owner.
+
+What was changed, and by whom: ``begun`` is written before a change, ``ended`` after it. Where the
+file can't be written, the system's log has the lines. Either may hang: a pool that hangs may hold
+the file, and the reader of /dev/log may hang as well.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import json
+import os
+import pwd
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from zconsole.errors import ZconsoleError
+from zconsole.system.patient import Patient
+from zconsole.system.state_dir import open_private, state_dir
+
+NAME = "audit.jsonl"
+SYSLOG = Path("/dev/log")
+PRIORITY = 10 * 8 + 5
+"""Facility authpriv, severity notice (RFC 5424, 6.2.1)."""
+
+LONGEST = 8000
+"""Bytes of one message: rsyslog cuts longer ones, and a socket may refuse them."""
+SAID = 40
+"""Bytes of that for what says that it was cut."""
+
+SENDING = 1.0
+"""Seconds a full queue of the system's log is waited for, in the thread that sends."""
+
+PATIENCE = 3.0
+"""Seconds that one place may take to have a line."""
+
+SETTLE = 1.0
+"""Seconds that a command's end waits for lines nobody waited for."""
+
+
+Place = Callable[[str], None]
+"""Puts a line somewhere; it may hang, and any error means that the line isn't there."""
+
+
+class AuditError(ZconsoleError):
+    """A line could be written nowhere."""
+
+
+def whoami() -> dict[str, Any]:
+    """The person at the keyboard: the user, and who became that user through sudo."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return {"uid": uid, "user": name, "sudo_user": os.environ.get("SUDO_USER")}
+
+
+@dataclass(slots=True)
+class MemoryLog:
+    """An audit log that is forgotten: for simulated pools."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def write(self, t: float, event: str, **fields: Any) -> None:
+        """See Audit.write."""
+        self.records.append({"t": t, "event": event, **fields})
+
+    note = write
+
+
+class Audit:
+    """Writes to one place, and to the next where that fails."""
+
+    def __init__(
+        self, who: Mapping[str, Any], places: Mapping[str, Place], patience: float = PATIENCE
+    ) -> None:
+        """``places`` by name, the best first; each is given ``patience`` seconds a line."""
+        self._who = who
+        self._places = {name: (place, Patient()) for name, place in places.items()}
+        self._patience = patience
+        self._changed = threading.Condition()
+        self._waiting: deque[str] = deque()
+        self._thread: threading.Thread | None = None
+
+    def write(self, t: float, event: str, **fields: Any) -> None:
+        """Append one record (``t``: epoch seconds); it is kept once this returns.
+
+        May take some seconds. Raises AuditError with each place's reason when none has the line.
+        """
+        self._put(self._line(t, event, fields))
+
+    def note(self, t: float, event: str, **fields: Any) -> None:
+        """The same for what must not wait: returns at once, and raises nothing.
+
+        A daemon thread writes such lines, in their order.
+        """
+        with self._changed:
+            self._waiting.append(self._line(t, event, fields))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, daemon=True, name="audit")
+                self._thread.start()
+
+    def settle(self, patience: float = SETTLE) -> bool:
+        """Wait at most ``patience`` seconds for all notes; whether they are written."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._thread is None, patience)
+
+    def _line(self, t: float, event: str, fields: Mapping[str, Any]) -> str:
+        """ASCII only: no control character in a name can end or hide a line."""
+        return json.dumps({"t": t, "who": self._who, "event": event, **fields})
+
+    def _put(self, line: str) -> None:
+        reasons: list[str] = []
+        for name, (place, patient) in self._places.items():
+            try:
+                patient.call(partial(place, line), self._patience)
+            except Exception as error:  # whatever it is, the next place may have the line
+                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                reasons.append(f"{name}: {why}")
+            else:
+                return
+        raise AuditError(f"audit log not writable ({'; '.join(reasons)})")
+
+    def _work(self) -> None:
+        while (line := self._next()) is not None:
+            with contextlib.suppress(ZconsoleError):
+                self._put(line)
+
+    def _next(self) -> str | None:
+        with self._changed:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._thread = None
+            self._changed.notify_all()
+            return None
+
+
+Log = Audit | MemoryLog
+"""Where changes are written down."""
+
+
+def own_directory() -> Path:
+    """The state directory, made and checked. Raises StateError."""
+    return state_dir(create=True)
+
+
+def audit_log(directory: Callable[[], Path] = own_directory, syslog: Path = SYSLOG) -> Audit:
+    """The audit log of whoever runs this: a file in the state directory, else the system's log.
+
+    ``directory`` is called for every line, in the thread that writes: it may hang or fail. Notes
+    have a moment at the end of the program.
+    """
+
+    def append(line: str) -> None:
+        append_line(directory() / NAME, line)
+
+    audit = Audit(whoami(), {NAME: append, "syslog": partial(send_line, address=syslog)})
+    atexit.register(audit.settle)
+    return audit
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append one line, on disk when this returns. Raises StateError or OSError.
+
+    A line that a crash or a full disk cut off doesn't swallow this one.
+    """
+    handle = open_private(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        size = os.fstat(handle).st_size
+        cut_off = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        _write_all(handle, ("\n" * cut_off + line + "\n").encode("ascii"))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def send_line(line: str, address: Path = SYSLOG) -> None:
+    """Send one line to the system's log (syslog(3), RFC 3164). Raises OSError when it can't.
+
+    Not syslog(3) itself: it says nothing of a missing /dev/log, and waits for a reader that hangs.
+    """
+    message = f"<{PRIORITY}>zconsole[{os.getpid()}]: {line}".encode("ascii")
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as channel:
+        channel.settimeout(SENDING)
+        channel.connect(os.fspath(address))
+        if (over := len(message) - LONGEST) > 0:
+            message = message[: LONGEST - SAID] + b"... (%d bytes cut)" % (over + SAID)
+        channel.send(message)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(handle, data) :]

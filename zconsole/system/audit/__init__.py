@@ -1,1 +1,0 @@
-"""The audit log: what was changed, by whom, written before and after each change."""

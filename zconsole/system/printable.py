@@ -1,0 +1,24 @@
+"""Text from outside, made safe to print: names, paths and messages may hold anything."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def clean(text: str) -> str:
+    r"""Outside text made safe for a terminal: control and bidi characters as ``\xNN``, escaped.
+
+    Surrogates (bytes that were not UTF-8) come out as the byte's ``\xNN``.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(char) for char in text)
+
+
+def _visible(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if unicodedata.category(char)[0] == "C" or code in (0x2028, 0x2029):
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return char

@@ -1,0 +1,257 @@
+"""Scans, removals, expansions and checkpoints, by the names that ``zpool status -j`` prints.
+
+Source: scan_status_nvlist, removal_status_nvlist, checkpoint_status_nvlist and
+raidz_expand_status_nvlist in cmd/zpool/zpool_main.c (2.3.9). The kernel's arrays get the same names
+first (``scan_stats``, ``copies``): ``pool_scan_stat_t``, ``vdev_rebuild_stat_t``,
+``pool_removal_stat_t``, ``pool_raidz_expand_stat_t``, ``pool_checkpoint_stat_t``
+(include/sys/fs/zfs.h). They only ever grew at the end, so that the length tells the version; what
+an older version's array lacks is None, and what zpool leaves out is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import Any
+
+from zconsole.pool.model import Activity, Scan
+from zconsole.pool.version import parse_version
+from zconsole.units import size_resolution
+from zconsole.zfs.decode.formulas import (
+    checkpoint_of,
+    completed,
+    completed_copy,
+    completed_rebuild,
+    error_scrub,
+    in_order,
+)
+from zconsole.zfs.decode.values import count, integers, mapping, moment, number
+
+_FUNCTIONS = {"SCRUB": "scrub", "RESILVER": "resilver", "ERRORSCRUB": "errorscrub"}
+_STATES = {
+    "SCANNING": "running",
+    "FINISHED": "finished",
+    "CANCELED": "canceled",
+    "ERRORSCRUBBING": "running",
+}
+_REBUILD_STATES = {"ACTIVE": "running", "CANCELED": "canceled", "COMPLETE": "finished"}
+_CAUTIOUS = (2, 1, 12)
+_Node = Mapping[str, Any]
+
+_FUNCTION_WORDS = ("NONE", "SCRUB", "RESILVER", "ERRORSCRUB")
+_STATE_WORDS = ("NONE", "SCANNING", "FINISHED", "CANCELED", "ERRORSCRUBBING")
+_REBUILD_WORDS = ("NONE", "ACTIVE", "CANCELED", "COMPLETE")
+_CHECKPOINT_WORDS = ("NONE", "EXISTS", "DISCARDING")
+_SCAN = (
+    *("function", "state", "start_time", "end_time", "to_examine", "examined", "skipped"),
+    *("processed", "errors", "bytes_per_scan", "pass_start", "scrub_pause", "scrub_spent_paused"),
+    *("issued_bytes_per_scan", "issued", "err_scrub_func", "err_scrub_state"),
+    *("err_scrub_start_time", "err_scrub_end_time", "err_scrub_examined", "err_scrub_to_examine"),
+    "err_scrub_pause",
+)
+_REBUILD = (
+    *("state", "start_time", "end_time", "scan_time", "scanned", "issued", "rebuilt", "to_scan"),
+    *("errors", "pass_time", "pass_scanned", "pass_issued", "pass_skipped"),
+)
+_COPIES = {
+    "removal_stats": ("state", "vdev", "start_time", "end_time", "to_copy", "copied"),
+    "raidz_expand_stats": (
+        *("state", "vdev", "start_time", "end_time", "to_reflow", "reflowed"),
+        "waiting_for_resilver",
+    ),
+}
+_WITH_SKIPPED = 22
+"""Length of ``scan_stats`` from 2.2 on, which counts skipped bytes and knows error scrubs; before
+that, the entry of skipped bytes was one that nothing kept up to date (pss_to_process)."""
+
+
+def active_function(scan: _Node) -> str | None:
+    """The function of a healing scan that runs or is paused, None when there is none."""
+    return _FUNCTIONS.get(str(scan.get("function"))) if scan.get("state") == "SCANNING" else None
+
+
+def rebuilding(scan: _Node) -> frozenset[str]:
+    """Names of top-level vdevs with an active sequential rebuild."""
+    stats = mapping(scan.get("rebuild_stats"), "rebuild_stats")
+    return frozenset(
+        str(mapping(node, key).get("name", key))
+        for key, node in stats.items()
+        if mapping(node, key).get("state") == "ACTIVE"
+    )
+
+
+def scans_of(
+    scan: _Node, now: float | None, zone: tzinfo = UTC, version: str | None = None
+) -> tuple[Scan, ...]:
+    """Every scan of a pool's ``scan_stats``, active ones first.
+
+    ``version``: the OpenZFS that runs, where the counters themselves do not tell it.
+    """
+    scans = []
+    if str(scan.get("function")) in _FUNCTIONS:
+        found = _scan(scan, zone)
+        cautious = found.skipped_bytes is not None or _is_cautious(version)
+        scans.append(_as_printed(completed(found, now, cautious), scan))
+    if scan.get("err_scrub_state") in _STATES:
+        scans.append(_error_scrub(scan, zone))
+    for key, node in mapping(scan.get("rebuild_stats"), "rebuild_stats").items():
+        if mapping(node, key).get("state") in _REBUILD_STATES:
+            scans.append(_as_printed(_rebuild(key, node, zone), node))
+    return in_order(scans)
+
+
+def _is_cautious(version: str | None) -> bool:
+    """Whether this OpenZFS waits for the first repaired or issued byte (2.1.12+)."""
+    numbers = parse_version(version)
+    return len(numbers) < len(_CAUTIOUS) or numbers >= _CAUTIOUS
+
+
+def _as_printed(scan: Scan, node: _Node) -> Scan:
+    """The scan with the rounding of its bytes, which without ``--json-int`` are those of text."""
+    issued = node.get("issued")
+    rounding = size_resolution(issued) if isinstance(issued, str) else 0.0
+    return replace(scan, resolution=rounding, printed=True) if rounding else scan
+
+
+def _known(node: _Node, key: str) -> int | None:
+    """A counter that older versions lack: None where it is named and empty."""
+    return None if node.get(key, 0) is None else count(node, key)
+
+
+def _scan(scan: _Node, zone: tzinfo) -> Scan:
+    issued = _known(scan, "issued")
+    return Scan(
+        function=_FUNCTIONS[str(scan["function"])],
+        state=_STATES.get(str(scan.get("state")), "none"),
+        start=moment(scan.get("start_time"), zone),
+        end=moment(scan.get("end_time"), zone),
+        total_bytes=count(scan, "to_examine"),
+        scanned_bytes=count(scan, "examined"),
+        issued_bytes=issued,
+        skipped_bytes=_known(scan, "skipped"),
+        processed_bytes=count(scan, "processed"),
+        errors=number(scan.get("errors")),
+        paused_since=moment(scan.get("scrub_pause"), zone),
+        pass_start=moment(scan.get("pass_start"), zone),
+        pass_scanned=count(scan, "bytes_per_scan"),
+        pass_issued=_known(scan, "issued_bytes_per_scan"),
+        pass_paused=float(count(scan, "scrub_spent_paused")),
+        two_stage=issued is not None,
+    )
+
+
+def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
+    keys = ("start_time", "end_time", "pause")
+    start, end, paused = (moment(scan.get(f"err_scrub_{key}"), zone) for key in keys)
+    blocks = count(scan, "err_scrub_examined"), count(scan, "err_scrub_to_examine")
+    return error_scrub(_STATES[str(scan["err_scrub_state"])], start, end, paused, blocks)
+
+
+def _rebuild(key: str, node: _Node, zone: tzinfo) -> Scan:
+    scan = Scan(
+        function="rebuild",
+        state=_REBUILD_STATES[str(node["state"])],
+        vdev=str(node.get("name", key)),
+        start=moment(node.get("start_time"), zone),
+        end=moment(node.get("end_time"), zone),
+        total_bytes=count(node, "to_scan"),
+        scanned_bytes=count(node, "scanned"),
+        issued_bytes=count(node, "issued"),
+        skipped_bytes=_known(node, "pass_skipped"),
+        processed_bytes=count(node, "rebuilt"),
+        errors=count(node, "errors"),
+        duration=count(node, "scan_time") / 1e9,
+        pass_scanned=count(node, "pass_scanned"),
+        pass_issued=count(node, "pass_issued"),
+    )
+    return completed_rebuild(scan, count(node, "pass_time") // 1_000_000)
+
+
+def activities_of(
+    pool: _Node,
+    removed: str | None,
+    expanding: str | None,
+    now: float | None,
+    zone: tzinfo = UTC,
+) -> tuple[Activity, ...]:
+    """Removal, checkpoint and expansion of a pool object, in the order zpool prints them.
+
+    ``removed`` and ``expanding`` are the printed names of the vdevs they are about.
+    """
+    found = []
+    removal = mapping(pool.get("removal_stats"), "removal_stats")
+    if removal.get("state") in _STATES:
+        copy = _copy("removal", removal, removed, ("to_copy", "copied"), zone)
+        found.append(completed_copy(copy, False, now))
+    checkpoint = mapping(pool.get("checkpoint_stats"), "checkpoint_stats")
+    if (state := checkpoint.get("state")) in ("EXISTS", "DISCARDING"):
+        start, space = moment(checkpoint.get("start_time"), zone), count(checkpoint, "space")
+        found.append(checkpoint_of(state == "DISCARDING", start, space))
+    expand = mapping(pool.get("raidz_expand_stats"), "raidz_expand_stats")
+    if expand.get("state") in _STATES:
+        copy = _copy("expansion", expand, expanding, ("to_reflow", "reflowed"), zone)
+        found.append(completed_copy(copy, bool(count(expand, "waiting_for_resilver")), now))
+    return tuple(found)
+
+
+def _copy(
+    kind: str, node: _Node, vdev: str | None, keys: tuple[str, str], zone: tzinfo
+) -> Activity:
+    """``keys``: where the document has the bytes in all, and those done."""
+    return Activity(
+        kind=kind,
+        state=_STATES[str(node["state"])],
+        vdev=vdev,
+        start=moment(node.get("start_time"), zone),
+        end=moment(node.get("end_time"), zone),
+        done_bytes=count(node, keys[1]),
+        total_bytes=count(node, keys[0]),
+    )
+
+
+def scan_stats(tree: Mapping[str, Any], tops: Sequence[str]) -> dict[str, Any]:
+    """The pool's scans as ``scan_stats``. ``tops``: printed names by vdev id."""
+    values = integers(tree.get("scan_stats") or (), "scan_stats")
+    found = _named(_SCAN, values, _STATE_WORDS) if values else {}
+    if values:
+        found["function"] = _word(_FUNCTION_WORDS, values[0])
+    if len(values) < _WITH_SKIPPED:
+        found["skipped"] = found["err_scrub_state"] = None
+    else:
+        found["err_scrub_state"] = _word(_STATE_WORDS, values[16]) if values[17] else None
+    rebuilds = map(_named_rebuild, tops, tree.get("children", ()))
+    return {**found, "rebuild_stats": dict(enumerate(rebuilds))}
+
+
+def _named_rebuild(name: str, top: Mapping[str, Any]) -> dict[str, Any]:
+    values = integers(top.get("org.openzfs:rebuild_stats") or (), "rebuild_stats")
+    if not values:
+        return {}
+    found = {**_named(_REBUILD, values, _REBUILD_WORDS), "name": name}
+    for key in ("scan_time", "pass_time"):
+        found[key] *= 1_000_000  # nanoseconds in the document, milliseconds in the array
+    return found
+
+
+def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The pool's removal, expansion and checkpoint, each with the number of its ``vdev``."""
+    found = {}
+    for key, names in _COPIES.items():
+        if values := integers(tree.get(key) or (), key):
+            found[key] = _named(names, values, _STATE_WORDS)
+    if values := integers(tree.get("checkpoint_stats") or (), "checkpoint_stats"):
+        names = ("state", "start_time", "space")
+        found["checkpoint_stats"] = _named(names, values, _CHECKPOINT_WORDS)
+    return found
+
+
+def _named(names: Sequence[str], values: Sequence[int], states: Sequence[str]) -> dict[str, Any]:
+    """Values by name, None for what this version's array lacks; the state in a word."""
+    found: dict[str, Any] = {**dict.fromkeys(names), **dict(zip(names, values, strict=False))}
+    found["state"] = _word(states, found["state"])
+    return found
+
+
+def _word(words: Sequence[str], value: int) -> str:
+    return words[value] if 0 <= value < len(words) else ""
