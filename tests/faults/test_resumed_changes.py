@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Nobody, create, run
 from tests.faults.test_changes import TICK, killed_after, killed_between_links
-from tests.faults.test_meddlers import BASE, contents, save, tree_of
+from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
 from tests.faults.test_taken_back import reasons
 from zconsole.rebalance.engine.file_locks import FilesInUse
 
@@ -154,3 +154,40 @@ def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None
     assert contents(root) == dict.fromkeys("ab", BASE + b"newer\n")
     assert (root / "a").samefile(root / "b")
     assert summary["files_moved"] == 2
+
+
+def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path) -> None:
+    """Killed once the next name's temporary one had been made."""
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    original = (root / "a").stat().st_ino
+    killed_after(area / "job.db", "link_fd", FaultySys())
+    copied = next(root / name for name in "ab" if (root / name).stat().st_ino != original)
+    other = "b" if copied.name == "a" else "a"
+    copied.rename(root / other)
+    run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {other: BASE}
+
+
+def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
+    """By a process that looks no more like a user of the original once it is looked for."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        read = Meddler().sys(
+            before={("pread", 2): lambda: os.setxattr(original.fileno(), "user.k", b"v")}
+        )
+        run(area / "job.db", read, ALONE)
+    assert "user.k" in os.listxattr(next(p for p in root.iterdir() if os.listxattr(p)))
+
+
+def test_links_split_by_removing_our_names_are_told_of(area: Path) -> None:
+    """Killed between two names; then somebody tidies up: nothing can tell that they were one."""
+    root = killed_between_links(area, 1)
+    for path in root.glob(".zc-*"):
+        path.unlink()
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b") or summary["files_failed"]

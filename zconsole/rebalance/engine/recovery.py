@@ -27,7 +27,7 @@ from zconsole.rebalance.engine.journal import (
     State,
     again,
 )
-from zconsole.rebalance.engine.link_names import LinkNames
+from zconsole.rebalance.engine.link_names import Key, LinkNames
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import Sys
@@ -78,6 +78,8 @@ class Recovery:
     _links: LinkNames = field(init=False)
     _versions: Versions = field(init=False)
     _given_back: list[GivenBack] = field(default_factory=list)
+    _settled_together: set[Key] = field(default_factory=set)
+    """Files of which all names have the copy now, or some have been given back."""
 
     def __post_init__(self) -> None:
         self._links = LinkNames(self.sys, self.journal, self.directories)
@@ -162,14 +164,18 @@ class Recovery:
             return again(row).state, None
         if at_temp not in (None, row.old, row.new):
             return self._hand_back(directory, row, at_name)
-        if at_name != row.new and at_temp is not None and at_temp == row.new:
+        if at_temp is not None and at_temp == row.new:
             original = row.name if at_name == row.old else None
-            if spoiled := self._spoiled(fd, row, original):
+            # Others may have renamed the copy from another name to this one.
+            if at_name != row.new and (spoiled := self._spoiled(fd, row, original)):
                 return State.FAILED, spoiled
             self._unlink_copy(directory, row)
         if at_name == row.old:
-            self._discard(directory, keep, at_keep, row.old)
-            self._discard(directory, temp, at_temp, row.old)  # linked over the copy by others
+            for name, found in ((keep, at_keep), (temp, at_temp)):
+                if found == row.old:  # the latter was linked over the copy by others
+                    self._unlink_original(directory, row, name)
+            if self._links.has_moved(row):  # others have removed what we kept for one of them
+                return State.FAILED, "no longer one file with its other names"
             return again(row).state, None
         original = temp if at_temp == row.old else keep if at_keep == row.old else None
         return self._settle_replaced(directory, row, at_name, original)
@@ -213,7 +219,7 @@ class Recovery:
         with self._versions.version(directory.fd, row, original) as old:
             alone = not self._links.has_other_names(old.fd, row) and not self._versions.in_use(old)
             if alone and is_as_copied(old, row) and self._versions.quiet(old):
-                self._unlink(directory, original)
+                self._unlink_original(directory, row, original)
                 return State.SKIPPED, "changed"
         return State.FAILED, _other(original)
 
@@ -231,13 +237,14 @@ class Recovery:
             if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
                 self._go_on(row, new)
             if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
-                self._unlink(directory, original)
+                self._unlink_original(directory, row, original)
                 self._links.moved(row)
                 return State.MOVED, None
             unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
             unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
             queued = GivenBack(row, new, again(row).state, None)
             if unwanted and self._put_back(directory, original, queued):
+                self._links.originals_changed(row, -1)
                 return None
             return State.FAILED, self._other(new, row, original)
 
@@ -247,7 +254,7 @@ class Recovery:
         Somebody uses or has changed the copy, or made a link to it: it would stay a file of its
         own if the others were given back.
         """
-        if any(self._links.key(given.row) == self._links.key(row) for given in self._given_back):
+        if self._links.key(row) in self._settled_together:
             return
         for other in self._links.of(row):
             directory = self.directories.get(other.directory)
@@ -255,15 +262,18 @@ class Recovery:
             if self._links.inode(fd, other.name) != row.old:
                 continue
             with self.directories.changing(directory):
+                keep = temp + KEEP_SUFFIX
+                if self._links.inode(fd, keep) == row.old:
+                    self._unlink_original(directory, row, keep)
                 if self._links.inode(fd, temp) is None:
                     self.sys.link_fd(copy.fd, fd, temp)
                     self._links.copies_changed(row, 1)
                 if self._links.inode(fd, temp) != row.new:
                     return
-                self.sys.exchange(fd, temp, other.name)
-                if self._links.inode(fd, temp) != row.old:
-                    self.sys.exchange(fd, temp, other.name)
+                if not swap.put(self.sys, fd, temp, other.name, row.old, keep):
                     return
+                self._links.originals_changed(row, 1)
+        self._settled_together.add(self._links.key(row))
 
     def _is_let_go(self, original: Version, row: FileRow) -> bool:
         """Whether an original has lost one of several names for its copy already.
@@ -306,12 +316,6 @@ class Recovery:
         linked = not self._links.is_copy_alone(copy.fd, row)
         return _other(name, "linked" if linked else "written to")
 
-    def _discard(
-        self, directory: OpenDirectory, name: bytes, found: int | None, ours: int | None
-    ) -> None:
-        if found is not None and found == ours:
-            self._unlink(directory, name)
-
     def _unlink(self, directory: OpenDirectory, name: bytes) -> None:
         with self.directories.changing(directory):
             self.sys.unlink(directory.fd, name)
@@ -320,12 +324,19 @@ class Recovery:
         self._unlink(directory, row.temp or b"")
         self._links.copies_changed(row, -1)
 
+    def _unlink_original(self, directory: OpenDirectory, row: FileRow, name: bytes) -> None:
+        self._unlink(directory, name)
+        self._links.originals_changed(row, -1)
+
     def _put_back(self, directory: OpenDirectory, temp: bytes, given: GivenBack) -> bool:
         row = given.row
         with self.directories.changing(directory):
-            back = swap.put_back(self.sys, directory.fd, temp, row.name, row.new)
+            back = swap.put(self.sys, directory.fd, temp, row.name, row.new)
         if back:
+            self._settled_together.add(self._links.key(row))
             self._given_back.append(given)
+            if self._links.inode(directory.fd, row.temp or b"") != row.new:
+                self._links.copies_changed(row, -1)  # names cannot be exchanged
         return back
 
     def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, int]:

@@ -100,6 +100,11 @@ class Swapper:
         Raises ConflictError when somebody changed the copy meanwhile, or opened it for writing;
         OSError.
         """
+        for place in item.places:
+            if not place.swapped and place.kept not in (b"", place.temp):
+                with self.directories.changing(place.directory):
+                    self._remove(place, place.kept, item.old)  # no rename has followed this link
+                place.kept = b""
         if item.in_place:
             self._need_pristine(item)
         for place in reversed(item.places):
@@ -194,11 +199,7 @@ class Swapper:
         if self.sys.lstat(fd, keep).st_ino != item.old:
             self.sys.unlink(fd, keep)
             raise SkipError("changed")
-        try:
-            self.sys.rename(fd, place.temp, name)
-        except OSError:
-            self.sys.unlink(fd, keep)
-            raise
+        self.sys.rename(fd, place.temp, name)
         place.swapped, place.linked, item.seen = True, False, True
 
     def _restore_name(self, item: Item, place: FileName) -> None:
@@ -325,23 +326,30 @@ class Swappers:
         return self._by_device[device]
 
 
-def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int | None) -> bool:
-    """Give the file at ``temp`` the name that our copy, inode ``ours``, has.
+def put(
+    sys: Sys, directory: int, temp: bytes, name: bytes, displaced: int | None, keep: bytes = b""
+) -> bool:
+    """Give the file at ``temp`` the name that inode ``displaced`` has.
 
-    The copy is at ``temp`` then, where names can be exchanged, to be removed after GRACE.
+    That one is at ``temp`` then; where names cannot be exchanged, at ``keep``, or nowhere without.
 
-    False where something else had got the name, with both names as they were. Raises OSError.
+    False where something else had got the name, with all names as they were. Raises OSError.
     """
     try:
         sys.exchange(directory, temp, name)
     except OSError as error:
         if error.errno not in NO_EXCHANGE:
             raise
-        if sys.lstat(directory, name).st_ino != ours:
-            return False
-        sys.rename(directory, temp, name)
-        return True
-    if sys.lstat(directory, temp).st_ino != ours:
+    else:
+        if sys.lstat(directory, temp).st_ino == displaced:
+            return True
         sys.exchange(directory, temp, name)
         return False
+    if keep:
+        sys.link(directory, name, keep)
+    if sys.lstat(directory, keep or name).st_ino != displaced:
+        if keep:
+            sys.unlink(directory, keep)
+        return False
+    sys.rename(directory, temp, name)
     return True

@@ -90,10 +90,10 @@ class Versions:
         return True
 
     def quiet(self, version: Version) -> bool:
-        """Whether nobody has opened this version for writing since it was read."""
-        if not version.leased:
+        """Whether nobody has opened this version for writing, nor changed it, since it was read."""
+        if not version.leased or not self.lease(version.fd):
             return False
-        return self.lease(version.fd)
+        return metadata.read(self.sys, version.fd, Abilities())[0].same(version.meta)
 
     def in_use(self, version: Version, directory: int | None = None) -> bool:
         """Whether others hold a version or have it mounted, or see its directory in an overlay."""

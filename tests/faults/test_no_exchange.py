@@ -1,0 +1,74 @@
+"""Filesystems that cannot exchange two names: each original waits under a second link."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run
+from tests.faults.test_meddlers import BASE, contents
+
+
+class NoExchange(FaultySys):
+    """System calls of such a filesystem."""
+
+    def exchange(self, directory: int, name: bytes, other: bytes) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+def linked(area: Path, job: int = 0) -> Path:
+    """The journal of a job that moves a file of two names."""
+    root = area / f"tree{job}"
+    root.mkdir()
+    (root / "a").write_bytes(BASE)
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / f"job{job}.db", ALONE, accept_races=True)
+    return root
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_no_second_link_is_left_by_calls_that_fail(area: Path, times: int) -> None:
+    linked(area)
+    undisturbed = NoExchange()
+    run(area / "job0.db", undisturbed, ALONE)
+    calls = undisturbed.calls
+    for number in range(calls.index("link"), calls.index("unlink")):
+        root = linked(area, number)
+        failed = range(number, number + times)
+
+        def fault(count: int, _: str, failed: range = failed) -> None:
+            if count in failed:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        with descriptors_closed(), contextlib.suppress(OSError):
+            run(area / f"job{number}.db", NoExchange(fault), ALONE)
+        _, summary = run(area / f"job{number}.db", NoExchange(), ALONE)
+        assert contents(root) == {"a": BASE, "b": BASE}, (number, calls[number])
+        assert (root / "a").samefile(root / "b")
+        assert summary["files_moved"] == 2
+
+
+def test_a_change_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:
+    root = linked(area)
+    sys = NoExchange()
+
+    def after(_: int, name: str, __: Any) -> None:
+        if name == "rename":
+            sys.die()
+
+    sys.after = after
+    before = (root / "a").stat().st_ino
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job0.db", sys, ALONE)
+    (copied,) = (root / name for name in "ab" if (root / name).stat().st_ino != before)
+    copied.chmod(0o640)
+    _, summary = run(area / "job0.db", NoExchange(), ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")
+    assert (root / "a").stat().st_mode & 0o777 == 0o640
+    assert summary["files_moved"] == 2
