@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run
 from tests.faults.test_meddlers import BASE, contents
+from tests.faults.test_taken_back import reasons
 
 
 class NoExchange(FaultySys):
@@ -53,22 +54,41 @@ def test_no_second_link_is_left_by_calls_that_fail(area: Path, times: int) -> No
         assert summary["files_moved"] == 2
 
 
-def test_a_change_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:
+def killed(area: Path, call: str, times: int) -> tuple[Path, Path]:
+    """A name with the copy, and one with the original, of a run that died after these calls."""
     root = linked(area)
-    sys = NoExchange()
+    before = (root / "a").stat().st_ino
+    sys, left = NoExchange(), iter(range(times))
 
     def after(_: int, name: str, __: Any) -> None:
-        if name == "rename":
+        if name == call and next(left) == times - 1:
             sys.die()
 
     sys.after = after
-    before = (root / "a").stat().st_ino
     with descriptors_closed(), pytest.raises(Killed):
         run(area / "job0.db", sys, ALONE)
-    (copied,) = (root / name for name in "ab" if (root / name).stat().st_ino != before)
+    copied, original = sorted(
+        (root / "a", root / "b"), key=lambda path: path.stat().st_ino == before
+    )
+    return copied, original
+
+
+def test_a_change_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:
+    copied, original = killed(area, "rename", 1)
     copied.chmod(0o640)
     _, summary = run(area / "job0.db", NoExchange(), ALONE)
-    assert contents(root) == {"a": BASE, "b": BASE}
-    assert (root / "a").samefile(root / "b")
-    assert (root / "a").stat().st_mode & 0o777 == 0o640
+    assert contents(copied.parent) == {"a": BASE, "b": BASE}
+    assert copied.samefile(original)
+    assert copied.stat().st_mode & 0o777 == 0o640
     assert summary["files_moved"] == 2
+
+
+def test_every_name_left_is_told_where_both_versions_were_changed(area: Path) -> None:
+    """Killed with the second link of the second name made, and no rename yet."""
+    copied, original = killed(area, "link", 2)
+    copied.chmod(0o640)
+    original.chmod(0o604)
+    run(area / "job0.db", NoExchange(), ALONE)
+    left = [path.name for path in copied.parent.glob(".zc-*")]
+    assert left
+    assert all(f"the other version is {name}" in reasons(area / "job0.db") for name in left)

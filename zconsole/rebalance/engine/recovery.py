@@ -164,21 +164,29 @@ class Recovery:
             return again(row).state, None
         if at_temp not in (None, row.old, row.new):
             return self._hand_back(directory, row, at_name)
+        spoiled = None
         if at_temp is not None and at_temp == row.new:
-            original = row.name if at_name == row.old else None
-            # Others may have renamed the copy from another name to this one.
-            if at_name != row.new and (spoiled := self._spoiled(fd, row, original)):
-                return State.FAILED, spoiled
-            self._unlink_copy(directory, row)
-        if at_name == row.old:
-            for name, found in ((keep, at_keep), (temp, at_temp)):
-                if found == row.old:  # the latter was linked over the copy by others
-                    self._unlink_original(directory, row, name)
-            if self._links.has_moved(row):  # others have removed what we kept for one of them
-                return State.FAILED, "no longer one file with its other names"
-            return again(row).state, None
+            if at_name != row.new:  # others may have renamed the copy from another name to this one
+                spoiled = self._spoiled(fd, row, row.name if at_name == row.old else None)
+            if not spoiled:
+                self._unlink_copy(directory, row)
+        if at_name == row.old:  # others may have linked it over the copy, at temp
+            kept = [name for name, found in ((keep, at_keep), (temp, at_temp)) if found == row.old]
+            return self._settle_original(directory, row, kept, spoiled)
+        if spoiled:
+            return State.FAILED, spoiled
         original = temp if at_temp == row.old else keep if at_keep == row.old else None
         return self._settle_replaced(directory, row, at_name, original)
+
+    def _settle_original(
+        self, directory: OpenDirectory, row: FileRow, kept: Sequence[bytes], spoiled: str | None
+    ) -> Verdict:
+        """The name holds the original, which needs none of the names that we ``kept`` it by."""
+        for name in kept:
+            self._unlink_original(directory, row, name)
+        if spoiled is None and self._links.has_moved(row):  # others have removed names of ours
+            spoiled = "no longer one file with its other names"
+        return (State.FAILED, spoiled) if spoiled else (again(row).state, None)
 
     def _settle_replaced(
         self, directory: OpenDirectory, row: FileRow, at_name: int | None, original: bytes | None
