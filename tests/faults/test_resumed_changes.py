@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.faults.test_changes import TICK, killed_after, killed_between_links
 from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
 from tests.faults.test_taken_back import reasons
 from zconsole.rebalance.engine.file_locks import FilesInUse
+from zconsole.rebalance.engine.journal import State
 
 Summary = dict[str, Any]
 
@@ -191,3 +193,52 @@ def test_links_split_by_removing_our_names_are_told_of(area: Path) -> None:
     _, summary = run(area / "job.db", clocks=ALONE)
     assert contents(root) == {"a": BASE, "b": BASE}
     assert (root / "a").samefile(root / "b") or summary["files_failed"]
+
+
+class Reused(FaultySys):
+    """A filesystem that gives a new file the inode number of one that is gone."""
+
+    def __init__(self, new: int, gone: int) -> None:
+        super().__init__()
+        self._new, self._gone = new, gone
+
+    def _shown(self, found: os.stat_result) -> os.stat_result:
+        if found.st_ino != self._new:
+            return found
+        names = ("st_atime_ns", "st_mtime_ns", "st_ctime_ns", "st_blocks", "st_blksize")
+        more = {name: getattr(found, name) for name in names}
+        return os.stat_result((found[0], self._gone, *found[2:]), more)
+
+    def fstat(self, fd: int) -> os.stat_result:  # type: ignore[override]
+        return self._shown(os.fstat(fd))
+
+    def lstat(self, directory: int, name: bytes) -> os.stat_result:
+        return self._shown(super().lstat(directory, name))
+
+    def name_of(self, directory: int, inode: int, but: Container[bytes] = ()) -> bytes | None:
+        return super().name_of(directory, self._new if inode == self._gone else inode, but)
+
+
+@pytest.mark.parametrize("links", [1, 2])
+@pytest.mark.parametrize("again", [True, False], ids=["same name", "other name"])
+def test_no_new_file_is_taken_for_the_copy_by_its_number(
+    area: Path, links: int, again: bool
+) -> None:
+    """The copy is removed after the death, and another file has its inode number."""
+    root = tree_of(area, "a")
+    if links == 2:
+        (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    original = (root / "a").stat().st_ino
+    killed_after(area / "job.db", "exchange", FaultySys())
+    copied = next(path for path in root.glob("[ab]") if path.stat().st_ino != original)
+    gone = copied.stat().st_ino
+    copied.unlink()
+    new = copied if again else root / "z"
+    new.write_bytes(b"new\n")
+    sys = Reused(new.stat().st_ino, gone)
+    run(area / "job.db", sys, ALONE)
+    assert new.read_bytes() == b"new\n"
+    assert new.stat().st_nlink == 1
+    assert [path.read_bytes() for path in root.glob("[ab]") if path != new] == [BASE] * (links - 1)
+    assert "renamed" not in reasons(area / "job.db", State.SKIPPED)

@@ -35,10 +35,10 @@ class Preempted(Meddler):
             self.path = -1
 
 
-def reasons(journal: Path) -> str:
-    """Why files were failed."""
+def reasons(journal: Path, state: State = State.FAILED) -> str:
+    """Why files were failed, or skipped."""
     with contextlib.closing(Journal.open(journal)) as opened:
-        return "\n".join(opened.reasons(State.FAILED))
+        return "\n".join(opened.reasons(state))
 
 
 def test_a_writer_kept_from_opening_the_copy_loses_nothing(area: Path) -> None:

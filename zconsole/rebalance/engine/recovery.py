@@ -36,6 +36,7 @@ from zconsole.rebalance.engine.versions import (
     Version,
     Versions,
     is_as_copied,
+    is_copy,
     replaceable,
 )
 
@@ -218,9 +219,11 @@ class Recovery:
 
         It has a name that the journal does not know, so it is never given back.
         """
-        if self._choose(directory, row._replace(name=renamed), original) == (State.MOVED, None):
+        verdict = self._choose(directory, row._replace(name=renamed), original)
+        if verdict == (State.MOVED, None):
             return State.SKIPPED, RENAMED
-        return State.FAILED, _other(original, "renamed")
+        changed = State.SKIPPED, "changed"
+        return changed if verdict == changed else (State.FAILED, _other(original, "renamed"))
 
     def _let_go(self, directory: OpenDirectory, row: FileRow, original: bytes) -> Verdict:
         """Our copy was replaced, removed or moved: the original goes if it is what was copied."""
@@ -233,28 +236,35 @@ class Recovery:
 
     def _choose(self, directory: OpenDirectory, row: FileRow, original: bytes) -> Verdict:
         """Both versions exist and the copy has the name: keep the one that was written to."""
-        fd, versions = directory.fd, self._versions
+        fd = directory.fd
         with (
-            versions.version(fd, row, original) as old,
-            versions.version(fd, row, row.name) as new,
+            self._versions.version(fd, row, original) as old,
+            self._versions.version(fd, row, row.name) as new,
         ):
-            if self.sys.fstat(new.fd).st_ino != row.new:
-                return State.FAILED, _other(original)
-            unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
-            unneeded = unneeded and versions.quiet(old) and not versions.in_use(old, directory=fd)
-            if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
-                self._go_on(row, new)
-            if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
-                self._unlink_original(directory, row, original)
-                self._links.moved(row)
-                return State.MOVED, None
-            unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
-            unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
-            queued = GivenBack(row, new, again(row).state, None)
-            if unwanted and self._put_back(directory, original, queued):
-                self._links.originals_changed(row, -1)
-                return None
-            return State.FAILED, self._other(new, row, original)
+            if is_copy(self.sys, new.fd, row):
+                return self._choose_of(directory, row, original, old, new)
+        return self._let_go(directory, row, original)
+
+    def _choose_of(
+        self, directory: OpenDirectory, row: FileRow, original: bytes, old: Version, new: Version
+    ) -> Verdict:
+        versions = self._versions
+        unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
+        unneeded = unneeded and versions.quiet(old)
+        unneeded = unneeded and not versions.in_use(old, directory=directory.fd)
+        if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
+            self._go_on(row, new)
+        if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
+            self._unlink_original(directory, row, original)
+            self._links.moved(row)
+            return State.MOVED, None
+        unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
+        unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
+        queued = GivenBack(row, new, again(row).state, None)
+        if unwanted and self._put_back(directory, original, queued):
+            self._links.originals_changed(row, -1)
+            return None
+        return State.FAILED, self._other(new, row, original)
 
     def _go_on(self, row: FileRow, copy: Version) -> None:
         """Replace the names of an original that still have it.
@@ -262,8 +272,8 @@ class Recovery:
         Somebody uses or has changed the copy, or made a link to it: it would stay a file of its
         own if the others were given back.
         """
-        if self._links.key(row) in self._settled_together:
-            return
+        if self._links.key(row) in self._settled_together or not row.handle:
+            return  # without a handle it may be any file that has got its inode number
         for other in self._links.of(row):
             directory = self.directories.get(other.directory)
             temp, fd = other.temp or b"", directory.fd

@@ -111,6 +111,11 @@ def is_as_copied(version: Version, row: FileRow) -> bool:
     return version.digest == row.digest and row.meta in (b"", version.meta.digest())
 
 
+def is_copy(sys: Sys, fd: int, row: FileRow) -> bool:
+    """Whether an open file is our copy, not another that has got its inode number."""
+    return sys.fstat(fd).st_ino == row.new and row.handle in (b"", sys.handle(fd))
+
+
 def replaceable(version: Version, by: Version, row: FileRow) -> bool:
     """Whether nothing would be lost with ``version``: it is what was copied.
 

@@ -41,3 +41,16 @@ def test_an_open_file_gets_a_second_name_that_is_free(
     Sys().link_fd(fd, directory, b"free")
     os.close(fd)
     assert (tmp_path / "free").read_bytes() == b"content"
+
+
+def test_a_handle_is_of_one_file_under_all_its_names(tmp_path: Path) -> None:
+    sys, handles = Sys(), []
+    (tmp_path / "a").touch()
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    (tmp_path / "c").touch()
+    for name in "abc":
+        with (tmp_path / name).open("rb") as file:
+            handles.append(sys.handle(file.fileno()))
+    if not handles[0]:
+        pytest.skip("no handles on this filesystem")
+    assert handles[0] == handles[1] != handles[2]
