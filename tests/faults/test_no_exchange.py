@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run
+from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
 from tests.faults.test_meddlers import BASE, contents
 from tests.faults.test_taken_back import reasons
+from zconsole.rebalance.engine.file_locks import FilesInUse
 
 
 class NoExchange(FaultySys):
@@ -92,3 +94,35 @@ def test_every_name_left_is_told_where_both_versions_were_changed(area: Path) ->
     left = [path.name for path in copied.parent.glob(".zc-*")]
     assert left
     assert all(f"the other version is {name}" in reasons(area / "job0.db") for name in left)
+
+
+class Used(Nobody):
+    """Somebody uses one file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        status = path.stat()
+        self.used = {(status.st_dev, status.st_ino): ""}
+
+    def recent(self) -> FilesInUse:
+        self.last = replace(super().look(), mounted=self.used)
+        return self.last
+
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        return self.recent()
+
+
+def test_a_name_given_back_before_a_death_follows_a_changed_copy(area: Path) -> None:
+    """Both names had the copy, and recovery died with the first of them given back."""
+    first, other = killed(area, "rename", 2)
+    root = first.parent
+    sys = NoExchange()
+    sys.after = lambda _, name, __: sys.die() if name == "rename" else None
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job0.db", sys, ALONE, users=Used(next(root.glob(".zc-*"))))
+    copied = max(first, other, key=lambda path: not path.samefile(next(root.glob(".zc-*"))))
+    copied.chmod(0o640)
+    run(area / "job0.db", NoExchange(), ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert first.samefile(other)
+    assert first.stat().st_mode & 0o777 == 0o640

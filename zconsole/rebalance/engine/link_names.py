@@ -43,6 +43,10 @@ class LinkNames:
         """All unfinished names of an inode, in the order in which they were replaced."""
         return self._names[self.key(row)]
 
+    def has_original(self, row: FileRow) -> bool:
+        """Whether one of several names holds the original."""
+        return row.nlink > 1 and self._count(row, (row.name,), row.old) > 0
+
     def ours(self, row: FileRow) -> set[bytes]:
         """The names of an inode that the journal knows of."""
         rows = self.of(row)

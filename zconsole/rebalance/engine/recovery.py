@@ -105,7 +105,8 @@ class Recovery:
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
         if rows:
             self.sleep(GRACE)  # an engine of this process may have exchanged names just now
-        for row in rows:
+        # Originals last: a copy changed since may be given to them, before they are queued again.
+        for row in sorted(rows, key=self._links.has_original):
             self._settle(row, self._settle_in)
         self._remove_given_back()
         self._restore_times()
