@@ -144,7 +144,7 @@ def test_links_stay_one_file_where_its_use_is_seen_late(area: Path) -> None:
     assert users.looks > 1
     assert (root / "a").samefile(root / "b")
     assert summary["files_failed"] == 1
-    assert "the other version is" in reasons(area / "job.db")
+    assert "used during the move; the other version is" in reasons(area / "job.db")
 
 
 def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:

@@ -252,7 +252,8 @@ class Recovery:
         versions = self._versions
         unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
         unneeded = unneeded and versions.quiet(old)
-        unneeded = unneeded and not versions.in_use(old, directory=directory.fd)
+        used = unneeded and versions.in_use(old, directory=directory.fd)
+        unneeded = unneeded and not used
         if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
             self._go_on(row, new)
         if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
@@ -265,7 +266,7 @@ class Recovery:
         if unwanted and self._put_back(directory, original, queued):
             self._links.originals_changed(row, -1)
             return None
-        return State.FAILED, self._other(new, row, original)
+        return State.FAILED, self._other(new, row, original, "used" if used else "written to")
 
     def _go_on(self, row: FileRow, copy: Version) -> None:
         """Replace the names of an original that still have it.
@@ -330,10 +331,10 @@ class Recovery:
         alone = self._links.is_copy_alone(copy.fd, row)
         return alone and self._versions.quiet(copy) and not self._versions.in_use(copy)
 
-    def _other(self, copy: Version, row: FileRow, name: bytes) -> str:
+    def _other(self, copy: Version, row: FileRow, name: bytes, what: str = "written to") -> str:
         """Why two versions are kept, and the name of the other."""
         linked = not self._links.is_copy_alone(copy.fd, row)
-        return _other(name, "linked" if linked else "written to")
+        return _other(name, "linked" if linked else what)
 
     def _unlink(self, directory: OpenDirectory, name: bytes) -> None:
         with self.directories.changing(directory):
