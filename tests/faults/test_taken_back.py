@@ -208,3 +208,17 @@ def test_a_report_names_no_other_version_where_there_is_none(area: Path) -> None
     assert len(left) == 2
     assert [name for name in others if name] == [path.name for path in root.glob(".zc-*")]
     assert "another name of it was written to during the move" in left.values()
+
+
+def test_an_original_is_given_back_where_others_removed_our_name_of_it(area: Path) -> None:
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    original = (root / "a").stat().st_ino
+
+    def tidy_up() -> None:
+        next(path for path in root.glob(".zc-*") if path.stat().st_ino == original).unlink()
+
+    run(area / "job.db", Meddler().sys(after={("exchange", 1): tidy_up}), ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")

@@ -209,6 +209,9 @@ class Swapper:
             name: bytes | None = place.row.name
             if self._inode(fd, place.row.name) != item.new:
                 name = self._renamed(item, place, item.new)
+            if name is not None and self._inode(fd, place.kept) is None:
+                with contextlib.suppress(FileNotFoundError):  # it has no other name
+                    self.sys.link_fd(item.source, fd, place.kept)
             if name is None or self._inode(fd, place.kept) != item.old:
                 self._give_up_name(item, place)
                 return
