@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Container
@@ -242,3 +243,27 @@ def test_no_new_file_is_taken_for_the_copy_by_its_number(
     assert new.stat().st_nlink == 1
     assert [path.read_bytes() for path in root.glob("[ab]") if path != new] == [BASE] * (links - 1)
     assert "renamed" not in reasons(area / "job.db", State.SKIPPED)
+
+
+def test_no_links_are_called_split_because_looks_failed(area: Path) -> None:
+    """What we keep the original by cannot be opened, and from then on not be looked at either."""
+    root = killed_between_links(area, 1)
+    aside = os.fsencode(next(root.glob(".zc-*")).name)
+
+    class Failing(FaultySys):
+        _failed = False
+
+        def open(self, name: bytes, *words: int, **more: int) -> int:  # type: ignore[override]
+            self._failed = self._failed or name == aside
+            return os.open(b"" if name == aside else name, *words, **more)
+
+        def lstat(self, directory: int, name: bytes) -> os.stat_result:
+            if self._failed and name == aside:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().lstat(directory, name)
+
+    run(area / "job.db", Failing(), ALONE)
+    assert "no longer one file" not in reasons(area / "job.db")
+    run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")

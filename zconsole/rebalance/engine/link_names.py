@@ -87,14 +87,20 @@ class LinkNames:
         key = self.key(row)
         if key not in self._moved:
             names = (each for each in self.of(row) if each.number != row.number)
-            self._moved[key] = any(
-                self._count(e, (e.name,), e.new) and not self._kept(e) for e in names
-            )
+            self._moved[key] = any(map(self._is_moved, names))
         return self._moved[key]
 
     def moved(self, row: FileRow) -> None:
         """Note that a name has the copy for good."""
         self._moved[self.key(row)] = True
+
+    def _is_moved(self, row: FileRow) -> bool:
+        temp = row.temp or b""
+        with contextlib.suppress(MovedError, OSError):
+            fd = self.directories.get(row.directory).fd
+            if self.inode(fd, row.name) == row.new:
+                return row.old not in (self.inode(fd, temp), self.inode(fd, temp + KEEP_SUFFIX))
+        return False
 
     def _kept(self, row: FileRow) -> int:
         """How many of our names beside this one hold the original."""
