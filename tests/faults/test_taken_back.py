@@ -222,3 +222,28 @@ def test_an_original_is_given_back_where_others_removed_our_name_of_it(area: Pat
     run(area / "job.db", Meddler().sys(after={("exchange", 1): tidy_up}), ALONE)
     assert contents(root) == {"a": BASE, "b": BASE}
     assert (root / "a").samefile(root / "b")
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [("open_new", 1), ("link_fd", 1), ("exchange", 1), ("exchange", 2), ("unlink", 1)],
+)
+def test_nothing_is_left_by_a_call_that_fails_and_takes_effect(
+    area: Path, call: str, number: int
+) -> None:
+    """As on filesystems of other machines, and where a disk fails right then."""
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+
+    def fail() -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with descriptors_closed():
+        run(area / "job.db", Meddler().sys(after={(call, number): fail}), ALONE)
+    left = [path.name for path in root.glob(".zc-*")]
+    assert not [name for name in left if name not in reasons(area / "job.db")]
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")
+    assert summary["files_moved"] == 2

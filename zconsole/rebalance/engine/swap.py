@@ -100,11 +100,8 @@ class Swapper:
         Raises ConflictError when somebody changed the copy meanwhile, or opened it for writing;
         OSError.
         """
-        for place in item.places:
-            if not place.swapped and place.kept not in (b"", place.temp):
-                with self.directories.changing(place.directory):
-                    self._remove(place, place.kept, item.old)  # no rename has followed this link
-                place.kept = b""
+        for place in item.places if item.new else ():
+            self._look_again(item, place)
         if item.in_place:
             self._need_pristine(item)
         for place in reversed(item.places):
@@ -116,8 +113,8 @@ class Swapper:
         """Remove the temporary names of a copy. Raises as ``undo`` does."""
         if not any(place.linked for place in item.places):
             return
-        if item.new == 0 and item.copy >= 0:
-            item.new = self.sys.fstat(item.copy).st_ino
+        if item.new == 0:
+            item.new = self._begun(item)
         if item.seen:
             self._need_pristine(item)
         elif not self._copy_untouched(item):
@@ -127,6 +124,30 @@ class Swapper:
                 with self.directories.changing(place.directory):
                     self._remove(place, place.temp, item.new)
                 place.linked = False
+
+    def _begun(self, item: Item) -> int:
+        """Inode number of an unfinished copy, also where the call that made it failed; 0: none."""
+        if item.made:
+            return self.sys.fstat(item.copy).st_ino
+        place = item.places[0]
+        found = self._inode(place.directory.fd, place.temp)
+        return 0 if found in (None, item.old) else found
+
+    def _look_again(self, item: Item, place: FileName) -> None:
+        """See how far a name is: a call that failed may have taken effect, or half of it."""
+        if place.swapped:
+            return
+        fd, keep = place.directory.fd, place.temp + KEEP_SUFFIX
+        at_name, at_temp = self._inode(fd, place.row.name), self._inode(fd, place.temp)
+        place.linked = place.linked or at_temp == item.new
+        kept = place.temp if at_temp == item.old else keep
+        if at_name == item.new and self._inode(fd, kept) == item.old:
+            place.swapped = item.seen = True
+            place.linked, place.kept = kept == place.temp, kept
+        elif not self.exchange:
+            with self.directories.changing(place.directory):
+                self._remove(place, keep, item.old)  # no rename has followed this link
+            place.kept = b""
 
     def _replace_name(self, item: Item, place: FileName) -> None:
         with self.directories.changing(place.directory):
