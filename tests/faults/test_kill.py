@@ -143,7 +143,12 @@ def test_what_a_death_left_in_many_directories_is_settled_under_a_low_limit(area
     assert (summary["files_moved"], summary["files_failed"]) == (300, 0)
 
 
-def test_recovery_looks_at_the_names_of_one_file_only_while_it_must(area: Path) -> None:
+@pytest.mark.parametrize("changed", [True, False])
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_recovery_looks_at_the_names_of_one_file_only_while_it_must(
+    area: Path, share: float, changed: bool
+) -> None:
+    """With so many of them replaced, and the copy changed since."""
     names = 60
     root = area / "tree"
     root.mkdir()
@@ -152,15 +157,18 @@ def test_recovery_looks_at_the_names_of_one_file_only_while_it_must(area: Path) 
         os.link(root / "name0", root / f"name{number}")
     journal = area / "job.db"
     create(root, journal)
-    dying, exchanges = FaultySys(), iter(range(names // 2))
+    original = (root / "name0").stat().st_ino
+    dying, replaced = FaultySys(), iter(range(1, names + 1))
 
     def after(_: int, name: str, __: Any) -> None:
-        if name == "exchange" and next(exchanges, None) is None:
+        if name == "exchange" and next(replaced) == names * share:
             dying.die()
 
     dying.after = after
     with descriptors_closed(), pytest.raises(Killed):
         run(journal, dying, ALONE)
+    if changed:
+        next(p for p in root.glob("name*") if p.stat().st_ino != original).chmod(0o640)
     resumed = FaultySys()
     _, summary = run(journal, resumed, ALONE)
     assert summary["files_moved"] == names

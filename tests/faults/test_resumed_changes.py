@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Nobody, create, run
 from tests.faults.test_changes import TICK, killed_after, killed_between_links
-from tests.faults.test_meddlers import BASE, contents, save, tree_of
+from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
 from tests.faults.test_taken_back import reasons
 from zconsole.rebalance.engine.file_locks import FilesInUse
+from zconsole.rebalance.engine.journal import State
 
 Summary = dict[str, Any]
 
@@ -142,7 +145,7 @@ def test_links_stay_one_file_where_its_use_is_seen_late(area: Path) -> None:
     assert users.looks > 1
     assert (root / "a").samefile(root / "b")
     assert summary["files_failed"] == 1
-    assert "the other version is" in reasons(area / "job.db")
+    assert "used during the move; the other version is" in reasons(area / "job.db")
 
 
 def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:
@@ -154,3 +157,113 @@ def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None
     assert contents(root) == dict.fromkeys("ab", BASE + b"newer\n")
     assert (root / "a").samefile(root / "b")
     assert summary["files_moved"] == 2
+
+
+def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path) -> None:
+    """Killed once the next name's temporary one had been made."""
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    original = (root / "a").stat().st_ino
+    killed_after(area / "job.db", "link_fd", FaultySys())
+    copied = next(root / name for name in "ab" if (root / name).stat().st_ino != original)
+    other = "b" if copied.name == "a" else "a"
+    copied.rename(root / other)
+    run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {other: BASE}
+
+
+def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
+    """By a process that looks no more like a user of the original once it is looked for."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        read = Meddler().sys(
+            before={("pread", 2): lambda: os.setxattr(original.fileno(), "user.k", b"v")}
+        )
+        run(area / "job.db", read, ALONE)
+    assert "user.k" in os.listxattr(next(p for p in root.iterdir() if os.listxattr(p)))
+
+
+def test_links_split_by_removing_our_names_are_told_of(area: Path) -> None:
+    """Killed between two names; then somebody tidies up: nothing can tell that they were one."""
+    root = killed_between_links(area, 1)
+    for path in root.glob(".zc-*"):
+        path.unlink()
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b") or summary["files_failed"]
+
+
+class Reused(FaultySys):
+    """A filesystem that gives a new file the inode number of one that is gone."""
+
+    def __init__(self, new: int, gone: int) -> None:
+        super().__init__()
+        self._new, self._gone = new, gone
+
+    def _shown(self, found: os.stat_result) -> os.stat_result:
+        if found.st_ino != self._new:
+            return found
+        names = ("st_atime_ns", "st_mtime_ns", "st_ctime_ns", "st_blocks", "st_blksize")
+        more = {name: getattr(found, name) for name in names}
+        return os.stat_result((found[0], self._gone, *found[2:]), more)
+
+    def fstat(self, fd: int) -> os.stat_result:  # type: ignore[override]
+        return self._shown(os.fstat(fd))
+
+    def lstat(self, directory: int, name: bytes) -> os.stat_result:
+        return self._shown(super().lstat(directory, name))
+
+    def name_of(self, directory: int, inode: int, but: Container[bytes] = ()) -> bytes | None:
+        return super().name_of(directory, self._new if inode == self._gone else inode, but)
+
+
+@pytest.mark.parametrize("links", [1, 2])
+@pytest.mark.parametrize("again", [True, False], ids=["same name", "other name"])
+def test_no_new_file_is_taken_for_the_copy_by_its_number(
+    area: Path, links: int, again: bool
+) -> None:
+    """The copy is removed after the death, and another file has its inode number."""
+    root = tree_of(area, "a")
+    if links == 2:
+        (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    original = (root / "a").stat().st_ino
+    killed_after(area / "job.db", "exchange", FaultySys())
+    copied = next(path for path in root.glob("[ab]") if path.stat().st_ino != original)
+    gone = copied.stat().st_ino
+    copied.unlink()
+    new = copied if again else root / "z"
+    new.write_bytes(b"new\n")
+    sys = Reused(new.stat().st_ino, gone)
+    run(area / "job.db", sys, ALONE)
+    assert new.read_bytes() == b"new\n"
+    assert new.stat().st_nlink == 1
+    assert [path.read_bytes() for path in root.glob("[ab]") if path != new] == [BASE] * (links - 1)
+    assert "renamed" not in reasons(area / "job.db", State.SKIPPED)
+
+
+def test_no_links_are_called_split_because_looks_failed(area: Path) -> None:
+    """What we keep the original by cannot be opened, and from then on not be looked at either."""
+    root = killed_between_links(area, 1)
+    aside = os.fsencode(next(root.glob(".zc-*")).name)
+
+    class Failing(FaultySys):
+        _failed = False
+
+        def open(self, name: bytes, *words: int, **more: int) -> int:  # type: ignore[override]
+            self._failed = self._failed or name == aside
+            return os.open(b"" if name == aside else name, *words, **more)
+
+        def lstat(self, directory: int, name: bytes) -> os.stat_result:
+            if self._failed and name == aside:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().lstat(directory, name)
+
+    run(area / "job.db", Failing(), ALONE)
+    assert "no longer one file" not in reasons(area / "job.db")
+    run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")

@@ -35,10 +35,10 @@ class Preempted(Meddler):
             self.path = -1
 
 
-def reasons(journal: Path) -> str:
-    """Why files were failed."""
+def reasons(journal: Path, state: State = State.FAILED) -> str:
+    """Why files were failed, or skipped."""
     with contextlib.closing(Journal.open(journal)) as opened:
-        return "\n".join(opened.reasons(State.FAILED))
+        return "\n".join(opened.reasons(state))
 
 
 def test_a_writer_kept_from_opening_the_copy_loses_nothing(area: Path) -> None:
@@ -208,3 +208,42 @@ def test_a_report_names_no_other_version_where_there_is_none(area: Path) -> None
     assert len(left) == 2
     assert [name for name in others if name] == [path.name for path in root.glob(".zc-*")]
     assert "another name of it was written to during the move" in left.values()
+
+
+def test_an_original_is_given_back_where_others_removed_our_name_of_it(area: Path) -> None:
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+    original = (root / "a").stat().st_ino
+
+    def tidy_up() -> None:
+        next(path for path in root.glob(".zc-*") if path.stat().st_ino == original).unlink()
+
+    run(area / "job.db", Meddler().sys(after={("exchange", 1): tidy_up}), ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [("open_new", 1), ("link_fd", 1), ("exchange", 1), ("exchange", 2), ("unlink", 1)],
+)
+def test_nothing_is_left_by_a_call_that_fails_and_takes_effect(
+    area: Path, call: str, number: int
+) -> None:
+    """As on filesystems of other machines, and where a disk fails right then."""
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db")
+
+    def fail() -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with descriptors_closed():
+        run(area / "job.db", Meddler().sys(after={(call, number): fail}), ALONE)
+    left = [path.name for path in root.glob(".zc-*")]
+    assert not [name for name in left if name not in reasons(area / "job.db")]
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")
+    assert summary["files_moved"] == 2

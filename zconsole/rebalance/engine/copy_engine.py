@@ -150,6 +150,7 @@ class CopyPipeline:
             place.linked = True
             mode = metadata.first_mode(item.meta, place.directory.born)
             item.copy = self.sys.open_new(place.directory.fd, place.temp, mode)
+        item.handle = self.sys.handle(item.copy)
         abilities = self.swappers.of(item).abilities
         self.copier.fill(item, abilities, partial(self.leases.work, item))
 
@@ -196,10 +197,8 @@ class CopyPipeline:
         self.withdrawal.spare_users(self.leases.live, self.users.look(self.leases.service))
         items = self.leases.live
         intents = [
-            Intent(
-                place.row.number, State.SWAPPING, place.temp, item.old, item.new, item.digest, meta
-            )
-            for item, meta in ((item, item.meta.digest()) for item in items)
+            Intent(place.row.number, State.SWAPPING, place.temp, item.old, item.new, *known)
+            for item, known in ((item, _known(item)) for item in items)
             for place in item.places
         ]
         self.results.commit(intents, self._begun(items))
@@ -231,6 +230,11 @@ class CopyPipeline:
         else:
             self.results.add(item.names, "moved", None, item.size)
         item.close(self.sys)
+
+
+def _known(item: Item) -> tuple[bytes, bytes, bytes]:
+    """What the journal tells original and copy by, the same for all names."""
+    return item.digest, item.meta.digest(), item.handle
 
 
 def copy_engine(

@@ -13,8 +13,8 @@ from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.system import state_dir
 
 FORMAT = 1
-META = "meta BLOB NOT NULL DEFAULT x''"
-"""A column that journals of version 1.0 do not have."""
+NEWER = {name: f"{name} BLOB NOT NULL DEFAULT x''" for name in ("meta", "handle")}
+"""Columns that journals of version 1.0 do not have."""
 SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE dirs (id INTEGER PRIMARY KEY, parent INTEGER, name BLOB NOT NULL,
@@ -22,7 +22,7 @@ CREATE TABLE dirs (id INTEGER PRIMARY KEY, parent INTEGER, name BLOB NOT NULL,
 CREATE TABLE files (id INTEGER PRIMARY KEY, dir INTEGER NOT NULL, name BLOB NOT NULL,
     ino INTEGER NOT NULL, size INTEGER NOT NULL, nlink INTEGER NOT NULL, rank INTEGER NOT NULL,
     state INTEGER NOT NULL, reason TEXT, temp BLOB, old INTEGER, new INTEGER, digest BLOB,
-    offset INTEGER NOT NULL DEFAULT 0, {META});
+    offset INTEGER NOT NULL DEFAULT 0, {", ".join(NEWER.values())});
 CREATE INDEX dirs_open ON dirs (id) WHERE intent IS NOT NULL;
 CREATE TABLE days (day TEXT PRIMARY KEY, line TEXT) WITHOUT ROWID;
 """
@@ -45,6 +45,7 @@ WRONG = {
         OR instr(name, x'00') OR typeof(temp) NOT IN ('blob', 'null')
         OR typeof(old) NOT IN ('integer', 'null') OR typeof(new) NOT IN ('integer', 'null')
         OR typeof(digest) NOT IN ('blob', 'null') OR typeof(meta) != 'blob'
+        OR typeof(handle) != 'blob'
         OR dir NOT IN (SELECT id FROM dirs)""",
 }
 """What no row has: a parent with a larger number would make a circle, and no path ends in one."""
@@ -88,9 +89,9 @@ class JournalDatabase:
 
     def adopt(self) -> None:
         """Add what the journals of earlier versions lack."""
-        columns = self._db.execute("PRAGMA table_info(files)").fetchall()
-        if "meta" not in {column[1] for column in columns}:
-            self._db.execute(f"ALTER TABLE files ADD COLUMN {META}")
+        found = {column[1] for column in self._db.execute("PRAGMA table_info(files)")}
+        for name in NEWER.keys() - found:
+            self._db.execute(f"ALTER TABLE files ADD COLUMN {NEWER[name]}")
 
     def close(self) -> None:
         """Close the database; what was committed stays."""

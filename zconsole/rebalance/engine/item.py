@@ -93,6 +93,8 @@ class Item:
     """Whether the copy read back is the same, or why it could not be read; None: not read yet."""
     new: int = 0
     """Inode number of the copy."""
+    handle: bytes = b""
+    """Its handle."""
     swapped_ctime: int = 0
     replaced: float = 0.0
     """When every name had been replaced, or given back to the original."""

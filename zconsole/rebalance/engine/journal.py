@@ -53,6 +53,8 @@ class FileRow(NamedTuple):
     offset: int = 0
     meta: bytes = b""
     """Digest of what the original carried besides its content; of older journals empty."""
+    handle: bytes = b""
+    """Handle of the copy, where it has one: another file may get its inode number."""
 
 
 class Intent(NamedTuple):
@@ -65,6 +67,7 @@ class Intent(NamedTuple):
     new: int
     digest: bytes
     meta: bytes = b""
+    handle: bytes = b""
 
 
 class Result(NamedTuple):
@@ -84,7 +87,7 @@ def again(row: FileRow) -> Result:
 UNSETTLED = "; resume the job"
 """How the reason ends of a file that a death left halfway, and recovery did not settle either."""
 _STATES = {int(state): state for state in State}
-_COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset, meta"
+_COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset, meta, handle"
 _LEAD = """
 UPDATE files SET state = 0 WHERE id IN (
     SELECT min(CASE other.state WHEN 6 THEN other.id END)
@@ -233,9 +236,9 @@ class Journal(JournalDatabase):
             [(int(r.state), r.reason, r.temp, r.number) for r in results],
         )
         self._db.executemany(
-            "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ?, meta = ?"
-            " WHERE id = ?",
-            [(int(i.state), i.temp, i.old, i.new, i.digest, i.meta, i.number) for i in intents],
+            "UPDATE files SET state = ?, temp = ?, old = ?, new = ?, digest = ?, meta = ?,"
+            " handle = ? WHERE id = ?",
+            [(int(i.state), *i[2:], i.number) for i in intents],
         )
         self._db.execute(_LEAD, (json.dumps([r.number for r in results]),))
         if directories is not None and settled:

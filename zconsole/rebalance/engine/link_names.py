@@ -26,6 +26,8 @@ class LinkNames:
     _names: dict[Key, list[FileRow]] = field(default_factory=lambda: defaultdict(list))
     _copies: dict[Key, int] = field(default_factory=dict)
     """How many of its names and temporary names hold the copy; those that were asked for."""
+    _originals: dict[Key, int] = field(default_factory=dict)
+    """How many of the names we keep it by hold the original; those that were asked for."""
     _moved: dict[Key, bool] = field(default_factory=dict)
 
     def add(self, rows: Iterable[FileRow]) -> None:
@@ -41,6 +43,10 @@ class LinkNames:
         """All unfinished names of an inode, in the order in which they were replaced."""
         return self._names[self.key(row)]
 
+    def has_original(self, row: FileRow) -> bool:
+        """Whether one of several names holds the original."""
+        return row.nlink > 1 and self._count(row, (row.name,), row.old) > 0
+
     def ours(self, row: FileRow) -> set[bytes]:
         """The names of an inode that the journal knows of."""
         rows = self.of(row)
@@ -50,7 +56,10 @@ class LinkNames:
         """Whether an open copy has no names besides those of the journal."""
         key = self.key(row)
         if key not in self._copies:
-            self._copies[key] = sum(self._holds(each, row.new) for each in self._names[key])
+            self._copies[key] = sum(
+                self._count(each, (each.name, each.temp or b""), row.new)
+                for each in self._names[key]
+            )
         return self.sys.fstat(copy).st_nlink <= self._copies[key]
 
     def copies_changed(self, row: FileRow, by: int) -> None:
@@ -63,46 +72,46 @@ class LinkNames:
 
         Of several, not all were replaced, or one had been renamed.
         """
-        links = self.sys.fstat(original).st_nlink
-        names = self.of(row)
-        spare = len(names) - links
-        for name in reversed(names) if links > 1 else ():  # the last were replaced last
-            spare -= not self._keeps(name)
-            if spare < 0:
-                return True
-        return False
+        links, key = self.sys.fstat(original).st_nlink, self.key(row)
+        if links > 1 and key not in self._originals:
+            self._originals[key] = sum(self._kept(each) for each in self._names[key])
+        return links > 1 and links > self._originals[key]
+
+    def originals_changed(self, row: FileRow, by: int) -> None:
+        """We have given the original a name to keep it by, or taken one from it."""
+        if self.key(row) in self._originals:
+            self._originals[self.key(row)] += by
 
     def has_moved(self, row: FileRow) -> bool:
         """Whether one of an inode's names has the copy for good: its original is gone."""
         key = self.key(row)
         if key not in self._moved:
             names = (each for each in self.of(row) if each.number != row.number)
-            self._moved[key] = any(self._is_at_name(e) and not self._keeps(e) for e in names)
+            self._moved[key] = any(map(self._is_moved, names))
         return self._moved[key]
 
     def moved(self, row: FileRow) -> None:
         """Note that a name has the copy for good."""
         self._moved[self.key(row)] = True
 
-    def _is_at_name(self, row: FileRow) -> bool:
-        """Whether a name, not only the temporary one, holds the copy."""
-        with contextlib.suppress(MovedError, OSError):
-            return self.inode(self.directories.get(row.directory).fd, row.name) == row.new
-        return False
-
-    def _keeps(self, row: FileRow) -> bool:
-        """Whether one of our names beside this one holds the original."""
+    def _is_moved(self, row: FileRow) -> bool:
         temp = row.temp or b""
         with contextlib.suppress(MovedError, OSError):
             fd = self.directories.get(row.directory).fd
-            return row.old in (self.inode(fd, temp), self.inode(fd, temp + KEEP_SUFFIX))
+            if self.inode(fd, row.name) == row.new:
+                return row.old not in (self.inode(fd, temp), self.inode(fd, temp + KEEP_SUFFIX))
         return False
 
-    def _holds(self, row: FileRow, inode: int | None) -> int:
-        """Of a name and its temporary name, how many an inode has."""
+    def _kept(self, row: FileRow) -> int:
+        """How many of our names beside this one hold the original."""
+        temp = row.temp or b""
+        return self._count(row, (temp, temp + KEEP_SUFFIX), row.old)
+
+    def _count(self, row: FileRow, names: Iterable[bytes], inode: int | None) -> int:
+        """How many of these names beside one an inode has."""
         with contextlib.suppress(MovedError, OSError):
             fd = self.directories.get(row.directory).fd
-            return (self.inode(fd, row.name), self.inode(fd, row.temp or b"")).count(inode)
+            return sum(self.inode(fd, name) == inode for name in names)
         return 0
 
     def inode(self, fd: int, name: bytes) -> int | None:

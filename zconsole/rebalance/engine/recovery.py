@@ -27,7 +27,7 @@ from zconsole.rebalance.engine.journal import (
     State,
     again,
 )
-from zconsole.rebalance.engine.link_names import LinkNames
+from zconsole.rebalance.engine.link_names import Key, LinkNames
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import Sys
@@ -36,6 +36,7 @@ from zconsole.rebalance.engine.versions import (
     Version,
     Versions,
     is_as_copied,
+    is_copy,
     replaceable,
 )
 
@@ -78,6 +79,8 @@ class Recovery:
     _links: LinkNames = field(init=False)
     _versions: Versions = field(init=False)
     _given_back: list[GivenBack] = field(default_factory=list)
+    _settled_together: set[Key] = field(default_factory=set)
+    """Files of which all names have the copy now, or some have been given back."""
 
     def __post_init__(self) -> None:
         self._links = LinkNames(self.sys, self.journal, self.directories)
@@ -102,7 +105,8 @@ class Recovery:
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
         if rows:
             self.sleep(GRACE)  # an engine of this process may have exchanged names just now
-        for row in rows:
+        # Originals last: a copy changed since may be given to them, before they are queued again.
+        for row in sorted(rows, key=self._links.has_original):
             self._settle(row, self._settle_in)
         self._remove_given_back()
         self._restore_times()
@@ -162,17 +166,29 @@ class Recovery:
             return again(row).state, None
         if at_temp not in (None, row.old, row.new):
             return self._hand_back(directory, row, at_name)
-        if at_name != row.new and at_temp is not None and at_temp == row.new:
-            original = row.name if at_name == row.old else None
-            if spoiled := self._spoiled(fd, row, original):
-                return State.FAILED, spoiled
-            self._unlink_copy(directory, row)
-        if at_name == row.old:
-            self._discard(directory, keep, at_keep, row.old)
-            self._discard(directory, temp, at_temp, row.old)  # linked over the copy by others
-            return again(row).state, None
+        spoiled = None
+        if at_temp is not None and at_temp == row.new:
+            if at_name != row.new:  # others may have renamed the copy from another name to this one
+                spoiled = self._spoiled(fd, row, row.name if at_name == row.old else None)
+            if not spoiled:
+                self._unlink_copy(directory, row)
+        if at_name == row.old:  # others may have linked it over the copy, at temp
+            kept = [name for name, found in ((keep, at_keep), (temp, at_temp)) if found == row.old]
+            return self._settle_original(directory, row, kept, spoiled)
+        if spoiled:
+            return State.FAILED, spoiled
         original = temp if at_temp == row.old else keep if at_keep == row.old else None
         return self._settle_replaced(directory, row, at_name, original)
+
+    def _settle_original(
+        self, directory: OpenDirectory, row: FileRow, kept: Sequence[bytes], spoiled: str | None
+    ) -> Verdict:
+        """The name holds the original, which needs none of the names that we ``kept`` it by."""
+        for name in kept:
+            self._unlink_original(directory, row, name)
+        if spoiled is None and self._links.has_moved(row):  # others have removed names of ours
+            spoiled = "no longer one file with its other names"
+        return (State.FAILED, spoiled) if spoiled else (again(row).state, None)
 
     def _settle_replaced(
         self, directory: OpenDirectory, row: FileRow, at_name: int | None, original: bytes | None
@@ -204,42 +220,53 @@ class Recovery:
 
         It has a name that the journal does not know, so it is never given back.
         """
-        if self._choose(directory, row._replace(name=renamed), original) == (State.MOVED, None):
+        verdict = self._choose(directory, row._replace(name=renamed), original)
+        if verdict == (State.MOVED, None):
             return State.SKIPPED, RENAMED
-        return State.FAILED, _other(original, "renamed")
+        changed = State.SKIPPED, "changed"
+        return changed if verdict == changed else (State.FAILED, _other(original, "renamed"))
 
     def _let_go(self, directory: OpenDirectory, row: FileRow, original: bytes) -> Verdict:
         """Our copy was replaced, removed or moved: the original goes if it is what was copied."""
         with self._versions.version(directory.fd, row, original) as old:
             alone = not self._links.has_other_names(old.fd, row) and not self._versions.in_use(old)
             if alone and is_as_copied(old, row) and self._versions.quiet(old):
-                self._unlink(directory, original)
+                self._unlink_original(directory, row, original)
                 return State.SKIPPED, "changed"
         return State.FAILED, _other(original)
 
     def _choose(self, directory: OpenDirectory, row: FileRow, original: bytes) -> Verdict:
         """Both versions exist and the copy has the name: keep the one that was written to."""
-        fd, versions = directory.fd, self._versions
+        fd = directory.fd
         with (
-            versions.version(fd, row, original) as old,
-            versions.version(fd, row, row.name) as new,
+            self._versions.version(fd, row, original) as old,
+            self._versions.version(fd, row, row.name) as new,
         ):
-            if self.sys.fstat(new.fd).st_ino != row.new:
-                return State.FAILED, _other(original)
-            unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
-            unneeded = unneeded and versions.quiet(old) and not versions.in_use(old, directory=fd)
-            if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
-                self._go_on(row, new)
-            if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
-                self._unlink(directory, original)
-                self._links.moved(row)
-                return State.MOVED, None
-            unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
-            unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
-            queued = GivenBack(row, new, again(row).state, None)
-            if unwanted and self._put_back(directory, original, queued):
-                return None
-            return State.FAILED, self._other(new, row, original)
+            if is_copy(self.sys, new.fd, row):
+                return self._choose_of(directory, row, original, old, new)
+        return self._let_go(directory, row, original)
+
+    def _choose_of(
+        self, directory: OpenDirectory, row: FileRow, original: bytes, old: Version, new: Version
+    ) -> Verdict:
+        versions = self._versions
+        unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
+        unneeded = unneeded and versions.quiet(old)
+        used = unneeded and versions.in_use(old, directory=directory.fd)
+        unneeded = unneeded and not used
+        if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
+            self._go_on(row, new)
+        if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
+            self._unlink_original(directory, row, original)
+            self._links.moved(row)
+            return State.MOVED, None
+        unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
+        unwanted = unwanted and not self._links.has_moved(row)  # they would be two files
+        queued = GivenBack(row, new, again(row).state, None)
+        if unwanted and self._put_back(directory, original, queued):
+            self._links.originals_changed(row, -1)
+            return None
+        return State.FAILED, self._other(new, row, original, "used" if used else "written to")
 
     def _go_on(self, row: FileRow, copy: Version) -> None:
         """Replace the names of an original that still have it.
@@ -247,23 +274,26 @@ class Recovery:
         Somebody uses or has changed the copy, or made a link to it: it would stay a file of its
         own if the others were given back.
         """
-        if any(self._links.key(given.row) == self._links.key(row) for given in self._given_back):
-            return
+        if self._links.key(row) in self._settled_together or not row.handle:
+            return  # without a handle it may be any file that has got its inode number
         for other in self._links.of(row):
             directory = self.directories.get(other.directory)
             temp, fd = other.temp or b"", directory.fd
             if self._links.inode(fd, other.name) != row.old:
                 continue
             with self.directories.changing(directory):
+                keep = temp + KEEP_SUFFIX
+                if self._links.inode(fd, keep) == row.old:
+                    self._unlink_original(directory, row, keep)
                 if self._links.inode(fd, temp) is None:
                     self.sys.link_fd(copy.fd, fd, temp)
                     self._links.copies_changed(row, 1)
                 if self._links.inode(fd, temp) != row.new:
                     return
-                self.sys.exchange(fd, temp, other.name)
-                if self._links.inode(fd, temp) != row.old:
-                    self.sys.exchange(fd, temp, other.name)
+                if not swap.put(self.sys, fd, temp, other.name, row.old, keep):
                     return
+                self._links.originals_changed(row, 1)
+        self._settled_together.add(self._links.key(row))
 
     def _is_let_go(self, original: Version, row: FileRow) -> bool:
         """Whether an original has lost one of several names for its copy already.
@@ -301,16 +331,10 @@ class Recovery:
         alone = self._links.is_copy_alone(copy.fd, row)
         return alone and self._versions.quiet(copy) and not self._versions.in_use(copy)
 
-    def _other(self, copy: Version, row: FileRow, name: bytes) -> str:
+    def _other(self, copy: Version, row: FileRow, name: bytes, what: str = "written to") -> str:
         """Why two versions are kept, and the name of the other."""
         linked = not self._links.is_copy_alone(copy.fd, row)
-        return _other(name, "linked" if linked else "written to")
-
-    def _discard(
-        self, directory: OpenDirectory, name: bytes, found: int | None, ours: int | None
-    ) -> None:
-        if found is not None and found == ours:
-            self._unlink(directory, name)
+        return _other(name, "linked" if linked else what)
 
     def _unlink(self, directory: OpenDirectory, name: bytes) -> None:
         with self.directories.changing(directory):
@@ -320,12 +344,19 @@ class Recovery:
         self._unlink(directory, row.temp or b"")
         self._links.copies_changed(row, -1)
 
+    def _unlink_original(self, directory: OpenDirectory, row: FileRow, name: bytes) -> None:
+        self._unlink(directory, name)
+        self._links.originals_changed(row, -1)
+
     def _put_back(self, directory: OpenDirectory, temp: bytes, given: GivenBack) -> bool:
         row = given.row
         with self.directories.changing(directory):
-            back = swap.put_back(self.sys, directory.fd, temp, row.name, row.new)
+            back = swap.put(self.sys, directory.fd, temp, row.name, row.new)
         if back:
+            self._settled_together.add(self._links.key(row))
             self._given_back.append(given)
+            if self._links.inode(directory.fd, row.temp or b"") != row.new:
+                self._links.copies_changed(row, -1)  # names cannot be exchanged
         return back
 
     def _wanted_times(self, rows: Sequence[FileRow]) -> dict[int, int]:

@@ -100,6 +100,8 @@ class Swapper:
         Raises ConflictError when somebody changed the copy meanwhile, or opened it for writing;
         OSError.
         """
+        for place in item.places if item.new else ():
+            self._look_again(item, place)
         if item.in_place:
             self._need_pristine(item)
         for place in reversed(item.places):
@@ -111,8 +113,8 @@ class Swapper:
         """Remove the temporary names of a copy. Raises as ``undo`` does."""
         if not any(place.linked for place in item.places):
             return
-        if item.new == 0 and item.copy >= 0:
-            item.new = self.sys.fstat(item.copy).st_ino
+        if item.new == 0:
+            item.new = self._begun(item)
         if item.seen:
             self._need_pristine(item)
         elif not self._copy_untouched(item):
@@ -122,6 +124,30 @@ class Swapper:
                 with self.directories.changing(place.directory):
                     self._remove(place, place.temp, item.new)
                 place.linked = False
+
+    def _begun(self, item: Item) -> int:
+        """Inode number of an unfinished copy, also where the call that made it failed; 0: none."""
+        if item.made:
+            return self.sys.fstat(item.copy).st_ino
+        place = item.places[0]
+        found = self._inode(place.directory.fd, place.temp)
+        return 0 if found in (None, item.old) else found
+
+    def _look_again(self, item: Item, place: FileName) -> None:
+        """See how far a name is: a call that failed may have taken effect, or half of it."""
+        if place.swapped:
+            return
+        fd, keep = place.directory.fd, place.temp + KEEP_SUFFIX
+        at_name, at_temp = self._inode(fd, place.row.name), self._inode(fd, place.temp)
+        place.linked = place.linked or at_temp == item.new
+        kept = place.temp if at_temp == item.old else keep
+        if at_name == item.new and self._inode(fd, kept) == item.old:
+            place.swapped = item.seen = True
+            place.linked, place.kept = kept == place.temp, kept
+        elif not self.exchange:
+            with self.directories.changing(place.directory):
+                self._remove(place, keep, item.old)  # no rename has followed this link
+            place.kept = b""
 
     def _replace_name(self, item: Item, place: FileName) -> None:
         with self.directories.changing(place.directory):
@@ -194,11 +220,7 @@ class Swapper:
         if self.sys.lstat(fd, keep).st_ino != item.old:
             self.sys.unlink(fd, keep)
             raise SkipError("changed")
-        try:
-            self.sys.rename(fd, place.temp, name)
-        except OSError:
-            self.sys.unlink(fd, keep)
-            raise
+        self.sys.rename(fd, place.temp, name)
         place.swapped, place.linked, item.seen = True, False, True
 
     def _restore_name(self, item: Item, place: FileName) -> None:
@@ -208,6 +230,9 @@ class Swapper:
             name: bytes | None = place.row.name
             if self._inode(fd, place.row.name) != item.new:
                 name = self._renamed(item, place, item.new)
+            if name is not None and self._inode(fd, place.kept) is None:
+                with contextlib.suppress(FileNotFoundError):  # it has no other name
+                    self.sys.link_fd(item.source, fd, place.kept)
             if name is None or self._inode(fd, place.kept) != item.old:
                 self._give_up_name(item, place)
                 return
@@ -325,23 +350,30 @@ class Swappers:
         return self._by_device[device]
 
 
-def put_back(sys: Sys, directory: int, temp: bytes, name: bytes, ours: int | None) -> bool:
-    """Give the file at ``temp`` the name that our copy, inode ``ours``, has.
+def put(
+    sys: Sys, directory: int, temp: bytes, name: bytes, displaced: int | None, keep: bytes = b""
+) -> bool:
+    """Give the file at ``temp`` the name that inode ``displaced`` has.
 
-    The copy is at ``temp`` then, where names can be exchanged, to be removed after GRACE.
+    That one is at ``temp`` then; where names cannot be exchanged, at ``keep``, or nowhere without.
 
-    False where something else had got the name, with both names as they were. Raises OSError.
+    False where something else had got the name, with all names as they were. Raises OSError.
     """
     try:
         sys.exchange(directory, temp, name)
     except OSError as error:
         if error.errno not in NO_EXCHANGE:
             raise
-        if sys.lstat(directory, name).st_ino != ours:
-            return False
-        sys.rename(directory, temp, name)
-        return True
-    if sys.lstat(directory, temp).st_ino != ours:
+    else:
+        if sys.lstat(directory, temp).st_ino == displaced:
+            return True
         sys.exchange(directory, temp, name)
         return False
+    if keep:
+        sys.link(directory, name, keep)
+    if sys.lstat(directory, keep or name).st_ino != displaced:
+        if keep:
+            sys.unlink(directory, keep)
+        return False
+    sys.rename(directory, temp, name)
     return True

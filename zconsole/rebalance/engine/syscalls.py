@@ -32,6 +32,9 @@ IN_NAMES: Final = 0x40 | 0x80 | 0x100 | 0x200
 """IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE (linux/inotify.h)."""
 IN_Q_OVERFLOW: Final = 0x4000
 _EVENTS = 1 << 16
+_HANDLE = struct.Struct("=Ii")
+_HANDLE_BYTES = 128
+"""Length and type of a struct file_handle, and MAX_HANDLE_SZ (linux/exportfs.h)."""
 
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SOURCE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -138,6 +141,17 @@ class Sys:
     def leased(self, fd: int) -> bool:
         """Whether the read lease is still ours: False as soon as somebody opens it for writing."""
         return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+
+    def handle(self, fd: int) -> bytes:
+        """What no other file of the filesystem has, nor ever will, unlike an inode number.
+
+        Empty where there are no handles (name_to_handle_at(2)).
+        """
+        found = ctypes.create_string_buffer(_HANDLE.pack(_HANDLE_BYTES, 0), 8 + _HANDLE_BYTES)
+        mount = ctypes.c_int()
+        if _libc.name_to_handle_at(fd, b"", found, ctypes.byref(mount), AT_EMPTY_PATH) == -1:
+            return b""
+        return found.raw[: 8 + _HANDLE.unpack_from(found)[0]]
 
     def name_of(self, directory: int, inode: int, but: Container[bytes] = ()) -> bytes | None:
         """A name that an inode has in a directory, as far as its listing tells.

@@ -90,10 +90,10 @@ class Versions:
         return True
 
     def quiet(self, version: Version) -> bool:
-        """Whether nobody has opened this version for writing since it was read."""
-        if not version.leased:
+        """Whether nobody has opened this version for writing, nor changed it, since it was read."""
+        if not version.leased or not self.lease(version.fd):
             return False
-        return self.lease(version.fd)
+        return metadata.read(self.sys, version.fd, Abilities())[0].same(version.meta)
 
     def in_use(self, version: Version, directory: int | None = None) -> bool:
         """Whether others hold a version or have it mounted, or see its directory in an overlay."""
@@ -109,6 +109,11 @@ class Versions:
 def is_as_copied(version: Version, row: FileRow) -> bool:
     """Whether a version has the content and, where the journal knows it, all else of then."""
     return version.digest == row.digest and row.meta in (b"", version.meta.digest())
+
+
+def is_copy(sys: Sys, fd: int, row: FileRow) -> bool:
+    """Whether an open file is our copy, not another that has got its inode number."""
+    return sys.fstat(fd).st_ino == row.new and row.handle in (b"", sys.handle(fd))
 
 
 def replaceable(version: Version, by: Version, row: FileRow) -> bool:

@@ -58,3 +58,16 @@ def test_a_filesystem_that_cannot_be_synced_is_named(
     with pytest.raises(OSError, match="Input/output error") as raised:
         Sys().syncfs(directory)
     assert raised.value.filename == str(tmp_path)
+
+
+def test_a_handle_is_of_one_file_under_all_its_names(tmp_path: Path) -> None:
+    sys, handles = Sys(), []
+    (tmp_path / "a").touch()
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    (tmp_path / "c").touch()
+    for name in "abc":
+        with (tmp_path / name).open("rb") as file:
+            handles.append(sys.handle(file.fileno()))
+    if not handles[0]:
+        pytest.skip("no handles on this filesystem")
+    assert handles[0] == handles[1] != handles[2]

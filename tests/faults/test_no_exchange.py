@@ -1,0 +1,128 @@
+"""Filesystems that cannot exchange two names: each original waits under a second link."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
+from tests.faults.test_meddlers import BASE, contents
+from tests.faults.test_taken_back import reasons
+from zconsole.rebalance.engine.file_locks import FilesInUse
+
+
+class NoExchange(FaultySys):
+    """System calls of such a filesystem."""
+
+    def exchange(self, directory: int, name: bytes, other: bytes) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+def linked(area: Path, job: int = 0) -> Path:
+    """The journal of a job that moves a file of two names."""
+    root = area / f"tree{job}"
+    root.mkdir()
+    (root / "a").write_bytes(BASE)
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / f"job{job}.db", ALONE, accept_races=True)
+    return root
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_no_second_link_is_left_by_calls_that_fail(area: Path, times: int) -> None:
+    linked(area)
+    undisturbed = NoExchange()
+    run(area / "job0.db", undisturbed, ALONE)
+    calls = undisturbed.calls
+    for number in range(calls.index("link"), calls.index("unlink")):
+        root = linked(area, number)
+        failed = range(number, number + times)
+
+        def fault(count: int, _: str, failed: range = failed) -> None:
+            if count in failed:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        with descriptors_closed(), contextlib.suppress(OSError):
+            run(area / f"job{number}.db", NoExchange(fault), ALONE)
+        _, summary = run(area / f"job{number}.db", NoExchange(), ALONE)
+        assert contents(root) == {"a": BASE, "b": BASE}, (number, calls[number])
+        assert (root / "a").samefile(root / "b")
+        assert summary["files_moved"] == 2
+
+
+def killed(area: Path, call: str, times: int) -> tuple[Path, Path]:
+    """A name with the copy, and one with the original, of a run that died after these calls."""
+    root = linked(area)
+    before = (root / "a").stat().st_ino
+    sys, left = NoExchange(), iter(range(times))
+
+    def after(_: int, name: str, __: Any) -> None:
+        if name == call and next(left) == times - 1:
+            sys.die()
+
+    sys.after = after
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job0.db", sys, ALONE)
+    copied, original = sorted(
+        (root / "a", root / "b"), key=lambda path: path.stat().st_ino == before
+    )
+    return copied, original
+
+
+def test_a_change_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:
+    copied, original = killed(area, "rename", 1)
+    copied.chmod(0o640)
+    _, summary = run(area / "job0.db", NoExchange(), ALONE)
+    assert contents(copied.parent) == {"a": BASE, "b": BASE}
+    assert copied.samefile(original)
+    assert copied.stat().st_mode & 0o777 == 0o640
+    assert summary["files_moved"] == 2
+
+
+def test_every_name_left_is_told_where_both_versions_were_changed(area: Path) -> None:
+    """Killed with the second link of the second name made, and no rename yet."""
+    copied, original = killed(area, "link", 2)
+    copied.chmod(0o640)
+    original.chmod(0o604)
+    run(area / "job0.db", NoExchange(), ALONE)
+    left = [path.name for path in copied.parent.glob(".zc-*")]
+    assert left
+    assert all(f"the other version is {name}" in reasons(area / "job0.db") for name in left)
+
+
+class Used(Nobody):
+    """Somebody uses one file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        status = path.stat()
+        self.used = {(status.st_dev, status.st_ino): ""}
+
+    def recent(self) -> FilesInUse:
+        self.last = replace(super().look(), mounted=self.used)
+        return self.last
+
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        return self.recent()
+
+
+def test_a_name_given_back_before_a_death_follows_a_changed_copy(area: Path) -> None:
+    """Both names had the copy, and recovery died with the first of them given back."""
+    first, other = killed(area, "rename", 2)
+    root = first.parent
+    sys = NoExchange()
+    sys.after = lambda _, name, __: sys.die() if name == "rename" else None
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job0.db", sys, ALONE, users=Used(next(root.glob(".zc-*"))))
+    copied = max(first, other, key=lambda path: not path.samefile(next(root.glob(".zc-*"))))
+    copied.chmod(0o640)
+    run(area / "job0.db", NoExchange(), ALONE)
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert first.samefile(other)
+    assert first.stat().st_mode & 0o777 == 0o640
