@@ -66,7 +66,8 @@ def judge(name: str, samples: Sequence[Sample | SampleFailure]) -> list[Judged]:
     ends = finished(
         s for sample in samples if isinstance(sample, Sample) for s in sample.pool.scans
     )
-    history, found = PoolHistory(), {}
+    history = PoolHistory()
+    found: dict[object, Judged] = {}
     for sample in samples:
         if isinstance(sample, SampleFailure):
             history.push_trouble(sample)

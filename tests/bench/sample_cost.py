@@ -25,15 +25,18 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 from zconsole.cli import main as cli
 from zconsole.history.rates import RateWindow
 from zconsole.monitor.session import Session
+from zconsole.pool.model import Sample
 from zconsole.pool.topology import placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import steady_clock
 from zconsole.system.process import zfs_environment
 from zconsole.zfs.decode import decode
+from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.libzfs.library import LibraryUnusableError, LibzfsPool, load_library
 from zconsole.zfs.sources.live import LiveSource
@@ -88,7 +91,8 @@ class Bench:
     async def sample(self) -> None:
         form = await self._reader.read(self._pool, 30)
         raw = {"t": time.time(), "clock": steady_clock(), "source": "libzfs", **form}
-        for sample in decode(raw):
+        for sample in decode(cast("Raw", raw)):
+            assert isinstance(sample, Sample)
             for place in placed(sample.pool.root):
                 self._windows[place.key].add(sample.clock, place.vdev)
 

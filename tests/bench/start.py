@@ -19,7 +19,7 @@ from statistics import median
 
 from zconsole.monitor.session import Session
 from zconsole.sim.source import samples
-from zconsole.zfs.sources.saved import read_saved
+from zconsole.zfs.sources.saved import read_states
 
 WARM = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 BUDGET = 100.0
@@ -59,7 +59,7 @@ def main(words: Sequence[str]) -> int:
     if saved:
         for end in ("", " --json"):
             command = f"status --from {saved}{end}"
-            commands[command] = lambda: Session().advance([read_saved(saved)])
+            commands[command] = lambda: Session().advance(read_states(saved))
     bare = min(taken([sys.executable, "-c", ""])[0] for _ in range(runs))
     print(f"Python alone: best {bare:.0f} ms")
     worst = 0.0

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tests.records import replace
 from zconsole.pool.model import Pool, Sample, Scan, Vdev
 from zconsole.units import parse_size, size, size_resolution
 
@@ -198,9 +198,10 @@ def rounded(scan: Scan) -> Scan:
         name: size(getattr(scan, name))
         for name in ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
     }
+    parsed: dict[str, Any] = {name: parse_size(text) for name, text in texts.items()}
     return replace(
         scan,
-        **{name: parse_size(text) for name, text in texts.items()},
+        **parsed,
         percent=round(scan.percent or 0.0, 2),
         resolution=size_resolution(texts["issued_bytes"]),
         pass_start=None,

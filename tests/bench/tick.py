@@ -18,11 +18,12 @@ import gc
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any
 
 from zconsole.cli import main
-from zconsole.monitor.feed import Update
+from zconsole.monitor.feed import Feed, Pairs, Update
 from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.monitor.session import Session
 from zconsole.sim.source import World, samples
@@ -35,22 +36,17 @@ TICKS = 40
 SIZE = (80, 24)
 
 
-class OneFeed:
+class OneFeed(Feed):
     """A feed that never ends its first wait: the bench hands over frames itself."""
 
-    interval = 1.0
-
-    def set_interval(self, seconds: float) -> None:
-        self.interval = seconds
-
-    async def next(self) -> Update | None:
+    async def sample(self) -> Update | None:
         await asyncio.Event().wait()
         return None
 
-    async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
+    async def details(self, pool: str, key: str) -> Pairs:
         return ()
 
-    async def aclose(self) -> None:
+    async def close_sources(self) -> None:
         return None
 
 
@@ -78,13 +74,13 @@ class Meter:
 async def ticks() -> None:
     """The steps of a tick, painted in a console without a terminal."""
     world, monitor, meter = World("thousand", 1), PoolMonitor(), Meter()
-    console = make_console(OneFeed(), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
+    console = make_console(OneFeed(1.0), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     async with console.run_test(size=SIZE) as pilot:
         for index in range(TICKS):
-            meter.measure("simulation", lambda at=float(index): world.advance(at))
+            meter.measure("simulation", partial(world.advance, float(index)))
             (raw,) = meter.measure("simulation", world.raws)
-            (sample,) = meter.measure("decode", lambda raw=raw: decode(raw))
-            frame = meter.measure("frame", lambda sample=sample: monitor.push(sample))
+            (sample,) = meter.measure("decode", partial(decode, raw))
+            frame = meter.measure("frame", partial(monitor.push, sample))
             update = Update((frame,), Capabilities("demo"))
             began = time.process_time()
             console.take(update)
