@@ -1,0 +1,232 @@
+"""What must hold after a crash, after a recovery, and at the end of the job resumed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tests.cuts.disk import ROOT, Disk
+from tests.cuts.timeline import Noted
+from zconsole.rebalance.engine.item import TEMP_PREFIX
+from zconsole.rebalance.engine.journal import State
+
+FOREIGN_PREFIX = b".zc-0123456789abcdef"
+"""Names like ours that a workload has from the start."""
+
+
+class Look(NamedTuple):
+    """All that must be the same of a file, whichever inode it is; times are nanoseconds."""
+
+    content: bytes
+    mode: int
+    uid: int
+    gid: int
+    mtime: int
+    atime: int
+    flags: int
+    project: int
+    xattrs: tuple[tuple[str, bytes], ...]
+
+
+class FolderLook(NamedTuple):
+    """The same of a directory."""
+
+    mode: int
+    uid: int
+    gid: int
+    mtime: int
+    xattrs: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a disk has, by path."""
+
+    files: dict[bytes, Look]
+    folders: dict[bytes, FolderLook]
+    numbers: dict[bytes, int]
+    """Inode numbers of files."""
+    links: dict[bytes, int]
+    """How many names the inode of a file has."""
+
+    @property
+    def groups(self) -> set[frozenset[bytes]]:
+        """Names that are one file, temporary ones aside."""
+        found = defaultdict(set)
+        for path, number in self.numbers.items():
+            if not is_temporary(path):
+                found[number].add(path)
+        return set(map(frozenset, found.values()))
+
+
+def seen(disk: Disk) -> Seen:
+    """Look at a disk."""
+    found = Seen({}, {b"": _folder(disk, ROOT)}, {}, {})
+    for path, identity in disk.walk():
+        inode = disk.inodes[identity]
+        if inode.is_directory:
+            found.folders[path] = _folder(disk, identity)
+            continue
+        found.numbers[path] = inode.number
+        found.links[path] = disk.links[identity]
+        found.files[path] = Look(
+            inode.content, inode.mode, inode.uid, inode.gid, inode.mtime, inode.atime, inode.flags,
+            inode.project, tuple(sorted(inode.xattrs.items())),
+        )  # fmt: skip
+    return found
+
+
+def _folder(disk: Disk, identity: int) -> FolderLook:
+    inode = disk.inodes[identity]
+    xattrs = tuple(sorted(inode.xattrs.items()))
+    return FolderLook(inode.mode, inode.uid, inode.gid, inode.mtime, xattrs)
+
+
+def is_temporary(path: bytes) -> bool:
+    """Whether a name is one that the engine gave."""
+    name = path.rpartition(b"/")[2]
+    return name.startswith(TEMP_PREFIX) and not name.startswith(FOREIGN_PREFIX)
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What a workload had before, and what others did to it since."""
+
+    before: Seen
+    notes: Sequence[Noted] = ()
+    power: bool = True
+    """Whether what was not synced may be lost."""
+
+    def contents(self, path: bytes) -> set[bytes]:
+        """What a file may hold; one of these is somewhere, or it was removed."""
+        found = {self.before.files[path].content}
+        for note in self.notes:
+            if note.path == path and note.what == "writing":
+                found.add(note.content)
+            if note.path == path and (
+                note.what == "synced" or (note.what == "written" and not self.power)
+            ):
+                found = {note.content}
+        return found
+
+    @property
+    def touched(self) -> set[bytes]:
+        """Files that others changed."""
+        return {note.path for note in self.notes}
+
+    @property
+    def folders_touched(self) -> set[bytes]:
+        """Directories in which others changed names."""
+        return {note.path.rpartition(b"/")[0] for note in self.notes if note.what == "named"}
+
+
+Problems = Iterator[str]
+
+
+Rows = Sequence[Mapping[str, Any]]
+"""The files of a journal (``kept_journal.rows_of``)."""
+
+
+def at_crash(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
+    """What is wrong before anybody has looked at what a crash left."""
+    yield from _whole(found, wanted, rows)
+    yield from _known(found, rows, (State.CREATING, State.SWAPPING, State.FAILED))
+    yield from _moved(found, rows, wanted)
+
+
+def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
+    """What is wrong once that is settled."""
+    yield from _whole(found, wanted, rows)
+    yield from _known(found, rows, (State.FAILED,))
+    yield from _moved(found, rows, wanted)
+    yield from _linked(found, wanted)
+    yield from _folders(found, wanted)
+    for row in rows:
+        if row["state"] in (State.CREATING, State.SWAPPING):
+            yield f"{row['path']!r} is unfinished"
+        if row["state"] == State.FAILED and row["path"] not in wanted.touched:
+            yield f"{row['path']!r} failed: {row['reason']}"
+
+
+def finished(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
+    """What is wrong at the end of a job that nobody disturbed."""
+    yield from recovered(found, rows, wanted)
+    for row in rows:
+        if row["state"] != State.MOVED and row["path"] not in wanted.touched:
+            yield f"{row['path']!r} did not move: {State(row['state']).name} {row['reason']}"
+
+
+def _whole(found: Seen, wanted: Wanted, rows: Rows) -> Problems:
+    """Every name has its content and metadata."""
+    kept = {row["path"]: _beside(row) for row in rows if row["state"] == State.FAILED}
+    for path, look in wanted.before.files.items():
+        if path in wanted.touched:
+            versions = [found.files.get(each) for each in (path, kept.get(path, path))]
+            contents = {version.content for version in versions if version}
+            if not contents & wanted.contents(path):
+                yield f"{path!r} has lost what was written to it"
+        elif path not in found.files:
+            yield f"{path!r} is gone"
+        elif found.files[path] != look:
+            yield f"{path!r} differs: {_difference(found.files[path], look)}"
+
+
+def _beside(row: Mapping[str, Any]) -> bytes:
+    """Where the other version of a file is."""
+    above, slash, _ = row["path"].rpartition(b"/")
+    return bytes(above + slash + (row["temp"] or b""))
+
+
+def _difference(one: Look | FolderLook, other: Look | FolderLook) -> str:
+    fields = one._fields
+    differ = [name for name in fields if getattr(one, name) != getattr(other, name)]
+    return ", ".join(
+        f"{name} {str(getattr(one, name))[:60]} instead of {str(getattr(other, name))[:60]}"
+        for name in differ
+    )
+
+
+def _known(found: Seen, rows: Rows, states: Iterable[State]) -> Problems:
+    """The journal knows every temporary name; nothing else is new."""
+    known = {_beside(row) for row in rows if row["state"] in states and row["temp"]}
+    known |= {name + b"o" for name in known}
+    for path in found.files:
+        if is_temporary(path) and path not in known:
+            yield f"{path!r} is left, and the journal does not know it"
+
+
+def _moved(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
+    """What is called moved has its copy for good."""
+    for row in rows:
+        if row["state"] == State.MOVED and row["path"] not in wanted.touched:
+            number = found.numbers.get(row["path"])
+            if number != row["new"]:
+                yield f"{row['path']!r} is called moved, and is inode {number}, not {row['new']}"
+
+
+def _linked(found: Seen, wanted: Wanted) -> Problems:
+    """What was one file is one, of as many links as it has names; no names are new."""
+    groups = {group for group in wanted.before.groups if not group & wanted.touched}
+    if lost := groups - found.groups:
+        yield f"no longer one file: {[sorted(group) for group in lost]}"
+    names = defaultdict(int)
+    for number in found.numbers.values():
+        names[number] += 1
+    for path, number in found.numbers.items():
+        if found.links[path] != names[number]:
+            yield f"{path!r} has {found.links[path]} links and {names[number]} names"
+    known = {*wanted.before.files, *wanted.touched}
+    for path in found.files:
+        if path not in known and not is_temporary(path):
+            yield f"{path!r} is new"
+
+
+def _folders(found: Seen, wanted: Wanted) -> Problems:
+    """Directories are as they were."""
+    for path, look in wanted.before.folders.items():
+        if path in wanted.folders_touched:
+            continue
+        if found.folders.get(path) != look:
+            yield f"directory {path!r} differs: {_difference(found.folders[path], look)}"
