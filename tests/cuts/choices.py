@@ -14,7 +14,7 @@ Choose = Callable[[int], int]
 
 
 @dataclass(slots=True)
-class Noted:
+class ChoicesTaken:
     """Notes what was chosen."""
 
     choose: Choose
@@ -36,7 +36,7 @@ def by_chance(source: random.Random) -> Choose:
 def given(numbers: Sequence[int]) -> Choose:
     """These numbers, then zeros."""
     left = iter(numbers)
-    return lambda most: min(most, next(left, 0))
+    return lambda most: min(most, next(left, 0)) if most > 0 else 0
 
 
 @dataclass(slots=True)

@@ -10,15 +10,27 @@ from dataclasses import dataclass, field, replace
 from tests.cuts import oracle
 from tests.cuts.choices import Choose
 from tests.cuts.kept_journal import rows_of
-from tests.cuts.machine import Machine
+from tests.cuts.machine import Before, Machine
 from tests.cuts.model_sys import ModelSys
 from tests.cuts.oracle import Seen, Wanted
+from tests.cuts.others import DEEDS, Other
 from tests.cuts.timeline import Change, Crash, Timeline
 from tests.cuts.workloads import Workload
+from tests.faults.harness import CHANGING
 
-ERRORS = (
-    errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EINTR,
-)  # fmt: skip
+SPOILED = 0
+"""No error: the call writes something else than it was given, and says nothing."""
+OF_ALL = (errno.EIO, errno.EINTR, errno.EACCES, errno.ENOENT)
+OF_CHANGES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+NOT_ERRORS = {
+    ("lstat", errno.ENOENT),
+    ("set_times", errno.EACCES),
+}
+"""What is no failure but an answer: there is no such name, and the time of another user's directory
+cannot be set."""
+KINDS = 3
+"""A crash, a call that fails, or somebody else; each of the last two with a crash or without."""
+MOST_PAUSE = 5
 AGAIN = 3
 """Of so many crashes one has a second crash, in the midst of the recovery."""
 
@@ -32,7 +44,9 @@ class Failing:
     called: str = ""
 
     def __call__(self, system: ModelSys, call: str) -> None:
-        if system.calls == self.number:
+        if self.code == SPOILED:
+            system.spoiled = self.number
+        elif system.calls == self.number:
             self.called = call
             raise OSError(self.code, os.strerror(self.code))
 
@@ -54,9 +68,9 @@ class Experiments:
         self._run = self._to_the_end(None)
         self.modes = self.workload.modes
 
-    def _to_the_end(self, failing: Failing | None) -> tuple[Timeline, Machine]:
+    def _to_the_end(self, before: Before | None) -> tuple[Timeline, Machine]:
         machine = self.workload.machine()
-        machine.before = failing or self.workload.others()
+        machine.before = before
         timeline, machine.ended = machine.run()
         machine.before = None
         return timeline, machine
@@ -69,7 +83,33 @@ class Experiments:
     @property
     def calls(self) -> int:
         """How many calls that took."""
-        return self._run[1].calls
+        return len(self._run[1].calls)
+
+    def faults(self) -> list[tuple[int, int]]:
+        """Every call that can fail, by its number, with every error that it can have."""
+        return [
+            (number, code)
+            for number, call in enumerate(self._run[1].calls, start=1)
+            for code in _errors_of(call)
+            if (call, code) not in NOT_ERRORS
+        ]
+
+    def any(self, choose: Choose) -> Iterator[str]:
+        """Any experiment: what repeats it is what was chosen."""
+        match choose(KINDS - 1):
+            case 0:
+                cuts = self.timeline.cuts()
+                yield from self.crash(cuts[choose(len(cuts) - 1)], choose)
+            case 1:
+                faults = self.faults()
+                yield from self.error(*faults[choose(len(faults) - 1)], choose)
+            case 2:
+                yield from self.other(self._someone(choose), choose)
+
+    def _someone(self, choose: Choose) -> Other:
+        deeds, paths = list(DEEDS.values()), list(self._before.files)
+        deed, path = deeds[choose(len(deeds) - 1)], paths[choose(len(paths) - 1)]
+        return Other(deed, path, choose(self.calls - 1) + 1, choose(MOST_PAUSE))
 
     # Crashes.
 
@@ -135,26 +175,51 @@ class Experiments:
         for problem in oracle.finished(found, machine.rows, wanted):
             yield f"at the end: {problem}"
 
-    # Errors.
+    # Errors, and others.
 
     def error(self, number: int, code: int, choose: Choose) -> Iterator[str]:
         """What is wrong when one call fails and the job is resumed, or crashes before that."""
         failing = Failing(number, code)
         timeline, machine = self._to_the_end(failing)
-        what = f"with {errno.errorcode[code]} from {failing.called}"
+        wanted = Wanted(self._before, (), power=False, errors=True)
+        for problem in self._disturbed(timeline, machine, wanted, choose):
+            yield f"{errno.errorcode.get(code, 'spoiled')} from {failing.called}: {problem}"
+
+    def other(self, other: Other, choose: Choose) -> Iterator[str]:
+        """What is wrong when somebody works in the tree, be there a crash or none."""
+        timeline, machine = self._to_the_end(other)
+        if not machine.ended == "done":
+            yield f"the job ended with {machine.ended}"
+        wanted = Wanted(self._before, timeline.notes(len(timeline.events)), power=False)
+        for problem in self._disturbed(timeline, machine, wanted, choose):
+            yield f"{other.deed.__name__} to {other.path!r}: {problem}"
+
+    def _disturbed(
+        self, timeline: Timeline, machine: Machine, wanted: Wanted, choose: Choose
+    ) -> Iterator[str]:
         self.states += 1
-        wanted = Wanted(self._before, (), power=False)
-        found = oracle.seen(machine.disk)
-        known = list(oracle.at_crash(found, machine.rows, wanted))
-        ends = list(self._ends(machine.again(), wanted))
-        yield from (f"{what}: {problem}" for problem in known + ends)
+        yield from self._failed(machine, wanted)
         if choose(1):
             cuts = timeline.cuts()
-            crash = timeline.crash(cuts[choose(len(cuts) - 1)], choose, self.modes)
+            cut = cuts[choose(len(cuts) - 1)]
+            crash = timeline.crash(cut, choose, self.modes)
             if crash is not None:
-                wanted = replace(wanted, power=crash.power)
-                for problem in self._crashed(machine, crash, wanted, choose):
-                    yield f"{what}, {problem}"
+                wanted = replace(wanted, power=crash.power, notes=timeline.notes(cut))
+                yield from self._crashed(machine, crash, wanted, choose)
+
+    def _failed(self, machine: Machine, wanted: Wanted) -> Iterator[str]:
+        """What is wrong when a job has ended that met an error."""
+        found = oracle.seen(machine.disk)
+        yield from oracle.at_crash(found, machine.rows, wanted)
+        after = machine.again()
+        after.recover()
+        yield from self._settled(after, wanted)
+
+
+def _errors_of(call: str) -> tuple[int, ...]:
+    if call == "pwrite":
+        return (SPOILED, *OF_ALL, *OF_CHANGES)
+    return (*OF_ALL, *OF_CHANGES) if call in CHANGING else OF_ALL
 
 
 def _fingerprint(machine: Machine, found: Seen, wanted: Wanted) -> int:

@@ -15,6 +15,7 @@ import pytest
 from tests.cuts import kept_journal
 from tests.cuts.disk import Disk
 from tests.cuts.model_sys import DEVICE, Clock, ModelSys
+from tests.cuts.others import Other
 from tests.cuts.timeline import Committed, Crash, Timeline
 from tests.faults.harness import Nobody
 from zconsole.errors import ZconsoleError
@@ -101,8 +102,8 @@ class Machine:
     folders: list[tuple[Any, ...]] = field(default_factory=list)
     ended: str = ""
     """Why the last job ended."""
-    calls: int = 0
-    """How many calls the last process made."""
+    calls: list[str] = field(default_factory=list)
+    """The calls that the last process made."""
 
     def again(self) -> Machine:
         """A machine of its own that has the same."""
@@ -136,7 +137,9 @@ class Machine:
             except (OSError, ZconsoleError, sqlite3.Error) as error:
                 why = f"died: {error!r}"
             self._read(journal)
-        self.calls = system.calls
+        if isinstance(self.before, Other):
+            self.before.finish(system)
+        self.calls = system.names
         return system.timeline, why
 
     def recover(self) -> Timeline:

@@ -83,11 +83,21 @@ class ModelSys(Sys):  # type: ignore[misc]
     before: Callable[[ModelSys, str], None] = lambda _sys, _call: None
     reuse: bool = True
     """Whether the number of an inode that is gone is the first to be used again."""
-    calls: int = 0
+    alarm: Callable[[], None] = lambda: None
+    """Called when another process waits for a lease to end."""
+    names: list[str] = field(default_factory=list)
+    """The calls so far."""
+    spoiled: int = 0
+    """The number of a call that writes something else than it was given."""
     open_files: Descriptors = field(default_factory=Descriptors)
 
+    @property
+    def calls(self) -> int:
+        """How many calls there were."""
+        return len(self.names)
+
     def _enter(self, call: str) -> None:
-        self.calls += 1
+        self.names.append(call)
         self.clock.now += A_CALL
         self.before(self, call)
 
@@ -97,7 +107,7 @@ class ModelSys(Sys):  # type: ignore[misc]
         self.timeline.events.append(Change(call, effects, pages))
 
     def _inode(self, fd: int) -> Inode:
-        return self.disk.inodes[self.open_files.of(fd).identity]
+        return self.disk.inodes[self._at(fd)]
 
     def _lookup(self, directory: int, name: bytes) -> int:
         names = self._inode(directory).names
@@ -109,13 +119,12 @@ class ModelSys(Sys):  # type: ignore[misc]
         """The change of an inode's attributes, at the time of now."""
         return Attributes(identity, (*also.items(), ("ctime", self.clock.tick)))
 
-    def _names(self, fd: int, *names: tuple[bytes, int | None]) -> tuple[Effect, Effect]:
-        directory = self.open_files.of(fd).identity
+    def _at(self, fd: int) -> int:
+        return self.open_files.of(fd).identity
+
+    def _names(self, directory: int, *names: tuple[bytes, int | None]) -> tuple[Effect, Effect]:
         tick = self.clock.tick
         return Names(directory, names), Attributes(directory, (("mtime", tick), ("ctime", tick)))
-
-    def _tell(self, fd: int, *events: tuple[str, bytes, int]) -> None:
-        self.open_files.tell(self.open_files.of(fd).identity, events)
 
     # Opening and looking.
 
@@ -128,7 +137,7 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def reopen(self, fd: int, flags: int) -> int:
         self._enter("reopen")
-        return self.open_files.add(self.open_files.of(fd).identity, flags)
+        return self.open_files.add(self._at(fd), flags)
 
     def close(self, fd: int) -> None:
         self._enter("close")
@@ -143,7 +152,7 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def fstat(self, fd: int) -> Any:
         self._enter("fstat")
-        return self._status(self.open_files.of(fd).identity)
+        return self._status(self._at(fd))
 
     def lstat(self, directory: int, name: bytes) -> Any:
         self._enter("lstat")
@@ -169,7 +178,10 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
         self._enter("pwrite")
-        self.write(self.open_files.of(fd).identity, bytes(data), offset)
+        content = bytes(data)
+        if self.calls == self.spoiled:
+            content = content[:-1] + bytes([content[-1] ^ 1])
+        self.write(self._at(fd), content, offset)
         return len(data)
 
     def write(self, identity: int, data: bytes, offset: int) -> None:
@@ -190,7 +202,7 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def ftruncate(self, fd: int, size: int) -> None:
         self._enter("ftruncate")
-        identity = self.open_files.of(fd).identity
+        identity = self._at(fd)
         times = self._touched(identity, mtime=self.clock.tick)
         self._do("ftruncate", Trim(identity, size), times, *self._without_capability(identity))
 
@@ -204,7 +216,7 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def fchown(self, fd: int, uid: int, gid: int) -> None:
         self._enter("fchown")
-        identity, inode = self.open_files.of(fd).identity, self._inode(fd)
+        identity, inode = self._at(fd), self._inode(fd)
         mode = inode.mode & ~(stat.S_ISUID | stat.S_ISGID)
         changed = self._touched(identity, uid=uid, gid=gid, mode=mode)
         self._do("fchown", changed, *self._without_capability(identity))
@@ -212,11 +224,15 @@ class ModelSys(Sys):  # type: ignore[misc]
     def fchmod(self, fd: int, mode: int) -> None:
         self._enter("fchmod")
         kind = stat.S_IFMT(self._inode(fd).mode)
-        self._do("fchmod", self._touched(self.open_files.of(fd).identity, mode=kind | mode))
+        self._do("fchmod", self._touched(self._at(fd), mode=kind | mode))
+
+    def set_mode(self, identity: int, mode: int) -> None:
+        """What any process changes of the permissions."""
+        self._do("fchmod", self._touched(identity, mode=stat.S_IFREG | mode))
 
     def set_times(self, fd: int, atime_ns: int, mtime_ns: int) -> None:
         self._enter("set_times")
-        identity = self.open_files.of(fd).identity
+        identity = self._at(fd)
         self._do("set_times", self._touched(identity, atime=atime_ns, mtime=mtime_ns))
 
     def listxattr(self, fd: int) -> list[str]:
@@ -231,19 +247,19 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def setxattr(self, fd: int, name: str, value: bytes) -> None:
         self._enter("setxattr")
-        identity = self.open_files.of(fd).identity
+        identity = self._at(fd)
         self._do("setxattr", Xattr(identity, name, value), self._touched(identity))
 
     def removexattr(self, fd: int, name: str) -> None:
         self._enter("removexattr")
         if name not in self._inode(fd).xattrs:
             refuse(errno.ENODATA)
-        identity = self.open_files.of(fd).identity
+        identity = self._at(fd)
         self._do("removexattr", Xattr(identity, name, None), self._touched(identity))
 
     def ioctl(self, fd: int, request: int, value: bytes) -> bytes:
         self._enter("ioctl")
-        inode, identity = self._inode(fd), self.open_files.of(fd).identity
+        inode, identity = self._inode(fd), self._at(fd)
         match request:
             case syscalls.FS_IOC_GETFLAGS:
                 return struct.pack("l", inode.flags)
@@ -261,22 +277,21 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def open_new(self, directory: int, name: bytes, mode: int) -> int:
         self._enter("open_new")
-        identity = self.create(directory, name, mode)
+        identity = self.create(self._at(directory), name, mode)
         return self.open_files.add(identity, os.O_RDWR)
 
     def create(self, directory: int, name: bytes, mode: int) -> int:
         """A new file of any process; returns its identity."""
-        above = self._inode(directory)
+        above = self.disk.inodes[directory]
         if name in above.names:
             refuse(errno.EEXIST)
         tick, identity = self.clock.tick, max(self.disk.inodes) + 1
         inode = Inode(self._number(), stat.S_IFREG | mode, atime=tick, mtime=tick, ctime=tick)
         if DEFAULT_ACL in above.xattrs:
             inode.xattrs[ACL] = above.xattrs[DEFAULT_ACL]
-        parent = self.open_files.of(directory).identity
         named = self._names(directory, (name, identity))
-        self._do("open_new", NewInode(parent, identity, inode), *named)
-        self._tell(directory, ("create", name, 0))
+        self._do("open_new", NewInode(directory, identity, inode), *named)
+        self.open_files.tell(directory, [("create", name, 0)])
         return identity
 
     def _number(self) -> int:
@@ -291,12 +306,13 @@ class ModelSys(Sys):  # type: ignore[misc]
     def _link(self, directory: int, name: bytes, identity: int) -> None:
         if name in self._inode(directory).names:
             refuse(errno.EEXIST)
-        self._do("link", *self._names(directory, (name, identity)), self._touched(identity))
-        self._tell(directory, ("create", name, 0))
+        at = self._at(directory)
+        self._do("link", *self._names(at, (name, identity)), self._touched(identity))
+        self.open_files.tell(at, [("create", name, 0)])
 
     def link_fd(self, fd: int, directory: int, name: bytes) -> None:
         self._enter("link_fd")
-        identity = self.open_files.of(fd).identity
+        identity = self._at(fd)
         if not self.disk.links[identity]:
             refuse(errno.ENOENT)
         self._link(directory, name, identity)
@@ -307,23 +323,29 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def rename(self, directory: int, name: bytes, other: bytes) -> None:
         self._enter("rename")
-        identity = self._lookup(directory, name)
-        replaced = self._inode(directory).names.get(other)
+        self._lookup(directory, name)
+        self.replace(self._at(directory), name, other)
+
+    def replace(self, directory: int, name: bytes, other: bytes) -> None:
+        """What any process renames."""
+        here = self.disk.inodes[directory].names
+        identity, replaced = here[name], here.get(other)
         if replaced == identity:
             return  # two names of one inode stay both (rename(2))
         touched = [self._touched(each) for each in (identity, replaced) if each is not None]
         names = self._names(directory, (name, None), (other, identity))
         self._do("rename", *names, *touched)
-        self._tell(directory, ("from", name, 1), ("to", other, 1))
+        self.open_files.tell(directory, [("from", name, 1), ("to", other, 1)])
 
     def exchange(self, directory: int, name: bytes, other: bytes) -> None:
         self._enter("exchange")
         self._can_exchange()
         one, two = self._lookup(directory, name), self._lookup(directory, other)
-        names = self._names(directory, (name, two), (other, one))
+        at = self._at(directory)
+        names = self._names(at, (name, two), (other, one))
         self._do("exchange", *names, self._touched(one), self._touched(two))
         ways = (("from", name, 1), ("to", other, 1), ("from", other, 2), ("to", name, 2))
-        self._tell(directory, *ways)
+        self.open_files.tell(at, ways)
 
     def _can_exchange(self) -> None:
         """Some filesystems cannot."""
@@ -331,8 +353,9 @@ class ModelSys(Sys):  # type: ignore[misc]
     def unlink(self, directory: int, name: bytes) -> None:
         self._enter("unlink")
         identity = self._lookup(directory, name)
-        self._do("unlink", *self._names(directory, (name, None)), self._touched(identity))
-        self._tell(directory, ("delete", name, 0))
+        at = self._at(directory)
+        self._do("unlink", *self._names(at, (name, None)), self._touched(identity))
+        self.open_files.tell(at, [("delete", name, 0)])
 
     # Durability, leases, and changes of others.
 
@@ -347,7 +370,7 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     def fsync(self, fd: int) -> None:
         self._enter("fsync")
-        self.timeline.events.append(FileSynced(self.open_files.of(fd).identity))
+        self.timeline.events.append(FileSynced(self._at(fd)))
 
     def lease(self, fd: int, kind: int) -> None:
         self._enter("lease")

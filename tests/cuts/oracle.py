@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tests.cuts.disk import ROOT, Disk
+from tests.cuts.others import MODE
 from tests.cuts.timeline import Noted
 from zconsole.rebalance.engine.item import TEMP_PREFIX
 from zconsole.rebalance.engine.journal import State
 
+OF_NAMES = ("named", "replacing", "replaced")
+"""What others do to one name; all else they do to an inode."""
+DONE = ("written", "replaced")
 FOREIGN_PREFIX = b".zc-0123456789abcdef"
 """Names like ours that a workload has from the start."""
 
@@ -98,28 +103,54 @@ class Wanted:
     notes: Sequence[Noted] = ()
     power: bool = True
     """Whether what was not synced may be lost."""
+    errors: bool = False
+    """Whether a call has failed: then files may be called failed until the job is resumed."""
+
+    def _about(self, path: bytes) -> Iterator[Noted]:
+        """What was done to a file, by whichever of its names; or to this name alone."""
+        group = next((group for group in self.before.groups if path in group), frozenset())
+        for note in self.notes:
+            if note.path == path or (note.path in group and note.what not in OF_NAMES):
+                yield note
 
     def contents(self, path: bytes) -> set[bytes]:
         """What a file may hold; one of these is somewhere, or it was removed."""
         found = {self.before.files[path].content}
-        for note in self.notes:
-            if note.path == path and note.what == "writing":
+        for note in self._about(path):
+            if note.what == "writing":
+                found |= _written({*found, b""}, note.content)
+            elif note.what == "replacing":
                 found.add(note.content)
-            if note.path == path and (
-                note.what == "synced" or (note.what == "written" and not self.power)
-            ):
+            elif note.what == "synced" or (note.what in DONE and not self.power):
                 found = {note.content}
+        return found
+
+    def modes(self, path: bytes) -> set[int]:
+        """Permissions that a file may have; those of a new file are its own."""
+        found, new = {self.before.files[path].mode}, stat.S_IFREG | MODE
+        for note in self._about(path):
+            if note.what == "changing mode":
+                found.add(new)
+            elif note.what == "mode" and not self.power:
+                found = {new}
         return found
 
     @property
     def touched(self) -> set[bytes]:
-        """Files that others changed."""
-        return {note.path for note in self.notes}
+        """Files that others changed, by all of their names."""
+        named = {note.path for note in self.notes}
+        return named.union(*(group for group in self.before.groups if group & named))
 
     @property
     def folders_touched(self) -> set[bytes]:
         """Directories in which others changed names."""
         return {note.path.rpartition(b"/")[0] for note in self.notes if note.what == "named"}
+
+
+def _written(before: set[bytes], after: bytes) -> set[bytes]:
+    """What a write that was not synced may leave: its data without its size, or the reverse."""
+    sizes = {old.ljust(len(after), b"\0") for old in before}
+    return {after} | sizes | {after[: len(old)] for old in before}
 
 
 Problems = Iterator[str]
@@ -146,7 +177,8 @@ def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
     for row in rows:
         if row["state"] in (State.CREATING, State.SWAPPING):
             yield f"{row['path']!r} is unfinished"
-        if row["state"] == State.FAILED and row["path"] not in wanted.touched:
+        failed = row["state"] == State.FAILED and not wanted.errors
+        if failed and row["path"] not in wanted.touched:
             yield f"{row['path']!r} failed: {row['reason']}"
 
 
@@ -163,14 +195,23 @@ def _whole(found: Seen, wanted: Wanted, rows: Rows) -> Problems:
     kept = {row["path"]: _beside(row) for row in rows if row["state"] == State.FAILED}
     for path, look in wanted.before.files.items():
         if path in wanted.touched:
-            versions = [found.files.get(each) for each in (path, kept.get(path, path))]
-            contents = {version.content for version in versions if version}
-            if not contents & wanted.contents(path):
-                yield f"{path!r} has lost what was written to it"
+            yield from _kept_by(found, wanted, path, kept.get(path, path))
         elif path not in found.files:
             yield f"{path!r} is gone"
         elif found.files[path] != look:
             yield f"{path!r} differs: {_difference(found.files[path], look)}"
+
+
+def _kept_by(found: Seen, wanted: Wanted, path: bytes, other: bytes) -> Problems:
+    """What others did to a file is there, at its name or at that of the other version."""
+    versions = [found.files[each] for each in (path, other) if each in found.files]
+    if not any(version.content in wanted.contents(path) for version in versions):
+        yield f"{path!r} has lost what was written to it"
+    elif path != other:
+        return
+    elif any(note.what == "mode" for note in wanted.notes):
+        if versions[0].mode not in wanted.modes(path):
+            yield f"{path!r} has lost its new permissions: {versions[0].mode:o}"
 
 
 def _beside(row: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""What is moved in the experiments: trees, each with the others that work in it meanwhile."""
+"""What is moved in the experiments: trees of all kinds of files."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.cuts.disk import PAGE, Disk, Tree
-from tests.cuts.machine import Before, Machine, machine_of
+from tests.cuts.machine import Machine, machine_of
 from tests.cuts.model_sys import ACL, CAPABILITY, DEFAULT_ACL, ModelSys, NoExchange
 from tests.cuts.timeline import WORST
 
 OLDEST = 1_700_000_000_000_000_000
 Build = Callable[[Tree], None]
-
-
-def _nobody() -> Before | None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +25,6 @@ class Workload:
     system: type[ModelSys] = ModelSys
     modes: int = WORST
     options: dict[str, Any] = field(default_factory=dict)
-    others: Callable[[], Before | None] = _nobody
 
     def machine(self) -> Machine:
         """A machine with this tree and a new job."""

@@ -1,0 +1,121 @@
+"""Others who work in the tree while it is moved: each takes one step a call of the engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tests.cuts.disk import ROOT
+from tests.cuts.model_sys import ModelSys
+from tests.cuts.timeline import FileSynced, Noted
+
+NEW = b"written by somebody else"
+MODE = 0o604
+Deed = Callable[[ModelSys, bytes], Iterator[None]]
+
+
+def write(system: ModelSys, path: bytes) -> Iterator[None]:
+    """Open a file, write to it, sync and close it."""
+    identity = system.disk.find(path)
+    if identity is None:
+        return
+    yield from _waited(system, identity)
+    fd = system.open_files.add(identity, os.O_WRONLY)
+    yield
+    content = NEW + system.disk.inodes[identity].content[len(NEW) :]
+    _note(system, "writing", path, content)
+    system.write(identity, NEW, 0)
+    _note(system, "written", path, content)
+    yield
+    _sync(system, identity, path, content)
+    yield
+    if fd in system.open_files.files:
+        system.open_files.close(fd)
+
+
+def save(system: ModelSys, path: bytes) -> Iterator[None]:
+    """Write a new file and rename it over one, as editors do."""
+    above, _, name = path.rpartition(b"/")
+    directory = (system.disk.find(above) if above else ROOT) or ROOT
+    draft = name[:200] + b".new"
+    draft_path = path[: len(path) - len(name)] + draft
+    _note(system, "named", draft_path, NEW)
+    identity = system.create(directory, draft, 0o644)
+    yield
+    system.write(identity, NEW, 0)
+    yield
+    system.timeline.events.append(FileSynced(identity))
+    yield
+    _note(system, "named", path, b"")
+    _note(system, "replacing", path, NEW)
+    system.replace(directory, draft, name)
+    _note(system, "replaced", path, NEW)
+
+
+def create(system: ModelSys, path: bytes) -> Iterator[None]:
+    """Make a new file beside one."""
+    above, _, name = path.rpartition(b"/")
+    directory = (system.disk.find(above) if above else ROOT) or ROOT
+    beside = name[:200] + b".other"
+    _note(system, "named", path[: len(path) - len(name)] + beside, NEW)
+    system.create(directory, beside, 0o644)
+    yield
+
+
+def chmod(system: ModelSys, path: bytes) -> Iterator[None]:
+    """Change permissions, which breaks no lease."""
+    identity = system.disk.find(path)
+    if identity is not None:
+        _note(system, "changing mode", path, b"")
+        system.set_mode(identity, MODE)
+        _note(system, "mode", path, b"")
+    yield
+
+
+DEEDS: dict[str, Deed] = {"write": write, "save": save, "create": create, "chmod": chmod}
+
+
+def _waited(system: ModelSys, identity: int) -> Iterator[None]:
+    while not system.open_files.break_leases(identity):
+        system.alarm()
+        yield
+
+
+def _sync(system: ModelSys, identity: int, path: bytes, content: bytes) -> None:
+    system.timeline.events.append(FileSynced(identity))
+    _note(system, "synced", path, content)
+
+
+def _note(system: ModelSys, what: str, path: bytes, content: bytes) -> None:
+    system.timeline.events.append(Noted(what, path, content))
+
+
+@dataclass(slots=True)
+class Other:
+    """Somebody who begins at one call of the engine and takes ``pause`` calls for each step."""
+
+    deed: Deed
+    path: bytes
+    begin: int
+    pause: int
+    _steps: Iterator[None] | None = None
+    _over: bool = field(default=False)
+
+    def __call__(self, system: ModelSys, _call: str) -> None:
+        late = system.calls - self.begin
+        if late >= 0 and late % (self.pause + 1) == 0:
+            self._step(system)
+
+    def _step(self, system: ModelSys) -> None:
+        if self._steps is None:
+            self._steps = self.deed(system, self.path)
+        self._over = self._over or next(self._steps, self) is self
+
+    def finish(self, system: ModelSys) -> None:
+        """Take the steps that are left once the engine's process is gone."""
+        ours = [fd for fd, file in system.open_files.files.items() if not file.writable]
+        for fd in ours:
+            system.open_files.close(fd)
+        while not self._over:
+            self._step(system)
