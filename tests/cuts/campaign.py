@@ -65,9 +65,10 @@ class Rounds:
             self._cut(at, source, number)
         for at in range(number * DISTURBED, (number + 1) * DISTURBED):
             self._error(at, source)
-            self._run((2,), by_chance(source))
-        self.tally.others += DISTURBED
-        self.tally.errors += DISTURBED
+            self.tally.errors += 1
+            if not self.workload.alone:
+                self._run((2,), by_chance(source))
+                self.tally.others += 1
         gc.collect()
 
     def _made(self) -> Experiments:

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tests.cuts import oracle
+from tests.cuts import oracle, others
 from tests.cuts.choices import Choose
 from tests.cuts.kept_journal import rows_of
 from tests.cuts.machine import Before, Machine
-from tests.cuts.model_sys import ModelSys
+from tests.cuts.model_sys import TICK, ModelSys
 from tests.cuts.oracle import Seen, Wanted
 from tests.cuts.others import DEEDS, Other
 from tests.cuts.timeline import Change, Crash, Timeline
@@ -28,9 +28,9 @@ NOT_ERRORS = {
 }
 """What is no failure but an answer: there is no such name, and the time of another user's directory
 cannot be set."""
-KINDS = 3
-"""A crash, a call that fails, or somebody else; each of the last two with a crash or without."""
 MOST_PAUSE = 5
+SELDOM = 5
+"""After one crash of so many and one, somebody changes a file before the job is resumed."""
 AGAIN = 3
 """Of so many crashes one has a second crash, in the midst of the recovery."""
 
@@ -95,8 +95,11 @@ class Experiments:
         ]
 
     def any(self, choose: Choose) -> Iterator[str]:
-        """Any experiment: what repeats it is what was chosen."""
-        match choose(KINDS - 1):
+        """Any experiment: what repeats it is what was chosen.
+
+        A crash, a call that fails, or somebody else; the last two with a crash or without.
+        """
+        match choose(1 if self.workload.alone else 2):
             case 0:
                 cuts = self.timeline.cuts()
                 yield from self.crash(cuts[choose(len(cuts) - 1)], choose)
@@ -137,6 +140,8 @@ class Experiments:
             f"at the crash ({crash.mode}): {problem}"
             for problem in oracle.at_crash(found, rows_of(crash.journal), wanted)
         )
+        if again:
+            wanted = self._meanwhile(machine, crash, wanted, choose)
         after = machine.crashed(crash)
         recovery = after.recover()
         yield from (
@@ -152,6 +157,18 @@ class Experiments:
                     f"in the recovery, {problem}"
                     for problem in self._crashed(after, second, wanted, choose, again=False)
                 )
+
+    def _meanwhile(
+        self, machine: Machine, crash: Crash, wanted: Wanted, choose: Choose
+    ) -> Wanted:
+        """Others go on after the crash, or come before the job is resumed."""
+        tick = machine.clock.tick + TICK
+        done = [] if crash.power else others.goes_on(crash.disk, wanted.notes, tick)
+        if not done and not self.workload.alone and choose(SELDOM) == SELDOM:
+            paths = list(self._before.files)
+            path = paths[choose(len(paths) - 1)]
+            done = others.meanwhile(crash.disk, path, self._before.group(path), tick)
+        return replace(wanted, notes=[*wanted.notes, *done])
 
     def _settled(self, machine: Machine, wanted: Wanted) -> Iterator[str]:
         """What is wrong after a recovery, after a second one, and at the end of the job."""

@@ -14,7 +14,7 @@ from tests.cuts.timeline import Noted
 from zconsole.rebalance.engine.item import TEMP_PREFIX
 from zconsole.rebalance.engine.journal import State
 
-OF_NAMES = ("named", "replacing", "replaced")
+OF_NAMES = ("named", "replacing", "replaced", "rewritten")
 """What others do to one name; all else they do to an inode."""
 DONE = ("written", "replaced")
 FOREIGN_PREFIX = b".zc-0123456789abcdef"
@@ -65,6 +65,10 @@ class Seen:
                 found[number].add(path)
         return set(map(frozenset, found.values()))
 
+    def group(self, path: bytes) -> frozenset[bytes]:
+        """All names of the file that has this one."""
+        return next((group for group in self.groups if path in group), frozenset())
+
 
 def seen(disk: Disk) -> Seen:
     """Look at a disk."""
@@ -108,7 +112,7 @@ class Wanted:
 
     def _about(self, path: bytes) -> Iterator[Noted]:
         """What was done to a file, by whichever of its names; or to this name alone."""
-        group = next((group for group in self.before.groups if path in group), frozenset())
+        group = self.before.group(path)
         for note in self.notes:
             if note.path == path or (note.path in group and note.what not in OF_NAMES):
                 yield note
@@ -121,7 +125,7 @@ class Wanted:
                 found |= _written({*found, b""}, note.content)
             elif note.what == "replacing":
                 found.add(note.content)
-            elif note.what == "synced" or (note.what in DONE and not self.power):
+            elif note.what in ("synced", "rewritten") or (note.what in DONE and not self.power):
                 found = {note.content}
         return found
 
@@ -162,14 +166,15 @@ Rows = Sequence[Mapping[str, Any]]
 
 def at_crash(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
     """What is wrong before anybody has looked at what a crash left."""
-    yield from _whole(found, wanted, rows)
-    yield from _known(found, rows, (State.CREATING, State.SWAPPING, State.FAILED))
+    unsettled = (State.CREATING, State.SWAPPING, State.FAILED)
+    yield from _whole(found, wanted, rows, unsettled)
+    yield from _known(found, rows, unsettled)
     yield from _moved(found, rows, wanted)
 
 
 def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
     """What is wrong once that is settled."""
-    yield from _whole(found, wanted, rows)
+    yield from _whole(found, wanted, rows, (State.FAILED,))
     yield from _known(found, rows, (State.FAILED,))
     yield from _moved(found, rows, wanted)
     yield from _linked(found, wanted)
@@ -190,9 +195,9 @@ def finished(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
             yield f"{row['path']!r} did not move: {State(row['state']).name} {row['reason']}"
 
 
-def _whole(found: Seen, wanted: Wanted, rows: Rows) -> Problems:
-    """Every name has its content and metadata."""
-    kept = {row["path"]: _beside(row) for row in rows if row["state"] == State.FAILED}
+def _whole(found: Seen, wanted: Wanted, rows: Rows, states: Iterable[State]) -> Problems:
+    """Every name has its content and metadata; of files in these states there are two versions."""
+    kept = {row["path"]: _beside(row) for row in rows if row["state"] in states}
     for path, look in wanted.before.files.items():
         if path in wanted.touched:
             yield from _kept_by(found, wanted, path, kept.get(path, path))

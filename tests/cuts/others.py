@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tests.cuts.disk import ROOT
+from tests.cuts.disk import ROOT, ZERO, Disk, Inode
 from tests.cuts.model_sys import ModelSys
 from tests.cuts.timeline import FileSynced, Noted
 
@@ -20,6 +20,7 @@ def write(system: ModelSys, path: bytes) -> Iterator[None]:
     identity = system.disk.find(path)
     if identity is None:
         return
+    _note(system, "opening", path, b"%d" % identity)
     yield from _waited(system, identity)
     fd = system.open_files.add(identity, os.O_WRONLY)
     yield
@@ -71,6 +72,43 @@ def chmod(system: ModelSys, path: bytes) -> Iterator[None]:
         system.set_mode(identity, MODE)
         _note(system, "mode", path, b"")
     yield
+
+
+def goes_on(disk: Disk, notes: Sequence[Noted], tick: int) -> list[Noted]:
+    """What a writer does whom the end of the engine lets go on; returns what there is to note.
+
+    It had found its file before, which may have lost its name since.
+    """
+    whats = {note.what: note for note in notes}
+    if "opening" not in whats or "writing" in whats:
+        return []
+    _, path, identity = whats["opening"]
+    return [Noted("synced", path, _changed(disk.inodes[int(identity)], tick))]
+
+
+def meanwhile(
+    disk: Disk, path: bytes, siblings: Collection[bytes], tick: int
+) -> list[Noted]:
+    """Somebody writes to a file before the job is resumed, by one of its names (``siblings``).
+
+    A power cut may have left two files of what was one, and the recovery makes it one again.
+    """
+    identity = disk.find(path)
+    if identity is None:
+        return []
+    content = _changed(disk.inodes[identity], tick)
+    names = {each: found for each, found in disk.walk() if each in siblings}
+    return [
+        Noted("rewritten" if found == identity else "replacing", each, content)
+        for each, found in names.items()
+    ]
+
+
+def _changed(inode: Inode, tick: int) -> bytes:
+    content = NEW + inode.content[len(NEW) :]
+    inode.pages[0] = NEW + inode.pages.get(0, ZERO)[len(NEW) :]
+    inode.size, inode.mtime, inode.ctime = len(content), tick, tick
+    return content
 
 
 DEEDS: dict[str, Deed] = {"write": write, "save": save, "create": create, "chmod": chmod}

@@ -29,4 +29,4 @@ def test_nothing_is_lost(workload: Workload) -> None:
     assert not tally.failures
     assert tally.states >= STATES
     assert tally.errors
-    assert tally.others
+    assert tally.others or workload.alone

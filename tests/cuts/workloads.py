@@ -25,6 +25,8 @@ class Workload:
     system: type[ModelSys] = ModelSys
     modes: int = WORST
     options: dict[str, Any] = field(default_factory=dict)
+    alone: bool = False
+    """Whether nobody else may work in it: without exchange, what they do may be lost."""
 
     def machine(self) -> Machine:
         """A machine with this tree and a new job."""
@@ -105,6 +107,6 @@ WORKLOADS = (
     Workload("several batches", _batches, batch=2),
     Workload("inherited lists", _inherited),
     Workload(
-        "no exchange", _two_links, system=NoExchange, options={"accept_races": True}
+        "no exchange", _two_links, system=NoExchange, options={"accept_races": True}, alone=True
     ),
 )  # fmt: skip

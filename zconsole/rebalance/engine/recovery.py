@@ -162,6 +162,8 @@ class Recovery:
             return again(row).state, None
         if at_temp not in (None, row.old, row.new):
             return self._hand_back(directory, row, at_name)
+        if at_name == row.old and self._join(directory, row):
+            at_name, at_temp = (self._links.inode(fd, n) for n in (row.name, temp))
         if at_name != row.new and at_temp is not None and at_temp == row.new:
             original = row.name if at_name == row.old else None
             if spoiled := self._spoiled(fd, row, original):
@@ -228,7 +230,8 @@ class Recovery:
                 return State.FAILED, _other(original)
             unneeded = replaceable(old, new, row) or self._is_let_go(old, row)
             unneeded = unneeded and versions.quiet(old) and not versions.in_use(old, directory=fd)
-            if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
+            stays = unneeded and self._links.has_moved(row)
+            if stays or (unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row))):
                 self._go_on(row, new)
             if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
                 self._unlink(directory, original)
@@ -264,6 +267,25 @@ class Recovery:
                 if self._links.inode(fd, temp) != row.old:
                     self.sys.exchange(fd, temp, other.name)
                     return
+
+    def _join(self, directory: OpenDirectory, row: FileRow) -> bool:
+        """Give the copy a name that has the original, where another has the copy for good.
+
+        A power cut may take back the exchange in one directory and leave the removal in another.
+        """
+        other = self._links.moved_name(row)
+        if other is None:
+            return False
+        place, fd, versions = self.directories.get(other.directory), directory.fd, self._versions
+        with (
+            versions.version(fd, row, row.name) as old,
+            versions.version(place.fd, row, other.name) as new,
+        ):
+            joins = is_as_copied(old, row) and versions.quiet(old)
+            joins = joins and not versions.in_use(old, directory=fd)
+            if joins and self.sys.fstat(new.fd).st_ino == row.new:
+                self._go_on(row, new)
+        return True
 
     def _is_let_go(self, original: Version, row: FileRow) -> bool:
         """Whether an original has lost one of several names for its copy already.
