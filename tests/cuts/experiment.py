@@ -83,13 +83,18 @@ class Experiments:
     @property
     def calls(self) -> int:
         """How many calls that took."""
-        return len(self._run[1].calls)
+        return len(self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """Those calls."""
+        return self._run[1].calls
 
     def faults(self) -> list[tuple[int, int]]:
         """Every call that can fail, by its number, with every error that it can have."""
         return [
             (number, code)
-            for number, call in enumerate(self._run[1].calls, start=1)
+            for number, call in enumerate(self.names, start=1)
             for code in _errors_of(call)
             if (call, code) not in NOT_ERRORS
         ]

@@ -12,15 +12,22 @@ from tests.cuts.timeline import FileSynced, Noted
 
 NEW = b"written by somebody else"
 MODE = 0o604
+LATE, SLOW = 12, 0.05
+"""Steps, and seconds at most, between finding a file and opening it: nobody is kept from a
+processor there for as long as the engine waits (GRACE in ``engine/swap.py``)."""
 Deed = Callable[[ModelSys, bytes], Iterator[None]]
 
 
-def write(system: ModelSys, path: bytes) -> Iterator[None]:
+def write(system: ModelSys, path: bytes, late: int = 0) -> Iterator[None]:
     """Open a file, write to it, sync and close it."""
     identity = system.disk.find(path)
     if identity is None:
         return
     _note(system, "opening", path, b"%d" % identity)
+    looked_up = system.clock.now
+    while late and system.clock.now - looked_up < SLOW:
+        late -= 1
+        yield
     yield from _waited(system, identity)
     fd = system.open_files.add(identity, os.O_WRONLY)
     yield
@@ -33,6 +40,11 @@ def write(system: ModelSys, path: bytes) -> Iterator[None]:
     yield
     if fd in system.open_files.files:
         system.open_files.close(fd)
+
+
+def write_late(system: ModelSys, path: bytes) -> Iterator[None]:
+    """The same, but for a while between finding the file and opening it."""
+    yield from write(system, path, LATE)
 
 
 def save(system: ModelSys, path: bytes) -> Iterator[None]:
@@ -111,7 +123,13 @@ def _changed(inode: Inode, tick: int) -> bytes:
     return content
 
 
-DEEDS: dict[str, Deed] = {"write": write, "save": save, "create": create, "chmod": chmod}
+DEEDS: dict[str, Deed] = {
+    "write": write,
+    "write late": write_late,
+    "save": save,
+    "create": create,
+    "chmod": chmod,
+}
 
 
 def _waited(system: ModelSys, identity: int) -> Iterator[None]:

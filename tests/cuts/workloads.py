@@ -37,6 +37,10 @@ class Workload:
         return machine
 
 
+def _one(tree: Tree) -> None:
+    tree.file(b"file", b"content of the only file")
+
+
 def _small(tree: Tree) -> None:
     tree.file(b"small", b"content of a small file")
     tree.file(b"empty")
@@ -97,6 +101,7 @@ def _inherited(tree: Tree) -> None:
 
 
 WORKLOADS = (
+    Workload("one file", _one),
     Workload("small files", _small),
     Workload("holes", _holes),
     Workload("a large file", _large),

@@ -82,16 +82,21 @@ class LinkNames:
     def moved_name(self, row: FileRow) -> FileRow | None:
         """Another name of an inode that has the copy for good."""
         names = (each for each in self.of(row) if each.number != row.number)
-        return next((e for e in names if self._is_at_name(e) and not self._keeps(e)), None)
+        at_name = (each for each in names if self._is_at_name(each, row.new))
+        return next((each for each in at_name if not self._keeps(each)), None)
+
+    def waits(self, row: FileRow) -> bool:
+        """Whether one of several names has the original."""
+        return row.nlink > 1 and self._is_at_name(row, row.old)
 
     def moved(self, row: FileRow) -> None:
         """Note that a name has the copy for good."""
         self._moved[self.key(row)] = True
 
-    def _is_at_name(self, row: FileRow) -> bool:
-        """Whether a name, not only the temporary one, holds the copy."""
+    def _is_at_name(self, row: FileRow, inode: int | None) -> bool:
+        """Whether a name, not only the temporary one, has an inode."""
         with contextlib.suppress(MovedError, OSError):
-            return self.inode(self.directories.get(row.directory).fd, row.name) == row.new
+            return self.inode(self.directories.get(row.directory).fd, row.name) == inode
         return False
 
     def _keeps(self, row: FileRow) -> bool:

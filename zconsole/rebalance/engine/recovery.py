@@ -102,7 +102,8 @@ class Recovery:
         self.journal.record([], directories={n: (t, self.now()) for n, t in times.items()})
         if rows:
             self.sleep(GRACE)  # an engine of this process may have exchanged names just now
-        for row in rows:
+        # What becomes of a name that has the original may depend on the others of the same file.
+        for row in sorted(rows, key=self._links.waits):
             self._settle(row, self._settle_in)
         self._remove_given_back()
         self._restore_times()
@@ -273,7 +274,7 @@ class Recovery:
 
         A power cut may take back the exchange in one directory and leave the removal in another.
         """
-        other = self._links.moved_name(row)
+        other = self._links.moved_name(row) if self._links.has_moved(row) else None
         if other is None:
             return False
         place, fd, versions = self.directories.get(other.directory), directory.fd, self._versions
