@@ -8,12 +8,13 @@ import pytest
 
 from tests.cuts import oracle, others
 from tests.cuts.choices import given
+from tests.cuts.disk import Tree
 from tests.cuts.machine import Machine, isolated
 from tests.cuts.oracle import Wanted
 from tests.cuts.timeline import WORST, Change, Timeline
-from tests.cuts.workloads import WORKLOADS
+from tests.cuts.workloads import Workload
 
-PATH = b"below/linked"
+PATH = b"under/linked"
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +23,16 @@ def _isolated() -> Iterator[None]:
         yield
 
 
+def _tree(tree: Tree) -> None:
+    tree.directory(b"under")
+    tree.file(b"again", b"three names")
+    tree.link(b"again", b"linked")
+    tree.link(b"again", PATH)
+
+
 def _moved() -> tuple[Machine, Timeline, list[int]]:
     """A moved tree, and how much had happened after each exchange and each removal."""
-    machine = next(each for each in WORKLOADS if each.name == "links in two directories").machine()
+    machine = Workload("links", _tree).machine()
     timeline, _ = machine.run()
     calls = ("exchange", "unlink")
     events = enumerate(timeline.events, start=1)
@@ -34,7 +42,7 @@ def _moved() -> tuple[Machine, Timeline, list[int]]:
 
 
 def test_names_follow_one_that_has_lost_its_original() -> None:
-    """What happened below is taken back; beside it, both originals have been removed."""
+    """What happened under it is taken back; beside it, both originals have been removed."""
     machine, timeline, after = _moved()
     wanted = Wanted(oracle.seen(timeline.begin))
     crash = timeline.crash(after[-1], given([WORST, 0, 3]))
@@ -45,7 +53,7 @@ def test_names_follow_one_that_has_lost_its_original() -> None:
 
 
 def test_a_copy_that_was_written_to_takes_every_name_and_leaves_nothing() -> None:
-    """Only the exchange below is on the disk, and then somebody writes to the copy there."""
+    """Only the exchange under it is on the disk, and then somebody writes to the copy there."""
     machine, timeline, after = _moved()
     before = oracle.seen(timeline.begin)
     crash = timeline.crash(after[2], given([WORST, 3, 0]))
