@@ -12,8 +12,10 @@ import zconsole
 from tests.cuts import campaign
 from tests.cuts.campaign import Progress
 from tests.cuts.machine import isolated
+from tests.cuts.scenarios import SCENARIOS
 from tests.cuts.workloads import WORKLOADS
 
+EVERYTHING = (*WORKLOADS, *SCENARIOS)
 CRASHES = 1_000_000
 INTERRUPTED = 130
 HEADS = ("workload", "calls", "cuts", "crash states", "errno runs", "others", "failures")
@@ -41,13 +43,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _repeat(choices: str) -> int:
-    problems = campaign.repeated(WORKLOADS, choices)
+    problems = campaign.repeated(EVERYTHING, choices)
     print("\n".join(problems) or "nothing is wrong")
     return 1 if problems else 0
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    chosen = [each for each in WORKLOADS if arguments.workload in each.name]
+    chosen = [each for each in EVERYTHING if arguments.workload in each.name]
     path = cache() / f"{arguments.seed}-{arguments.workload or 'all'}.json"
     if arguments.again:
         path.unlink(missing_ok=True)

@@ -53,6 +53,8 @@ class Rounds:
     workload: Workload
     seed: str
     tally: Tally
+    a_cut: int = A_CUT
+    disturbed: int = DISTURBED
     _experiments: Experiments | None = None
 
     def round(self, number: int) -> None:
@@ -63,7 +65,7 @@ class Rounds:
             self._judge((), lambda _: made.undisturbed())
         for at in range(len(made.timeline.cuts())):
             self._cut(at, source, number)
-        for at in range(number * DISTURBED, (number + 1) * DISTURBED):
+        for at in range(number * self.disturbed, (number + 1) * self.disturbed):
             self._error(at, source)
             self.tally.errors += 1
             if not self.workload.alone:
@@ -84,7 +86,7 @@ class Rounds:
         while number == 0 and tried < FEW and every.next():
             self._run((0, at), every)
             tried += 1
-        for _ in range(A_CUT if number or tried == FEW else 0):
+        for _ in range(self.a_cut if number or tried == FEW else 0):
             self._run((0, at), by_chance(source))
 
     def _error(self, at: int, source: random.Random) -> None:

@@ -34,9 +34,9 @@ def by_chance(source: random.Random) -> Choose:
 
 
 def given(numbers: Sequence[int]) -> Choose:
-    """These numbers, then zeros."""
+    """These numbers, as far as they are possible, then zeros."""
     left = iter(numbers)
-    return lambda most: min(most, next(left, 0)) if most > 0 else 0
+    return lambda most: next(left, 0) % (most + 1) if most > 0 else 0
 
 
 @dataclass(slots=True)

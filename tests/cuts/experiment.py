@@ -6,8 +6,9 @@ import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from tests.cuts import oracle, others
+from tests.cuts import oracle, others, scripts
 from tests.cuts.choices import Choose
 from tests.cuts.kept_journal import rows_of
 from tests.cuts.machine import Before, Machine
@@ -115,16 +116,23 @@ class Experiments:
                 yield from self.other(self._someone(choose), choose)
 
     def _someone(self, choose: Choose) -> Other:
-        deeds, paths = list(DEEDS.values()), list(self._before.files)
+        paths = list(self._before.files)
+        if self.workload.steps:
+            script = partial(scripts.follow, steps=self.workload.steps)
+            return Other(script, b"", choose(self.calls - 1) + 1, choose(MOST_PAUSE))
+        deeds = list(DEEDS.values())
         deed, path = deeds[choose(len(deeds) - 1)], paths[choose(len(paths) - 1)]
         return Other(deed, path, choose(self.calls - 1) + 1, choose(MOST_PAUSE))
+
+    def _wanted(self, timeline: Timeline, cut: int, power: bool) -> Wanted:
+        return Wanted(self._before, timeline.notes(cut), timeline.steps(cut), power)
 
     # Crashes.
 
     def undisturbed(self) -> Iterator[str]:
         """What is wrong at the end without any crash."""
         timeline, machine = self._run
-        wanted = Wanted(self._before, timeline.notes(len(timeline.events)), power=False)
+        wanted = self._wanted(timeline, len(timeline.events), power=False)
         yield from oracle.finished(oracle.seen(machine.disk), machine.rows, wanted)
 
     def crash(self, cut: int, choose: Choose) -> Iterator[str]:
@@ -133,8 +141,7 @@ class Experiments:
         crash = timeline.crash(cut, choose, self.modes)
         if crash is None:
             return
-        wanted = Wanted(self._before, timeline.notes(cut), crash.power)
-        yield from self._crashed(machine, crash, wanted, choose)
+        yield from self._crashed(machine, crash, self._wanted(timeline, cut, crash.power), choose)
 
     def _crashed(
         self, machine: Machine, crash: Crash, wanted: Wanted, choose: Choose, again: bool = True
@@ -169,7 +176,8 @@ class Experiments:
         """Others go on after the crash, or come before the job is resumed."""
         tick = machine.clock.tick + TICK
         done = [] if crash.power else others.goes_on(crash.disk, wanted.notes, tick)
-        if not done and not self.workload.alone and choose(SELDOM) == SELDOM:
+        lonely = self.workload.alone or bool(self.workload.steps)
+        if not done and not lonely and choose(SELDOM) == SELDOM:
             paths = list(self._before.files)
             path = paths[choose(len(paths) - 1)]
             done = others.meanwhile(crash.disk, path, self._before.group(path), tick)
@@ -183,8 +191,10 @@ class Experiments:
         key = _fingerprint(machine, found, wanted)
         if problems or key in self._ended_well:
             return
-        yield from self._ends(machine.again(), wanted)
-        self._ended_well.add(key)
+        problems = list(self._ends(machine.again(), wanted))
+        yield from problems
+        if not problems:
+            self._ended_well.add(key)
 
     def _ends(self, machine: Machine, wanted: Wanted) -> Iterator[str]:
         for event in machine.recover().events:
@@ -203,7 +213,7 @@ class Experiments:
         """What is wrong when one call fails and the job is resumed, or crashes before that."""
         failing = Failing(number, code)
         timeline, machine = self._to_the_end(failing)
-        wanted = Wanted(self._before, (), power=False, errors=True)
+        wanted = Wanted(self._before, power=False, errors=True)
         for problem in self._disturbed(timeline, machine, wanted, choose):
             yield f"{errno.errorcode.get(code, 'spoiled')} from {failing.called}: {problem}"
 
@@ -212,9 +222,9 @@ class Experiments:
         timeline, machine = self._to_the_end(other)
         if not machine.ended == "done":
             yield f"the job ended with {machine.ended}"
-        wanted = Wanted(self._before, timeline.notes(len(timeline.events)), power=False)
+        wanted = self._wanted(timeline, len(timeline.events), power=False)
         for problem in self._disturbed(timeline, machine, wanted, choose):
-            yield f"{other.deed.__name__} to {other.path!r}: {problem}"
+            yield f"{other}: {problem}"
 
     def _disturbed(
         self, timeline: Timeline, machine: Machine, wanted: Wanted, choose: Choose
@@ -226,7 +236,7 @@ class Experiments:
             cut = cuts[choose(len(cuts) - 1)]
             crash = timeline.crash(cut, choose, self.modes)
             if crash is not None:
-                wanted = replace(wanted, power=crash.power, notes=timeline.notes(cut))
+                wanted = replace(self._wanted(timeline, cut, crash.power), errors=wanted.errors)
                 yield from self._crashed(machine, crash, wanted, choose)
 
     def _failed(self, machine: Machine, wanted: Wanted) -> Iterator[str]:

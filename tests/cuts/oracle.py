@@ -105,6 +105,8 @@ class Wanted:
 
     before: Seen
     notes: Sequence[Noted] = ()
+    steps: Sequence[Mapping[bytes, bytes]] = ()
+    """Content by path after each step of others, the first before any."""
     power: bool = True
     """Whether what was not synced may be lost."""
     errors: bool = False
@@ -170,6 +172,7 @@ def at_crash(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
     yield from _whole(found, wanted, rows, unsettled)
     yield from _known(found, rows, unsettled)
     yield from _moved(found, rows, wanted)
+    yield from _followed(found, wanted)
 
 
 def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
@@ -177,6 +180,7 @@ def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
     yield from _whole(found, wanted, rows, (State.FAILED,))
     yield from _known(found, rows, (State.FAILED,))
     yield from _moved(found, rows, wanted)
+    yield from _followed(found, wanted)
     yield from _linked(found, wanted)
     yield from _folders(found, wanted)
     for row in rows:
@@ -199,6 +203,8 @@ def _whole(found: Seen, wanted: Wanted, rows: Rows, states: Iterable[State]) -> 
     """Every name has its content and metadata; of files in these states there are two versions."""
     kept = {row["path"]: _beside(row) for row in rows if row["state"] in states}
     for path, look in wanted.before.files.items():
+        if path in wanted.touched and wanted.steps:
+            continue
         if path in wanted.touched:
             group = wanted.before.group(path)
             beside = [kept[each] for each in group if each in kept]
@@ -254,6 +260,21 @@ def _moved(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
             number = found.numbers.get(row["path"])
             if number != row["new"]:
                 yield f"{row['path']!r} is called moved, and is inode {number}, not {row['new']}"
+
+
+def _followed(found: Seen, wanted: Wanted) -> Problems:
+    """Names are as others made them; after a power cut, as they were at some step."""
+    steps = wanted.steps if wanted.power else wanted.steps[-1:]
+    for path in sorted(set().union(*wanted.steps)):
+        possible = {step.get(path) for step in steps}
+        have = found.files[path].content if path in found.files else None
+        begun = wanted.power and have is not None and not have.strip(b"\0")
+        if have not in possible and not (begun and possible - {None}):
+            yield f"{path!r} has {have!r}, and others left it with {possible}"
+    lasting = [set(step.values()) for step in steps]
+    there = {look.content for look in found.files.values()}
+    for content in set.intersection(*lasting) - there if lasting else ():
+        yield f"{content!r} has no name"
 
 
 def _linked(found: Seen, wanted: Wanted) -> Problems:

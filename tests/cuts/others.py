@@ -168,6 +168,10 @@ class Other:
             self._steps = self.deed(system, self.path)
         self._over = self._over or next(self._steps, self) is self
 
+    def __str__(self) -> str:
+        what = getattr(self.deed, "__name__", "others")
+        return f"{what} {self.path!r} from call {self.begin}, pausing for {self.pause}"
+
     def finish(self, system: ModelSys) -> None:
         """Take the steps that are left once the engine's process is gone."""
         ours = [fd for fd, file in system.open_files.files.items() if not file.writable]

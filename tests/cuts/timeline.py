@@ -51,9 +51,15 @@ class Noted(NamedTuple):
     content: bytes
 
 
+class Stepped(NamedTuple):
+    """What others made of the names: content by path, as it would be without the engine."""
+
+    contents: dict[bytes, bytes]
+
+
 Chain = tuple[str, int]
 """What keeps its order on any filesystem: the names of a directory, or the attributes of an inode."""
-Event = Change | Synced | FileSynced | Committed | Noted
+Event = Change | Synced | FileSynced | Committed | Noted | Stepped
 
 
 class Crash(NamedTuple):
@@ -114,6 +120,10 @@ class Timeline:
     def notes(self, cut: int) -> list[Noted]:
         """What others had done."""
         return [event for event in self.events[:cut] if isinstance(event, Noted)]
+
+    def steps(self, cut: int) -> list[dict[bytes, bytes]]:
+        """What others had made of the names, after each of their steps."""
+        return [event.contents for event in self.events[:cut] if isinstance(event, Stepped)]
 
     def _synced(self, cut: int) -> int:
         """How many events had happened when the last sync before a cut was over."""

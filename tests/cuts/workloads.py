@@ -9,6 +9,7 @@ from typing import Any
 from tests.cuts.disk import PAGE, Disk, Tree
 from tests.cuts.machine import Machine, machine_of
 from tests.cuts.model_sys import ACL, CAPABILITY, DEFAULT_ACL, ModelSys, NoExchange
+from tests.cuts.scripts import Step
 from tests.cuts.timeline import WORST
 
 OLDEST = 1_700_000_000_000_000_000
@@ -25,6 +26,8 @@ class Workload:
     system: type[ModelSys] = ModelSys
     modes: int = WORST
     options: dict[str, Any] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    """What others do, instead of one deed of chance."""
     alone: bool = False
     """Whether nobody else may work in it: without exchange, what they do may be lost."""
 

@@ -202,7 +202,8 @@ class CopyPipeline:
             for item, meta in ((item, item.meta.digest()) for item in items)
             for place in item.places
         ]
-        self.results.commit(intents, self._begun(items))
+        # Of those that are given up, too: their directories get their times back at the end.
+        self.results.commit(intents, self._begun(self.leases.items))
 
     def _replace_all(self) -> None:
         self.results.unsettled = True
