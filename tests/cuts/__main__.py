@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -59,13 +60,15 @@ def _run(arguments: argparse.Namespace) -> int:
     def _kept() -> None:
         progress.save(path)
         rate = (progress.states - before) / (time.monotonic() - began)
-        print(f"{progress.states} crash states, {rate:.0f} per second", flush=True)
+        cpu = (progress.states - before) / time.process_time()
+        line = f"{progress.states} crash states, {rate:.0f} per second, {cpu:.0f} of a processor"
+        print(line, end="\r" if sys.stdout.isatty() else "\n", flush=True)
 
     try:
         campaign.run(chosen, progress, arguments.crashes, _kept)
     except KeyboardInterrupt:
         show(progress)
-        print(f"stopped; the same command goes on after round {progress.rounds}")
+        print("stopped; the same command goes on from here")
         return INTERRUPTED
     show(progress)
     return 1 if any(tally.failed for tally in progress.tallies.values()) else 0
@@ -73,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def show(progress: Progress) -> None:
     """Print the table, and of every failure what repeats it."""
-    rows = [HEADS]
+    rows: list[tuple[str, ...]] = [HEADS]
     for tally in progress.tallies.values():
         counts = (tally.calls, tally.cuts, tally.states, tally.errors, tally.others, tally.failed)
         rows.append((tally.name, *map(str, counts)))

@@ -6,10 +6,10 @@ import gc
 import json
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.cuts.choices import ChoicesTaken, Choose, EveryChoice, by_chance, given
 from tests.cuts.experiment import Experiments
@@ -44,6 +44,11 @@ class Tally:
     others: int = 0
     failed: int = 0
     failures: list[Failure] = field(default_factory=list)
+
+    def reset(self, before: Mapping[str, Any]) -> None:
+        """Forget a part of a round: all of it is done when the campaign goes on."""
+        for name, value in before.items():
+            setattr(self, name, value)
 
 
 @dataclass(slots=True)
@@ -140,7 +145,8 @@ class Progress:
     seed: str
     sources: str
     """Digest of what was tested."""
-    rounds: int = 0
+    parts: int = 0
+    """Rounds of single workloads that were done."""
     tallies: dict[str, Tally] = field(default_factory=dict)
 
     @property
@@ -160,7 +166,7 @@ class Progress:
         tallies = {name: Tally(**tally) for name, tally in data["tallies"].items()}
         for tally in tallies.values():
             tally.failures = [Failure(repeat, tuple(what)) for repeat, what in tally.failures]
-        return cls(seed, sources, data["rounds"], tallies)
+        return cls(seed, sources, data["parts"], tallies)
 
     def save(self, path: Path) -> None:
         """Write it in the place of what was there."""
@@ -177,16 +183,21 @@ class Progress:
 def run(
     workloads: Sequence[Workload], progress: Progress, crashes: int, kept: Callable[[], None]
 ) -> None:
-    """Go on with rounds until there were so many crash states; ``kept`` after each round."""
+    """Go on with rounds until there were so many crash states; ``kept`` after each part of one."""
     rounds = [Rounds(each, progress.seed, progress.tally(each)) for each in workloads]
     gc.collect()
     gc.freeze()
     gc.disable()  # what one experiment leaves is collected after each round
     try:
         while progress.states < crashes:
-            for each in rounds:
-                each.round(progress.rounds)
-            progress.rounds += 1
+            number, at = divmod(progress.parts, len(rounds))
+            before = asdict(rounds[at].tally)
+            try:
+                rounds[at].round(number)
+            except KeyboardInterrupt:
+                rounds[at].tally.reset(before)
+                raise
+            progress.parts += 1
             kept()
     finally:
         gc.enable()

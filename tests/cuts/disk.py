@@ -8,7 +8,7 @@ from __future__ import annotations
 import stat
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 PAGE = 4096
@@ -106,7 +106,7 @@ class Page(NamedTuple):
     """One page of data, which is no metadata: it survives on its own."""
 
     identity: int
-    index: int
+    number: int
     data: bytes
 
 
@@ -141,16 +141,14 @@ class Disk:
                     self._name(self.inodes[directory].names, names)
             case NewInode(_, identity, inode):
                 self.inodes[identity] = inode.copy()
-            case Page(identity, index, data):
+            case Page(identity, number, data):
                 if identity in self.inodes:
-                    self.inodes[identity].pages[index] = data
+                    self.inodes[identity].pages[number] = data
             case _:
                 if effect.identity in self.inodes:
                     _change(self.inodes[effect.identity], effect)
 
-    def _name(
-        self, names: dict[bytes, int], changes: tuple[tuple[bytes, int | None], ...]
-    ) -> None:
+    def _name(self, names: dict[bytes, int], changes: tuple[tuple[bytes, int | None], ...]) -> None:
         for name, identity in changes:
             before = names.pop(name, None)
             if before is not None:
@@ -187,10 +185,10 @@ def _change(inode: Inode, effect: Attributes | Xattr | Trim) -> None:
         case Attributes(_, values):
             for name, value in values:
                 setattr(inode, name, value)
-        case Xattr(_, name, None):
-            inode.xattrs.pop(name, None)
-        case Xattr(_, name, value):
+        case Xattr(_, name, value) if value is not None:
             inode.xattrs[name] = value
+        case Xattr(_, name, _):
+            inode.xattrs.pop(name, None)
         case Trim(_, size):
             _cut_off(inode, size)
 
@@ -246,7 +244,9 @@ class Tree:
         self._last += 1
         self.now += 1_000_001_003
         times = {"atime": self.now + 7, "mtime": self.now, "ctime": self.now + 9}
-        self.disk.inodes[self._last] = replace(made, number=self._last, **{**times, **attributes})
+        for name, value in {"number": self._last, **times, **attributes}.items():
+            setattr(made, name, value)
+        self.disk.inodes[self._last] = made
         self._name(path, self._last)
         return self._last
 

@@ -14,7 +14,7 @@ from tests.cuts.kept_journal import rows_of
 from tests.cuts.machine import Before, Machine
 from tests.cuts.model_sys import TICK, ModelSys
 from tests.cuts.oracle import Seen, Wanted
-from tests.cuts.others import DEEDS, Other
+from tests.cuts.others import ACTS, Other
 from tests.cuts.timeline import Change, Crash, Timeline
 from tests.cuts.workloads import Workload
 from tests.faults.harness import CHANGING
@@ -120,9 +120,9 @@ class Experiments:
         if self.workload.steps:
             script = partial(scripts.follow, steps=self.workload.steps)
             return Other(script, b"", choose(self.calls - 1) + 1, choose(MOST_PAUSE))
-        deeds = list(DEEDS.values())
-        deed, path = deeds[choose(len(deeds) - 1)], paths[choose(len(paths) - 1)]
-        return Other(deed, path, choose(self.calls - 1) + 1, choose(MOST_PAUSE))
+        acts = list(ACTS.values())
+        act, path = acts[choose(len(acts) - 1)], paths[choose(len(paths) - 1)]
+        return Other(act, path, choose(self.calls - 1) + 1, choose(MOST_PAUSE))
 
     def _wanted(self, timeline: Timeline, cut: int, power: bool) -> Wanted:
         return Wanted(self._before, timeline.notes(cut), timeline.steps(cut), power)
@@ -170,9 +170,7 @@ class Experiments:
                     for problem in self._crashed(after, second, wanted, choose, again=False)
                 )
 
-    def _meanwhile(
-        self, machine: Machine, crash: Crash, wanted: Wanted, choose: Choose
-    ) -> Wanted:
+    def _meanwhile(self, machine: Machine, crash: Crash, wanted: Wanted, choose: Choose) -> Wanted:
         """Others go on after the crash, or come before the job is resumed."""
         tick = machine.clock.tick + TICK
         done = [] if crash.power else others.goes_on(crash.disk, wanted.notes, tick)
@@ -220,7 +218,7 @@ class Experiments:
     def other(self, other: Other, choose: Choose) -> Iterator[str]:
         """What is wrong when somebody works in the tree, be there a crash or none."""
         timeline, machine = self._to_the_end(other)
-        if not machine.ended == "done":
+        if machine.ended != "done":
             yield f"the job ended with {machine.ended}"
         wanted = self._wanted(timeline, len(timeline.events), power=False)
         for problem in self._disturbed(timeline, machine, wanted, choose):
@@ -258,5 +256,5 @@ def _fingerprint(machine: Machine, found: Seen, wanted: Wanted) -> int:
     """The same for machines of which a job makes the same."""
     rows = tuple(tuple(row.values()) for row in machine.rows)
     parts = (found.files, found.numbers, found.folders)
-    looks = tuple(frozenset(part.items()) for part in parts)
-    return hash((looks, rows, tuple(machine.folders), tuple(wanted.notes), wanted.power))
+    facts = tuple(frozenset(part.items()) for part in parts)
+    return hash((facts, rows, tuple(machine.folders), tuple(wanted.notes), wanted.power))

@@ -161,9 +161,7 @@ class Machine:
 
     def _runner(self, system: ModelSys, journal: Journal) -> JobRunner:
         clock = self.clock
-        clocks = JobClocks(
-            lambda: clock.now, lambda: clock.now, lambda: clock.booted, clock.sleep
-        )
+        clocks = JobClocks(lambda: clock.now, lambda: clock.now, lambda: clock.booted, clock.sleep)
         runner = JobRunner(
             system, FactsReader(), journal, job_of(journal), [PLACE], lambda _: None, clocks,
             users=Nobody(),
@@ -183,5 +181,3 @@ def machine_of(disk: Disk, batch: int = 4000, **options: Any) -> Machine:
     """A machine with a new job for everything on a disk."""
     journal = kept_journal.created(disk, values(options))
     return Machine(disk, journal, Clock(START, START - BOOTED_BEFORE), batch)
-
-

@@ -74,7 +74,7 @@ class Clock:
 
 
 @dataclass
-class ModelSys(Sys):  # type: ignore[misc]
+class ModelSys(Sys):
     """One process on the model. ``before`` is called ahead of every call, and may raise."""
 
     disk: Disk
@@ -128,7 +128,7 @@ class ModelSys(Sys):  # type: ignore[misc]
 
     # Opening and looking.
 
-    def open(self, path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+    def open(self, path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
         self._enter("open")
         identity = ROOT if dir_fd is None else self._lookup(dir_fd, path)
         if flags & os.O_DIRECTORY and not self.disk.inodes[identity].is_directory:
@@ -176,7 +176,7 @@ class ModelSys(Sys):  # type: ignore[misc]
         buffer[: len(data)] = data
         return len(data)
 
-    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:  # type: ignore[override]
         self._enter("pwrite")
         content = bytes(data)
         if self.calls == self.spoiled:
@@ -235,7 +235,7 @@ class ModelSys(Sys):  # type: ignore[misc]
         identity = self._at(fd)
         self._do("set_times", self._touched(identity, atime=atime_ns, mtime=mtime_ns))
 
-    def listxattr(self, fd: int) -> list[str]:
+    def listxattr(self, fd: int) -> list[str]:  # type: ignore[override]
         self._enter("listxattr")
         return sorted(self._inode(fd).xattrs)
 
@@ -257,7 +257,7 @@ class ModelSys(Sys):  # type: ignore[misc]
         identity = self._at(fd)
         self._do("removexattr", Xattr(identity, name, None), self._touched(identity))
 
-    def ioctl(self, fd: int, request: int, value: bytes) -> bytes:
+    def ioctl(self, fd: int, request: int, value: bytes) -> bytes:  # type: ignore[misc]
         self._enter("ioctl")
         inode, identity = self._inode(fd), self._at(fd)
         match request:
@@ -368,7 +368,7 @@ class ModelSys(Sys):  # type: ignore[misc]
         self._enter("sync")
         self.timeline.events.append(Synced())
 
-    def fsync(self, fd: int) -> None:
+    def fsync(self, fd: int) -> None:  # type: ignore[override]
         self._enter("fsync")
         self.timeline.events.append(FileSynced(self._at(fd)))
 

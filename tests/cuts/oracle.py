@@ -21,7 +21,7 @@ FOREIGN_PREFIX = b".zc-0123456789abcdef"
 """Names like ours that a workload has from the start."""
 
 
-class Look(NamedTuple):
+class FileFacts(NamedTuple):
     """All that must be the same of a file, whichever inode it is; times are nanoseconds."""
 
     content: bytes
@@ -35,7 +35,7 @@ class Look(NamedTuple):
     xattrs: tuple[tuple[str, bytes], ...]
 
 
-class FolderLook(NamedTuple):
+class FolderFacts(NamedTuple):
     """The same of a directory."""
 
     mode: int
@@ -49,8 +49,8 @@ class FolderLook(NamedTuple):
 class Seen:
     """What a disk has, by path."""
 
-    files: dict[bytes, Look]
-    folders: dict[bytes, FolderLook]
+    files: dict[bytes, FileFacts]
+    folders: dict[bytes, FolderFacts]
     numbers: dict[bytes, int]
     """Inode numbers of files."""
     links: dict[bytes, int]
@@ -71,7 +71,7 @@ class Seen:
 
 
 def seen(disk: Disk) -> Seen:
-    """Look at a disk."""
+    """FileFacts at a disk."""
     found = Seen({}, {b"": _folder(disk, ROOT)}, {}, {})
     for path, identity in disk.walk():
         inode = disk.inodes[identity]
@@ -80,17 +80,17 @@ def seen(disk: Disk) -> Seen:
             continue
         found.numbers[path] = inode.number
         found.links[path] = disk.links[identity]
-        found.files[path] = Look(
+        found.files[path] = FileFacts(
             inode.content, inode.mode, inode.uid, inode.gid, inode.mtime, inode.atime, inode.flags,
             inode.project, tuple(sorted(inode.xattrs.items())),
         )  # fmt: skip
     return found
 
 
-def _folder(disk: Disk, identity: int) -> FolderLook:
+def _folder(disk: Disk, identity: int) -> FolderFacts:
     inode = disk.inodes[identity]
     xattrs = tuple(sorted(inode.xattrs.items()))
-    return FolderLook(inode.mode, inode.uid, inode.gid, inode.mtime, xattrs)
+    return FolderFacts(inode.mode, inode.uid, inode.gid, inode.mtime, xattrs)
 
 
 def is_temporary(path: bytes) -> bool:
@@ -202,7 +202,7 @@ def finished(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
 def _whole(found: Seen, wanted: Wanted, rows: Rows, states: Iterable[State]) -> Problems:
     """Every name has its content and metadata; of files in these states there are two versions."""
     kept = {row["path"]: _beside(row) for row in rows if row["state"] in states}
-    for path, look in wanted.before.files.items():
+    for path, facts in wanted.before.files.items():
         if path in wanted.touched and wanted.steps:
             continue
         if path in wanted.touched:
@@ -213,8 +213,8 @@ def _whole(found: Seen, wanted: Wanted, rows: Rows, states: Iterable[State]) -> 
             yield from _kept_by(found, wanted, path, beside)
         elif path not in found.files:
             yield f"{path!r} is gone"
-        elif found.files[path] != look:
-            yield f"{path!r} differs: {_difference(found.files[path], look)}"
+        elif found.files[path] != facts:
+            yield f"{path!r} differs: {_difference(found.files[path], facts)}"
 
 
 def _kept_by(found: Seen, wanted: Wanted, path: bytes, beside: Sequence[bytes]) -> Problems:
@@ -222,11 +222,9 @@ def _kept_by(found: Seen, wanted: Wanted, path: bytes, beside: Sequence[bytes]) 
     versions = [found.files[each] for each in (path, *beside) if each in found.files]
     if not any(version.content in wanted.contents(path) for version in versions):
         yield f"{path!r} has lost what was written to it"
-    elif beside:
-        return
-    elif any(note.what == "mode" for note in wanted.notes):
-        if versions[0].mode not in wanted.modes(path):
-            yield f"{path!r} has lost its new permissions: {versions[0].mode:o}"
+    changed = not beside and any(note.what == "mode" for note in wanted.notes)
+    if changed and versions and versions[0].mode not in wanted.modes(path):
+        yield f"{path!r} has lost its new permissions: {versions[0].mode:o}"
 
 
 def _beside(row: Mapping[str, Any]) -> bytes:
@@ -235,7 +233,7 @@ def _beside(row: Mapping[str, Any]) -> bytes:
     return bytes(above + slash + (row["temp"] or b""))
 
 
-def _difference(one: Look | FolderLook, other: Look | FolderLook) -> str:
+def _difference(one: FileFacts | FolderFacts, other: FileFacts | FolderFacts) -> str:
     fields = one._fields
     differ = [name for name in fields if getattr(one, name) != getattr(other, name)]
     return ", ".join(
@@ -272,7 +270,7 @@ def _followed(found: Seen, wanted: Wanted) -> Problems:
         if have not in possible and not (begun and possible - {None}):
             yield f"{path!r} has {have!r}, and others left it with {possible}"
     lasting = [set(step.values()) for step in steps]
-    there = {look.content for look in found.files.values()}
+    there = {facts.content for facts in found.files.values()}
     for content in set.intersection(*lasting) - there if lasting else ():
         yield f"{content!r} has no name"
 
@@ -282,7 +280,7 @@ def _linked(found: Seen, wanted: Wanted) -> Problems:
     groups = {group for group in wanted.before.groups if not group & wanted.touched}
     if lost := groups - found.groups:
         yield f"no longer one file: {[sorted(group) for group in lost]}"
-    names = defaultdict(int)
+    names = defaultdict[int, int](int)
     for number in found.numbers.values():
         names[number] += 1
     for path, number in found.numbers.items():
@@ -296,8 +294,8 @@ def _linked(found: Seen, wanted: Wanted) -> Problems:
 
 def _folders(found: Seen, wanted: Wanted) -> Problems:
     """Directories are as they were."""
-    for path, look in wanted.before.folders.items():
+    for path, facts in wanted.before.folders.items():
         if path in wanted.folders_touched:
             continue
-        if found.folders.get(path) != look:
-            yield f"directory {path!r} differs: {_difference(found.folders[path], look)}"
+        if found.folders.get(path) != facts:
+            yield f"directory {path!r} differs: {_difference(found.folders[path], facts)}"

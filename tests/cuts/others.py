@@ -15,7 +15,7 @@ MODE = 0o604
 LATE, SLOW = 12, 0.05
 """Steps, and seconds at most, between finding a file and opening it: nobody is kept from a
 processor there for as long as the engine waits (GRACE in ``engine/swap.py``)."""
-Deed = Callable[[ModelSys, bytes], Iterator[None]]
+Act = Callable[[ModelSys, bytes], Iterator[None]]
 
 
 def write(system: ModelSys, path: bytes, late: int = 0) -> Iterator[None]:
@@ -98,9 +98,7 @@ def goes_on(disk: Disk, notes: Sequence[Noted], tick: int) -> list[Noted]:
     return [Noted("synced", path, _changed(disk.inodes[int(identity)], tick))]
 
 
-def meanwhile(
-    disk: Disk, path: bytes, siblings: Collection[bytes], tick: int
-) -> list[Noted]:
+def meanwhile(disk: Disk, path: bytes, siblings: Collection[bytes], tick: int) -> list[Noted]:
     """Somebody writes to a file before the job is resumed, by one of its names (``siblings``).
 
     A power cut may have left two files of what was one, and the recovery makes it one again.
@@ -123,7 +121,7 @@ def _changed(inode: Inode, tick: int) -> bytes:
     return content
 
 
-DEEDS: dict[str, Deed] = {
+ACTS: dict[str, Act] = {
     "write": write,
     "write late": write_late,
     "save": save,
@@ -151,7 +149,7 @@ def _note(system: ModelSys, what: str, path: bytes, content: bytes) -> None:
 class Other:
     """Somebody who begins at one call of the engine and takes ``pause`` calls for each step."""
 
-    deed: Deed
+    act: Act
     path: bytes
     begin: int
     pause: int
@@ -165,11 +163,11 @@ class Other:
 
     def _step(self, system: ModelSys) -> None:
         if self._steps is None:
-            self._steps = self.deed(system, self.path)
+            self._steps = self.act(system, self.path)
         self._over = self._over or next(self._steps, self) is self
 
     def __str__(self) -> str:
-        what = getattr(self.deed, "__name__", "others")
+        what = getattr(self.act, "__name__", "others")
         return f"{what} {self.path!r} from call {self.begin}, pausing for {self.pause}"
 
     def finish(self, system: ModelSys) -> None:

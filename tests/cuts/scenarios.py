@@ -50,9 +50,7 @@ SCENARIOS = (
     # A file is replaced by another, while it is open here.
     _scenario("generic/035 overwrite", Step("rename", _FOO, _BAR)),
     # A renamed file is synced.
-    _scenario(
-        "generic/322 rename and sync", Step("rename", _FOO, _BAR), Step("fsync", _BAR)
-    ),
+    _scenario("generic/322 rename and sync", Step("rename", _FOO, _BAR), Step("fsync", _BAR)),
     # A file goes to another directory; the one it left is synced.
     _scenario(
         "generic/335 other directory", Step("rename", b"a/one", b"b/one"), Step("fsync", b"a")
@@ -126,7 +124,7 @@ SCENARIOS = (
         Step("rename", b"a/one", b"b/one"),
         Step("fsync", _FOO),
     ),
-    # CrashMonkey, seq-1: one operation, then a sync. Writing and attributes are deeds of others.
+    # CrashMonkey, seq-1: one operation, then a sync. Writing and attributes are acts of others.
     _scenario("seq-1 creat", Step("create", b"a/new", _NEW), Step("fsync", b"a/new")),
     _scenario("seq-1 link", Step("link", _FOO, b"b/foo"), Step("sync")),
     _scenario("seq-1 unlink", Step("unlink", _FOO), Step("sync")),

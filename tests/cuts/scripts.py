@@ -102,12 +102,13 @@ def _rename(system: ModelSys, step: Step) -> None:
     there, other = _place(system, step.other or step.path)
     one = system.disk.inodes[here].names[name]
     two = system.disk.inodes[there].names.get(other)
-    changes: list[tuple[int, bytes, int | None]] = {
+    possible: dict[str, list[tuple[int, bytes, int | None]]] = {
         "link": [(there, other, one)],
         "rename": [(here, name, None), (there, other, one)],
         "exchange": [(here, name, two), (there, other, one)],
         "unlink": [(here, name, None)],
-    }[step.what]
+    }
+    changes = possible[step.what]
     tick = system.clock.tick
     effects: list[Effect] = [Names(at, ((each, inode),)) for at, each, inode in changes]
     effects += [Attributes(at, (("mtime", tick), ("ctime", tick))) for at in {here, there}]
@@ -119,9 +120,7 @@ def _rename(system: ModelSys, step: Step) -> None:
     _tell(system, step, (here, name), (there, other))
 
 
-def _tell(
-    system: ModelSys, step: Step, one: tuple[int, bytes], two: tuple[int, bytes]
-) -> None:
+def _tell(system: ModelSys, step: Step, one: tuple[int, bytes], two: tuple[int, bytes]) -> None:
     events = {
         "link": [(*two, "create", 0)],
         "rename": [(*one, "from", 1), (*two, "to", 1)],

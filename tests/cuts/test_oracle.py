@@ -15,7 +15,7 @@ from tests.cuts.choices import Choose, by_chance
 from tests.cuts.experiment import SPOILED, Experiments
 from tests.cuts.kept_journal import KeptDatabase
 from tests.cuts.machine import isolated
-from tests.cuts.others import DEEDS, Other
+from tests.cuts.others import ACTS, Other
 from tests.cuts.timeline import KILL, WORST
 from tests.cuts.workloads import WORKLOADS
 from zconsole.rebalance.engine import metadata, recovery
@@ -65,10 +65,11 @@ def _no_xattrs(patch: pytest.MonkeyPatch) -> None:
     def _without(sys: Any, fd: int, wanted: Metadata, fresh: Metadata, abilities: Any) -> None:
         apply(sys, fd, wanted._replace(xattrs={}), fresh, abilities)
 
+    def _but_xattrs(one: Metadata, other: Metadata) -> str | None:
+        return difference(one, other._replace(xattrs=one.xattrs))
+
     patch.setattr(metadata, "apply", _without)
-    patch.setattr(
-        Metadata, "difference", lambda one, other: difference(one, other._replace(xattrs=one.xattrs))
-    )
+    patch.setattr(Metadata, "difference", _but_xattrs)
 
 
 def _names_not_committed(patch: pytest.MonkeyPatch) -> None:
@@ -119,22 +120,20 @@ def _spoiled_writes(experiments: Experiments, source: random.Random) -> Iterator
             yield from experiments.error(number, code, by_chance(source))
 
 
-def _others(*deeds: str) -> Callable[[Experiments, random.Random], Iterator[str]]:
+def _others(*acts: str) -> Callable[[Experiments, random.Random], Iterator[str]]:
     """Somebody comes at every call, and there is a crash now and then."""
 
     def _shown(experiments: Experiments, source: random.Random) -> Iterator[str]:
         for begin in range(experiments.calls, 0, -1):
-            for deed in deeds:
+            for act in acts:
                 for pause in (0, 1, 3):
-                    other = Other(DEEDS[deed], b"file", begin, pause)
+                    other = Other(ACTS[act], b"file", begin, pause)
                     yield from experiments.other(other, by_chance(source))
 
     return _shown
 
 
-def _writers_and_cuts(
-    deed: str, mode: int
-) -> Callable[[Experiments, random.Random], Iterator[str]]:
+def _writers_and_cuts(act: str, mode: int) -> Callable[[Experiments, random.Random], Iterator[str]]:
     """Somebody writes to the file as names are exchanged, and there is always a crash."""
 
     def _shown(experiments: Experiments, source: random.Random) -> Iterator[str]:
@@ -143,7 +142,7 @@ def _writers_and_cuts(
             chosen = by_chance(source)
             for cut in range(source.randrange(3), len(cuts), 3):
                 begun = iter((1, cut, mode))
-                other = Other(DEEDS[deed], b"file", begin, 0)
+                other = Other(ACTS[act], b"file", begin, 0)
                 yield from experiments.other(other, partial(_first, begun, chosen))
 
     return _shown

@@ -58,7 +58,7 @@ class Stepped(NamedTuple):
 
 
 Chain = tuple[str, int]
-"""What keeps its order on any filesystem: the names of a directory, or the attributes of an inode."""
+"""What keeps its order anywhere: the names of a directory, or the attributes of an inode."""
 Event = Change | Synced | FileSynced | Committed | Noted | Stepped
 
 

@@ -27,7 +27,7 @@ class Workload:
     modes: int = WORST
     options: dict[str, Any] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
-    """What others do, instead of one deed of chance."""
+    """What others do, instead of one act of chance."""
     alone: bool = False
     """Whether nobody else may work in it: without exchange, what they do may be lost."""
 
