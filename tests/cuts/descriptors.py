@@ -1,4 +1,4 @@
-"""Descriptors of the model: what is open, leases on it, and queues of changed names."""
+"""Descriptors of the model: what is open, its status, leases, and queues of changed names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import os
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
+from tests.cuts.disk import PAGE
+
+DEVICE = 0x7A63
 FIRST = 1_000_000
 """The first descriptor: no real one is that large, should one get to a real system call."""
 _EVENT = struct.Struct("=iIII")
@@ -20,6 +23,23 @@ IN_EVENTS = {"from": 0x40, "to": 0x80, "create": 0x100, "delete": 0x200}
 def refuse(code: int) -> NoReturn:
     """Raise the OSError of a number."""
     raise OSError(code, os.strerror(code))
+
+
+class Status(NamedTuple):
+    """What of a status the engines look at."""
+
+    st_mode: int
+    st_ino: int
+    st_nlink: int
+    st_uid: int
+    st_gid: int
+    st_size: int
+    st_atime_ns: int
+    st_mtime_ns: int
+    st_ctime_ns: int
+    st_blocks: int
+    st_dev: int = DEVICE
+    st_blksize: int = PAGE
 
 
 @dataclass(slots=True)

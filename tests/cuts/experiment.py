@@ -21,6 +21,8 @@ from tests.faults.harness import CHANGING
 
 SPOILED = 0
 """No error: the call writes something else than it was given, and says nothing."""
+COMMIT = -1
+"""The number is that of a commit of the journal, which fails."""
 OF_ALL = (errno.EIO, errno.EINTR, errno.EACCES, errno.ENOENT)
 OF_CHANGES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 NOT_ERRORS = {
@@ -47,7 +49,7 @@ class Failing:
     def __call__(self, system: ModelSys, call: str) -> None:
         if self.code == SPOILED:
             system.spoiled = self.number
-        elif system.calls == self.number:
+        elif self.code > 0 and system.calls == self.number:
             self.called = call
             raise OSError(self.code, os.strerror(self.code))
 
@@ -72,6 +74,8 @@ class Experiments:
     def _to_the_end(self, before: Before | None) -> tuple[Timeline, Machine]:
         machine = self.workload.machine()
         machine.before = before
+        if isinstance(before, Failing) and before.code == COMMIT:
+            machine.failing_commit, before.called = before.number, "commit"
         timeline, machine.ended = machine.run()
         machine.before = None
         return timeline, machine
@@ -93,12 +97,13 @@ class Experiments:
 
     def faults(self) -> list[tuple[int, int]]:
         """Every call that can fail, by its number, with every error that it can have."""
-        return [
+        calls = [
             (number, code)
             for number, call in enumerate(self.names, start=1)
             for code in _errors_of(call)
             if (call, code) not in NOT_ERRORS
         ]
+        return calls + [(number, COMMIT) for number in range(1, self._run[1].commits + 1)]
 
     def any(self, choose: Choose) -> Iterator[str]:
         """Any experiment: what repeats it is what was chosen.
@@ -213,7 +218,7 @@ class Experiments:
         timeline, machine = self._to_the_end(failing)
         wanted = Wanted(self._before, power=False, errors=True)
         for problem in self._disturbed(timeline, machine, wanted, choose):
-            yield f"{errno.errorcode.get(code, 'spoiled')} from {failing.called}: {problem}"
+            yield f"{errno.errorcode.get(code, 'no success')} from {failing.called}: {problem}"
 
     def other(self, other: Other, choose: Choose) -> Iterator[str]:
         """What is wrong when somebody works in the tree, be there a crash or none."""

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tests.cuts.descriptors import DEVICE
 from tests.cuts.disk import ROOT, Disk
-from tests.cuts.model_sys import DEVICE
 from zconsole.rebalance.engine import database
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal import Journal
@@ -31,26 +31,35 @@ class KeptDatabase(sqlite3.Connection):
 
     durable = True
     committed: Commit | None = None
-    _told = 0
+    begun = 0
+    """How many transactions there were to commit."""
+    failing: int = 0
+    """The number of the one that cannot be committed."""
+    _changes = 0
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         if sql in (_LAZY, _EAGER):
             self.durable = sql == _EAGER
+        if sql == "COMMIT":
+            self.begun += 1
+            if self.begun == self.failing:
+                super().execute("ROLLBACK")
+                raise sqlite3.OperationalError("disk I/O error")
         result = super().execute(sql, parameters)
         if self.committed is not None and not self.in_transaction:
             changes = self.total_changes
-            if changes != self._told:
-                self._told = changes
+            if changes != self._changes:
+                self._changes = changes
                 self.committed(self.serialize(), self.durable)
         return result
 
 
-def opened(image: bytes, committed: Commit | None = None) -> Journal:
-    """The journal of an image."""
+def opened(image: bytes, committed: Commit | None = None, failing: int = 0) -> Journal:
+    """The journal of an image; the commit of a number fails."""
     db = sqlite3.connect(":memory:", isolation_level=None, factory=KeptDatabase)
     db.deserialize(image)
-    db._told = db.total_changes
-    db.committed = committed
+    db._changes = db.total_changes
+    db.committed, db.failing = committed, failing
     return Journal(db, PLACE)
 
 
@@ -75,6 +84,12 @@ def created(disk: Disk, values: dict[str, Any]) -> bytes:
         journal.add_files(files)
         journal.finish_walk(split_links=True)
         return _image(journal)
+
+
+def begun(journal: Journal) -> int:
+    """How many transactions there were to commit."""
+    db = journal._db
+    return db.begun if isinstance(db, KeptDatabase) else 0
 
 
 def _image(journal: Journal) -> bytes:

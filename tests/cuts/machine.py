@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from tests.cuts import kept_journal
+from tests.cuts.descriptors import DEVICE
 from tests.cuts.disk import Disk
-from tests.cuts.model_sys import DEVICE, Clock, ModelSys
+from tests.cuts.model_sys import Clock, ModelSys
 from tests.cuts.others import Other
 from tests.cuts.timeline import Committed, Crash, Timeline
 from tests.faults.harness import Nobody
@@ -100,6 +101,10 @@ class Machine:
     rows: list[dict[str, Any]] = field(default_factory=list)
     """The files of the journal when the last process ended."""
     folders: list[tuple[Any, ...]] = field(default_factory=list)
+    failing_commit: int = 0
+    """The number of a commit of the next process that fails."""
+    commits: int = 0
+    """How many commits the last job began."""
     ended: str = ""
     """Why the last job ended."""
     calls: list[str] = field(default_factory=list)
@@ -121,7 +126,7 @@ class Machine:
             self.journal = image
             timeline.events.append(Committed(image, durable))
 
-        return system, kept_journal.opened(self.journal, _committed)
+        return system, kept_journal.opened(self.journal, _committed, self.failing_commit)
 
     def run(self) -> tuple[Timeline, str]:
         """Run the job to its end; returns what happened, and why it ended.
@@ -137,6 +142,7 @@ class Machine:
             except (OSError, ZconsoleError, sqlite3.Error) as error:
                 why = f"died: {error!r}"
             self._read(journal)
+            self.commits = kept_journal.begun(journal)
         if isinstance(self.before, Other):
             self.before.finish(system)
         self.calls = system.names

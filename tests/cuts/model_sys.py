@@ -8,9 +8,9 @@ import stat
 import struct
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-from tests.cuts.descriptors import Descriptors, refuse
+from tests.cuts.descriptors import Descriptors, Status, refuse
 from tests.cuts.disk import (
     PAGE,
     ROOT,
@@ -29,7 +29,6 @@ from tests.cuts.timeline import Change, FileSynced, Synced, Timeline
 from zconsole.rebalance.engine import syscalls
 from zconsole.rebalance.engine.syscalls import Sys
 
-DEVICE = 0x7A63
 TICK = 4_000_000
 """Nanoseconds: times of files are those of the kernel's last tick."""
 A_CALL = 0.000_02
@@ -37,23 +36,6 @@ A_CALL = 0.000_02
 DEFAULT_ACL, ACL = "system.posix_acl_default", "system.posix_acl_access"
 CAPABILITY = "security.capability"
 _FSX = struct.Struct("=5I8x")
-
-
-class Status(NamedTuple):
-    """What of a status the engines look at."""
-
-    st_mode: int
-    st_ino: int
-    st_nlink: int
-    st_uid: int
-    st_gid: int
-    st_size: int
-    st_atime_ns: int
-    st_mtime_ns: int
-    st_ctime_ns: int
-    st_blocks: int
-    st_dev: int = DEVICE
-    st_blksize: int = PAGE
 
 
 @dataclass(slots=True)
