@@ -63,16 +63,18 @@ class Experiments:
     states: int = 0
     """Crash states that were tried."""
     _ended_well: set[int] = field(default_factory=set)
+    _new: Machine = field(init=False)
     _before: Seen = field(init=False)
     _run: tuple[Timeline, Machine] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._before = oracle.seen(self.workload.machine().disk)
+        self._new = self.workload.machine()
+        self._before = oracle.seen(self._new.disk)
         self._run = self._to_the_end(None)
         self.modes = self.workload.modes
 
     def _to_the_end(self, before: Before | None) -> tuple[Timeline, Machine]:
-        machine = self.workload.machine()
+        machine = self._new.again()
         machine.before = before
         if isinstance(before, Failing) and before.code == COMMIT:
             machine.failing_commit, before.called = before.number, "commit"

@@ -6,6 +6,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from tests.cuts.disk import ROOT, Disk
@@ -45,7 +46,7 @@ class FolderFacts(NamedTuple):
     xattrs: tuple[tuple[str, bytes], ...]
 
 
-@dataclass(slots=True)
+@dataclass
 class Seen:
     """What a disk has, by path."""
 
@@ -56,7 +57,7 @@ class Seen:
     links: dict[bytes, int]
     """How many names the inode of a file has."""
 
-    @property
+    @cached_property
     def groups(self) -> set[frozenset[bytes]]:
         """Names that are one file, temporary ones aside."""
         found = defaultdict(set)
@@ -99,7 +100,7 @@ def is_temporary(path: bytes) -> bool:
     return name.startswith(TEMP_PREFIX) and not name.startswith(FOREIGN_PREFIX)
 
 
-@dataclass(slots=True)
+@dataclass
 class Wanted:
     """What a workload had before, and what others did to it since."""
 
@@ -141,13 +142,13 @@ class Wanted:
                 found = {new}
         return found
 
-    @property
+    @cached_property
     def touched(self) -> set[bytes]:
         """Files that others changed, by all of their names."""
         named = {note.path for note in self.notes}
         return named.union(*(group for group in self.before.groups if group & named))
 
-    @property
+    @cached_property
     def folders_touched(self) -> set[bytes]:
         """Directories in which others changed names."""
         return {note.path.rpartition(b"/")[0] for note in self.notes if note.what == "named"}
