@@ -1,4 +1,4 @@
-"""One crash from its choices to its verdict, and one call that fails."""
+"""One experiment, from its choices to its verdict: a crash, a call that fails, others at work."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ class Experiments:
     """Everything that can happen to one workload; what ended well once is not tried again."""
 
     workload: Workload
-    modes: int = 2
     states: int = 0
     """Crash states that were tried."""
     _ended_well: set[int] = field(default_factory=set)
@@ -71,7 +70,6 @@ class Experiments:
         self._new = self.workload.machine()
         self._before = oracle.seen(self._new.disk)
         self._run = self._to_the_end(None)
-        self.modes = self.workload.modes
 
     def _to_the_end(self, before: Before | None) -> tuple[Timeline, Machine]:
         machine = self._new.again()
@@ -145,7 +143,7 @@ class Experiments:
     def crash(self, cut: int, choose: Choose) -> Iterator[str]:
         """What is wrong after a crash at a cut, or one in the recovery from that."""
         timeline, machine = self._run
-        crash = timeline.crash(cut, choose, self.modes)
+        crash = timeline.crash(cut, choose, self.workload.modes)
         if crash is None:
             return
         yield from self._crashed(machine, crash, self._wanted(timeline, cut, crash.power), choose)
@@ -169,7 +167,7 @@ class Experiments:
         )
         if again and choose(AGAIN - 1) == AGAIN - 1:
             cuts = recovery.cuts()
-            second = recovery.crash(cuts[choose(len(cuts) - 1)], choose, self.modes)
+            second = recovery.crash(cuts[choose(len(cuts) - 1)], choose, self.workload.modes)
             if second is not None:
                 wanted = replace(wanted, power=wanted.power or second.power)
                 yield from (
@@ -239,7 +237,7 @@ class Experiments:
         if choose(1):
             cuts = timeline.cuts()
             cut = cuts[choose(len(cuts) - 1)]
-            crash = timeline.crash(cut, choose, self.modes)
+            crash = timeline.crash(cut, choose, self.workload.modes)
             if crash is not None:
                 wanted = replace(self._wanted(timeline, cut, crash.power), errors=wanted.errors)
                 yield from self._crashed(machine, crash, wanted, choose)

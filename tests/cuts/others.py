@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.cuts.disk import ROOT, ZERO, Disk, Inode
 from tests.cuts.model_sys import ModelSys
@@ -12,6 +12,8 @@ from tests.cuts.timeline import FileSynced, Noted
 
 NEW = b"written by somebody else"
 MODE = 0o604
+AWAITED = 200
+"""Steps for which an exchange is waited for."""
 LATE, SLOW = 12, 0.05
 """Steps, and seconds at most, between finding a file and opening it: nobody is kept from a
 processor there for as long as the engine waits (GRACE in ``engine/swap.py``)."""
@@ -24,10 +26,7 @@ def write(system: ModelSys, path: bytes, late: int = 0) -> Iterator[None]:
     if identity is None:
         return
     _note(system, "opening", path, b"%d" % identity)
-    looked_up = system.clock.now
-    while late and system.clock.now - looked_up < SLOW:
-        late -= 1
-        yield
+    yield from _held_up(system, late)
     yield from _waited(system, identity)
     fd = system.open_files.add(identity, os.O_WRONLY)
     yield
@@ -76,9 +75,22 @@ def create(system: ModelSys, path: bytes) -> Iterator[None]:
     yield
 
 
-def chmod(system: ModelSys, path: bytes) -> Iterator[None]:
+def write_and_open(system: ModelSys, path: bytes) -> Iterator[None]:
+    """Write to the copy, once it has the name, and open the original, which must not come back."""
+    original = system.disk.find(path)
+    for _ in range(AWAITED):
+        if system.disk.find(path) != original:
+            break
+        yield
+    yield from write(system, path)
+    if original is not None and system.disk.find(path) != original:
+        yield from _waited(system, original)
+
+
+def chmod(system: ModelSys, path: bytes, late: int = 0) -> Iterator[None]:
     """Change permissions, which breaks no lease."""
     identity = system.disk.find(path)
+    yield from _held_up(system, late)
     if identity is not None:
         _note(system, "changing mode", path, b"")
         system.set_mode(identity, MODE)
@@ -121,13 +133,27 @@ def _changed(inode: Inode, tick: int) -> bytes:
     return content
 
 
+def chmod_late(system: ModelSys, path: bytes) -> Iterator[None]:
+    """The same, but for a while between finding the file and changing it."""
+    yield from chmod(system, path, LATE)
+
+
 ACTS: dict[str, Act] = {
     "write": write,
     "write late": write_late,
     "save": save,
     "create": create,
     "chmod": chmod,
+    "chmod late": chmod_late,
+    "write and open": write_and_open,
 }
+
+
+def _held_up(system: ModelSys, late: int) -> Iterator[None]:
+    began = system.clock.now
+    while late and system.clock.now - began < SLOW:
+        late -= 1
+        yield
 
 
 def _waited(system: ModelSys, identity: int) -> Iterator[None]:
@@ -154,11 +180,14 @@ class Other:
     begin: int
     pause: int
     _steps: Iterator[None] | None = None
-    _over: bool = field(default=False)
+    _over: bool = False
+    _seen: float = float("inf")
+    """The time of the last call."""
 
     def __call__(self, system: ModelSys, _call: str) -> None:
-        late = system.calls - self.begin
-        if late >= 0 and late % (self.pause + 1) == 0:
+        late, before, self._seen = system.calls - self.begin, self._seen, system.clock.now
+        waited = self._seen - before > SLOW  # whoever was held up has long gone on
+        if late >= 0 and (waited or late % (self.pause + 1) == 0):
             self._step(system)
 
     def _step(self, system: ModelSys) -> None:

@@ -1,4 +1,13 @@
-"""What the experiments must see: engines with one mistake each."""
+"""What the experiments must see: engines with one mistake each.
+
+Not seen, as nothing is lost by them:
+
+- ``Swapper._undisturbed`` that always agrees: who opens the file by then is heard of by the alarm
+  before the next step, and asked for again in ``finish``;
+- ``replace`` without its first comparison: what changed before that differs after the exchange;
+- ``_remove`` without comparing: nobody in the model puts files at names of ours;
+- ``_give_back`` that does nothing: both versions are kept, and reported.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +30,7 @@ from tests.cuts.workloads import WORKLOADS
 from zconsole.rebalance.engine import metadata, recovery
 from zconsole.rebalance.engine.copy_engine import CopyPipeline
 from zconsole.rebalance.engine.directories import Directories
+from zconsole.rebalance.engine.item import Item
 from zconsole.rebalance.engine.metadata import Metadata
 from zconsole.rebalance.engine.recovery import Recovery
 from zconsole.rebalance.engine.swap import Swapper
@@ -84,6 +94,17 @@ def _lazy_journal(patch: pytest.MonkeyPatch) -> None:
         return execute(db, *words)
 
     patch.setattr(KeptDatabase, "execute", _lazily)
+
+
+def _touched_at_the_end(patch: pytest.MonkeyPatch) -> None:
+    finish = Swapper.finish
+
+    def _finished(swapper: Swapper, item: Item) -> None:
+        item.meta, status = metadata.read(swapper.sys, item.source, swapper.abilities)
+        item.swapped_ctime = status.st_ctime_ns
+        finish(swapper, item)
+
+    patch.setattr(Swapper, "finish", _finished)
 
 
 def _recovery_without_sync(patch: pytest.MonkeyPatch) -> None:
@@ -183,6 +204,10 @@ MISTAKES = {
     ),
     "writers not looked for at the end": Mistake(
         _replaced(Swapper, "_quiet", lambda *_: True), _others("write late")
+    ),
+    "the original touched at the end": Mistake(_touched_at_the_end, _others("chmod late")),
+    "a copy that was changed taken back": Mistake(
+        _replaced(Swapper, "_need_pristine", _nothing), _others("write and open")
     ),
     "changes not looked for": Mistake(
         _replaced(Metadata, "same", lambda *_: True), _others("chmod")
