@@ -28,9 +28,10 @@ OF_CHANGES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 NOT_ERRORS = {
     ("lstat", errno.ENOENT),
     ("set_times", errno.EACCES),
+    ("ioctl", errno.EACCES),
 }
-"""What is no failure but an answer: there is no such name, and the time of another user's directory
-cannot be set."""
+"""What is no failure but an answer: there is no such name; the time of another user's directory, or
+a project, cannot be set."""
 MOST_PAUSE = 5
 SELDOM = 5
 """After one crash of so many and one, somebody changes a file before the job is resumed."""

@@ -191,12 +191,11 @@ class Swapper:
         keep = place.temp + KEEP_SUFFIX
         self.sys.link(fd, name, keep)
         place.kept = keep
-        if self.sys.lstat(fd, keep).st_ino != item.old:
-            self.sys.unlink(fd, keep)
-            raise SkipError("changed")
         try:
+            if self.sys.lstat(fd, keep).st_ino != item.old:
+                raise SkipError("changed")
             self.sys.rename(fd, place.temp, name)
-        except OSError:
+        except (OSError, SkipError):
             self.sys.unlink(fd, keep)
             raise
         place.swapped, place.linked, item.seen = True, False, True
