@@ -201,7 +201,8 @@ class CopyPipeline:
             for item, known in ((item, _known(item)) for item in items)
             for place in item.places
         ]
-        self.results.commit(intents, self._begun(items))
+        # Of those that are given up, too: their directories get their times back at the end.
+        self.results.commit(intents, self._begun(self.leases.items))
 
     def _replace_all(self) -> None:
         self.results.unsettled = True

@@ -86,9 +86,13 @@ class LinkNames:
         """Whether one of an inode's names has the copy for good: its original is gone."""
         key = self.key(row)
         if key not in self._moved:
-            names = (each for each in self.of(row) if each.number != row.number)
-            self._moved[key] = any(map(self._is_moved, names))
+            self._moved[key] = self.moved_name(row) is not None
         return self._moved[key]
+
+    def moved_name(self, row: FileRow) -> FileRow | None:
+        """Another name of an inode that has the copy for good."""
+        names = (each for each in self.of(row) if each.number != row.number)
+        return next(filter(self._is_moved, names), None)
 
     def moved(self, row: FileRow) -> None:
         """Note that a name has the copy for good."""

@@ -27,8 +27,9 @@ from zconsole.rebalance.engine.journal import (
     State,
     again,
 )
-from zconsole.rebalance.engine.link_names import Key, LinkNames
+from zconsole.rebalance.engine.link_names import LinkNames
 from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.name_joiner import NameJoiner
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.versions import (
@@ -79,12 +80,12 @@ class Recovery:
     _links: LinkNames = field(init=False)
     _versions: Versions = field(init=False)
     _given_back: list[GivenBack] = field(default_factory=list)
-    _settled_together: set[Key] = field(default_factory=set)
-    """Files of which all names have the copy now, or some have been given back."""
+    _joiner: NameJoiner = field(init=False)
 
     def __post_init__(self) -> None:
         self._links = LinkNames(self.sys, self.journal, self.directories)
         self._versions = Versions(self.sys, self.users, self.tick, self.sleep)
+        self._joiner = NameJoiner(self.sys, self.directories, self._links, self._versions)
 
     def run(self) -> int:
         """Settle every unfinished file; returns how many there were.
@@ -166,6 +167,8 @@ class Recovery:
             return again(row).state, None
         if at_temp not in (None, row.old, row.new):
             return self._hand_back(directory, row, at_name)
+        if at_name == row.old and self._joiner.join(directory, row):
+            at_name, at_temp, at_keep = (self._links.inode(fd, n) for n in (row.name, temp, keep))
         spoiled = None
         if at_temp is not None and at_temp == row.new:
             if at_name != row.new:  # others may have renamed the copy from another name to this one
@@ -185,7 +188,7 @@ class Recovery:
     ) -> Verdict:
         """The name holds the original, which needs none of the names that we ``kept`` it by."""
         for name in kept:
-            self._unlink_original(directory, row, name)
+            self._joiner.unlink_original(directory, row, name)
         if spoiled is None and self._links.has_moved(row):  # others have removed names of ours
             spoiled = "no longer one file with its other names"
         return (State.FAILED, spoiled) if spoiled else (again(row).state, None)
@@ -231,7 +234,7 @@ class Recovery:
         with self._versions.version(directory.fd, row, original) as old:
             alone = not self._links.has_other_names(old.fd, row) and not self._versions.in_use(old)
             if alone and is_as_copied(old, row) and self._versions.quiet(old):
-                self._unlink_original(directory, row, original)
+                self._joiner.unlink_original(directory, row, original)
                 return State.SKIPPED, "changed"
         return State.FAILED, _other(original)
 
@@ -254,10 +257,11 @@ class Recovery:
         unneeded = unneeded and versions.quiet(old)
         used = unneeded and versions.in_use(old, directory=directory.fd)
         unneeded = unneeded and not used
-        if unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row)):
-            self._go_on(row, new)
+        stays = unneeded and self._links.has_moved(row)
+        if stays or (unneeded and not (is_as_copied(new, row) and self._is_dropped(new, row))):
+            self._joiner.go_on(row, new)
         if unneeded and not self._links.has_other_names(old.fd, row) and versions.quiet(old):
-            self._unlink_original(directory, row, original)
+            self._joiner.unlink_original(directory, row, original)
             self._links.moved(row)
             return State.MOVED, None
         unwanted = replaceable(new, old, row) and self._is_dropped(new, row)
@@ -267,33 +271,6 @@ class Recovery:
             self._links.originals_changed(row, -1)
             return None
         return State.FAILED, self._other(new, row, original, "used" if used else "written to")
-
-    def _go_on(self, row: FileRow, copy: Version) -> None:
-        """Replace the names of an original that still have it.
-
-        Somebody uses or has changed the copy, or made a link to it: it would stay a file of its
-        own if the others were given back.
-        """
-        if self._links.key(row) in self._settled_together or not row.handle:
-            return  # without a handle it may be any file that has got its inode number
-        for other in self._links.of(row):
-            directory = self.directories.get(other.directory)
-            temp, fd = other.temp or b"", directory.fd
-            if self._links.inode(fd, other.name) != row.old:
-                continue
-            with self.directories.changing(directory):
-                keep = temp + KEEP_SUFFIX
-                if self._links.inode(fd, keep) == row.old:
-                    self._unlink_original(directory, row, keep)
-                if self._links.inode(fd, temp) is None:
-                    self.sys.link_fd(copy.fd, fd, temp)
-                    self._links.copies_changed(row, 1)
-                if self._links.inode(fd, temp) != row.new:
-                    return
-                if not swap.put(self.sys, fd, temp, other.name, row.old, keep):
-                    return
-                self._links.originals_changed(row, 1)
-        self._settled_together.add(self._links.key(row))
 
     def _is_let_go(self, original: Version, row: FileRow) -> bool:
         """Whether an original has lost one of several names for its copy already.
@@ -344,16 +321,12 @@ class Recovery:
         self._unlink(directory, row.temp or b"")
         self._links.copies_changed(row, -1)
 
-    def _unlink_original(self, directory: OpenDirectory, row: FileRow, name: bytes) -> None:
-        self._unlink(directory, name)
-        self._links.originals_changed(row, -1)
-
     def _put_back(self, directory: OpenDirectory, temp: bytes, given: GivenBack) -> bool:
         row = given.row
         with self.directories.changing(directory):
             back = swap.put(self.sys, directory.fd, temp, row.name, row.new)
         if back:
-            self._settled_together.add(self._links.key(row))
+            self._joiner.settled.add(self._links.key(row))
             self._given_back.append(given)
             if self._links.inode(directory.fd, row.temp or b"") != row.new:
                 self._links.copies_changed(row, -1)  # names cannot be exchanged

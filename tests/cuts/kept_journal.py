@@ -1,0 +1,118 @@
+"""The real journal on a database in memory, of which every commit leaves an image."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tests.cuts.descriptors import DEVICE
+from tests.cuts.disk import ROOT, Disk
+from zconsole.rebalance.engine import database
+from zconsole.rebalance.engine.directories import DirectoryRow
+from zconsole.rebalance.engine.journal import Journal
+
+PLACE = Path("/model/job.db")
+NAME = "abcdef"
+_LAZY = "PRAGMA synchronous = NORMAL"
+_EAGER = "PRAGMA synchronous = FULL"
+
+COLUMNS = ("id", "dir", "name", "state", "reason", "temp", "old", "new", "digest")
+
+Commit = Callable[[bytes, bool], None]
+"""Told the image after a commit, and whether that waited for the disk."""
+
+
+class KeptDatabase(sqlite3.Connection):
+    """A connection that tells of its commits."""
+
+    durable = True
+    committed: Commit | None = None
+    begun = 0
+    """How many transactions there were to commit."""
+    failing: int = 0
+    """The number of the one that cannot be committed."""
+    _changes = 0
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        if sql in (_LAZY, _EAGER):
+            self.durable = sql == _EAGER
+        if sql == "COMMIT":
+            self.begun += 1
+            if self.begun == self.failing:
+                super().execute("ROLLBACK")
+                raise sqlite3.OperationalError("disk I/O error")
+        result = super().execute(sql, parameters)
+        if self.committed is not None and not self.in_transaction:
+            changes = self.total_changes
+            if changes != self._changes:
+                self._changes = changes
+                self.committed(self.serialize(), self.durable)
+        return result
+
+
+def opened(image: bytes, committed: Commit | None = None, failing: int = 0) -> Journal:
+    """The journal of an image; the commit of a number fails."""
+    db = sqlite3.connect(":memory:", isolation_level=None, factory=KeptDatabase)
+    db.deserialize(image)
+    db._changes = db.total_changes
+    db.committed, db.failing = committed, failing
+    return Journal(db, PLACE)
+
+
+def created(disk: Disk, values: dict[str, Any]) -> bytes:
+    """The image of a journal of all files of a disk, as a walk leaves it."""
+    image = database.empty({"format": database.FORMAT, **values})
+    with closing(opened(image)) as journal:
+        numbers: dict[bytes, int] = {}
+        files: list[tuple[int, bytes, int, int, int, int]] = []
+        for path, identity in ((b"", ROOT), *disk.walk()):
+            inode = disk.inodes[identity]
+            above, _, name = path.rpartition(b"/")
+            if inode.is_directory:
+                parent = numbers[above] if path else None
+                numbers[path] = len(numbers) + 1
+                row = (numbers[path], parent, name or b"/", DEVICE, inode.number)
+                journal.add_directory(DirectoryRow(*row))
+            else:
+                rank = 63 - inode.size.bit_length()
+                about = (inode.number, inode.size, disk.links[identity], rank)
+                files.append((numbers[above], name, *about))
+        journal.add_files(files)
+        journal.finish_walk(split_links=True)
+        return _image(journal)
+
+
+def begun(journal: Journal) -> int:
+    """How many transactions there were to commit."""
+    db = journal._db
+    return db.begun if isinstance(db, KeptDatabase) else 0
+
+
+def _image(journal: Journal) -> bytes:
+    return journal._db.serialize()
+
+
+@lru_cache(maxsize=64)
+def rows_of(image: bytes) -> list[dict[str, Any]]:
+    """The files of an image: every column of its row, and the path."""
+    with closing(opened(image)) as journal:
+        return rows(journal)
+
+
+def rows(journal: Journal) -> list[dict[str, Any]]:
+    """The same of an open journal."""
+    paths: dict[int, bytes] = {}
+    for number, parent, name in journal._db.execute("SELECT id, parent, name FROM dirs"):
+        paths[number] = b"" if parent is None else paths[parent] + name + b"/"
+    found = journal._db.execute(f"SELECT {', '.join(COLUMNS)} FROM files ORDER BY id")
+    files = [dict(zip(COLUMNS, row, strict=True)) for row in found]
+    return [{**file, "path": paths[file["dir"]] + file["name"]} for file in files]
+
+
+def directories(journal: Journal) -> list[tuple[Any, ...]]:
+    """What an open journal says of directories."""
+    return list(journal._db.execute("SELECT id, mtime, intent FROM dirs"))

@@ -1,0 +1,67 @@
+"""Names of one file in two directories, of which a power cut takes back what happened in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cuts import oracle, others
+from tests.cuts.choices import given
+from tests.cuts.disk import Tree
+from tests.cuts.machine import Machine, isolated
+from tests.cuts.oracle import Wanted
+from tests.cuts.timeline import WORST, Change, Timeline
+from tests.cuts.workloads import Workload
+
+PATH = b"under/linked"
+
+
+@pytest.fixture(autouse=True)
+def _isolated() -> Iterator[None]:
+    with isolated():
+        yield
+
+
+def _tree(tree: Tree) -> None:
+    tree.directory(b"under")
+    tree.file(b"again", b"three names")
+    tree.link(b"again", b"linked")
+    tree.link(b"again", PATH)
+
+
+def _moved() -> tuple[Machine, Timeline, list[int]]:
+    """A moved tree, and how much had happened after each exchange and each removal."""
+    machine = Workload("links", _tree).machine()
+    timeline, _ = machine.run()
+    calls = ("exchange", "unlink")
+    events = enumerate(timeline.events, start=1)
+    after = [at for at, each in events if isinstance(each, Change) and each.call in calls]
+    assert len(after) == 6
+    return machine, timeline, after
+
+
+def test_names_follow_one_that_has_lost_its_original() -> None:
+    """What happened under it is taken back; beside it, both originals have been removed."""
+    machine, timeline, after = _moved()
+    wanted = Wanted(oracle.seen(timeline.begin))
+    crash = timeline.crash(after[-1], given([WORST, 0, 3]))
+    assert crash is not None
+    resumed = machine.crashed(crash)
+    resumed.recover()
+    assert list(oracle.finished(oracle.seen(resumed.disk), resumed.rows, wanted)) == []
+
+
+def test_a_copy_that_was_written_to_takes_every_name_and_leaves_nothing() -> None:
+    """Only the exchange under it is on the disk, and then somebody writes to the copy there."""
+    machine, timeline, after = _moved()
+    before = oracle.seen(timeline.begin)
+    crash = timeline.crash(after[2], given([WORST, 3, 0]))
+    assert crash is not None
+    notes = others.meanwhile(crash.disk, PATH, before.group(PATH), machine.clock.tick)
+    assert [note.path for note in notes if note.what == "rewritten"] == [PATH]
+    resumed = machine.crashed(crash)
+    resumed.recover()
+    found = oracle.seen(resumed.disk)
+    assert list(oracle.recovered(found, resumed.rows, Wanted(before, notes))) == []
+    assert {found.files[path].content for path in before.group(PATH)} == {notes[0].content}

@@ -1,0 +1,218 @@
+"""Everything that one run did to disk and journal, in order; and what a crash leaves of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.cuts.choices import Choose
+from tests.cuts.disk import Disk, Effect, Names, NewInode, Page
+
+KILL, JOURNALLING, WORST = range(3)
+"""How much a crash takes: only the process; what a journalling filesystem may lose; what any may.
+
+The second keeps metadata up to some moment. The third keeps it of every directory and of every
+inode up to moments of their own. Both lose any pages that were not synced.
+"""
+MODES = ("kill", "journalling", "worst")
+
+
+class Change(NamedTuple):
+    """One system call that changed something."""
+
+    call: str
+    effects: tuple[Effect, ...]
+    pages: tuple[Page, ...] = ()
+
+
+class Synced(NamedTuple):
+    """The whole filesystem was synced."""
+
+
+class FileSynced(NamedTuple):
+    """One file was synced."""
+
+    identity: int
+
+
+class Committed(NamedTuple):
+    """The journal committed: its whole image, and whether it waited for the disk."""
+
+    image: bytes
+    durable: bool
+
+
+class Noted(NamedTuple):
+    """What somebody else did, for the oracle."""
+
+    what: str
+    path: bytes
+    content: bytes
+
+
+class Stepped(NamedTuple):
+    """What others made of the names: content by path, as it would be without the engine."""
+
+    contents: dict[bytes, bytes]
+
+
+Chain = tuple[str, int]
+"""What keeps its order anywhere: the names of a directory, or the attributes of an inode."""
+Event = Change | Synced | FileSynced | Committed | Noted | Stepped
+
+
+class Crash(NamedTuple):
+    """What is there after a crash."""
+
+    disk: Disk
+    journal: bytes
+    power: bool
+    """Whether the machine went down with the process."""
+    mode: str
+
+
+class _Pending(NamedTuple):
+    """What was not synced at a cut."""
+
+    effects: list[tuple[int, Effect]]
+    """With the number of the call."""
+    pages: list[Page]
+    synced_pages: list[Page]
+    """Those of files that were synced by themselves."""
+    calls: int
+    kept_calls: int
+    """So many of the calls are durable on a journalling filesystem."""
+    kept_chains: dict[Chain, int]
+    """Of these chains so many effects are durable anywhere."""
+
+
+@dataclass(slots=True)
+class Timeline:
+    """The events of one run on a disk with a journal."""
+
+    begin: Disk
+    journal: bytes
+    events: list[Event] = field(default_factory=list)
+    _bases: dict[int, Disk] = field(default_factory=dict)
+    _last: tuple[int, _Pending] | None = None
+
+    def cuts(self) -> list[int]:
+        """Where a crash makes a difference: how many of the events have happened."""
+        kinds = (Change, Synced, FileSynced, Committed)
+        return [0, *(at + 1 for at, event in enumerate(self.events) if isinstance(event, kinds))]
+
+    def crash(self, cut: int, choose: Choose, modes: int = WORST) -> Crash | None:
+        """What a crash leaves that comes after so many events; None where that cannot be."""
+        mode = choose(modes)
+        journal = self._journal(cut, choose if mode else lambda _most: 0)
+        disk = self._base(cut).copy()
+        pending = self._pending(cut)
+        for effect in _surviving(pending, mode, choose):
+            disk.apply(effect)
+        kept = pending.pages if mode == KILL else _kept(pending.pages, choose)
+        for page in (*pending.synced_pages, *kept):
+            disk.apply(page)
+        if not disk.tidy():
+            return None
+        return Crash(disk, journal, mode != KILL, MODES[mode])
+
+    def notes(self, cut: int) -> list[Noted]:
+        """What others had done."""
+        return [event for event in self.events[:cut] if isinstance(event, Noted)]
+
+    def steps(self, cut: int) -> list[dict[bytes, bytes]]:
+        """What others had made of the names, after each of their steps."""
+        return [event.contents for event in self.events[:cut] if isinstance(event, Stepped)]
+
+    def _synced(self, cut: int) -> int:
+        """How many events had happened when the last sync before a cut was over."""
+        return next((at for at in range(cut, 0, -1) if isinstance(self.events[at - 1], Synced)), 0)
+
+    def _base(self, cut: int) -> Disk:
+        """The disk as of the last sync before a cut."""
+        at = self._synced(cut)
+        if at not in self._bases:
+            disk = self.begin.copy() if at == 0 else self._base(at - 1).copy()
+            for event in self.events[self._synced(at - 1) if at else 0 : at]:
+                if isinstance(event, Change):
+                    for effect in (*event.effects, *event.pages):
+                        disk.apply(effect)
+            self._bases[at] = disk
+        return self._bases[at]
+
+    def _pending(self, cut: int) -> _Pending:
+        if self._last is None or self._last[0] != cut:
+            found = _Pending([], [], [], 0, 0, {})
+            for event in self.events[self._synced(cut) : cut]:
+                if isinstance(event, Change):
+                    found = _changed(found, event)
+                elif isinstance(event, FileSynced):
+                    found = _file_synced(found, event.identity)
+            self._last = cut, found
+        return self._last[1]
+
+    def _journal(self, cut: int, choose: Choose) -> bytes:
+        """The journal as of its last durable commit, or as of one after that."""
+        images = [self.journal]
+        for event in self.events[:cut]:
+            if isinstance(event, Committed):
+                if event.durable:
+                    images.clear()
+                images.append(event.image)
+        return images[-1 - choose(len(images) - 1)]
+
+
+def _changed(pending: _Pending, change: Change) -> _Pending:
+    pending.effects.extend((pending.calls, effect) for effect in change.effects)
+    pending.pages.extend(change.pages)
+    return pending._replace(calls=pending.calls + 1)
+
+
+def _file_synced(pending: _Pending, identity: int) -> _Pending:
+    chain = ("inode", identity)
+    pending.kept_chains[chain] = sum(_chain(effect) == chain for _, effect in pending.effects)
+    synced = [page for page in pending.pages if page.identity == identity]
+    return pending._replace(
+        kept_calls=pending.calls,
+        pages=[page for page in pending.pages if page.identity != identity],
+        synced_pages=[*pending.synced_pages, *synced],
+    )
+
+
+def _chain(effect: Effect) -> Chain:
+    if isinstance(effect, Names | NewInode):
+        return "names", effect.directory
+    return "inode", effect.identity
+
+
+def _surviving(pending: _Pending, mode: int, choose: Choose) -> list[Effect]:
+    if mode == KILL:
+        return [effect for _, effect in pending.effects]
+    if mode == JOURNALLING:
+        calls = pending.calls - choose(pending.calls - pending.kept_calls)
+        return [effect for call, effect in pending.effects if call < calls]
+    chains: defaultdict[Chain, list[Effect]] = defaultdict(list)
+    for _, effect in pending.effects:
+        chains[_chain(effect)].append(effect)
+    kept: list[Effect] = []
+    for chain, effects in sorted(chains.items(), key=_names_first):
+        lost = choose(len(effects) - pending.kept_chains.get(chain, 0))
+        kept += effects[: len(effects) - lost]
+    return kept
+
+
+def _kept(pages: list[Page], choose: Choose) -> list[Page]:
+    """All of them, none, or any."""
+    match choose(2) if pages else 0:
+        case 0:
+            return pages
+        case 1:
+            return []
+    return [page for page in pages if not choose(1)]
+
+
+def _names_first(item: tuple[Chain, list[Effect]]) -> tuple[bool, int]:
+    """An inode comes with its first name, and its attributes are changed after that."""
+    (kind, identity), _ = item
+    return kind != "names", identity
