@@ -21,7 +21,7 @@ from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.job.runner import JobRunner
-from zconsole.rebalance.job.steering import JobControl
+from zconsole.rebalance.job.wait_conditions import JobControl
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 

@@ -29,8 +29,14 @@ from zconsole.rebalance.job.free_space import READ_ONLY, SpaceErrors, SpaceGate
 from zconsole.rebalance.job.job import Job, JobClocks
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.move_effect import MoveEffect
-from zconsole.rebalance.job.steering import JobControl
-from zconsole.rebalance.job.wait_conditions import Gate, Pacer, SnapshotGate, pool_gate, pool_of
+from zconsole.rebalance.job.wait_conditions import (
+    Gate,
+    JobControl,
+    Pacer,
+    SnapshotGate,
+    pool_gate,
+    pool_of,
+)
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
 
