@@ -26,7 +26,7 @@ ELSEWHERE = {
     "rebalance/engine/holders.py": SYSTEM,
     "rebalance/engine/overlays.py": SYSTEM,
     "rebalance/engine/syscalls.py": ENGINE,
-    "rebalance/planning/company.py": SYSTEM,
+    "rebalance/planning/plan_notes.py": SYSTEM,
     "rebalance/planning/exports.py": SYSTEM,
     "rebalance/planning/foreign_tree.py": SYSTEM,
     "zfs/sources/blockdev.py": SYSTEM,
