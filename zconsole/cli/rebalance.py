@@ -216,10 +216,10 @@ def _agreed() -> bool:
 
 def _execute(record: Record, as_json: bool, locks: TreeLocks | None = None) -> int:
     """Run a job in this process."""
-    from zconsole.rebalance.job import execute
+    from zconsole.rebalance.job import runner
 
     with _audited().run(record):
-        failed, interrupted = execute.execute(record, lasting(_printer(as_json)), locks)
+        failed, interrupted = runner.execute(record, lasting(_printer(as_json)), locks)
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if failed else ExitCode.OK
