@@ -28,7 +28,7 @@ ELSEWHERE = {
     "rebalance/engine/syscalls.py": ENGINE,
     "rebalance/planning/plan_notes.py": SYSTEM,
     "rebalance/planning/exports.py": SYSTEM,
-    "rebalance/planning/foreign_tree.py": SYSTEM,
+    "rebalance/planning/smb_shares.py": SYSTEM,
     "zfs/sources/blockdev.py": SYSTEM,
     "system/host.py": SYSTEM,
     "system/mounts.py": SYSTEM,
