@@ -29,7 +29,7 @@ from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import resuming
-from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.accounts import JobAccounts, MoveEffect
 from zconsole.rebalance.job.batches import Batches, FilesystemSync
 from zconsole.rebalance.job.benefit_check import BenefitCheck, Samples
 from zconsole.rebalance.job.free_space import READ_ONLY, SpaceErrors, SpaceGate
@@ -37,7 +37,6 @@ from zconsole.rebalance.job.job import Job, JobClocks, job_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
-from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.wait_conditions import (
     Gate,
     JobControl,
