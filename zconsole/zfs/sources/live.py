@@ -18,7 +18,6 @@ from zconsole.system.process import DeadlineError, find_command
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_rows
-from zconsole.zfs.sources.commands import MOST_POOLS, POOLS, Commands, zpool_version
 from zconsole.zfs.sources.events import EventFollower
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
@@ -30,11 +29,15 @@ from zconsole.zfs.sources.kstat import (
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import (
+    MOST_POOLS,
+    POOLS,
+    Commands,
     FallbackReader,
     PoolGoneError,
     ReaderOption,
     ReaderUnusableError,
     ReadFailedError,
+    zpool_version,
 )
 from zconsole.zfs.sources.zpool import zpool_readers
 

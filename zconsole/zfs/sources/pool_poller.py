@@ -17,14 +17,15 @@ from zconsole.system.process import DeadlineError
 from zconsole.zfs.decode import decode
 from zconsole.zfs.raw import Raw, numbers
 from zconsole.zfs.sources.blockdev import diskstats_names
-from zconsole.zfs.sources.commands import Commands, has_json
 from zconsole.zfs.sources.kstat import HANGING_STATES
 from zconsole.zfs.sources.reader import (
+    Commands,
     FallbackReader,
     PoolGoneError,
     PoolReader,
     ReaderUnusableError,
     ReadFailedError,
+    has_json,
 )
 
 RESOLVE_EVERY = 30.0

@@ -18,8 +18,8 @@ from tests.unit.zfs.sources.source_fakes import (
 )
 from zconsole.system.host import Clocks
 from zconsole.zfs.sources import pool_poller
-from zconsole.zfs.sources.commands import has_json, zpool_version
 from zconsole.zfs.sources.pool_poller import StatusMessageReader, condition, leaf_paths
+from zconsole.zfs.sources.reader import has_json, zpool_version
 from zconsole.zfs.sources.zpool import JsonReader, OutputStream, TextReader, config_names
 
 SHORT = json.loads(json.dumps(STATUS).replace('"name": "/dev/sda1"', '"name": "sda1"'))
