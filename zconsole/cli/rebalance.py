@@ -21,7 +21,7 @@ from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.control import AuditedJobs, Unread
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
 from zconsole.rebalance.job.job_store import Record
-from zconsole.rebalance.planning.plan_text import plan_lines
+from zconsole.rebalance.planning.plan_document import plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.audit import audit_log
 from zconsole.system.patient import in_time

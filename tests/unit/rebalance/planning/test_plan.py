@@ -13,8 +13,8 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import COPIES
 from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_document import plan_lines
 from zconsole.rebalance.planning.plan_model import RebalancePlan
-from zconsole.rebalance.planning.plan_text import plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
 
 LARGE, SMALL = 3 << 20, 1 << 20
