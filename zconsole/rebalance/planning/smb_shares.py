@@ -6,15 +6,14 @@ Formats: smb.conf(5), ksmbd.conf(5), net(8) ``usershare`` and ``conf``, testparm
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from zconsole.rebalance.planning.facts import Run
 from zconsole.system.process import DeadlineError
+from zconsole.system.safe_path import StateError, contents
 
 LARGEST = 4 * 2**20
 """Bytes of a configuration file or table; a longer one is not what it claims to be."""
@@ -40,17 +39,7 @@ class Tree:
     def text(self, path: str) -> str | None:
         """What a regular file holds; None where there is none, or it is among ``unread``."""
         with self._noting(path):
-            file = self._open(path)
-            try:
-                if not stat.S_ISREG(os.fstat(file).st_mode):
-                    raise OSError(errno.EINVAL, "not a file")
-                with open(file, "rb", closefd=False) as stream:
-                    data = stream.read(LARGEST + 1)
-            finally:
-                os.close(file)
-            if len(data) > LARGEST:
-                raise OSError(errno.EFBIG, f"larger than {LARGEST} bytes")
-            return data.decode("utf-8", "surrogateescape")
+            return contents(self._open(path), LARGEST).decode("utf-8", "surrogateescape")
         return None
 
     def names(self, path: str) -> list[str]:
@@ -69,8 +58,8 @@ class Tree:
             yield
         except FileNotFoundError:
             pass
-        except OSError as error:  # a link that is not followed may be ENOTDIR as well
-            self.unread.append(f"{path}: {error.strerror}")
+        except (OSError, StateError) as error:  # of a link that is not followed ENOTDIR as well
+            self.unread.append(f"{path}: {getattr(error, 'strerror', error)}")
 
     def _open(self, path: str, flags: int = 0) -> int:
         if self._follow:
