@@ -33,6 +33,7 @@ DEADLINE = 600.0
 LIGHT = 10.0
 """Seconds a write to a light may take: an enclosure's processor that died never answers."""
 
+UNANSWERED = "It may still take effect: look at the pool before doing anything else."
 DONE = "done"
 """The result of a command that did what it was to do."""
 
@@ -174,7 +175,8 @@ class Executor:
             raise
         except (OSError, DeadlineError) as error:
             warning = await record.ended(step, "failed", error=str(error))
-            events = [ExecutionEvent("failed", str(error), step, _unanswered(error))]
+            meaning = UNANSWERED if isinstance(error, DeadlineError) else None
+            events = [ExecutionEvent("failed", str(error), step, meaning)]
         else:
             result = DONE if completed.returncode == 0 else "failed"
             warning = await record.ended(
@@ -211,12 +213,6 @@ def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:
         yield ExecutionEvent("failed", text, step, explain(text))
     elif meaning := explain(completed.stdout):
         yield ExecutionEvent("warning", completed.stdout.strip(), step, meaning)
-
-
-def _unanswered(error: Exception) -> str | None:
-    if isinstance(error, DeadlineError):
-        return "It may still take effect: look at the pool before doing anything else."
-    return None
 
 
 class RunRecord:
