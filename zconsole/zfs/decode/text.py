@@ -1,7 +1,7 @@
 """``zpool status`` text of every dialect, from Solaris 10 to OpenZFS 2.4.
 
-The text is cut into pools and their tagged sections here; ``text_scan``, ``text_config`` and
-``text_activity`` read the sections. Lines: status_callback in cmd/zpool/zpool_main.c.
+The text is cut into pools and their tagged sections here; ``text_scan`` and ``text_config`` read
+the sections. Lines: status_callback in cmd/zpool/zpool_main.c.
 """
 
 from __future__ import annotations

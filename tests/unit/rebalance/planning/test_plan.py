@@ -46,7 +46,7 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
     (directory,) = found.directories
     assert directory.found.skipped == {TOO_LARGE: 3}
     assert (directory.files, directory.bytes) == (1, SMALL)
-    assert SMALL <= directory.space_needed < LARGE
+    assert SMALL <= directory.document().space_needed_bytes < LARGE
     assert found.document.refused is None
 
 
