@@ -166,7 +166,7 @@ def _nobody_else() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "Users", Nobody)
         patch.setattr(plan.exports, "why_exported", lambda point, run: "")
-        patch.setattr(plan.company, "notes", lambda look, plans: ())
+        patch.setattr(plan.plan_notes, "of_others", lambda look, plans: ())
         yield
 
 

@@ -15,7 +15,7 @@ from zconsole.rebalance.engine.item import Item
 from zconsole.rebalance.engine.journal import Journal, Result, State
 from zconsole.rebalance.engine.swap import Swapper
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job.runner import FilesystemSync
+from zconsole.rebalance.job.batches import FilesystemSync
 
 
 class Disks:

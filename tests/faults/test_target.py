@@ -13,9 +13,9 @@ from tests.faults.harness import create, run, tree_of
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job.accounts import MoveEffect
 from zconsole.rebalance.job.benefit_check import BenefitCheck
 from zconsole.rebalance.job.job import JobClocks
-from zconsole.rebalance.job.move_effect import MoveEffect
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice

@@ -11,7 +11,7 @@ import pytest
 from tests.vm.machine import TREE_IN_GUEST, Machine
 from tests.vm.pools import PoolFactory
 from tests.vm.stuck import suspend
-from zconsole.actions.zpool_messages import explain
+from zconsole.actions.executor import explain
 
 
 @dataclass

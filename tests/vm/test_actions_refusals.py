@@ -6,7 +6,7 @@ import pytest
 
 from tests.vm.holding import PARAMETERS
 from tests.vm.machine import Machine
-from zconsole.actions.zpool_messages import explain
+from zconsole.actions.executor import explain
 
 FREEZE = f"{PARAMETERS}/zfs_scan_suspend_progress"
 

@@ -117,7 +117,8 @@ def _sectors(target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str
 def _in_use(pool: Pool, target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
     problems: list[str] = []
     member = find_path(pool, (device.path, device.node, *device.aliases))
-    if member is not None and not _same_place(member, target):
+    # A new disk put where the old one was has the old one's path.
+    if member and (member.key != target.key or member.vdev.state == "ONLINE"):
         problems.append(f"in this pool already, as {member.name}")
     problems += [f"mounted on {clean(where)}" for where in device.mounted]
     problems += [f"in use by {holder}" for holder in device.holders]
@@ -141,11 +142,6 @@ def _contents(pool: Pool, found: Contents) -> list[str]:
         whose = "this pool" if found.zfs_pool == pool.name else whose
         said.append(f"carries a label of {whose}; only if that is of no use: zpool labelclear")
     return said
-
-
-def _same_place(member: Target, target: Target) -> bool:
-    """A new disk put where the old one was has the old one's path."""
-    return member.key == target.key and member.vdev.state != "ONLINE"
 
 
 def spares(pool: Pool) -> dict[str, Vdev]:

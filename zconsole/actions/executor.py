@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,6 @@ from typing import Any
 from zconsole.actions.conditions import outdated
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, Step, failing, same_pool
 from zconsole.actions.refresh import Refresher
-from zconsole.actions.zpool_messages import explain
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner
@@ -22,11 +22,18 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import steady_clock
 from zconsole.system.process import Completed, DeadlineError
 
+TABLE = Path(__file__).parents[1] / "share" / "refusals.toml"
+MEANINGS: Mapping[str, str] = tomllib.loads(TABLE.read_text("utf-8"))
+"""Part of zpool's message to what it means and what to do; the first that is found counts.
+
+The raw text is always kept beside it.
+"""
 DEADLINE = 600.0
 """Seconds a command may take: a replace waits for the pool to write its configuration."""
 LIGHT = 10.0
 """Seconds a write to a light may take: an enclosure's processor that died never answers."""
 
+UNANSWERED = "It may still take effect: look at the pool before doing anything else."
 DONE = "done"
 """The result of a command that did what it was to do."""
 
@@ -168,7 +175,8 @@ class Executor:
             raise
         except (OSError, DeadlineError) as error:
             warning = await record.ended(step, "failed", error=str(error))
-            events = [ExecutionEvent("failed", str(error), step, _unanswered(error))]
+            meaning = UNANSWERED if isinstance(error, DeadlineError) else None
+            events = [ExecutionEvent("failed", str(error), step, meaning)]
         else:
             result = DONE if completed.returncode == 0 else "failed"
             warning = await record.ended(
@@ -205,12 +213,6 @@ def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:
         yield ExecutionEvent("failed", text, step, explain(text))
     elif meaning := explain(completed.stdout):
         yield ExecutionEvent("warning", completed.stdout.strip(), step, meaning)
-
-
-def _unanswered(error: Exception) -> str | None:
-    if isinstance(error, DeadlineError):
-        return "It may still take effect: look at the pool before doing anything else."
-    return None
 
 
 class RunRecord:
@@ -287,3 +289,8 @@ def _evidence(pool: Pool) -> dict[str, Any]:
             for v in pool.root.walk()
         ],
     }
+
+
+def explain(text: str) -> str | None:
+    """What a message of zpool means in the operator's words; None for one that is not known."""
+    return next((meaning for part, meaning in MEANINGS.items() if part in text), None)

@@ -75,13 +75,18 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
     if target is None:
         return refuse("attach", "Attach a device", s.pool.name, must.NOT_THERE)
     raidz = target.vdev.kind.startswith("raidz")
-    argv = zpool("attach", operands=(s.pool.name, _attach_to(target), new))
+    # A raidz is named: a GUID of an interior vdev is not accepted everywhere.
+    device = target.vdev.name if target.vdev.children else target.argument
+    argv = zpool("attach", operands=(s.pool.name, device, new))
     plan = ActionPlan(
         action="attach",
         title=f"Attach {new} to {target.name}",
         steps=(Step(argv, f"add {new} to {target.name}"),),
         consequences=(*_attach_effects(s, target), *disturbed(s, target, False)),
-        not_undone=("what is on the new device is overwritten", *_one_way(target)),
+        not_undone=(
+            "what is on the new device is overwritten",
+            *(("a raidz never becomes narrower: the disk cannot be removed again",) * raidz),
+        ),
         warnings=cautions(s.pool, target, new, s.facts),
         preconditions=(
             must.answering(),
@@ -122,11 +127,6 @@ def _room(target: Target) -> Precondition:
     return must.of_device(target, "all its disks are larger than what is used of them", _why_not)
 
 
-def _attach_to(target: Target) -> str:
-    """A raidz is named (a GUID of an interior vdev is not accepted everywhere); a leaf by GUID."""
-    return target.vdev.name if target.vdev.children else target.argument
-
-
 def _attach_effects(s: Situation, target: Target) -> tuple[str, ...]:
     if target.vdev.kind.startswith("raidz"):
         return (
@@ -134,12 +134,6 @@ def _attach_effects(s: Situation, target: Target) -> tuple[str, ...]:
             "old blocks keep their old data-to-parity ratio until they are rewritten",
         )
     return (f"{s.pool.name} resilvers the new side; redundancy grows by one when it is done",)
-
-
-def _one_way(target: Target) -> tuple[str, ...]:
-    if target.vdev.kind.startswith("raidz"):
-        return ("a raidz never becomes narrower: the disk cannot be removed again",)
-    return ()
 
 
 def _raidz_needs() -> tuple[Precondition, ...]:

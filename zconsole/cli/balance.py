@@ -22,8 +22,7 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
 from zconsole.units import duration
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
-from zconsole.zfs.sources.saved import read_text
-from zconsole.zfs.sources.strip_decorations import LIST
+from zconsole.zfs.sources.saved import LIST, read_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def _console(args: argparse.Namespace) -> int:
     # Only here: --json needs no event loop.
     from zconsole.monitor.device_prober import DeviceProber
     from zconsole.monitor.session_feed import SessionFeed
-    from zconsole.sim.probe_results import details_of, probe_results_of
+    from zconsole.sim.backends.actions import details_of, probe_results_of
 
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic

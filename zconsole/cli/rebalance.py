@@ -21,7 +21,7 @@ from zconsole.rebalance.job import control, job_store
 from zconsole.rebalance.job.control import AuditedJobs, Unread
 from zconsole.rebalance.job.job_output import Show, job_line, job_lines, lasting, say, summary_lines
 from zconsole.rebalance.job.job_store import Record
-from zconsole.rebalance.planning.plan_text import plan_lines
+from zconsole.rebalance.planning.plan_document import plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.audit import audit_log
 from zconsole.system.patient import in_time
@@ -216,10 +216,10 @@ def _agreed() -> bool:
 
 def _execute(record: Record, as_json: bool, locks: TreeLocks | None = None) -> int:
     """Run a job in this process."""
-    from zconsole.rebalance.job import execute
+    from zconsole.rebalance.job import runner
 
     with _audited().run(record):
-        failed, interrupted = execute.execute(record, lasting(_printer(as_json)), locks)
+        failed, interrupted = runner.execute(record, lasting(_printer(as_json)), locks)
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if failed else ExitCode.OK

@@ -21,7 +21,7 @@ from zconsole.history.scan_track import MAX_NOTES, ScanTrack
 from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
 from zconsole.pool.model import Scan
 from zconsole.system import state_dir
-from zconsole.system.locked_store import LockedStore
+from zconsole.system.async_writer import LockedStore
 from zconsole.system.records import RecordError, from_json
 from zconsole.system.state_dir import StateError
 

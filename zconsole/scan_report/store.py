@@ -9,7 +9,7 @@ from pathlib import Path
 from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.scan_report.report import ScanReport, dumped, loaded
 from zconsole.system import state_dir
-from zconsole.system.locked_store import LockedStore
+from zconsole.system.async_writer import LockedStore
 from zconsole.system.state_dir import StateError
 
 MOST_BYTES = 4 * 2**20

@@ -8,9 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from zconsole.sim import scan
 from zconsole.sim.disk import CANT_OPEN, FAULTED, MIB, OFFLINE, DiskModel, Leaf
-from zconsole.sim.load import ForegroundLoad, Wobble, rng
 from zconsole.sim.models import SSD_400G
-from zconsole.sim.state import FINISHED, DataLayout, Host, PoolState, SimulatedScan
+from zconsole.sim.state import (
+    FINISHED,
+    DataLayout,
+    ForegroundLoad,
+    Host,
+    PoolState,
+    SimulatedScan,
+    Wobble,
+    rng,
+)
 from zconsole.sim.topology import Group, Member, Top
 
 HOUR, DAY = 3600.0, 86400.0

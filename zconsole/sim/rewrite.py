@@ -7,7 +7,6 @@ from zconsole.sim.disk import MIB, ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import RESILVER, PoolState
-from zconsole.sim.topology import Top
 
 
 def spread_over(pool: PoolState, sizes: dict[str, float]) -> list[SimulatedDirectory]:
@@ -111,7 +110,8 @@ def _parts(pool: PoolState, directory: SimulatedDirectory) -> list[DiskShare]:
     waiting = sum(directory.old) or 1.0
     for top, held, share in zip(tops, directory.old, pool.write_shares(tops), strict=True):
         sources = top.sources()
-        each = held / waiting * _reading(top) / max(1, len(sources))
+        # Parity is not read.
+        each = held / waiting / top.inflation / max(1, len(sources))
         if each > 0.0:
             parts += [DiskShare(x, each, "async_r", False, size, run, 3.0) for x in sources]
         if share > 0.0:
@@ -120,8 +120,3 @@ def _parts(pool: PoolState, directory: SimulatedDirectory) -> list[DiskShare]:
                 DiskShare(x, share * top.share, "async_w", True, size, run, 4.0) for x in writers
             ]
     return parts
-
-
-def _reading(top: Top) -> float:
-    """Bytes read for an allocated byte: parity is not."""
-    return 1.0 / top.inflation

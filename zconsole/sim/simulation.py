@@ -1,11 +1,19 @@
-"""Time: moves a pool on, step by step, and lets what is finished end."""
+"""Time: moves a pool on, step by step, and lets what is finished end.
+
+Here is what applications do to it, and work that is no scan: removal, raidz expansion, checkpoint,
+trim and initialize.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from zconsole.sim import activity, foreground, lifecycle, rebuild, rewrite, scan
-from zconsole.sim.state import TXG_SECONDS, PoolState
+from zconsole.sim import lifecycle, rebuild, rewrite, scan
+from zconsole.sim.disk import COMPLETE, MIB, RUNNING, Flow, JobProgress, Leaf
+from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
+from zconsole.sim.state import FINISHED, SCRUB, TXG_SECONDS, Checkpoint, PoolState, Relocation
+from zconsole.sim.topology import Top
 
 FINE = 1.0
 """Longest step, in seconds, as long as few are needed."""
@@ -37,11 +45,11 @@ def step(pool: PoolState, dt: float) -> None:
         for index, leaf in enumerate(leaves):
             leaf.used = 0.0
             leaf.swing = pool.breath.at(pool.t + 41.7 * index)
-        foreground.advance(pool, dt)
+        _apply_foreground(pool, dt)
         rebuild.advance(pool, dt)
         scan.advance(pool, dt)
         rewrite.advance(pool, dt)
-        activity.advance(pool, leaves, dt)
+        _do_other_work(pool, leaves, dt)
         for leaf in leaves:
             leaf.account(dt)
         lifecycle.errors(pool, leaves, dt)
@@ -57,3 +65,164 @@ def _txgs(pool: PoolState) -> None:
         pool.next_txg += TXG_SECONDS * max(1.0, (pool.t - pool.next_txg) // TXG_SECONDS)
         for top in pool.tops:
             top.synced = top.alloc
+
+
+WRITE_SIZE = 131072.0
+BUSIEST = 0.85
+"""Share of device time that foreground I/O may take; beyond it applications wait."""
+
+
+def _apply_foreground(pool: PoolState, dt: float) -> None:
+    """Adds ``dt`` seconds of applications' I/O to the leaves and to the allocation."""
+    read, write = pool.load.at(pool.t)
+    tops = pool.normal_tops()
+    held = sum(top.alloc for top in tops)
+    shares = pool.write_shares(tops)
+    for top, share in zip(tops, shares, strict=True):
+        _read(pool, top, read * top.alloc / held if held else 0.0)
+        _write(top, write * share)
+        top.alloc = min(top.space, top.alloc + write * share * top.inflation * dt * pool.load.kept)
+    _log(pool, write * pool.load.sync)
+    _cache(pool, read, write)
+    for top in pool.tops:
+        _squeeze(top)
+
+
+def _read(pool: PoolState, top: Top, rate: float) -> None:
+    sources = top.sources()
+    if rate <= 0.0 or not sources:
+        return
+    size = pool.load.size if top.kind in ("mirror", "disk") else pool.load.size / top.groups
+    size = max(4096.0, size)
+    each = rate / len(sources)
+    if top.lost() and top.kind in ("raidz", "draid"):
+        each *= 1.0 + 0.5 * top.lost()
+    for leaf in sources:
+        _add(leaf, "sync_r", False, each / size, size, size * pool.load.sequential, 2.0)
+
+
+def _write(top: Top, rate: float) -> None:
+    if rate <= 0.0:
+        return
+    each = rate * top.inflation * top.share
+    for leaf in top.leaves():
+        if leaf.online:
+            _add(leaf, "async_w", True, each / WRITE_SIZE, WRITE_SIZE, WRITE_SIZE * 6, 4.0)
+
+
+def _log(pool: PoolState, rate: float) -> None:
+    logs = [top for top in pool.tops if top.vclass == "log"]
+    for top in logs:
+        for leaf in top.leaves():
+            if leaf.online:
+                _add(leaf, "sync_w", True, rate / len(logs) / 32768.0, 32768.0, 1e9, 2.0)
+
+
+def _cache(pool: PoolState, read: float, write: float) -> None:
+    for leaf in pool.cache:
+        feed = min(8e6, 0.05 * (read + write)) / len(pool.cache)
+        hit = 0.12 * read / len(pool.cache)
+        _add(leaf, "async_w", True, feed / 131072.0, 131072.0, 1e9, 1.0)
+        _add(leaf, "sync_r", False, hit / 65536.0, 65536.0, 65536.0, 1.0)
+
+
+def _add(
+    leaf: Leaf, kind: str, write: bool, ops: float, size: float, run: float, queue: float
+) -> None:
+    if ops <= 0.0:
+        return
+    time = leaf.media_time(size, run, queue, write)
+    leaf.used += ops * time
+    leaf.flows.append(Flow(kind, write, ops, size, time, queue))
+
+
+def _squeeze(top: Top) -> None:
+    """Applications wait for the busiest leaf, so all of a top-level slow down with it."""
+    busiest = max((leaf.used for leaf in top.leaves()), default=0.0)
+    if busiest <= BUSIEST:
+        return
+    for leaf in top.leaves():
+        leaf.used *= BUSIEST / busiest
+        for flow in leaf.flows:
+            flow.ops *= BUSIEST / busiest
+
+
+def _do_other_work(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
+    """Moves everything that is under way on by ``dt`` seconds."""
+    if pool.removal is not None and pool.removal.running:
+        _evacuate(pool, pool.removal, dt)
+    if pool.expansion is not None and pool.expansion.running:
+        _reflow(pool, pool.expansion, dt)
+    if pool.checkpoint is not None:
+        _hold(pool, pool.checkpoint, dt)
+    for leaf in leaves:
+        for kind, job in leaf.jobs.items():
+            if job.state == RUNNING:
+                _leaf_job(leaf, job, dt, trim=kind == "trim")
+
+
+def _evacuate(pool: PoolState, removal: Relocation, dt: float) -> None:
+    top = pool.tops[removal.vdev]
+    others = [t for t in pool.normal_tops() if t is not top]
+    shares = pool.write_shares(others)
+    sources = top.sources()
+    parts = [DiskShare(x, 1.0 / len(sources), "async_r", False, MIB, 4 * MIB, 2.0) for x in sources]
+    for other, share in zip(others, shares, strict=True):
+        parts += [
+            DiskShare(x, share * other.share, "async_w", True, MIB, 4 * MIB, 2.0)
+            for x in other.leaves()
+            if x.online
+        ]
+    done = _move(pool, removal, DiskJob(removal.vdev, parts, duty=0.8), dt)
+    for other, share in zip(others, shares, strict=True):
+        other.alloc += done * share
+    if not removal.running:
+        top.kind, top.members, top.alloc, top.space = "indirect", [], 0.0, 0.0
+        pool.note("vdev_remove_dev", "evacuation finished")
+
+
+def _move(pool: PoolState, relocation: Relocation, job: DiskJob, dt: float) -> float:
+    """Moves blocks for ``dt`` seconds, and ends when none is left; returns how many bytes."""
+    solve([job], pool.host)
+    done = min(job.rate * dt, relocation.total - relocation.moved)
+    emit(job, done / dt, 0.0)
+    relocation.moved += done
+    if relocation.moved >= relocation.total - 1.0:
+        relocation.state, relocation.end = FINISHED, pool.now
+    return done
+
+
+def _reflow(pool: PoolState, expansion: Relocation, dt: float) -> None:
+    top = pool.tops[expansion.vdev]
+    if pool.resilvering:
+        return  # waits for the resilver (raidz_reflow_scratch_sync, vdev_raidz.c)
+    share = top.share
+    parts = [DiskShare(x, share, "async_r", False, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    parts += [DiskShare(x, share, "async_w", True, MIB, 8 * MIB, 2.0) for x in top.sources()]
+    _move(pool, expansion, DiskJob(expansion.vdev, parts), dt)
+    if not expansion.running:
+        top.space *= top.width / (top.width - 1)  # counts once everything has been reflowed
+        pool.note("vdev_attach", "raidz expansion finished")
+        if pool.tunables["zfs_scrub_after_expand"]:  # raidz_reflow_complete_sync, vdev_raidz.c
+            scan.begin(pool, SCRUB)
+
+
+def _hold(pool: PoolState, checkpoint: Checkpoint, dt: float) -> None:
+    _, write = pool.load.at(pool.t)
+    if checkpoint.state == 1:
+        checkpoint.space = min(pool.alloc, checkpoint.space + write * dt)
+        return
+    checkpoint.space -= 2e9 * dt
+    if checkpoint.space <= 0.0:
+        pool.checkpoint = None
+
+
+def _leaf_job(leaf: Leaf, job: JobProgress, dt: float, trim: bool) -> None:
+    rate = job.rate * (1.0 - leaf.used)
+    step = min(rate * dt, job.total - job.done)
+    job.done += step
+    if not trim:
+        time = leaf.media_time(MIB, 64 * MIB, 1.0, True)
+        leaf.flows.append(Flow("async_w", True, step / dt / MIB, MIB, time, 1.0))
+    if job.done >= job.total - 1.0:
+        job.state = COMPLETE

@@ -2,15 +2,102 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from zconsole.pool.model import Event
+from zconsole.pool.version import parse_version
 from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import Leaf
-from zconsole.sim.load import ForegroundLoad, Wobble
 from zconsole.sim.topology import Top
-from zconsole.sim.tunables import Tunables, defaults
+from zconsole.tunables.catalog import HISTORICAL, TUNABLES
+
+DAY = 86400.0
+_SIZE = 256
+"""Values of a table of noise."""
+SORTED = (0, 8)
+"""From here on scans are sorted; before they were throttled by parameters that are gone now."""
+
+
+class Tunables(dict[str, int]):
+    """The parameters of one simulated kernel: name to live value."""
+
+    def __missing__(self, name: str) -> int:
+        """0, for a parameter that this version does not have."""
+        return 0
+
+
+def defaults(version: str) -> Tunables:
+    """What a kernel with this OpenZFS begins with, as far as its source gives a value."""
+    running = parse_version(version)
+    known = {tunable.name: tunable.default(running) for tunable in TUNABLES}
+    if running < SORTED:
+        known |= {name: row["default"] for name, row in HISTORICAL.items()}
+    return Tunables({name: value for name, value in known.items() if value is not None})
+
+
+def rng(seed: int, *names: object) -> random.Random:
+    """A generator of its own for one component, the same for the same seed and names."""
+    return random.Random("/".join(str(part) for part in (seed, *names)))
+
+
+class Wobble:
+    """Smooth noise in 0…1: random values on a grid of ``period`` seconds, eased between."""
+
+    __slots__ = ("_period", "_table")
+
+    def __init__(self, source: random.Random, period: float) -> None:
+        """Draws the table from ``source``; one value every ``period`` seconds."""
+        self._table = tuple(source.random() for _ in range(_SIZE))
+        self._period = period
+
+    def at(self, t: float) -> float:
+        """The value at ``t`` seconds of simulated time."""
+        x = t / self._period
+        i = math.floor(x)
+        f = x - i
+        a = self._table[i % _SIZE]
+        return a + (self._table[(i + 1) % _SIZE] - a) * f * f * (3 - 2 * f)
+
+
+@dataclass(slots=True)
+class ForegroundLoad:
+    """Rates in bytes/s of data (parity and copies come on top), sizes in bytes a request."""
+
+    wobble: Wobble
+    read: float = 0.0
+    write: float = 0.0
+    size: float = 65536.0
+    sequential: float = 1.0
+    """Requests that follow each other on disk before the heads move."""
+    daily: float = 0.0
+    """Swing over a day: 0 none … 1 from nothing to double; highest at ``peak``."""
+    peak: float = 0.0
+    """Simulated seconds of the daily maximum."""
+    bursty: float = 0.3
+    """Share of the rate that comes and goes."""
+    sync: float = 0.0
+    """Share of writes somebody waits for (they end txgs early and go to log vdevs)."""
+    kept: float = 0.0
+    """Share of written bytes that stays allocated; the rest overwrites or is freed."""
+    begin: float = 0.0
+    end: float = math.inf
+    """Simulated seconds between which it runs."""
+
+    def factor(self, t: float) -> float:
+        """How much of the mean is wanted at ``t``."""
+        if not self.begin <= t < self.end:
+            return 0.0
+        day = 1.0 + self.daily * math.cos((t - self.peak) * 2 * math.pi / DAY)
+        return day * (1.0 + self.bursty * (2.0 * self.wobble.at(t) - 1.0))
+
+    def at(self, t: float) -> tuple[float, float]:
+        """(read, write) bytes/s wanted at ``t``."""
+        factor = self.factor(t)
+        return self.read * factor, self.write * factor
+
 
 SCRUB, RESILVER = 1, 2
 """pool_scan_func_t (include/sys/fs/zfs.h)."""

@@ -84,7 +84,11 @@ def read_regular(path: Path, most: int) -> bytes:
 
     Raises StateError where it is no regular file or has over ``most`` bytes, and OSError.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    return contents(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), most)
+
+
+def contents(handle: int, most: int) -> bytes:
+    """The same of one that was opened without waiting; closes it."""
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise StateError("not a file")

@@ -23,9 +23,8 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import audit_log
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.state_dir import state_dir
-from zconsole.tunables.control import Control, Setting
+from zconsole.tunables.control import Control, Setting, TunableRecord, recorded
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
-from zconsole.tunables.recorded import TunableRecord, recorded
 from zconsole.tunables.store import Change, FileTunableStore, alive, process_mark
 
 LOOK = 0.25

@@ -146,7 +146,7 @@ class FileTunableStore:
         """
         try:
             read = partial(read_private, self._path, MOST_BYTES)
-            self._last = _load(json.loads(self._patient.call(read, ANSWER)), era)
+            self._last = _load(json.loads(self._patient.call(read, ANSWER)))
         except FileNotFoundError:
             self._last = SavedTunables(era)
         except (OSError, StateError, ValueError, RecursionError):
@@ -212,8 +212,6 @@ def _dump(saved: SavedTunables) -> str:
     return json.dumps(asdict(_File(saved.era, saved.values, changes)))
 
 
-def _load(data: Any, era: str) -> SavedTunables:
+def _load(data: Any) -> SavedTunables:
     file = from_json(_File, data)
-    if file.era != era:
-        return SavedTunables(era)
-    return SavedTunables(era, dict(file.values), list(file.changes))
+    return SavedTunables(file.era, dict(file.values), list(file.changes))

@@ -8,7 +8,7 @@ from zconsole.actions.backend import live_backend
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
-from zconsole.sim.tunables import defaults
+from zconsole.sim.state import defaults
 
 
 def test_a_read_only_kit_says_so_and_makes_no_directory(tmp_path, monkeypatch):

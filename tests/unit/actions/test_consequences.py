@@ -29,6 +29,7 @@ from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.replace import plan_drop_spare, plan_give_back, plan_keep_spare
 from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
@@ -36,7 +37,6 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.spares import plan_drop_spare, plan_give_back, plan_keep_spare
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.pool.model import ErrorCounters, Progress
 

@@ -15,9 +15,8 @@ from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
-from zconsole.actions.replace import plan_batch, plan_replace
+from zconsole.actions.replace import plan_batch, plan_give_back, plan_keep_spare, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
-from zconsole.actions.spares import plan_give_back, plan_keep_spare
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.pool.model import Vdev

@@ -7,7 +7,7 @@ from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartC
 from zconsole.diagnosis.device_errors.probes import log_names, signs_of
 from zconsole.monitor.device_prober import AT_ONCE, DeviceProber
 from zconsole.monitor.session import Session
-from zconsole.sim.probe_results import probe_results_of as simulated
+from zconsole.sim.backends.actions import probe_results_of as simulated
 from zconsole.sim.source import World
 from zconsole.system.process import Completed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.sim.backends.actions import SimulatedRunner, execute
 from zconsole.sim.source import World
-from zconsole.sim.zpool import SimulatedRunner, execute
 
 
 def zpool(world, *words):

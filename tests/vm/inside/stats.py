@@ -10,9 +10,8 @@ import sys
 from typing import Any
 
 from zconsole.zfs.raw import numbers
-from zconsole.zfs.sources.libzfs.library import LibzfsPool, load_library
+from zconsole.zfs.sources.libzfs.library import LibzfsPool, kernel_stats, load_library
 from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, assembled
-from zconsole.zfs.sources.libzfs.stats import kernel_stats
 
 
 def by_libzfs(pool: str) -> dict[str, Any] | None:

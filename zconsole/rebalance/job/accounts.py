@@ -1,4 +1,7 @@
-"""The accounts of a running job: how far it is, what became of its files, and the end of it."""
+"""The accounts of a running job: how far it is, what became of its files, and the end of it.
+
+And whether it is working: where blocks of moved files lie against before, vdev by vdev.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,120 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from zconsole.errors import UnavailableError
+from zconsole.pool import allocator
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
-from zconsole.rebalance.job import job_output, move_effect
+from zconsole.rebalance.job import job_output
 from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
-from zconsole.rebalance.job.move_effect import MoveEffect
+from zconsole.rebalance.planning.facts import FactsReader
+
+INTERVAL = 10.0
+"""Seconds between two looks at the vdevs."""
+ENOUGH = 32 << 20
+"""Raw bytes that have to be expected to have moved before nothing having moved means anything."""
+TOO_LITTLE = 0.05
+"""Share of the expected movement under which nothing is taken to move."""
+STRIKES = 3
+"""Looks in a row that have to agree."""
+SETTLING = 3
+SMALLEST_STEP = 4 << 20
+STEP_SHARE = 0.25
+"""Share of what is predicted to be left to the target that may pass before the next look."""
+
+
+@dataclass(slots=True)
+class MoveEffect:
+    """Watches a pool while files move. Asks zpool at most every INTERVAL seconds."""
+
+    reader: FactsReader
+    pool: str
+    before: tuple[Space, ...]
+    raw_factor: float
+    clock: Callable[[], float]
+    now_spaces: tuple[Space, ...] = ()
+    fragmentation: float | None = None
+    """Of the free space, as of the last look."""
+    next_look: int = 0
+    """Bytes of files after which ``reached`` looks again."""
+    step: int = 0
+    _looked: float | None = None
+    _strikes: int = 0
+
+    def look(self, force: bool = False) -> tuple[Space, ...]:
+        """The vdevs as of the last look."""
+        now = self.clock()
+        if force or self._looked is None or now - self._looked >= INTERVAL:
+            self._looked = now
+            try:
+                self.now_spaces, self.fragmentation = self.reader.listing(self.pool)
+            except UnavailableError:
+                return self.now_spaces or self.before
+        return self.now_spaces or self.before
+
+    def settled(self) -> tuple[Space, ...]:
+        """The vdevs once what was freed shows. Raises UnavailableError.
+
+        That is SETTLING txgs late (TXG_DEFER_SIZE, include/sys/txg.h).
+        """
+        for _ in range(SETTLING):
+            self.reader.sync(self.pool)
+        return self.look(force=True)
+
+    def look_last(self, wait: bool) -> None:
+        """Look once more at the end; with ``wait`` once what was freed shows."""
+        try:
+            self.settled() if wait else self.look(force=True)
+        except UnavailableError:
+            self.look(force=True)
+
+    def spread(self) -> float:
+        """The spread as of the last look."""
+        return allocator.spread(self.look())
+
+    def reached(self, target: float, handled: int) -> bool:
+        """Whether the spread is down to ``target`` after ``handled`` bytes of files.
+
+        Looks ever closer on the way there.
+        """
+        if handled < self.next_look:
+            return False
+        try:
+            spaces = self.settled()
+        except UnavailableError:
+            return False
+        if allocator.spread(spaces) <= target:
+            return True
+        whole = sum(space.alloc for space in spaces)
+        raw = allocator.raw_to_target(spaces, target, whole) or whole
+        self.step = max(SMALLEST_STEP, round(raw / self.raw_factor * STEP_SHARE))
+        self.next_look = handled + self.step
+        return False
+
+    def in_vain(self, moved: int) -> bool:
+        """Whether ``moved`` bytes of files have left no trace on the vdevs, look after look."""
+        previous = self._looked
+        spaces = self.look()
+        if self._looked == previous or len(spaces) != len(self.before):
+            return False
+        expected = allocator.expected_move(self.before, moved * self.raw_factor)
+        if expected < ENOUGH:
+            return False
+        changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
+        self._strikes = self._strikes + 1 if max(changes) < TOO_LITTLE * expected else 0
+        return self._strikes >= STRIKES
+
+
+def vdevs_as_json(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:
+    """Allocation of every vdev before and after, raw bytes."""
+    return [
+        {"name": b.name, "alloc_before": round(b.alloc), "alloc_after": round(a.alloc)}
+        for b, a in zip(before, after, strict=False)
+    ]
+
 
 PATHS = 1000
 """Directories whose path is kept at hand."""
@@ -177,4 +287,4 @@ class JobAccounts:
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
         known = self.effect.now_spaces if self.effect else ()
-        return move_effect.as_json(self.job.spaces, known) if known else None
+        return vdevs_as_json(self.job.spaces, known) if known else None

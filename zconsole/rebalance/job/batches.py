@@ -1,4 +1,4 @@
-"""The queue of a job in portions that are made durable together."""
+"""The queue of a job in portions that are made durable together, and what makes them so."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from zconsole.rebalance.engine.descriptors import batch_directories, batch_files
+from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.planning.plan_model import BATCH_BYTES
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job.wait_conditions import pool_of
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
 
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
@@ -135,3 +139,34 @@ class Batches:
                 self._parents.clear()
             self._parents[number] = self.journal.directory(number).parent
         return self._parents[number]
+
+
+@dataclass(slots=True)
+class FilesystemSync:
+    """Syncs the filesystems of a job: on ZFS the pool, which syncs all its datasets at once."""
+
+    sys: Sys
+    reader: FactsReader
+    places: Sequence[JobDirectory]
+
+    def one(self, fd: int | None) -> None:
+        """Sync the filesystem of a descriptor; None for a directory of which the name is gone."""
+        if pool := pool_of(self.places):
+            self.reader.sync(pool)
+        elif fd is None:
+            self.sys.sync()
+        else:
+            self.sys.syncfs(fd)
+
+    def all(self) -> None:
+        """Sync every filesystem of the job."""
+        for place in self.places:
+            try:
+                fd = open_path(self.sys, place.root)
+            except OSError:
+                self.one(None)
+                continue
+            try:
+                self.one(fd)
+            finally:
+                self.sys.close(fd)

@@ -11,8 +11,7 @@ from typing import Any
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow
-from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.move_effect import INTERVAL
+from zconsole.rebalance.job.accounts import INTERVAL, JobAccounts
 from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory

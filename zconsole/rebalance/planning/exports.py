@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from zconsole.rebalance.planning import smb_shares
 from zconsole.rebalance.planning.facts import Mount, Run
-from zconsole.rebalance.planning.foreign_tree import Tree
+from zconsole.rebalance.planning.smb_shares import Tree
 from zconsole.system import mounts
 from zconsole.system.mounts import plain
 from zconsole.system.patient import NoAnswerError, Patient

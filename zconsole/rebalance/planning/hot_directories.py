@@ -7,7 +7,7 @@ already. Where there is no such moment, or nobody may know it, those that hold m
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -86,22 +86,3 @@ class Ranking:
 
 def _worth(entry: tuple[bytes, Held]) -> tuple[int, int]:
     return entry[1].old_bytes, entry[1].bytes
-
-
-def words(
-    below: Sequence[PlannedPart], old: int | None, size: Callable[[float], str]
-) -> str | None:
-    """The best of a plan's directory in a sentence, given its ``below`` and ``old_bytes``."""
-    if old == 0:
-        return "nothing here is older than the newest vdev: it is spread already"
-    if old is None:
-        head = "holding most"
-        best = [f"{each.name} {size(each.bytes)}" for each in below if each.bytes]
-    else:
-        head = "worth most, older than the newest vdev"
-        best = [
-            f"{each.name} {size(each.old_bytes)} of {size(each.bytes)}"
-            for each in below
-            if each.old_bytes
-        ]
-    return f"{head}: {', '.join(best)}" if best else None

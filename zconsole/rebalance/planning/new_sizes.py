@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
-from zconsole.pool.allocator import Space
+from zconsole.pool.allocator import Space, new_write_shares
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 from zconsole.rebalance.planning import zdb
@@ -140,9 +140,8 @@ class BlockLayout:
 
 def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
     """The layouts of a pool's vdevs, each with the share of new writes it gets."""
-    given = [space.free * space.weight for space in pool.spaces]
-    total, sector = sum(given) or 1.0, pool.sector or USUAL_SECTOR
-    return [(one / total, _layout(s, sector)) for one, s in zip(given, pool.spaces, strict=True)]
+    layouts = (_layout(space, pool.sector or USUAL_SECTOR) for space in pool.spaces)
+    return list(zip(new_write_shares(pool.spaces), layouts, strict=True))
 
 
 def _layout(space: Space, sector: int) -> BlockLayout:

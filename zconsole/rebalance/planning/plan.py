@@ -11,7 +11,6 @@ from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import (
-    company,
     engine_choice,
     exports,
     facts,
@@ -93,7 +92,7 @@ def make(
     refused, notes = made.document.refused, [plan_notes.NOT_ROOT] if os.geteuid() != 0 else []
     notes += plan_notes.of_quotas(reader.run, plans)
     notes += plan_notes.of_shared_blocks(pool, plans)
-    notes += company.notes(in_use, plans)
+    notes += plan_notes.of_others(in_use, plans)
     if pool is not None and refused is None:
         refused, vain = plan_notes.in_vain(settings.aim, plans, pool, listed)
         notes += vain

@@ -68,11 +68,6 @@ class DirectoryPlan:
         return self.pinned_most + (max(0, self.sizes.change) if self.sizes else 0)
 
     @property
-    def space_needed(self) -> int:
-        """Free bytes the job has to find."""
-        return self.in_flight + self.lasting
-
-    @property
     def pinned_most(self) -> int:
         """Bytes that stay allocated after the move: the causes overlap, so the largest."""
         return max((n or 0 for n in self.pinned.values()), default=0)
@@ -89,7 +84,7 @@ class DirectoryPlan:
             sampled=dict(self.found.sampled),
             engine=self.choice.engine,
             why=self.choice.why,
-            space_needed_bytes=self.space_needed,
+            space_needed_bytes=self.in_flight + self.lasting,
             pinned_bytes=self.pinned,
             next_incremental_bytes=self.found.snapshot_bytes if zfs else None,
             allocated_bytes=self.found.allocated,

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from zconsole.rebalance.planning.facts import Run
@@ -46,17 +47,13 @@ class Listed(NamedTuple):
 
     def raw(self, at: int, length: int) -> float:
         """Raw bytes of a part of the file; a block only partly in it counts for its share."""
-        begin = bisect_right(self.extents, at, key=_place) - 1
-        end = bisect_left(self.extents, at + length, key=_place)
+        begin = bisect_right(self.extents, at, key=attrgetter("at")) - 1
+        end = bisect_left(self.extents, at + length, key=attrgetter("at"))
         total = 0.0
         for extent in self.extents[max(0, begin) : end]:
             common = min(extent.at + extent.length, at + length) - max(extent.at, at)
             total += extent.raw * max(0, common) / extent.length
         return total
-
-
-def _place(extent: Extent) -> int:
-    return extent.at
 
 
 def listed(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:

@@ -1,21 +1,27 @@
-"""Acting on the simulated pools: the same plans, with facts and a kernel that are simulated."""
+"""Acting on the simulated pools: the same plans, with facts, kernel and zpool simulated."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.device import Contents, Device
 from zconsole.actions.plan import Facts
+from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
 from zconsole.errors import ZconsoleError
+from zconsole.monitor.device_details import described
+from zconsole.monitor.feed import Pairs
 from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
+from zconsole.sim import commands, lifecycle
+from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World, clock
 from zconsole.sim.state import PoolState
-from zconsole.sim.zpool import SimulatedRunner
 from zconsole.system.audit import MemoryLog
+from zconsole.system.process import Completed
 from zconsole.tunables.control import Control
 from zconsole.tunables.store import VolatileTunableStore
 
@@ -140,3 +146,150 @@ def _device(leaf: Leaf) -> Device:
 
 def _labels(state: PoolState) -> dict[str, str]:
     return {str(leaf.guid): str(state.guid) if leaf.present else "" for leaf in state.leaves()}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What stands after a command's name: option letters, then operands without the pool."""
+
+    options: frozenset[str]
+    operands: Sequence[str]
+
+    def __getitem__(self, number: int) -> str:
+        """The operand of that number. Raises CommandError without it."""
+        if number >= len(self.operands):
+            raise CommandError("missing device specification", 2)
+        return self.operands[number]
+
+
+Command = Callable[[PoolState, Words], str | None]
+"""Carries a command out; returns what it prints. Raises CommandError."""
+
+
+class SimulatedRunner:
+    """Runs ``zpool …`` argument vectors on a world; nothing leaves the process."""
+
+    def __init__(self, world: World) -> None:
+        """``world`` is what the commands act on, at the moment it has come to."""
+        self.world = world
+
+    async def run(self, argv: Sequence[str], deadline: float) -> Completed:
+        """See CommandRunner.run. Raises FileNotFoundError for any program but zpool."""
+        del deadline  # a simulated machine answers at once
+        if not argv or argv[0].rsplit("/", 1)[-1] != "zpool":
+            program = argv[0] if argv else "program"
+            raise FileNotFoundError(f"the simulated machine has no {program}")
+        return execute(self.world.pools, argv)
+
+
+def execute(pools: Sequence[PoolState], argv: Sequence[str]) -> Completed:
+    """Carries out a ``zpool`` command line (zpool(8), 2.3)."""
+    try:
+        return Completed(tuple(argv), 0, _execute(pools, argv[1:]) or "", "")
+    except CommandError as error:
+        return Completed(tuple(argv), error.status, "", str(error))
+
+
+def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
+    name, *rest = words or [""]
+    command = _COMMANDS.get(name)
+    if command is None:
+        raise CommandError(f"unrecognized command '{name}'", 2)
+    options = frozenset(letter for word in rest if _is_option(word) for letter in word[1:])
+    operands = [word for word in rest if not _is_option(word)]
+    if name == "set":  # the one command that names the pool last
+        operands = operands[::-1]
+    if not operands:
+        raise CommandError("missing pool name argument", 2)
+    pool = next((p for p in pools if p.name == operands[0]), None)
+    if pool is None:
+        raise CommandError(f"cannot open '{operands[0]}': no such pool")
+    if pool.suspended and name != "clear":
+        raise CommandError(f"cannot {name} '{pool.name}': pool I/O is currently suspended")
+    return command(pool, Words(options, operands[1:]))
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _scrub(pool: PoolState, words: Words) -> None:
+    action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
+    commands.scrub(pool, action)
+
+
+def _job(kind: str) -> Command:
+    def _change(pool: PoolState, words: Words) -> None:
+        action = (
+            "cancel" if "c" in words.options else "suspend" if "s" in words.options else "start"
+        )
+        commands.change(pool, kind, action, next(iter(words.operands), None))
+
+    return _change
+
+
+def _set(pool: PoolState, words: Words) -> None:
+    name, _, value = words[0].partition("=")
+    if name != "autoexpand" or value not in ("on", "off"):
+        raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
+    pool.autoexpand = value == "on"
+
+
+_COMMANDS: dict[str, Command] = {
+    "replace": lambda pool, words: commands.replace(pool, words[0], words[1], "s" in words.options),
+    "attach": lambda pool, words: commands.attach(pool, words[0], words[1]),
+    "detach": lambda pool, words: commands.detach(pool, words[0]),
+    "offline": lambda pool, words: commands.offline(pool, words[0]),
+    "online": lambda pool, words: commands.online(pool, words[0], "e" in words.options),
+    "clear": lambda pool, words: commands.clear(pool, next(iter(words.operands), None)),
+    "scrub": _scrub,
+    "resilver": lambda pool, _: lifecycle.resilver_all(pool),
+    "trim": _job("trim"),
+    "initialize": _job("initialize"),
+    "set": _set,
+}
+
+
+async def probe_results_of(world: World, path: str, _since: float) -> ProbeResults:
+    """The counts of the leaf at ``path``; nothing for one that is not there.
+
+    Damaged transfers count as CRC errors, failed reads as pending sectors.
+    """
+    leaf = _there(world, path)
+    return ProbeResults() if leaf is None else ProbeResults(_counts(leaf))
+
+
+async def details_of(world: World, path: str) -> Pairs:
+    """Model, serial, size and sectors of the leaf at ``path``; nothing for one not there."""
+    leaf = _there(world, path)
+    return () if leaf is None or leaf.kind != "disk" else described(_facts(leaf))
+
+
+def _there(world: World, path: str) -> Leaf | None:
+    leaves = (leaf for pool in world.pools for leaf in pool.leaves())
+    return next((leaf for leaf in leaves if leaf.path == path and leaf.present), None)
+
+
+def _facts(leaf: Leaf) -> dict[str, str]:
+    """See ``zconsole.zfs.sources.blockdev.device_facts``."""
+    _, mark, serial = leaf.devid.rpartition("_")
+    return {
+        "device": leaf.device,
+        "model": leaf.model.name.partition("-")[2] or leaf.model.name,
+        **({"serial": serial} if mark else {}),
+        "size": str(leaf.model.size),
+        "rotational": str(int(not leaf.model.flash)),
+        "logical_sector": "512",
+        "physical_sector": "4096",
+    }
+
+
+def _counts(leaf: Leaf) -> SmartCounts:
+    damaged, unread = int(leaf.cksum_errors), int(leaf.reads.errors)
+    by_link = damaged > 3 * unread
+    return SmartCounts(
+        passed=True,
+        reallocated=0 if by_link else unread // 4,
+        pending=0 if by_link else unread,
+        crc=damaged if by_link else 0,
+    )

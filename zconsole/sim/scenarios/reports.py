@@ -7,8 +7,7 @@ from zconsole.sim.build import DAY, HOUR, Build, Scenario, finished
 from zconsole.sim.disk import DiskModel
 from zconsole.sim.models import DESKTOP_5T, EXOS_16T, GREEN_3T, MIB, NVME_1T5, RED_8T, TB
 from zconsole.sim.rewrite import spread_over
-from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, PoolState
-from zconsole.sim.tunables import defaults
+from zconsole.sim.state import RESILVER, SCRUB, DataLayout, Host, PoolState, defaults
 
 # The fourth report's disks take the old pool's blocks in the order they were written; reads are
 # helped by read-ahead, writes to the new disk are not.

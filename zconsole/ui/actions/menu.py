@@ -13,6 +13,7 @@ from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.replace import plan_drop_spare, plan_keep_spare
 from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
@@ -20,7 +21,6 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.spares import plan_drop_spare, plan_keep_spare
 from zconsole.actions.target import Target, find
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
 from zconsole.ui.actions.asking import Planner

@@ -11,8 +11,7 @@ from zconsole.actions.facts import with_temperatures
 from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
-from zconsole.actions.replace import plan_batch, plan_replace
-from zconsole.actions.spares import plan_give_back
+from zconsole.actions.replace import plan_batch, plan_give_back, plan_replace
 from zconsole.actions.target import FAILED, Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.asking import confirm, situation_now

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from zconsole import units
 from zconsole.rebalance.backend import Counted, JobView
-from zconsole.rebalance.planning.plan_document import PlanDocument, PlannedDirectory, PredictedFill
-from zconsole.rebalance.planning.plan_text import (
+from zconsole.rebalance.planning.plan_document import (
+    PlanDocument,
+    PlannedDirectory,
+    PredictedFill,
     cost_sentences,
     file_sentences,
     is_alike,

@@ -1,7 +1,7 @@
 """``zpool status`` text of every dialect, from Solaris 10 to OpenZFS 2.4.
 
-The text is cut into pools and their tagged sections here; ``text_scan``, ``text_config`` and
-``text_activity`` read the sections. Lines: status_callback in cmd/zpool/zpool_main.c.
+The text is cut into pools and their tagged sections here; ``text_scan`` and ``text_config`` read
+the sections. Lines: status_callback in cmd/zpool/zpool_main.c.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Activity, Pool, Scan, Vdev
 from zconsole.zfs.decode.formulas import in_order
-from zconsole.zfs.decode.text_activity import activity_of
 from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
 from zconsole.zfs.decode.text_rows import looks_like_row
-from zconsole.zfs.decode.text_scan import scan_of
+from zconsole.zfs.decode.text_scan import activity_of, scan_of
 from zconsole.zfs.decode.tree import check_rows
 from zconsole.zfs.decode.values import unspaced
 

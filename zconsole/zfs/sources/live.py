@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from zconsole.errors import NotFoundError, UnavailableError
@@ -16,7 +18,6 @@ from zconsole.system.process import DeadlineError, find_command
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_rows
-from zconsole.zfs.sources.commands import MOST_POOLS, POOLS, Commands, zpool_version
 from zconsole.zfs.sources.events import EventFollower
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
@@ -26,14 +27,17 @@ from zconsole.zfs.sources.kstat import (
     pool_states,
 )
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
-from zconsole.zfs.sources.lzc import load_lzc, pool_exists
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import (
+    MOST_POOLS,
+    POOLS,
+    Commands,
     FallbackReader,
     PoolGoneError,
     ReaderOption,
     ReaderUnusableError,
     ReadFailedError,
+    zpool_version,
 )
 from zconsole.zfs.sources.zpool import zpool_readers
 
@@ -324,3 +328,29 @@ class LoadMeter:
         }
         self._measured = True
         return {key: value for key, value in found.items() if value is not None}
+
+
+def load_lzc() -> ModuleType | None:
+    """The distribution's ``libzfs_core`` module (``python3-pyzfs``); None where there is none.
+
+    Only OpenZFS' own: the package of that name on PyPI is another, abandoned one whose calls no
+    longer fit the C library.
+    """
+    try:
+        module = importlib.import_module("libzfs_core")
+    except (ImportError, OSError):
+        return None
+    return module if hasattr(module, "lzc_pool_checkpoint") else None
+
+
+def pool_exists(module: ModuleType | None, pool: str) -> bool | None:
+    """Whether a pool of that name is imported; None where the module cannot tell.
+
+    It may block in the kernel: call it in a thread.
+    """
+    if any(mark in pool for mark in "/@#"):
+        return False  # lzc_exists knows datasets, snapshots and bookmarks, too
+    try:
+        return bool(module.lzc_exists(pool.encode("utf-8", "surrogateescape"))) if module else None
+    except Exception:  # its exceptions have no common base: ZFSError, OSError, …
+        return None

@@ -21,13 +21,16 @@ from zconsole.system.pipe_io import LineProcess
 from zconsole.system.process import Completed, DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
-from zconsole.zfs.sources.commands import MOST_POOLS, POOLS, Commands, zpool_version
 from zconsole.zfs.sources.pool_poller import PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import (
+    MOST_POOLS,
+    POOLS,
+    Commands,
     FallbackReader,
     PoolGoneError,
     ReaderUnusableError,
     ReadFailedError,
+    zpool_version,
 )
 from zconsole.zfs.sources.zpool import zpool_readers
 

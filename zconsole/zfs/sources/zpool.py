@@ -17,9 +17,8 @@ from zconsole.system.async_process import CommandRunner, Spawner
 from zconsole.system.host import Clocks, is_root, utc_offset
 from zconsole.system.pipe_io import LineProcess
 from zconsole.zfs.decode import decode
-from zconsole.zfs.sources.commands import Commands, has_json
 from zconsole.zfs.sources.pool_poller import leaf_paths
-from zconsole.zfs.sources.reader import ReaderOption, ReadFailedError
+from zconsole.zfs.sources.reader import Commands, ReaderOption, ReadFailedError, has_json
 
 LIST_EVERY = 30.0
 """Seconds between two ``zpool list -v``: fragmentation, and for text the fill of each vdev."""

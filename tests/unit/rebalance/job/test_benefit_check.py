@@ -17,8 +17,8 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job import benefit_check
+from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, MoveEffect
 from zconsole.rebalance.job.benefit_check import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
-from zconsole.rebalance.job.move_effect import ENOUGH, INTERVAL, STRIKES, MoveEffect
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.system.process import Completed

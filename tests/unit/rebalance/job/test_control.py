@@ -15,11 +15,11 @@ from zconsole.cli.main import main
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job import control, creation, execute, job_store
+from zconsole.rebalance.job import control, creation, job_store, runner
 from zconsole.rebalance.job.control import AuditedJobs
-from zconsole.rebalance.job.execute import Show
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
+from zconsole.rebalance.job.runner import Show
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Settings
@@ -165,8 +165,8 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
         ran.append(record.job)
         return done
 
-    real = execute.execute
-    monkeypatch.setattr(execute, "execute", late)
+    real = runner.execute
+    monkeypatch.setattr(runner, "execute", late)
     assert main(["rebalance", "run", "--yes", "--allow-non-zfs", str(tree)]) == ExitCode.OK
     assert [view.job for view in control.listed()] == ran
     TreeLocks(Sys(), [os.fsencode(tree)]).close()  # and the locks end with the job
@@ -179,7 +179,7 @@ def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
     held = TreeLocks(Sys(), [os.fsencode(tmp_path / "old")])
-    locks = execute._locked(Sys(), [os.fsencode(tmp_path / "new")], held)
+    locks = runner._locked(Sys(), [os.fsencode(tmp_path / "new")], held)
     with pytest.raises(BusyTreeError):
         TreeLocks(Sys(), [os.fsencode(tmp_path / "new")])
     locks.close()

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.planning import hot_directories, plan
+from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.hot_directories import MOST, Ranking
-from zconsole.rebalance.planning.plan_document import PlannedPart
-from zconsole.rebalance.planning.plan_text import plan_lines
+from zconsole.rebalance.planning.plan_document import PlannedPart, best_words, plan_lines
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.rebalance.planning.survey import Ages, Survey, survey
 from zconsole.units import size
@@ -66,7 +65,7 @@ def test_one_directory_is_no_choice(tmp_path: Path) -> None:
 )
 def test_what_is_old_is_told(old: int, told: str) -> None:
     below = [PlannedPart("a\x1b", 2, 8192, old), PlannedPart("b", 1, 9000, 0)]
-    assert hot_directories.words(below, old, size) == told
+    assert best_words(below, old, size) == told
 
 
 def test_a_plan_names_them(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.capacity import capacities
-from zconsole.zfs.decode.iostat import samples_of
+from zconsole.zfs.decode.measurements import samples_of
 
 pytestmark = pytest.mark.slow
 

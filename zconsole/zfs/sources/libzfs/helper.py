@@ -18,10 +18,10 @@ from typing import Any
 from zconsole.zfs.sources.libzfs.library import (
     LibraryUnusableError,
     LibzfsPool,
+    kernel_stats,
     load_library,
 )
 from zconsole.zfs.sources.libzfs.nvlist import Form, NvlistError, Values
-from zconsole.zfs.sources.libzfs.stats import kernel_stats
 from zconsole.zfs.sources.libzfs.wire import RECORD, packed, requested
 
 Read = Callable[[], tuple[Form | None, list[Values]] | None]

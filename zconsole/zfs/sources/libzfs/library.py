@@ -1,4 +1,4 @@
-"""libzfs and libnvpair through ctypes: what is called, and the doubts that rule it out.
+"""libzfs, libnvpair and the kernel through ctypes: what is called, and what rules it out.
 
 Prototypes: include/libzfs.h and include/libnvpair.h, OpenZFS 2.1 to 2.4.
 """
@@ -6,13 +6,92 @@ Prototypes: include/libzfs.h and include/libnvpair.h, OpenZFS 2.1 to 2.4.
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
 from typing import Any
 
 from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, Form, NvlistError, Values
-from zconsole.zfs.sources.libzfs.stats import KernelStats
+
+ROOM = 4096
+"""Bytes beyond a packed config, for what is added to it until it is packed or asked for again."""
+POOL_STATS = 0x5A05
+COMMAND_ROOM = 1 << 14
+"""Bytes; the kernel takes as much of it as its own ``zfs_cmd_t`` has, 13,744."""
+NAME_ROOM = 4096
+DESTINATION = Struct("=QQ")
+"""``zc_nvlist_dst``, ``zc_nvlist_dst_size``: where the config goes, and the bytes it may take."""
+DESTINATION_AT, COOKIE_AT = 4112, 12616
+COOKIE = Struct("=Q")
+"""``zc_cookie``: the error of a pool whose config is there all the same."""
+LARGEST = 1 << 28
+"""Bytes beyond which it is no config: a leaf takes several thousand."""
+
+Ioctl = Callable[[int, int, bytearray], int]
+
+
+def kernel_stats(pool: str, device: Path = Path("/dev/zfs")) -> KernelStats | None:
+    """For this pool, None where the kernel cannot be asked directly."""
+    try:
+        return KernelStats(pool.encode("utf-8", "surrogateescape"), device)
+    except (OSError, ValueError):
+        return None
+
+
+class KernelStats:
+    """Asks for one pool's config again and again, as the kernel packs it, into a kept buffer.
+
+    It is the one call behind ``zpool_refresh_stats``. libzfs unpacks that config at once, and it
+    would have to be packed again to be read in one piece (see ``nvlist``): both together cost more
+    than the call. Whatever is not a plain success is asked of libzfs instead, which knows what an
+    error means.
+
+    Sources: ``zfs_cmd_t`` (include/sys/zfs_ioctl.h: Linux, the same up to its cookie from 2.0 to
+    2.4), ``zfs_ioc_pool_stats`` and ``put_nvlist`` (module/zfs/zfs_ioctl.c), request numbers never
+    change (include/sys/fs/zfs.h).
+    """
+
+    def __init__(self, pool: bytes, device: Path, ioctl: Ioctl = fcntl.ioctl) -> None:
+        """Raises OSError where the device cannot be opened, and ValueError for no pool's name."""
+        if not 0 < len(pool) < NAME_ROOM:
+            raise ValueError(f"a name of {len(pool)} bytes")
+        self._ioctl = ioctl
+        self._command = bytearray(COMMAND_ROOM)
+        self._command[: len(pool)] = pool
+        self._use(1 << 16)
+        self._device = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+
+    def packed(self) -> memoryview | None:
+        """The config in libnvpair's native encoding; what comes after its end means nothing.
+
+        Good until the next call; None for anything but a plain success. May block for as long as
+        the kernel likes.
+        """
+        for _ in range(2):
+            DESTINATION.pack_into(self._command, DESTINATION_AT, self._address, len(self._view))
+            COOKIE.pack_into(self._command, COOKIE_AT, 0)
+            try:
+                self._ioctl(self._device, POOL_STATS, self._command)
+            except OSError as error:
+                if error.errno != errno.ENOMEM:
+                    return None
+                _, wanted = DESTINATION.unpack_from(self._command, DESTINATION_AT)
+                if wanted > LARGEST:
+                    return None
+                self._use(wanted + ROOM)
+            else:
+                return None if any(COOKIE.unpack_from(self._command, COOKIE_AT)) else self._view
+        return None
+
+    def _use(self, size: int) -> None:
+        self._buffer = ctypes.create_string_buffer(size)
+        self._address = ctypes.addressof(self._buffer)
+        self._view = memoryview(self._buffer).cast("B")
+
 
 SONAMES = ("libzfs.so.7", "libzfs.so.6", "libzfs.so.4")
 """OpenZFS 2.4, 2.3, and 2.1 with 2.2. Any other soname is an untested library."""
@@ -21,8 +100,6 @@ NVPAIR = "libnvpair.so.3"
 
 NATIVE = 0
 """``NV_ENCODE_NATIVE`` of include/sys/nvpair.h."""
-ROOM = 4096
-"""Bytes beyond a packed config, for what is added between measuring and packing it."""
 
 _POINTER, _INT, _CHARS = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 _LIBZFS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {

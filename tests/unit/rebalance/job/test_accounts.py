@@ -7,7 +7,7 @@ import pytest
 
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.job.move_effect import MoveEffect
+from zconsole.rebalance.job.accounts import MoveEffect
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
 AFTER = (Space("d0", 100.0, 40.0, 1.0), Space("d1", 100.0, 40.0, 1.0))

@@ -11,9 +11,9 @@ import pytest
 from tests.faults.harness import create
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.file_locks import Alarm
-from zconsole.rebalance.job.execute import STOPPING, _signals, execute
 from zconsole.rebalance.job.job_store import by_journal
-from zconsole.rebalance.job.steering import JobControl
+from zconsole.rebalance.job.runner import STOPPING, _signals, execute
+from zconsole.rebalance.job.wait_conditions import JobControl
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Mount
 

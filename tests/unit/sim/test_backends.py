@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zconsole.sim.probe_results import details_of
+from zconsole.sim.backends.actions import details_of
 from zconsole.sim.source import World
 
 

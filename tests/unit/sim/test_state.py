@@ -7,7 +7,7 @@ import pytest
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.actions import SimulatedParameters
 from zconsole.sim.source import World
-from zconsole.sim.tunables import defaults
+from zconsole.sim.state import defaults
 
 
 def speedup(scenario, changes, seed=1):
