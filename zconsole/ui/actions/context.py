@@ -11,9 +11,9 @@ from zconsole.monitor.frame import Frame
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.control import Past
 from zconsole.ui.actions.follow_up import FollowUp
-from zconsole.ui.dialogs.confirm import OutputLine
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.widgets.draw import Span
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class UnderWay:
     begun: int = 0
 
 
-def left_behind(under_way: Iterable[UnderWay], until_end: Iterable[str]) -> tuple[OutputLine, ...]:
+def left_behind(under_way: Iterable[UnderWay], until_end: Iterable[str]) -> tuple[Span, ...]:
     """What quitting now means for plans under way, and for tunables that wait for a scan's end.
 
     Empty when nothing is left behind.
@@ -33,7 +33,7 @@ def left_behind(under_way: Iterable[UnderWay], until_end: Iterable[str]) -> tupl
     names = ", ".join(until_end)
     if names:
         said.append(
-            OutputLine(
+            Span(
                 f"{names}: put back at the end of the scan by a console that runs then; without"
                 " one, the value stays until the next console offers to put it back (T, then u"
                 " does it now)",
@@ -43,16 +43,16 @@ def left_behind(under_way: Iterable[UnderWay], until_end: Iterable[str]) -> tupl
     return tuple(said)
 
 
-def _of_plan(each: UnderWay) -> Iterator[OutputLine]:
-    yield OutputLine(f"{each.plan.title} is being carried out.", "bold")
+def _of_plan(each: UnderWay) -> Iterator[Span]:
+    yield Span(f"{each.plan.title} is being carried out.", "bold")
     steps = each.plan.steps
     if each.begun:
-        yield OutputLine(f"$ {steps[each.begun - 1].command}", "accent")
-        yield OutputLine("This goes on without the console; nobody will be told here how it ends.")
+        yield Span(f"$ {steps[each.begun - 1].command}", "accent")
+        yield Span("This goes on without the console; nobody will be told here how it ends.")
     rest = steps[each.begun :]
     if rest:
-        yield OutputLine(f"Not run then, {len(rest)} to run by hand:", "warning")
-        yield from (OutputLine(f"$ {step.command}", "accent") for step in rest)
+        yield Span(f"Not run then, {len(rest)} to run by hand:", "warning")
+        yield from (Span(f"$ {step.command}", "accent") for step in rest)
 
 
 @dataclass(slots=True)

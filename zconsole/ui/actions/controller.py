@@ -30,9 +30,10 @@ from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
+from zconsole.ui.widgets.draw import Span
 
 if TYPE_CHECKING:
     from zconsole.ui.rebalance.flow import RebalanceFlow
@@ -108,15 +109,15 @@ class ActionController:
         """Say what quitting leaves behind, and quit if that is all right."""
         behind, look = self.left_behind(), self.context.look
 
-        async def _quit(_: str | None) -> AsyncIterator[OutputLine]:
+        async def _quit(_: str | None) -> AsyncIterator[Span]:
             self.context.app.exit(return_code=ExitCode.OK)
-            yield OutputLine("")
+            yield Span("")
 
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit all the same?", body, _quit, verb="Quit")
         await self.context.app.push_screen_wait(ConfirmScreen([confirmation], look))
 
-    def left_behind(self) -> tuple[OutputLine, ...]:
+    def left_behind(self) -> tuple[Span, ...]:
         """What quitting now would leave undone or unreported; empty when nothing is."""
         frames = self.context.app.view_state.frames
         waiting = [name for frame in frames for name in self.context.past.due(frame.guid)]
