@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from zconsole.actions.backend import ActionBackend
@@ -22,25 +22,6 @@ class UnderWay:
 
     plan: ActionPlan
     begun: int = 0
-
-
-def left_behind(under_way: Iterable[UnderWay], until_end: Iterable[str]) -> tuple[Span, ...]:
-    """What quitting now means for plans under way, and for tunables that wait for a scan's end.
-
-    Empty when nothing is left behind.
-    """
-    said = [line for each in under_way for line in _of_plan(each)]
-    names = ", ".join(until_end)
-    if names:
-        said.append(
-            Span(
-                f"{names}: put back at the end of the scan by a console that runs then; without"
-                " one, the value stays until the next console offers to put it back (T, then u"
-                " does it now)",
-                "warning",
-            )
-        )
-    return tuple(said)
 
 
 def _of_plan(each: UnderWay) -> Iterator[Span]:
@@ -101,6 +82,24 @@ class FlowContext:
     def look(self) -> DisplayFormat:
         """How sizes and times are written now."""
         return self.app.view_state.look
+
+    def left_behind(self) -> tuple[Span, ...]:
+        """What quitting now means for plans under way, and for tunables that wait for a scan's end.
+
+        Empty when nothing is left behind.
+        """
+        said = [line for each in self.under_way for line in _of_plan(each)]
+        frames = self.app.view_state.frames
+        if names := ", ".join(name for frame in frames for name in self.past.due(frame.guid)):
+            said.append(
+                Span(
+                    f"{names}: put back at the end of the scan by a console that runs then;"
+                    " without one, the value stays until the next console offers to put it back"
+                    " (T, then u does it now)",
+                    "warning",
+                )
+            )
+        return tuple(said)
 
     def complain(self, problem: Exception | str) -> None:
         """Show what went wrong, as it is."""

@@ -18,7 +18,7 @@ from zconsole.monitor.feed import Update
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
-from zconsole.ui.actions.context import FlowContext, left_behind
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.menu import (
     Entry,
     menu_lines,
@@ -107,7 +107,7 @@ class ActionController:
 
     async def _leave(self) -> None:
         """Say what quitting leaves behind, and quit if that is all right."""
-        behind, look = self.left_behind(), self.context.look
+        behind, look = self.context.left_behind(), self.context.look
 
         async def _quit(_: str | None) -> AsyncIterator[Span]:
             self.context.app.exit(return_code=ExitCode.OK)
@@ -116,12 +116,6 @@ class ActionController:
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit all the same?", body, _quit, verb="Quit")
         await self.context.app.push_screen_wait(ConfirmScreen([confirmation], look))
-
-    def left_behind(self) -> tuple[Span, ...]:
-        """What quitting now would leave undone or unreported; empty when nothing is."""
-        frames = self.context.app.view_state.frames
-        waiting = [name for frame in frames for name in self.context.past.due(frame.guid)]
-        return left_behind(self.context.under_way, waiting)
 
     # Inside
 
