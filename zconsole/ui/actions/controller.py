@@ -82,22 +82,14 @@ class ActionController:
     async def run(self, flow: str, key: str) -> None:
         """Go through one flow, about the row of this key. Raises ZconsoleError."""
         flows: dict[str, Callable[[], Awaitable[None]]] = {
-            "actions": partial(self._row_menu, key),
-            "scans": self._scan_menu,
+            "actions": partial(self._menu, "ACTIONS", partial(row_entries, key=key), key),
+            "scans": partial(self._menu, "SCANS", scan_entries),
             "replace": partial(replace_flow, self.context, key),
             "tunables": partial(tunables_flow, self.context),
             "rebalance": self._rebalance,
             "leave": self._leave,
         }
         await flows[flow]()
-
-    async def _row_menu(self, key: str) -> None:
-        """List everything that can be done with a row."""
-        await self._menu("ACTIONS", partial(row_entries, key=key), key)
-
-    async def _scan_menu(self) -> None:
-        """List what can be done with scrubs and resilvers."""
-        await self._menu("SCANS", scan_entries, "")
 
     async def _rebalance(self) -> None:
         """Rebalance the pool on show: its jobs, and new ones."""
@@ -120,8 +112,9 @@ class ActionController:
     # Inside
 
     async def _menu(
-        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], key: str
+        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], key: str = ""
     ) -> None:
+        """List what can be done; ``key`` is of the row that its flows are about."""
         situation = await situation_now(self.context)
         found: tuple[Entry, ...] = entries(situation)
         look = self.context.look
