@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from zconsole import units
 from zconsole.errors import UsageError
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.monitor.facts import range_words
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.output.what_if import cost_words

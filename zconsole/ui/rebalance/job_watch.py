@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from zconsole.errors import ZconsoleError
-from zconsole.eta import Estimate, nothing
+from zconsole.eta.estimate import Estimate, nothing
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity
 
