@@ -7,8 +7,7 @@ import shutil
 from collections.abc import Callable
 
 from zconsole.errors import NotFoundError
-from zconsole.monitor.alerts.alerting import Alerting
-from zconsole.monitor.alerts.channels import hook_argv
+from zconsole.monitor.alerts.alerting import Alerting, hook_argv
 from zconsole.monitor.alerts.rules import AlertRules
 from zconsole.system.async_process import ProcessRunner
 
