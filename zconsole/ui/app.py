@@ -262,7 +262,7 @@ class Console(ThemedApp):
         def _done(index: int | None) -> None:
             self.theme = before if index is None else names[index]
             if index is not None:
-                begin(self, self._keep_theme, group="theme", exclusive=True)
+                begin(self, partial(self._keep_theme, names[index]), group="theme", exclusive=True)
 
         def _preview(index: int) -> None:
             self.theme = names[index]
@@ -272,12 +272,12 @@ class Console(ThemedApp):
         title = "THEMES  Enter keep, Esc undo"
         self.push_screen(PickScreen(title, lambda _: lines, start=start, moved=_preview), _done)
 
-    async def _keep_theme(self) -> None:
+    async def _keep_theme(self, name: str) -> None:
         """For the next start; a disk that does not answer keeps nobody waiting."""
         if (choice := self.view_state.options.choice) is None:
             return
         try:
-            await in_daemon_thread(partial(choice.keep, self.theme, sixteen=self.sixteen))
+            await in_daemon_thread(partial(choice.keep, name, sixteen=self.sixteen))
         except StateError as error:
             self.notify(f"theme not remembered: {error}", timeout=4, markup=False)
 
