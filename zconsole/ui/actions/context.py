@@ -48,20 +48,9 @@ class FlowContext:
     """Plans being carried out now."""
     past: Past = field(default_factory=Past)
     """What was set from consoles, as of the newest reading."""
-    _reading: bool = False
-
-    async def follow_past(self) -> None:
-        """Read what was set; nothing while an earlier round of this is still under way."""
-        if self._reading:
-            return
-        self._reading = True
-        try:
-            await self.read_past()
-        finally:
-            self._reading = False
 
     async def read_past(self) -> None:
-        """Read what was set again, after something was changed from here."""
+        """Read what was set from consoles, again."""
         self.past = await in_daemon_thread(self.backend.control.past)
 
     @property

@@ -29,7 +29,7 @@ from zconsole.ui.actions.menu import (
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.wizards import replace_flow
-from zconsole.ui.background import begin
+from zconsole.ui.background import begin, begin_next
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
@@ -54,8 +54,8 @@ class ActionController:
             self._report(plan, outcome)
         for frame in watch.scans_over():
             begin(app, partial(self._put_back, frame.guid), group="tuned")
-        begin(app, self.context.follow_past, group="tuned")
-        begin(app, partial(self._look_at_jobs, update), group="jobs")
+        begin_next(app, self.context.read_past, "changes")
+        begin_next(app, partial(self._look_at_jobs, update), "jobs")
         frames = (
             frame.joined(watch.events(frame, past.changes), self.jobs.shown(frame.pool))
             for frame in update.frames
@@ -63,8 +63,9 @@ class ActionController:
         return replace(update, frames=tuple(frames))
 
     async def _look_at_jobs(self, update: Update) -> None:
-        for news in await self.jobs.round([frame.pool for frame in update.frames]):
-            self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
+        for frame in update.frames:
+            for news in await self.jobs.look(frame.pool):
+                self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
 
     async def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
