@@ -207,11 +207,12 @@ class Console(ThemedApp):
     def action_what_if(self) -> None:
         """Ask what more vdevs or larger disks would bring."""
         # Only here: few ask, and everybody waits for the first paint.
-        from zconsole.ui.dialogs.what_if_screen import open_what_if
+        from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
-        if self.main_on_top:
+        if self.main_on_top and (frame := self.view_state.frame) is not None:
             item = self.devices.current
-            open_what_if(self, item.row if item is not None else None)
+            question = Question("", frame, row=item.row if item is not None else None)
+            self.push_screen(WhatIfScreen(self.view_state, question))
 
     # What changes something
 
