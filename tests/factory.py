@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.records import replace
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import balance

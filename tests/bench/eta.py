@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from tests.records import replace
-from zconsole.eta import Estimate
-from zconsole.history import PoolHistory
+from zconsole.eta.estimate import Estimate
+from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import Sample, SampleFailure, Scan
 from zconsole.zfs.decode import decode
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from tests.records import replace
 from tests.ui.frames import NOW, Past
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance

@@ -7,7 +7,7 @@ from textual import events
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import view_state
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Activity

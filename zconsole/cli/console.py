@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.cli import local, status
-from zconsole.cli.alerts import alerting
 from zconsole.cli.output import say
 from zconsole.cli.remote import opened
 from zconsole.cli.terminal import has_terminal, open_console
@@ -23,8 +22,7 @@ def run(args: argparse.Namespace) -> int:
         return status.run(args)
     complaints: list[str] = []
     make_backend = partial(_backend, args.read_only) if args.host is None else None
-    with opened(args) as feed:
-        feed.alerts = alerting(args, complaints.append)
+    with opened(args, complain=complaints.append) as feed:
         code = open_console(
             args, feed, None, host=args.host, make_backend=make_backend, past=local.past
         )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from zconsole.cli import local
 from zconsole.diagnosis.device_errors.probes import signs_of
-from zconsole.errors import ZconsoleError
+from zconsole.errors import NotFoundError, ZconsoleError
+from zconsole.monitor.alerts.alerting import Alerting, hook_argv
+from zconsole.monitor.alerts.rules import AlertRules
 from zconsole.monitor.device_details import machine_details
 from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Feed
@@ -22,20 +25,40 @@ from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 
 
 @contextlib.contextmanager
-def opened(args: argparse.Namespace, needed: bool = False) -> Iterator[Feed]:
+def opened(
+    args: argparse.Namespace, needed: bool = False, complain: Callable[[str], None] | None = None
+) -> Iterator[Feed]:
     """The feed of a command; whoever takes its rounds closes it.
 
     With ``needed`` the first round raises as this machine's does: NotFoundError for a pool that
-    no host has, UnavailableError where no host shows any. Raises UsageError for what is no ssh
+    no host has, UnavailableError where no host shows any. With ``complain``, which is given a line
+    about each hook that fails, it has the alerts asked for. Raises UsageError for what is no ssh
     destination.
     """
-    if args.host is None:
-        source, session = LiveSource(args.pools), local.session()
-        prober = DeviceProber(partial(signs_of, ProcessRunner()))
-        yield SessionFeed(source, session, args.interval, machine_details, prober)
-        return
-    with _fleet(args.host, args.pools, args.interval, needed) as fleet:
-        yield fleet
+    with contextlib.ExitStack() as stack:
+        if args.host is None:
+            source, session = LiveSource(args.pools), local.session()
+            prober = DeviceProber(partial(signs_of, ProcessRunner()))
+            feed: Feed = SessionFeed(source, session, args.interval, machine_details, prober)
+        else:
+            feed = stack.enter_context(_fleet(args.host, args.pools, args.interval, needed))
+        feed.alerts = _alerting(args, complain) if complain is not None else None
+        yield feed
+
+
+def _alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Alerting | None:
+    """What looks for the alerts that are asked for; None when none are.
+
+    Raises UsageError or NotFoundError for a hook that is no command: whoever goes to sleep must
+    not learn that from silence.
+    """
+    if not (args.hook is not None or args.bell or args.notify):
+        return None
+    rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
+    hook = () if args.hook is None else hook_argv(args.hook)
+    if hook and shutil.which(hook[0]) is None:
+        raise NotFoundError(f"--hook: there is no command {hook[0]!r}")
+    return Alerting(rules, ProcessRunner(), complain, hook, args.bell, args.notify)
 
 
 async def once(

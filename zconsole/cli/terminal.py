@@ -39,7 +39,7 @@ def open_console(
     # Only here: whoever asks whether there is a terminal may find none.
     from zconsole.ui.console_options import ConsoleOptions
     from zconsole.ui.start import run_console
-    from zconsole.ui.theme.saved_theme import SavedTheme
+    from zconsole.ui.theme.files import SavedTheme
 
     options = ConsoleOptions(
         host=os.uname().nodename if host is None else host,

@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncGenerator, Sequence
 
 from zconsole.cli import event_loop, output, remote
-from zconsole.cli.alerts import alerting
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode
 from zconsole.monitor.feed import Update
@@ -21,8 +20,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _follow(args: argparse.Namespace) -> int:
-    with remote.opened(args, needed=True) as feed:
-        feed.alerts = alerting(args, say)
+    with remote.opened(args, needed=True, complain=say) as feed:
         return await _rounds(args, event_loop.rounds(feed, args.count))
 
 

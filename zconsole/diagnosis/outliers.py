@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
+from zconsole.diagnosis.bottleneck.evidence import middle
 from zconsole.pool.model import IoRates
 from zconsole.pool.topology import Placed
 from zconsole.units import latency
@@ -50,20 +52,13 @@ def _among(leaves: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, 
 
 
 def _stands_out(own: IoRates, others: Sequence[IoRates]) -> str | None:
-    waits = [o.latency for o in others if o.latency is not None]
-    if own.latency is not None and waits and own.latency >= LATENCY_FLOOR:
-        usual = _usual(waits)
+    """Why it does, if it does; nothing stands out among devices of which nothing is known."""
+    if own.latency is not None and own.latency >= LATENCY_FLOOR:
+        usual = middle((o.latency for o in others), inf)
         if own.latency > LATENCY_FACTOR * usual:
             return f"{latency(own.latency)}, the others {latency(usual)}"
-    shares = [o.busy for o in others if o.busy is not None]
-    if own.busy is not None and shares and own.busy >= BUSY_SHARE:
-        usual = _usual(shares)
+    if own.busy is not None and own.busy >= BUSY_SHARE:
+        usual = middle((o.busy for o in others), inf)
         if own.busy - usual >= BUSY_GAP:
             return f"{own.busy:.0%} busy, the others {usual:.0%}"
     return None
-
-
-def _usual(values: Sequence[float]) -> float:
-    from statistics import median  # only here: one sample has no rates, and starts faster
-
-    return median(values)

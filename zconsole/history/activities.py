@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from zconsole.eta import Forecast, forecast, nothing
+from zconsole.eta.estimate import Forecast, forecast, nothing
 from zconsole.eta.progress_curve import ProgressCurve
 from zconsole.eta.work import activity_reading, activity_work
 from zconsole.history.views import ActivityView

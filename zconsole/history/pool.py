@@ -12,8 +12,7 @@ from datetime import UTC, tzinfo
 from math import inf
 
 from zconsole.history.activities import ActivityTracker
-from zconsole.history.changes import device_changes, pool_change
-from zconsole.history.event_dedup import without_duplicates
+from zconsole.history.changes import device_changes, pool_change, without_duplicates
 from zconsole.history.rates import NONE, RateWindow
 from zconsole.history.scans import ScanTracker
 from zconsole.history.series import RateSeries

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from zconsole import units
-from zconsole.eta import Estimate, Forecast, forecast, nothing
+from zconsole.eta.estimate import Estimate, Forecast, forecast, nothing
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_work

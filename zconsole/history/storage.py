@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from zconsole.eta import Estimate, Forecast
+from zconsole.eta.estimate import Estimate, Forecast
 from zconsole.eta.progress_curve import MAX_POINTS, SANE, CurvePoint, ProgressCurve, ProgressReading
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scan_track import MAX_NOTES, ScanTrack

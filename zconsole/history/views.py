@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.pool.model import Activity, Scan
 
 

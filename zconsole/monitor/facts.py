@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.pool.model import Scan
 from zconsole.units import duration
 

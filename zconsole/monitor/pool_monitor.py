@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.diagnosis.outliers import slow_siblings
-from zconsole.history import PoolHistory
+from zconsole.history.pool import PoolHistory
 from zconsole.history.rates import NONE
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import balance

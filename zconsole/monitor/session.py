@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Protocol
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.history import PoolHistory
+from zconsole.history.pool import PoolHistory
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.pool.model import Sample, SampleFailure

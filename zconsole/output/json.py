@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance

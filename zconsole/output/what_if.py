@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.output.json import balance_object
 from zconsole.output.text import cells, padded
 from zconsole.pool.balance import VdevBalance

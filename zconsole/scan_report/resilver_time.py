@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.monitor.facts import seconds_taken
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS

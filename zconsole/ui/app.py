@@ -15,12 +15,13 @@ from textual.timer import Timer
 
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Feed, Update
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
+from zconsole.system.state_dir import StateError
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import PickScreen, TextScreen
-from zconsole.ui.dialogs.theme_list import open_theme_list
 from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
 from zconsole.ui.environment import terminal_ready
 from zconsole.ui.keys import ACTIONS, TABLE, choices
@@ -31,6 +32,7 @@ from zconsole.ui.panes.overview import overview_lines
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
+from zconsole.ui.widgets.draw import Span
 from zconsole.ui.widgets.lines_view import LinesView
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -205,11 +207,12 @@ class Console(ThemedApp):
     def action_what_if(self) -> None:
         """Ask what more vdevs or larger disks would bring."""
         # Only here: few ask, and everybody waits for the first paint.
-        from zconsole.ui.dialogs.what_if_screen import open_what_if
+        from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
-        if self.main_on_top:
+        if self.main_on_top and (frame := self.view_state.frame) is not None:
             item = self.devices.current
-            open_what_if(self, item.row if item is not None else None)
+            question = Question("", frame, row=item.row if item is not None else None)
+            self.push_screen(WhatIfScreen(self.view_state, question))
 
     # What changes something
 
@@ -253,8 +256,31 @@ class Console(ThemedApp):
 
     def action_themes(self) -> None:
         """Choose a theme; each is put on as the cursor comes to it."""
-        if self.main_on_top:
-            open_theme_list(self)
+        if not self.main_on_top:
+            return
+        names, before = sorted(self.theme_files), self.theme
+
+        def _done(index: int | None) -> None:
+            self.theme = before if index is None else names[index]
+            if index is not None:
+                begin(self, partial(self._keep_theme, names[index]), group="theme", exclusive=True)
+
+        def _preview(index: int) -> None:
+            self.theme = names[index]
+
+        lines = [(Span(f" {self.view_state.look.text(name)}"),) for name in names]
+        start = names.index(before) if before in names else 0
+        title = "THEMES  Enter keep, Esc undo"
+        self.push_screen(PickScreen(title, lambda _: lines, start=start, moved=_preview), _done)
+
+    async def _keep_theme(self, name: str) -> None:
+        """For the next start; a disk that does not answer keeps nobody waiting."""
+        if (choice := self.view_state.options.choice) is None:
+            return
+        try:
+            await in_daemon_thread(partial(choice.keep, name, sixteen=self.sixteen))
+        except StateError as error:
+            self.notify(f"theme not remembered: {error}", timeout=4, markup=False)
 
     def action_change_theme(self) -> None:
         """What textual's own palette calls for a theme."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from textual.app import App
 from textual.dom import DOMNode
 from textual.worker import Worker
 
@@ -22,3 +23,9 @@ def begin(
     _: Worker[object] = node.run_worker(
         work, group=group, exclusive=exclusive, exit_on_error=exit_on_error
     )
+
+
+def begin_next(app: App[Any], work: Work, group: str) -> None:
+    """Run it unless the last one of its group is still under way."""
+    if all(worker.is_finished for worker in app.workers if worker.group == group):
+        begin(app, work, group)

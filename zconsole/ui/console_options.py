@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zconsole.scan_report.report import ScanReport
-    from zconsole.ui.theme.saved_theme import SavedTheme
+    from zconsole.ui.theme.files import SavedTheme
 
 
 Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]

@@ -26,7 +26,7 @@ from zconsole.ui.theme.files import (
 if TYPE_CHECKING:
     from zconsole.ui.actions.loader import MakeBackend
     from zconsole.ui.app import Console
-    from zconsole.ui.theme.saved_theme import SavedTheme
+    from zconsole.ui.theme.files import SavedTheme
 
 _GRACE = 2
 _CLOSING = 0.5

@@ -12,8 +12,8 @@ from tests.ui.fakes import FakeFeed, console, screen_text
 from zconsole.pool.model import Vdev
 from zconsole.scan_report.report import DeviceReport, ScanReport
 from zconsole.scan_report.resilver_time import PastRate
+from zconsole.ui.dialogs.what_if_screen import Question, whatif_lines
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.what_if import Question, whatif_lines
 from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.ui.frames.making import GIB, MIB, NOW, TIB, disk, frame, group
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.health import Health

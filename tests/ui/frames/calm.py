@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.ui.frames.making import MIB, NOW, TIB, disk, frame, group
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.balance import Balance, VdevBalance

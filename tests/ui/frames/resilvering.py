@@ -14,7 +14,7 @@ from zconsole.diagnosis.device_errors.faults import (
     SmartCounts,
     judged,
 )
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.balance import Balance, VdevBalance

@@ -7,7 +7,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Event, Scan
 from zconsole.ui.panes.balance import balance_lines, balance_title

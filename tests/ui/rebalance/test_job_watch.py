@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.rebalance.samples import JOB
@@ -53,18 +51,3 @@ async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
     await watch.look("tank")
     assert watch.problem == "stuck"
     assert frame.joined((), watch.shown("tank")) == marked
-
-
-async def test_a_look_that_takes_long_is_not_overtaken():
-    class Slow(Backend):
-        async def jobs(self, pool):
-            await gate.wait()
-            return await super().jobs(pool)
-
-    gate = asyncio.Event()
-    watch = JobWatch(lambda: Slow((replace(JOB, state="dead"),), ()))
-    first = asyncio.create_task(watch.round(["tank"]))
-    await asyncio.sleep(0)
-    assert await watch.round(["tank"]) == ()
-    gate.set()
-    assert len(await first) == 1

@@ -7,7 +7,7 @@ import pytest
 from tests.records import replace
 from tests.ui.rebalance.samples import JOB, PLAN, SETTINGS, shown, text
 from zconsole.rebalance.planning.settings import Limits
-from zconsole.ui.rebalance.plan_lines import JobPace, pace_of
+from zconsole.ui.rebalance.plan_lines import pace_of
 
 
 def test_a_plan_tells_everything_there_is():
@@ -40,10 +40,10 @@ def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
 def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
     plan = replace(PLAN, raw_factor=2.0)
     assert pace_of(plan, None, (), None) is None
-    assert pace_of(plan, None, (), 8e6) == JobPace(2e6, "half the pace of the last scan")
-    assert pace_of(plan, None, (JOB,), 8e6) == JobPace(1e6, "the pace of another job")
-    assert pace_of(plan, 5e6, (), None) == JobPace(5e6, "the rate limit")
-    assert pace_of(plan, 5e6, (JOB,), None) == JobPace(1e6, "the pace of another job")
+    assert pace_of(plan, None, (), 8e6) == (2e6, "half the pace of the last scan")
+    assert pace_of(plan, None, (JOB,), 8e6) == (1e6, "the pace of another job")
+    assert pace_of(plan, 5e6, (), None) == (5e6, "the rate limit")
+    assert pace_of(plan, 5e6, (JOB,), None) == (1e6, "the pace of another job")
 
 
 @pytest.mark.parametrize(

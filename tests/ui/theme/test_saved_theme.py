@@ -12,7 +12,7 @@ from tests.ui import frames
 from tests.ui.fakes import until, view_state
 from tests.ui.test_start import UTF8, made
 from zconsole.system.state_dir import StateError
-from zconsole.ui.theme.saved_theme import SavedTheme
+from zconsole.ui.theme.files import SavedTheme
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.bench.eta import judge, main, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
-from zconsole.eta import Work, estimate, forecast
+from zconsole.eta import estimate
+from zconsole.eta.estimate import Work, forecast
 from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
 from zconsole.eta.work import TAIL
 

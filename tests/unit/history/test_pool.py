@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zconsole.history import PoolHistory
+from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import (
     Activity,
     BlockCounters,

@@ -5,7 +5,7 @@ from datetime import UTC
 import pytest
 
 from tests.records import replace
-from zconsole.history import PoolHistory
+from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import Event, Pool, Sample, Scan, Vdev
 
 T = 1_800_000_000.0

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.records import replace
-from zconsole.history import PoolHistory, storage
+from zconsole.history import storage
+from zconsole.history.pool import PoolHistory
 from zconsole.history.storage import HistoryStore, encode, restore
 from zconsole.pool.model import IoCounters, Pool, Sample, Scan, Vdev
 from zconsole.system.state_dir import StateError

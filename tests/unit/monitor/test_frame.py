@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Event
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from tests.factory import frame, mirror_pool, view
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
 from zconsole.pool.model import Scan, Vdev

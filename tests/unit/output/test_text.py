@@ -5,7 +5,7 @@ from datetime import UTC
 from rich.cells import cell_len
 
 from tests.factory import frame, mirror_pool, view
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.output.text import balance_lines, clean_lines, status_report, watch_line

@@ -17,7 +17,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.system.patient import Patient
 from zconsole.system.safe_path import StateError
 from zconsole.tunables import store
-from zconsole.ui.theme.saved_theme import SavedTheme
+from zconsole.ui.theme.files import SavedTheme
 
 SHORT = 0.2
 AT_ONCE = 0.1

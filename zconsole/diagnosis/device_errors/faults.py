@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from zconsole.units import duration
 
@@ -86,15 +85,10 @@ class DeviceFault:
     """What the device and the kernel said; None where they were not asked."""
 
 
-class Judgement(NamedTuple):
-    """What the signs speak for."""
-
-    cause: str
-    signs: tuple[str, ...]
-
-
-def judge(deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None) -> Judgement:
-    """Cable or disk, by all signs together; unclear where they contradict or say too little.
+def judge(
+    deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """Cable or disk, and the signs of it; unclear where all together contradict or say too little.
 
     A link that is bad damages transfers (CRC counts, checksum errors) and lets devices vanish and
     come back; a disk that is bad has sectors it cannot read, and grows slow. Counts that grow
@@ -104,8 +98,8 @@ def judge(deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None) -> 
     link, medium = _link_signs(deltas, flaps, signs), _disk_signs(deltas, signs)
     for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
         if own and (not other or _weight(own) > _weight(other) + 1):
-            return Judgement(cause, tuple(word for word, _ in own))
-    return Judgement("unclear", tuple(word for word, _ in (*link, *medium)))
+            return cause, tuple(word for word, _ in own)
+    return "unclear", tuple(word for word, _ in (*link, *medium))
 
 
 Weighed = list[tuple[str, int]]
@@ -194,13 +188,13 @@ def judged(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault
     The text: ``sdc: its cable, port or power, it seems; 40 checksum errors in 1h00m; a restart
     followed``. What was counted is not repeated as a sign.
     """
-    found = judge(fault.deltas, fault.flaps, signs)
+    cause, found = judge(fault.deltas, fault.flaps, signs)
     parts = list(_counts(fault))
-    more = [sign for sign in found.signs if sign not in (*LEFT, *parts)]
-    if found.signs:
-        parts.insert(0, SUSPECTS[found.cause])
+    more = [sign for sign in found if sign not in (*LEFT, *parts)]
+    if found:
+        parts.insert(0, SUSPECTS[cause])
     text = f"{fault.name}: {'; '.join(parts)}" + (f" ({'; '.join(more)})" if more else "")
-    return replace(fault, cause=found.cause, text=text, signs=signs)
+    return replace(fault, cause=cause, text=text, signs=signs)
 
 
 def _counts(fault: DeviceFault) -> Iterator[str]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from zconsole.monitor.alerts.channels import BELL, notification, run_hook
+from zconsole.errors import UsageError
 from zconsole.monitor.alerts.rules import Alert, AlertRules
 from zconsole.monitor.frame import Frame
 from zconsole.system.async_process import ProcessRunner
+from zconsole.system.printable import clean
+from zconsole.system.process import DeadlineError
+
+HOOK_DEADLINE = 60.0
+"""Seconds a hook may take before it is ended. What is to outlive it must let go of its output."""
+BELL = "\a"
 
 
 @dataclass(slots=True)
@@ -48,3 +56,41 @@ class Alerting:
         failure = await run_hook(self.runner, self.hook, alert)
         if failure is not None:
             self.complain(failure)
+
+
+def notification(alert: Alert) -> str:
+    """OSC 9 and OSC 777, two dialects of one desktop notification, with text made harmless.
+
+    A terminal that knows neither ignores both (iTerm2 and ConEmu for 9, rxvt for 777).
+    """
+    body = clean(f"{alert.pool}: {alert.text}").replace(";", ",")
+    return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
+
+
+def hook_argv(command: str) -> tuple[str, ...]:
+    """The words of a hook command, split as a shell splits them but never given to one.
+
+    Raises UsageError for an empty command or an unclosed quote.
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"--hook: {error}") from None
+    if not words or not words[0]:
+        raise UsageError("--hook needs a command")
+    return words
+
+
+async def run_hook(runner: ProcessRunner, argv: Sequence[str], alert: Alert) -> str | None:
+    """Run the hook with an alert as one JSON line on its stdin; what went wrong, or None."""
+    said = json.dumps({"version": 1, **asdict(alert)}) + "\n"
+    try:
+        done = await runner.tell(argv, said, HOOK_DEADLINE)
+    except DeadlineError:
+        return f"the hook {argv[0]} did not end in {HOOK_DEADLINE:g} s"
+    except OSError as error:
+        return f"the hook {argv[0]} cannot be run: {error.strerror or error}"
+    if not done.returncode:
+        return None
+    last = done.stderr.strip().rpartition("\n")[2]
+    return f"the hook {argv[0]} exited {done.returncode}{f': {last}' if last else ''}"

@@ -11,7 +11,8 @@ from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.context import FlowContext, UnderWay
 from zconsole.ui.actions.plan_lines import plan_lines
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.widgets.draw import Span
 
 Planner = Callable[[Situation], ActionPlan]
 
@@ -82,7 +83,7 @@ def _confirmation(
 
 async def _carry_out(
     context: FlowContext, plan: ActionPlan, facts: Facts, executor: Executor, typed: str | None
-) -> AsyncIterator[OutputLine]:
+) -> AsyncIterator[Span]:
     kind = ""
     context.under_way.append(now := UnderWay(plan))
     try:
@@ -94,19 +95,19 @@ async def _carry_out(
             for said in _said(event):
                 yield said
     except ZconsoleError as error:
-        yield OutputLine(str(error), "error")
+        yield Span(str(error), "error")
         return
     finally:
         context.under_way.remove(now)
     if kind == "done" and plan.follow is not None:
         context.watch.follow(plan, facts, context.backend.clock())
-        yield OutputLine("Followed to its end; that will be told.", "dim")
+        yield Span("Followed to its end; that will be told.", "dim")
 
 
-def _said(event: ExecutionEvent) -> list[OutputLine]:
+def _said(event: ExecutionEvent) -> list[Span]:
     role = _ROLES.get(event.kind, "")
     words = {"begun": f"$ {event.text}", "done": "Done.", "skipped": f"Not needed: {event.text}"}
-    said = [OutputLine(words.get(event.kind, event.text), role)]
+    said = [Span(words.get(event.kind, event.text), role)]
     if event.kind == "failed" and event.step is not None:
-        said = [OutputLine("Failed; nothing more was run.", role)]
-    return [*said, OutputLine(event.meaning, "warning")] if event.meaning else said
+        said = [Span("Failed; nothing more was run.", role)]
+    return [*said, Span(event.meaning, "warning")] if event.meaning else said

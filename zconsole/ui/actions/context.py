@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from zconsole.actions.backend import ActionBackend
@@ -11,9 +11,9 @@ from zconsole.monitor.frame import Frame
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.control import Past
 from zconsole.ui.actions.follow_up import FollowUp
-from zconsole.ui.dialogs.confirm import OutputLine
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.widgets.draw import Span
 
 
 @dataclass(slots=True)
@@ -24,35 +24,16 @@ class UnderWay:
     begun: int = 0
 
 
-def left_behind(under_way: Iterable[UnderWay], until_end: Iterable[str]) -> tuple[OutputLine, ...]:
-    """What quitting now means for plans under way, and for tunables that wait for a scan's end.
-
-    Empty when nothing is left behind.
-    """
-    said = [line for each in under_way for line in _of_plan(each)]
-    names = ", ".join(until_end)
-    if names:
-        said.append(
-            OutputLine(
-                f"{names}: put back at the end of the scan by a console that runs then; without"
-                " one, the value stays until the next console offers to put it back (T, then u"
-                " does it now)",
-                "warning",
-            )
-        )
-    return tuple(said)
-
-
-def _of_plan(each: UnderWay) -> Iterator[OutputLine]:
-    yield OutputLine(f"{each.plan.title} is being carried out.", "bold")
+def _of_plan(each: UnderWay) -> Iterator[Span]:
+    yield Span(f"{each.plan.title} is being carried out.", "bold")
     steps = each.plan.steps
     if each.begun:
-        yield OutputLine(f"$ {steps[each.begun - 1].command}", "accent")
-        yield OutputLine("This goes on without the console; nobody will be told here how it ends.")
+        yield Span(f"$ {steps[each.begun - 1].command}", "accent")
+        yield Span("This goes on without the console; nobody will be told here how it ends.")
     rest = steps[each.begun :]
     if rest:
-        yield OutputLine(f"Not run then, {len(rest)} to run by hand:", "warning")
-        yield from (OutputLine(f"$ {step.command}", "accent") for step in rest)
+        yield Span(f"Not run then, {len(rest)} to run by hand:", "warning")
+        yield from (Span(f"$ {step.command}", "accent") for step in rest)
 
 
 @dataclass(slots=True)
@@ -67,20 +48,9 @@ class FlowContext:
     """Plans being carried out now."""
     past: Past = field(default_factory=Past)
     """What was set from consoles, as of the newest reading."""
-    _reading: bool = False
-
-    async def follow_past(self) -> None:
-        """Read what was set; nothing while an earlier round of this is still under way."""
-        if self._reading:
-            return
-        self._reading = True
-        try:
-            await self.read_past()
-        finally:
-            self._reading = False
 
     async def read_past(self) -> None:
-        """Read what was set again, after something was changed from here."""
+        """Read what was set from consoles, again."""
         self.past = await in_daemon_thread(self.backend.control.past)
 
     @property
@@ -101,6 +71,24 @@ class FlowContext:
     def look(self) -> DisplayFormat:
         """How sizes and times are written now."""
         return self.app.view_state.look
+
+    def left_behind(self) -> tuple[Span, ...]:
+        """What quitting now means for plans under way, and for tunables that wait for a scan's end.
+
+        Empty when nothing is left behind.
+        """
+        said = [line for each in self.under_way for line in _of_plan(each)]
+        frames = self.app.view_state.frames
+        if names := ", ".join(name for frame in frames for name in self.past.due(frame.guid)):
+            said.append(
+                Span(
+                    f"{names}: put back at the end of the scan by a console that runs then;"
+                    " without one, the value stays until the next console offers to put it back"
+                    " (T, then u does it now)",
+                    "warning",
+                )
+            )
+        return tuple(said)
 
     def complain(self, problem: Exception | str) -> None:
         """Show what went wrong, as it is."""

@@ -18,7 +18,7 @@ from zconsole.monitor.feed import Update
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
-from zconsole.ui.actions.context import FlowContext, left_behind
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.menu import (
     Entry,
     menu_lines,
@@ -29,10 +29,11 @@ from zconsole.ui.actions.menu import (
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_flow import tunables_flow
 from zconsole.ui.actions.wizards import replace_flow
-from zconsole.ui.background import begin
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+from zconsole.ui.background import begin, begin_next
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
+from zconsole.ui.widgets.draw import Span
 
 if TYPE_CHECKING:
     from zconsole.ui.rebalance.flow import RebalanceFlow
@@ -53,8 +54,8 @@ class ActionController:
             self._report(plan, outcome)
         for frame in watch.scans_over():
             begin(app, partial(self._put_back, frame.guid), group="tuned")
-        begin(app, self.context.follow_past, group="tuned")
-        begin(app, partial(self._look_at_jobs, update), group="jobs")
+        begin_next(app, self.context.read_past, "changes")
+        begin_next(app, partial(self._look_at_jobs, update), "jobs")
         frames = (
             frame.joined(watch.events(frame, past.changes), self.jobs.shown(frame.pool))
             for frame in update.frames
@@ -62,8 +63,9 @@ class ActionController:
         return replace(update, frames=tuple(frames))
 
     async def _look_at_jobs(self, update: Update) -> None:
-        for news in await self.jobs.round([frame.pool for frame in update.frames]):
-            self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
+        for frame in update.frames:
+            for news in await self.jobs.look(frame.pool):
+                self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
 
     async def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
@@ -81,22 +83,14 @@ class ActionController:
     async def run(self, flow: str, key: str) -> None:
         """Go through one flow, about the row of this key. Raises ZconsoleError."""
         flows: dict[str, Callable[[], Awaitable[None]]] = {
-            "actions": partial(self._row_menu, key),
-            "scans": self._scan_menu,
+            "actions": partial(self._menu, "ACTIONS", partial(row_entries, key=key), key),
+            "scans": partial(self._menu, "SCANS", scan_entries),
             "replace": partial(replace_flow, self.context, key),
             "tunables": partial(tunables_flow, self.context),
             "rebalance": self._rebalance,
             "leave": self._leave,
         }
         await flows[flow]()
-
-    async def _row_menu(self, key: str) -> None:
-        """List everything that can be done with a row."""
-        await self._menu("ACTIONS", partial(row_entries, key=key), key)
-
-    async def _scan_menu(self) -> None:
-        """List what can be done with scrubs and resilvers."""
-        await self._menu("SCANS", scan_entries, "")
 
     async def _rebalance(self) -> None:
         """Rebalance the pool on show: its jobs, and new ones."""
@@ -106,27 +100,22 @@ class ActionController:
 
     async def _leave(self) -> None:
         """Say what quitting leaves behind, and quit if that is all right."""
-        behind, look = self.left_behind(), self.context.look
+        behind, look = self.context.left_behind(), self.context.look
 
-        async def _quit(_: str | None) -> AsyncIterator[OutputLine]:
+        async def _quit(_: str | None) -> AsyncIterator[Span]:
             self.context.app.exit(return_code=ExitCode.OK)
-            yield OutputLine("")
+            yield Span("")
 
         body = partial(said_lines, behind, look)
         confirmation = Confirmation("Quit all the same?", body, _quit, verb="Quit")
         await self.context.app.push_screen_wait(ConfirmScreen([confirmation], look))
 
-    def left_behind(self) -> tuple[OutputLine, ...]:
-        """What quitting now would leave undone or unreported; empty when nothing is."""
-        frames = self.context.app.view_state.frames
-        waiting = [name for frame in frames for name in self.context.past.due(frame.guid)]
-        return left_behind(self.context.under_way, waiting)
-
     # Inside
 
     async def _menu(
-        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], key: str
+        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], key: str = ""
     ) -> None:
+        """List what can be done; ``key`` is of the row that its flows are about."""
         situation = await situation_now(self.context)
         found: tuple[Entry, ...] = entries(situation)
         look = self.context.look

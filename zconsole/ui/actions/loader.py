@@ -62,7 +62,7 @@ class ActionLoader:
 
     def left_behind(self) -> bool:
         """Whether quitting now would leave something undone or unreported."""
-        return self.controller is not None and bool(self.controller.left_behind())
+        return self.controller is not None and bool(self.controller.context.left_behind())
 
     def start(self, app: ThemedApp, flow: str, key: str | None) -> None:
         """Start a flow of the controller, about the row of this key; say so where it cannot be."""

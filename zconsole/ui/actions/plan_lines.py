@@ -47,11 +47,6 @@ def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[L
     return tuple(line for text, role in said for line in wrapped(text, role, look, width))
 
 
-def wrapped_lines(text: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What is asked, above the line to answer in."""
-    return tuple(wrapped(text, "dim", look, width))
-
-
 def candidate_lines(
     candidates: Sequence[Candidate], look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:

@@ -13,11 +13,12 @@ from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
-from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen, OutputLine
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen
+from zconsole.ui.widgets.draw import Span
 from zconsole.units import parse_whole
 
-Run = Callable[[str | None], AsyncIterator[OutputLine]]
+Run = Callable[[str | None], AsyncIterator[Span]]
 
 
 async def tunables_flow(context: FlowContext) -> None:
@@ -102,16 +103,12 @@ async def _confirm_values(
     action: str = "set",
 ) -> None:
     control, live = context.backend.control, context.backend.parameters.read
-    said = [
-        OutputLine(f"{name}  {live(name)} to {value}", "accent") for name, value in values.items()
-    ]
-    said.append(OutputLine("It acts on every pool of this machine, at once."))
-    said.append(
-        OutputLine("The values before are remembered; u puts them back, e at the scan's end.")
-    )
-    said += [OutputLine(text, "warning") for text in remarks if text]
+    said = [Span(f"{name}  {live(name)} to {value}", "accent") for name, value in values.items()]
+    said.append(Span("It acts on every pool of this machine, at once."))
+    said.append(Span("The values before are remembered; u puts them back, e at the scan's end."))
+    said += [Span(text, "warning") for text in remarks if text]
 
-    async def _run(_: str | None) -> AsyncIterator[OutputLine]:
+    async def _run(_: str | None) -> AsyncIterator[Span]:
         held = {n: v for n, v in values.items() if known(n).guarded and v}
         try:
             plain = {n: v for n, v in values.items() if n not in held}
@@ -120,10 +117,10 @@ async def _confirm_values(
             for name, value in held.items():
                 await context.backend.freeze(name, value)
         except ZconsoleError as error:
-            yield OutputLine(str(error), "error")
+            yield Span(str(error), "error")
             return
         for name in values:
-            yield OutputLine(f"{name} is {live(name)}", "notice")
+            yield Span(f"{name} is {live(name)}", "notice")
 
     await _show(context, title, said, _run)
 
@@ -134,15 +131,15 @@ async def _restore(context: FlowContext) -> None:
     if not ours:
         raise ZconsoleError("nothing was set from here")
     said = [
-        OutputLine(f"{s.tunable.name}  {s.value} to {s.original}", "accent")
+        Span(f"{s.tunable.name}  {s.value} to {s.original}", "accent")
         if s.ours
-        else OutputLine(f"{s.tunable.name}  stays {s.value}: somebody else set it", "dim")
+        else Span(f"{s.tunable.name}  stays {s.value}: somebody else set it", "dim")
         for s in ours
     ]
 
-    async def _run(_: str | None) -> AsyncIterator[OutputLine]:
+    async def _run(_: str | None) -> AsyncIterator[Span]:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
-            yield OutputLine(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
+            yield Span(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
     await _show(context, "Put back what was set", said, _run)
 
@@ -161,9 +158,9 @@ async def _until_the_end(context: FlowContext) -> None:
     )
 
 
-async def _show(context: FlowContext, title: str, said: Sequence[OutputLine], run: Run) -> None:
+async def _show(context: FlowContext, title: str, said: Sequence[Span], run: Run) -> None:
     if context.denied:
-        said = [*said, OutputLine(context.denied, "error")]
+        said = [*said, Span(context.denied, "error")]
     look = context.look
     confirmation = Confirmation(
         title, lambda width: said_lines(said, look, width), run, barred=bool(context.denied)

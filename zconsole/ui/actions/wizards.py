@@ -19,8 +19,8 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import (
     candidate_about,
     candidate_lines,
+    said_lines,
     swap_lines,
-    wrapped_lines,
 )
 from zconsole.ui.dialogs.screens import AskScreen, PickScreen
 from zconsole.ui.widgets.draw import Line, Span
@@ -124,8 +124,8 @@ async def _candidates(
 
 
 async def _ask_path(context: FlowContext) -> str | None:
-    text = "the absolute path of a file or device, /dev/disk/by-id/… for a disk"
-    lines = partial(wrapped_lines, text, context.look)
+    asked = Span("the absolute path of a file or device, /dev/disk/by-id/… for a disk", "dim")
+    lines = partial(said_lines, [asked], context.look)
     path = await context.app.push_screen_wait(AskScreen("PATH", lines))
     if path is not None and not path.startswith("/"):
         raise ZconsoleError(f"{path}: not an absolute path")

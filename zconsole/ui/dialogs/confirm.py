@@ -20,9 +20,6 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
-OutputLine = Span
-"""A line of output: its text, not yet safe or broken, and its role."""
-
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
@@ -31,8 +28,8 @@ class Confirmation:
     title: str
     body: Callable[[int], Sequence[Line]]
     """Its description for a width."""
-    run: Callable[[str | None], AsyncIterator[OutputLine]]
-    """Does it, given what was typed."""
+    run: Callable[[str | None], AsyncIterator[Span]]
+    """Does it, given what was typed; its output is lines of text not yet safe or broken."""
     typed: str | None = None
     """What must be typed first."""
     barred: bool = False
@@ -58,7 +55,7 @@ class ConfirmScreen(Dialog[None]):
         self._confirmations = tuple(confirmations)
         self._index = 0
         self._look = look
-        self._output: list[OutputLine] = []
+        self._output: list[Span] = []
         self._state = "asking"
         """asking, running or over."""
 
@@ -120,12 +117,12 @@ class ConfirmScreen(Dialog[None]):
             async for said in self.confirmation.run(typed):
                 self._append(said)
         except (OSError, ZconsoleError) as error:
-            self._append(OutputLine(str(error), "error"))
+            self._append(Span(str(error), "error"))
         self._state = "over"
         if self.is_attached:
             self.update()
 
-    def _append(self, said: OutputLine) -> None:
+    def _append(self, said: Span) -> None:
         self._output.append(said)
         if self.is_attached:
             self.update()
@@ -158,7 +155,7 @@ class ConfirmScreen(Dialog[None]):
     def _lines(self, width: int) -> Sequence[Line]:
         if self._state == "asking":
             return self.confirmation.body(width)
-        said = self._output or [OutputLine("…", "dim")]
+        said = self._output or [Span("…", "dim")]
         return said_lines(said, self._look, width)
 
     def _words(self) -> tuple[str, str]:

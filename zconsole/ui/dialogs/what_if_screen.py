@@ -1,22 +1,58 @@
-"""The screen on which what-if questions are typed, answered as they are typed."""
+"""The screen on which what-if questions are typed, answered as they are typed.
+
+Every top-level vdev is shown before and after, and what would follow from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from zconsole.monitor.frame import VdevRow
-from zconsole.scan_report.resilver_time import PastRate, paces
+from zconsole import units
+from zconsole.errors import UsageError
+from zconsole.eta.estimate import Estimate
+from zconsole.monitor.facts import range_words
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.output.what_if import cost_words
+from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.topology import placed
+from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
+from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Lines, TextScreen
-from zconsole.ui.panes.what_if import Question, whatif_lines
-from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.dialogs.screens import TextScreen
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.panes.balance import fill_role
+from zconsole.ui.panes.scan_parts import paragraph
+from zconsole.ui.view_state import ViewState
+from zconsole.ui.widgets.bars import bar
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, spread
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.short_names import middle
 
-Answer = Callable[[str], Lines]
-"""What was typed to the lines that answer it."""
+HINTS = (
+    ("SIZE", "adds a vdev: 36.4T, 6x4T, raidz2:6x4T, mirror:2x8T"),
+    ("NAME=SIZE", "swaps a vdev's disks for larger ones"),
+    ("disk=SIZE", "times a resilver of such a disk"),
+)
+_NAME = 14
+_WHEN = 4
+_BAR_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was typed, about which pool, and what is known of its past."""
+
+    text: str
+    frame: Frame
+    paces: Sequence[PastRate] = ()
+    row: VdevRow | None = None
+    """The device at the cursor, which a resilver is timed of where no size was typed."""
 
 
 class WhatIfScreen(TextScreen[None]):
@@ -24,42 +60,155 @@ class WhatIfScreen(TextScreen[None]):
 
     AUTO_FOCUS = "#prompt"
 
-    def __init__(self, title: str, answer: Answer) -> None:
-        super().__init__(title, answer(""))
-        self._answer = answer
+    def __init__(self, state: ViewState, question: Question) -> None:
+        def _lines(width: int) -> tuple[Line, ...]:
+            return whatif_lines(self._question, state.look, width)
+
+        super().__init__(f"WHAT IF  {state.look.text(question.frame.pool)}", _lines)
+        self._question = question
+        self._past = state.options.past
 
     def compose(self) -> ComposeResult:
         """The prompt, and the view below it."""
         yield Input(id="prompt", placeholder="raidz2:6x4T  raidz2-0=6x8T  disk=8T", compact=True)
         yield LinesView(id="text")
 
-    def on_input_changed(self) -> None:
-        """Answer anew: something was typed, or more is known."""
-        self._make = self._answer(self.query_one(Input).value)
+    def on_mount(self) -> None:
+        """Ask for what is known of the pool's past."""
+        begin(self, self._recall, group="past")
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Answer anew."""
+        self._question = replace(self._question, text=message.value)
         self.update()
 
-
-def open_what_if(app: ThemedApp, row: VdevRow | None) -> None:
-    """Put the screen over the console, about the pool on show and the device at the cursor."""
-    frame = app.view_state.frame
-    if frame is None:
-        return
-    known: list[PastRate] = []
-
-    def _answer(text: str) -> Lines:
-        question = Question(text, frame, known, row)
-        return lambda width: whatif_lines(question, app.view_state.look, width)
-
-    title = f"WHAT IF  {app.view_state.look.text(frame.pool)}"
-    screen = WhatIfScreen(title, _answer)
-    app.push_screen(screen)
-
-    async def _recall() -> None:
-        past = app.view_state.options.past
-        reports = await past(frame.guid) if past and frame.guid else ()
+    async def _recall(self) -> None:
+        frame = self._question.frame
+        reports = await self._past(frame.guid) if self._past and frame.guid else ()
         if frame.root is not None:
-            known.extend(paces(frame.root, [view.scan for view in frame.scans], reports))
-        if screen.is_mounted:
-            screen.on_input_changed()
+            known = paces(frame.root, [view.scan for view in frame.scans], reports)
+            self._question = replace(self._question, paces=known)
+            self.update()
 
-    begin(app, _recall, group="past")
+
+def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """The answer, every line within ``width`` cells; what is wrong with it in its place."""
+    root = question.frame.root
+    if root is None:
+        return ((Span(" nothing is known of this pool's vdevs yet", "dim"),),)
+    try:
+        wanted = asked(question.text)
+        after = grown(root, wanted.adds, wanted.resizes)
+    except UsageError as error:
+        problem = beside(Span(" "), look.text(str(error)), width - 1, "error")
+        return (*problem, (), *_hints(look, width))
+    view = outlook(root, after, question.frame.version)
+    lines = [*_table(view, bool(wanted), look, width)]
+    if wanted:
+        lines += [(), *_cost(view, look, width), *_command(question, look, width)]
+    lines += [*_resilver(wanted, question, look, width), (), *_hints(look, width)]
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """A bar a vdev as it is, and under it one as it would be."""
+    columns: Line = (Span(_numbers("fill", "free", "new writes")),)
+    head = spread((Span(f" {fit('VDEV', _NAME)}"),), columns, _wide(width), look.glyphs.ellipsis)
+    yield tuple(Span(span.text, "title") for span in head)
+    if not view.after.vdevs:
+        yield (Span(" the source gives no sizes of vdevs", "dim"),)
+    # In order, not by name: old listings call two vdevs the same.
+    for was, now in zip_longest(view.before.vdevs, view.after.vdevs):
+        name = middle(look.text((now or was).name), _NAME, look.glyphs.ellipsis)
+        if was is not None:
+            yield _vdev(name, "now", was, look, width)
+            name = ""
+        if changed and now is not None:
+            yield _vdev(name, "then", now, look, width)
+
+
+def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: int) -> Line:
+    later = when == "then"
+    share = percent(vdev.new_write_share, 0)
+    tail = _numbers(percent(vdev.fill), look.size(vdev.free_bytes), share)
+    room = max(0, _wide(width) - _NAME - _WHEN - 4 - len(tail))
+    drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill), thin=not later)
+    role = "" if later else "dim"
+    return (
+        Span(f" {fit(name, _NAME)} "),
+        Span(f"{when:<{_WHEN}} ", role),
+        *drawn,
+        Span(tail, role),
+    )
+
+
+def _numbers(fill: str, free: str, share: str) -> str:
+    return f"{fill:>8}  {free:>7} {share:>11} "
+
+
+def _wide(width: int) -> int:
+    """Columns the table takes: numbers far from their names are hard to follow."""
+    return min(width, _BAR_MOST + 60)
+
+
+def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
+    before, after = percent(view.before.spread), percent(view.after.spread)
+    yield from paragraph("spread", f"{before} now, {after} then{_gain(view)}", look, width)
+    yield from paragraph("rebalance", cost_words(view), look, width)
+
+
+def _gain(view: Outlook) -> str:
+    gained = _free(view.after) - _free(view.before)
+    return f"; {units.size(gained)} more free" if gained > 0 else ""
+
+
+def _free(balance: Balance) -> int:
+    return sum(vdev.free_bytes or 0 for vdev in balance.vdevs)
+
+
+def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """How long a disk of the size typed takes, or the one at the cursor."""
+    root, row = question.frame.root, question.row
+    if root is None or (wanted.disk is None and row is None):
+        return
+    if wanted.disk is not None:
+        what = f"a disk of {units.size(wanted.disk)}"
+        found = resilver_duration(root, wanted.disk, question.paces)
+    else:
+        what, found = _of_row(question)
+    yield from paragraph("resilver", f"{what}: {_took(found)}" if what else "", look, width)
+
+
+def _of_row(question: Question) -> tuple[str, Estimate | None]:
+    row, root = question.row, question.frame.root
+    if row is None or root is None:
+        return "", None
+    places = {place.key: place for place in placed(root)}
+    place = places.get(row.key)
+    top = places.get(place.top) if place is not None and place.top is not None else None
+    if top is None or top.vdev.vclass != "normal" or (top.key == row.key and row.vdev.children):
+        return "", None
+    return f"of {row.vdev.name}", member_duration(top.vdev, question.paces)
+
+
+def _took(found: Estimate | None) -> str:
+    if found is None:
+        return "not known, no finished scan of this pool tells"
+    return f"{units.duration(found.eta)} {range_words(found)}; {found.reason}"
+
+
+def _command(question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """The same question on the command line."""
+    words = [word.removeprefix("+") for word in shlex.split(question.text)]
+    adds = [word for word in words if word and "=" not in word]
+    resizes = [word for word in words if "=" in word and not word.startswith("disk=")]
+    line = ["zconsole", "balance", question.frame.pool]
+    line += ["--add-vdev", *adds] if adds else []
+    line += ["--resize", *resizes] if resizes else []
+    yield from paragraph("command", shlex.join(line), look, width)
+
+
+def _hints(look: DisplayFormat, width: int) -> Iterator[Line]:
+    for word, text in HINTS:
+        for line in paragraph(word, text, look, width):
+            yield tuple(Span(span.text, "dim") for span in line)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.monitor.facts import range_words, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import HostLoad

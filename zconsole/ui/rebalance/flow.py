@@ -49,7 +49,10 @@ class RebalanceFlow:
                 return
             row = picked
             if picked == 0:
-                await self._guarded_new()
+                try:
+                    await self._new()
+                except ZconsoleError as error:  # the list comes back
+                    self.context.complain(error)
             elif picked <= len(self._jobs()):
                 await self._attach(self._jobs()[picked - 1].job)
 
@@ -65,13 +68,6 @@ class RebalanceFlow:
 
     def _jobs(self) -> tuple[JobView, ...]:
         return self.watch.jobs.get(self.pool, ())
-
-    async def _guarded_new(self) -> None:
-        """A new job; a problem on the way is shown, and the list comes back."""
-        try:
-            await self._new()
-        except ZconsoleError as error:
-            self.context.complain(error)
 
     async def _new(self) -> None:
         rebalance_backend = self.watch.rebalance_backend

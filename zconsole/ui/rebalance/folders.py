@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from zconsole.rebalance.backend import DirectoryListing, Measured
 from zconsole.rebalance.planning.facts import Mount
@@ -58,7 +59,8 @@ class Folders:
     def close(self, path: str) -> str:
         """Fold a directory, or, where it is folded, the one it is in; returns which."""
         if path not in self.opened:
-            path = next((p for p in self._above(path) if p in self.opened), path)
+            above = map(str, PurePosixPath(path).parents)
+            path = next((p for p in above if p in self.opened), path)
         self.opened.discard(path)
         return path
 
@@ -98,7 +100,7 @@ class Folders:
         if path not in self.opened or path not in self.listed:
             return
         for name in self.listed[path].names:
-            child = join(path, name)
+            child = str(PurePosixPath(path, name))
             yield self._row(child, name, depth, now)
             yield from self._below(child, depth + 1, now)
 
@@ -136,17 +138,7 @@ class Folders:
         homes = [r.point for r in self.roots if path == r.point or inside(path, r.point)]
         return max(homes, key=len, default="")
 
-    def _above(self, path: str) -> Iterator[str]:
-        while "/" in path.strip("/"):
-            path = path.rpartition("/")[0]
-            yield path
-
 
 def inside(path: str, other: str) -> bool:
     """Whether a path lies in another directory."""
     return path != other and path.startswith(other.rstrip("/") + "/")
-
-
-def join(path: str, name: str) -> str:
-    """The path of a name in a directory."""
-    return f"{path.rstrip('/')}/{name}"

@@ -16,7 +16,7 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.options import LIMITS
 from zconsole.ui.widgets.bars import bar
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
 NEW = "new: choose directories, see the plan, move their files"
@@ -168,8 +168,7 @@ def _left_out(
     ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
     parts: list[Line] = [(Span(f"{n} {look.text(why)}", role),) for why, n in ordered]
     head = f" {word} {total}: "
-    for index, line in enumerate(joined(parts, ", ", width - len(head) - 1)):
-        yield (Span(head if not index else " " * len(head), "bold"), *line)
+    yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
 
 def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:

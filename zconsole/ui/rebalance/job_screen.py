@@ -139,19 +139,13 @@ class JobScreen(Dialog[None]):
 
     def _steer(self, key: str, steering: Steering) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
-        self._said = ""
-        reason = self._flow.denied or ("" if key in offered(self.job) else self._idle())
-        if reason:
-            self._said = reason
+        job = self.job
+        idle = "the job is not known" if job is None else f"the job is {job.state}"
+        self._said = self._flow.denied or ("" if key in offered(job) else idle)
+        if self._said:
             self.update()
             return
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
-
-    def _idle(self) -> str:
-        job = self.job
-        if job is None:
-            return "the job is not known"
-        return f"the job is {job.state}"
 
     async def _do(self, steering: Steering) -> None:
         try:

@@ -5,12 +5,12 @@ Imports neither textual nor what runs jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from zconsole.errors import ZconsoleError
-from zconsole.eta import Estimate, nothing
+from zconsole.eta.estimate import Estimate, nothing
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity
 
@@ -35,7 +35,6 @@ class JobWatch:
     problem: str = ""
     """Why the newest look failed; empty when it did not."""
     _rebalance_backend: RebalanceBackend | None = None
-    _busy: bool = False
 
     @property
     def rebalance_backend(self) -> RebalanceBackend:
@@ -43,16 +42,6 @@ class JobWatch:
         if self._rebalance_backend is None:
             self._rebalance_backend = self.make_backend()
         return self._rebalance_backend
-
-    async def round(self, pools: Sequence[str]) -> tuple[News, ...]:
-        """Look at several pools; nothing while an earlier round is still under way."""
-        if self._busy:
-            return ()
-        self._busy = True
-        try:
-            return tuple([news for pool in pools for news in await self.look(pool)])
-        finally:
-            self._busy = False
 
     async def look(self, pool: str) -> tuple[News, ...]:
         """Ask for the jobs of a pool again; what has come to an end, or was found so."""

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.planning.settings import FLOOR, Limits, Settings, window_minutes
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import wrapped, wrapped_lines
+from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, fit
@@ -56,7 +56,7 @@ async def ask_limit(context: FlowContext, limit: Limit) -> Mapping[str, Any]:
 
     Raises ZconsoleError.
     """
-    lines = partial(wrapped_lines, limit.question, context.look)
+    lines = partial(said_lines, [Span(limit.question, "dim")], context.look)
     answer = await context.app.push_screen_wait(AskScreen(limit.label.upper(), lines))
     return {} if answer is None else {limit.name: limit.value(answer)}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from zconsole import units
 from zconsole.rebalance.backend import Counted, JobView
@@ -26,13 +25,8 @@ from zconsole.ui.widgets.short_names import middle
 
 _NAME = 15
 
-
-@dataclass(frozen=True, slots=True)
-class JobPace:
-    """Bytes of files a second, and what that is based on."""
-
-    rate: float
-    basis: str
+JobPace = tuple[float, str]
+"""Bytes of files a second, and what that is based on."""
 
 
 def pace_of(
@@ -46,11 +40,11 @@ def pace_of(
     rates = [job.rate for job in jobs if job.rate]
     found: JobPace | None = None
     if rates:
-        found = JobPace(rates[0], "the pace of another job")
+        found = rates[0], "the pace of another job"
     elif scan_rate:
-        found = JobPace(scan_rate / 2 / (plan.raw_factor or 1.0), "half the pace of the last scan")
-    if limit is not None and (found is None or limit < found.rate):
-        return JobPace(limit, "the rate limit")
+        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the pace of the last scan"
+    if limit is not None and (found is None or limit < found[0]):
+        return limit, "the rate limit"
     return found
 
 
@@ -174,8 +168,8 @@ def _costs(
     if pace is None:
         time = "time unknown until it runs"
     else:
-        took = units.duration(size / pace.rate)
-        time = f"about {took} at {look.rate(pace.rate)} ({pace.basis})"
+        rate, basis = pace
+        time = f"about {units.duration(size / rate)} at {look.rate(rate)} ({basis})"
     yield from wrapped(f"{look.size(size)} to move, {time}", "", look, width)
     for text, role in cost_sentences(plan, look.size):
         yield from wrapped(text, role, look, width)

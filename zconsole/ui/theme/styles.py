@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from rich.color import Color
 from rich.style import Style
+from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from zconsole.ui.theme.files import ThemeFile
@@ -99,15 +99,8 @@ def _style(
     reverse: bool | None = None,
 ) -> Style:
     return Style(
-        color=_color(theme.colors[foreground]) if foreground else None,
-        bgcolor=_color(theme.colors[background]) if background else None,
+        color=Color.parse(theme.colors[foreground]).rich_color if foreground else None,
+        bgcolor=Color.parse(theme.colors[background]).rich_color if background else None,
         bold=bold,
         reverse=reverse,
     )
-
-
-def _color(value: str) -> Color:
-    """Rich's color of ``#rgb``, ``#rrggbb`` or ``ansi_bright_red``."""
-    if value.startswith("#") and len(value) == 4:
-        value = "#" + "".join(char * 2 for char in value[1:])
-    return Color.parse(value.removeprefix("ansi_"))

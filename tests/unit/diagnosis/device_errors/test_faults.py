@@ -39,7 +39,7 @@ LOG = """\
     ],
 )
 def test_signs_tell_a_cable_from_a_disk(deltas, flaps, smart, kernel, cause):
-    assert judge(deltas, flaps, ProbeResults(smart, kernel)).cause == cause
+    assert judge(deltas, flaps, ProbeResults(smart, kernel))[0] == cause
 
 
 def ata(**counts):

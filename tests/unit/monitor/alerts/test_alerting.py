@@ -7,8 +7,7 @@ import pytest
 
 from tests.factory import frame, mirror_pool
 from zconsole.errors import UsageError
-from zconsole.monitor.alerts.alerting import Alerting
-from zconsole.monitor.alerts.channels import hook_argv, notification, run_hook
+from zconsole.monitor.alerts.alerting import Alerting, hook_argv, notification, run_hook
 from zconsole.monitor.alerts.rules import Alert, AlertRules
 from zconsole.monitor.feed import Feed, Update
 from zconsole.system.async_process import ProcessRunner

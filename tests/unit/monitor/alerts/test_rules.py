@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.factory import frame, mirror_pool, view
 from tests.records import replace
-from zconsole.eta import Estimate
+from zconsole.eta.estimate import Estimate
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
 from zconsole.pool.model import ErrorCounters, Scan
 from zconsole.pool.scan_outcome import GRACE
