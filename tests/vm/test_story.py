@@ -110,8 +110,11 @@ def test_a_failed_disk_by_keys_alone(pool: PoolFactory) -> None:
     assert vm.run("zpool list -H -o health tank").stdout.strip() == "ONLINE"
     assert operator.terminal.seconds_to_quit() < 5
     log = [json.loads(line) for line in vm.run(f"cat {AUDIT}").stdout.splitlines()]
-    done = [(line["action"], line["event"]) for line in log if line.get("kind") != "command"]
+    plans = [line for line in log if line.get("kind") not in ("command", "tunable")]
+    done = [(line["action"], line["event"]) for line in plans]
     assert done == [(verb, what) for verb in ("replace", "replace", "expand") for what in LOGGED]
+    tuned = [line["event"] for line in log if line.get("kind") == "tunable"]
+    assert tuned == ["begun", "ended"] * 2  # the preset is set, and put back when the scan ends
     assert all(line.get("ok", True) and line.get("result", "done") == "done" for line in log)
 
 
