@@ -7,7 +7,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.faults.harness import ALONE, run
+from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job.locks import BusyTreeError, refuse_interrupted
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 
@@ -69,3 +73,10 @@ def test_an_interrupted_job_of_format_1_is_finished(area: Path) -> None:
     assert (root / "b").samefile(root / "b2")
     originals = {inodes[name] for name in "abcdef"}
     assert not originals & {(root / name).stat().st_ino for name in names}
+
+
+def test_no_job_begins_on_what_an_interrupted_one_of_format_1_left(area: Path) -> None:
+    root = area / "tree"
+    job_store.add(journal_of(root, left(root), area / "job.db"))
+    with pytest.raises(BusyTreeError, match="was interrupted"):
+        refuse_interrupted([os.fsencode(root)])
