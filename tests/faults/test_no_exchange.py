@@ -126,3 +126,14 @@ def test_a_name_given_back_before_a_death_follows_a_changed_copy(area: Path) -> 
     assert contents(root) == {"a": BASE, "b": BASE}
     assert first.samefile(other)
     assert first.stat().st_mode & 0o777 == 0o640
+
+
+def test_no_copy_is_left_where_names_can_be_exchanged_since(area: Path) -> None:
+    """The filesystem's module is a newer one after the death; the original was changed."""
+    copied, original = killed(area, "rename", 1)
+    original.chmod(0o640)
+    _, summary = run(area / "job0.db", FaultySys(), ALONE)
+    assert contents(copied.parent) == {"a": BASE, "b": BASE}
+    assert copied.samefile(original)
+    assert copied.stat().st_mode & 0o777 == 0o640
+    assert summary["files_moved"] == 2

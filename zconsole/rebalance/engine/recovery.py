@@ -177,7 +177,12 @@ class Recovery:
             return self._settle_original(directory, row, kept, spoiled)
         if spoiled:
             return State.FAILED, spoiled
-        original = temp if at_temp == row.old else keep if at_keep == row.old else None
+        if at_keep == row.old != at_temp:
+            # Names may be exchanged now, where they could not be then: the copy comes to ``temp``.
+            with self.directories.changing(directory):
+                self.sys.rename(fd, keep, temp)
+            at_temp = row.old
+        original = temp if at_temp == row.old else None
         return self._settle_replaced(directory, row, at_name, original)
 
     def _settle_original(
