@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,8 @@ def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None
     assert summary["files_moved"] == 2
 
 
-def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path) -> None:
+@pytest.mark.parametrize("change", [True, False])
+def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path, change: bool) -> None:
     """Killed once the next name's temporary one had been made."""
     root = tree_of(area, "a")
     (root / "b").hardlink_to(root / "a")
@@ -169,8 +171,12 @@ def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path) -> 
     copied = next(root / name for name in "ab" if (root / name).stat().st_ino != original)
     other = "b" if copied.name == "a" else "a"
     copied.rename(root / other)
+    if change:
+        (root / other).chmod(0o640)
+    mode = (root / other).stat().st_mode
     run(area / "job.db", clocks=ALONE)
     assert contents(root) == {other: BASE}
+    assert (root / other).stat().st_mode == mode
 
 
 def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
@@ -184,6 +190,73 @@ def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
         )
         run(area / "job.db", read, ALONE)
     assert "user.k" in os.listxattr(next(p for p in root.iterdir() if os.listxattr(p)))
+
+
+class Busy(Nobody):
+    """Somebody does something at the Nth look for users, and uses a file at the first."""
+
+    def __init__(self, act: Callable[[], object], at: int = 1, used: Path | None = None) -> None:
+        super().__init__()
+        self.act, self.at, self.looks = act, at, 0
+        status = used.stat() if used else None
+        self.used = {(status.st_dev, status.st_ino): ""} if status else {}
+
+    def recent(self) -> FilesInUse:
+        self.looks += 1
+        if self.looks == self.at:
+            self.act()
+        used = self.used if self.looks == 1 else {}
+        self.last = replace(super().look(), mounted=used)
+        return self.last
+
+
+def test_an_attribute_set_while_users_are_looked_for_is_kept(area: Path) -> None:
+    """The last moment before the original is removed."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        run(
+            area / "job.db",
+            clocks=ALONE,
+            users=Busy(lambda: os.setxattr(original.fileno(), "user.k", b"v")),
+        )
+    assert [os.listxattr(path) for path in root.iterdir()] == [["user.k"]]
+
+
+def test_links_stay_one_file_where_the_original_is_opened_late(area: Path) -> None:
+    """For writing, as one name is settled, and closed unchanged by the next."""
+    root = killed_between_links(area, 2)
+    aside = next(root.glob(".zc-*"))
+    writer = threading.Thread(target=lambda: os.close(os.open(aside, os.O_WRONLY)))
+
+    def begin() -> None:
+        writer.start()
+        time.sleep(TICK)
+
+    next_opened = FaultySys(
+        lambda _, name: writer.join() if name == "open" and writer.ident else None
+    )
+    _, summary = run(area / "job.db", next_opened, ALONE, users=Busy(begin))
+    assert writer.ident
+    assert contents(root) == {"a": BASE, "b": BASE}
+    assert (root / "a").samefile(root / "b")
+    assert summary["files_moved"] == 2
+
+
+def test_a_name_given_back_follows_no_copy_changed_later(area: Path) -> None:
+    """The original is used as one name is settled, and the copy is changed at the next."""
+    root = killed_between_links(area, 2)
+    aside = next(root.glob(".zc-*"))
+
+    def change() -> None:
+        copied = next(root / name for name in "ab" if not aside.samefile(root / name))
+        copied.chmod(0o640)
+
+    run(area / "job.db", clocks=ALONE, users=Busy(change, 3, aside))
+    assert 0o640 in {path.stat().st_mode & 0o777 for path in root.glob("[ab]")}
+    left = [path.name for path in root.glob(".zc-*")]
+    assert not [name for name in left if name not in reasons(area / "job.db")]
 
 
 def test_links_split_by_removing_our_names_are_told_of(area: Path) -> None:
@@ -220,10 +293,18 @@ class Reused(FaultySys):
         return super().name_of(directory, self._new if inode == self._gone else inode, but)
 
 
+class Nameless(FaultySys):
+    """A filesystem without handles."""
+
+    def handle(self, fd: int) -> bytes:
+        return b""
+
+
+@pytest.mark.parametrize("begun", [FaultySys, Nameless])
 @pytest.mark.parametrize("links", [1, 2])
 @pytest.mark.parametrize("again", [True, False], ids=["same name", "other name"])
 def test_no_new_file_is_taken_for_the_copy_by_its_number(
-    area: Path, links: int, again: bool
+    area: Path, links: int, again: bool, begun: type[FaultySys]
 ) -> None:
     """The copy is removed after the death, and another file has its inode number."""
     root = tree_of(area, "a")
@@ -231,7 +312,7 @@ def test_no_new_file_is_taken_for_the_copy_by_its_number(
         (root / "b").hardlink_to(root / "a")
     create(root, area / "job.db")
     original = (root / "a").stat().st_ino
-    killed_after(area / "job.db", "exchange", FaultySys())
+    killed_after(area / "job.db", "exchange", begun())
     copied = next(path for path in root.glob("[ab]") if path.stat().st_ino != original)
     gone = copied.stat().st_ino
     copied.unlink()
@@ -242,7 +323,8 @@ def test_no_new_file_is_taken_for_the_copy_by_its_number(
     assert new.read_bytes() == b"new\n"
     assert new.stat().st_nlink == 1
     assert [path.read_bytes() for path in root.glob("[ab]") if path != new] == [BASE] * (links - 1)
-    assert "renamed" not in reasons(area / "job.db", State.SKIPPED)
+    if begun is FaultySys:
+        assert "renamed" not in reasons(area / "job.db", State.SKIPPED)
 
 
 def test_no_links_are_called_split_because_looks_failed(area: Path) -> None:
