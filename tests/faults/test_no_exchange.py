@@ -154,6 +154,26 @@ def test_a_link_made_to_a_copy_as_it_is_taken_back_is_told_of(area: Path) -> Non
     assert "linked during the move; the other version is" in reasons(area / "job0.db")
 
 
+@pytest.mark.parametrize(
+    ("call", "times"),
+    [("open_new", 1), ("link", 1), ("rename", 1), ("link_fd", 1), ("link", 2), ("rename", 2)],
+)
+def test_every_name_left_is_told_where_another_job_came_in_between(
+    area: Path, monkeypatch: pytest.MonkeyPatch, call: str, times: int
+) -> None:
+    """One that cannot see the first has moved what that left, as files of the tree."""
+    copied, original = killed(area, call, times)
+    monkeypatch.setenv("ZCONSOLE_STATE", str(area / "other"))
+    create(copied.parent, area / "other.db", ALONE, accept_races=True)
+    run(area / "other.db", NoExchange(), ALONE)
+    run(area / "job0.db", NoExchange(), ALONE)
+    left = [path.name for path in copied.parent.glob(".zc-*")]
+    told = reasons(area / "job0.db")
+    assert not [name for name in left if f"the other version is {name}" not in told]
+    assert copied.read_bytes() == original.read_bytes() == BASE
+    assert copied.samefile(original) or left
+
+
 def test_no_copy_is_left_where_names_can_be_exchanged_since(area: Path) -> None:
     """The filesystem's module is a newer one after the death; the original was changed."""
     copied, original = killed(area, "rename", 1)
