@@ -224,6 +224,38 @@ def test_an_attribute_set_while_users_are_looked_for_is_kept(area: Path) -> None
     assert [os.listxattr(path) for path in root.iterdir()] == [["user.k"]]
 
 
+def test_an_attribute_set_on_the_original_of_a_replaced_copy_is_kept(area: Path) -> None:
+    """While users are looked for, the last moment before the original is removed."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        save(root, "a", b"saved\n")
+        change = Busy(lambda: os.setxattr(original.fileno(), "user.k", b"v"))
+        run(area / "job.db", clocks=ALONE, users=change)
+    assert [os.listxattr(path) for path in root.glob(".zc-*")] == [["user.k"]]
+
+
+def test_an_original_in_use_is_kept_where_its_copy_was_replaced(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    killed_after(area / "job.db", "exchange", FaultySys())
+    save(root, "a", b"saved\n")
+    aside = next(root.glob(".zc-*"))
+    run(area / "job.db", clocks=ALONE, users=Busy(lambda: None, used=aside))
+    assert aside.read_bytes() == BASE
+    assert aside.name in reasons(area / "job.db")
+
+
+def test_links_split_by_a_move_of_a_copy_elsewhere_are_told_of(area: Path) -> None:
+    root = killed_between_links(area, 1)
+    (area / "elsewhere").mkdir()
+    copied, _ = copied_and_not(root)
+    copied.rename(area / "elsewhere" / "a")
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert summary["files_failed"] == 1
+
+
 def test_links_stay_one_file_where_the_original_is_opened_late(area: Path) -> None:
     """For writing, as one name is settled, and closed unchanged by the next."""
     root = killed_between_links(area, 2)

@@ -312,7 +312,7 @@ class Recovery:
         With that its ctime has changed, and the other names follow.
         """
         fewer = self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))
-        return fewer and original.leased and is_as_copied(original, row)
+        return fewer and is_as_copied(original, row)
 
     def _spoiled(self, fd: int, row: FileRow, original: bytes | None) -> str | None:
         """What would be lost with a copy at its temporary name; None where that is nothing.
