@@ -222,7 +222,8 @@ class Recovery:
                 changed = GivenBack(row, copy, State.SKIPPED, "changed")
                 if unwanted and self._put_back(directory, temp, changed):
                     return None
-        return State.FAILED, f"replaced during the move; the other version is {os.fsdecode(temp)}"
+        left = [n for n in (temp, temp + KEEP_SUFFIX) if self._links.inode(directory.fd, n)]
+        return State.FAILED, _other(b" and ".join(left), "replaced")
 
     def _follow(
         self, directory: OpenDirectory, row: FileRow, original: bytes, renamed: bytes
