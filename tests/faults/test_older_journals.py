@@ -92,3 +92,13 @@ def test_a_change_of_an_original_outlives_a_death_that_format_1_met(area: Path) 
     paths["c"].chmod(0o640)
     run(journal_of(root, paths, area / "job.db"), clocks=ALONE)
     assert (root / "c").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_change_of_a_copy_outlives_a_death_that_format_1_met(area: Path) -> None:
+    """Its original has the name; the copy was changed last."""
+    root = area / "tree"
+    paths = left(root)
+    time.sleep(TICK)
+    paths["new_a"].chmod(0o640)
+    run(journal_of(root, paths, area / "job.db"), clocks=ALONE)
+    assert paths["new_a"].stat().st_mode & 0o777 == 0o640

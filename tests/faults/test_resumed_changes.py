@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 import time
-from collections.abc import Callable, Container
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -192,59 +191,28 @@ def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
     assert "user.k" in os.listxattr(next(p for p in root.iterdir() if os.listxattr(p)))
 
 
-class Busy(Nobody):
-    """Somebody does something at the Nth look for users, and uses a file at the first."""
-
-    def __init__(self, act: Callable[[], object], at: int = 1, used: Path | None = None) -> None:
-        super().__init__()
-        self.act, self.at, self.looks = act, at, 0
-        status = used.stat() if used else None
-        self.used = {(status.st_dev, status.st_ino): ""} if status else {}
-
-    def recent(self) -> FilesInUse:
-        self.looks += 1
-        if self.looks == self.at:
-            self.act()
-        used = self.used if self.looks == 1 else {}
-        self.last = replace(super().look(), mounted=used)
-        return self.last
-
-
-def test_an_attribute_set_while_users_are_looked_for_is_kept(area: Path) -> None:
-    """The last moment before the original is removed."""
+def test_a_changed_copy_is_told_of_where_the_original_was_replaced(area: Path) -> None:
+    """It never had the name."""
     root = tree_of(area, "a")
     create(root, area / "job.db")
-    with (root / "a").open("rb") as original:
-        killed_after(area / "job.db", "exchange", FaultySys())
-        run(
-            area / "job.db",
-            clocks=ALONE,
-            users=Busy(lambda: os.setxattr(original.fileno(), "user.k", b"v")),
-        )
-    assert [os.listxattr(path) for path in root.iterdir()] == [["user.k"]]
-
-
-def test_an_attribute_set_on_the_original_of_a_replaced_copy_is_kept(area: Path) -> None:
-    """While users are looked for, the last moment before the original is removed."""
-    root = tree_of(area, "a")
-    create(root, area / "job.db")
-    with (root / "a").open("rb") as original:
-        killed_after(area / "job.db", "exchange", FaultySys())
-        save(root, "a", b"saved\n")
-        change = Busy(lambda: os.setxattr(original.fileno(), "user.k", b"v"))
-        run(area / "job.db", clocks=ALONE, users=change)
-    assert [os.listxattr(path) for path in root.glob(".zc-*")] == [["user.k"]]
-
-
-def test_an_original_in_use_is_kept_where_its_copy_was_replaced(area: Path) -> None:
-    root = tree_of(area, "a")
-    create(root, area / "job.db")
-    killed_after(area / "job.db", "exchange", FaultySys())
+    sys = FaultySys()
+    sys.fault = lambda _, name: sys.die() if name == "exchange" else None
+    killed_after(area / "job.db", "exchange", sys)
+    copy = next(root.glob(".zc-*"))
+    copy.chmod(0o640)
     save(root, "a", b"saved\n")
-    aside = next(root.glob(".zc-*"))
-    run(area / "job.db", clocks=ALONE, users=Busy(lambda: None, used=aside))
-    assert aside.read_bytes() == BASE
-    assert aside.name in reasons(area / "job.db")
+    run(area / "job.db", clocks=ALONE)
+    assert copy.stat().st_mode & 0o777 == 0o640
+    assert copy.name in reasons(area / "job.db")
+
+
+def test_a_file_saved_once_the_original_was_gone_counts_as_changed(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    killed_after(area / "job.db", "unlink", FaultySys())
+    save(root, "a", b"saved\n")
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert (summary["skipped"], summary["files_moved"]) == ({"changed": 1}, 0)
 
 
 def test_links_split_by_a_move_of_a_copy_elsewhere_are_told_of(area: Path) -> None:
@@ -254,41 +222,6 @@ def test_links_split_by_a_move_of_a_copy_elsewhere_are_told_of(area: Path) -> No
     copied.rename(area / "elsewhere" / "a")
     _, summary = run(area / "job.db", clocks=ALONE)
     assert summary["files_failed"] == 1
-
-
-def test_links_stay_one_file_where_the_original_is_opened_late(area: Path) -> None:
-    """For writing, as one name is settled, and closed unchanged by the next."""
-    root = killed_between_links(area, 2)
-    aside = next(root.glob(".zc-*"))
-    writer = threading.Thread(target=lambda: os.close(os.open(aside, os.O_WRONLY)))
-
-    def begin() -> None:
-        writer.start()
-        time.sleep(TICK)
-
-    next_opened = FaultySys(
-        lambda _, name: writer.join() if name == "open" and writer.ident else None
-    )
-    _, summary = run(area / "job.db", next_opened, ALONE, users=Busy(begin))
-    assert writer.ident
-    assert contents(root) == {"a": BASE, "b": BASE}
-    assert (root / "a").samefile(root / "b")
-    assert summary["files_moved"] == 2
-
-
-def test_a_name_given_back_follows_no_copy_changed_later(area: Path) -> None:
-    """The original is used as one name is settled, and the copy is changed at the next."""
-    root = killed_between_links(area, 2)
-    aside = next(root.glob(".zc-*"))
-
-    def change() -> None:
-        copied = next(root / name for name in "ab" if not aside.samefile(root / name))
-        copied.chmod(0o640)
-
-    run(area / "job.db", clocks=ALONE, users=Busy(change, 3, aside))
-    assert 0o640 in {path.stat().st_mode & 0o777 for path in root.glob("[ab]")}
-    left = [path.name for path in root.glob(".zc-*")]
-    assert not [name for name in left if name not in reasons(area / "job.db")]
 
 
 def test_links_split_by_removing_our_names_are_told_of(area: Path) -> None:
