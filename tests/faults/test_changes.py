@@ -205,8 +205,12 @@ def test_recovery_removes_no_copy_that_somebody_opens_as_it_is_taken_back(
     assert BASE + WRITE in contents(root).values()
 
 
-def test_recovery_keeps_a_copy_that_was_written_to_and_taken_back(area: Path) -> None:
-    """A writer had it open when the original got its name again; then the job died."""
+@pytest.mark.parametrize("late", [False, True])
+def test_recovery_keeps_a_copy_that_was_written_to_and_taken_back(area: Path, late: bool) -> None:
+    """A writer had it open when the original got its name again; then the job died.
+
+    Where it is ``late``, it writes once recovery has ended.
+    """
     root = tree_of(area, "a")
     create(root, area / "job.db")
     meddler = Meddler()
@@ -222,8 +226,11 @@ def test_recovery_keeps_a_copy_that_was_written_to_and_taken_back(area: Path) ->
     sys.after = after
     with descriptors_closed(), pytest.raises(Killed):
         run(area / "job.db", sys, ALONE, users=Late(root / "a"))
-    meddler.write()
+    if not late:
+        meddler.write()
     _, summary = run(area / "job.db", clocks=ALONE)
+    if late:
+        meddler.write()
     assert sorted(contents(root).values()) == [BASE, BASE + WRITE]
     assert summary["files_failed"] == 1
 

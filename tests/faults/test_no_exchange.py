@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,11 @@ def killed(area: Path, call: str, times: int) -> tuple[Path, Path]:
     return copied, original
 
 
-def test_a_change_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None:
-    copied, original = killed(area, "rename", 1)
+@pytest.mark.parametrize(("call", "times"), [("rename", 1), ("link", 2)])
+def test_a_change_of_the_copy_reaches_names_not_replaced_yet(
+    area: Path, call: str, times: int
+) -> None:
+    copied, original = killed(area, call, times)
     copied.chmod(0o640)
     _, summary = run(area / "job0.db", NoExchange(), ALONE)
     assert contents(copied.parent) == {"a": BASE, "b": BASE}
@@ -117,7 +121,12 @@ def test_a_name_given_back_before_a_death_follows_a_changed_copy(area: Path) -> 
     first, other = killed(area, "rename", 2)
     root = first.parent
     sys = NoExchange()
-    sys.after = lambda _, name, __: sys.die() if name == "rename" else None
+
+    def after(_: int, name: str, __: Any) -> None:
+        if name == "rename" and not first.samefile(other):
+            sys.die()
+
+    sys.after = after
     with descriptors_closed(), pytest.raises(Killed):
         run(area / "job0.db", sys, ALONE, users=Used(next(root.glob(".zc-*"))))
     copied = max(first, other, key=lambda path: not path.samefile(next(root.glob(".zc-*"))))
@@ -126,3 +135,55 @@ def test_a_name_given_back_before_a_death_follows_a_changed_copy(area: Path) -> 
     assert contents(root) == {"a": BASE, "b": BASE}
     assert first.samefile(other)
     assert first.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_made_to_a_copy_as_it_is_taken_back_is_told_of(area: Path) -> None:
+    """One of its two names has its original again by then."""
+    first, other = killed(area, "rename", 2)
+    root = first.parent
+    original = next(root.glob(".zc-*"))
+    sys = NoExchange()
+
+    def after(_: int, name: str, __: Any) -> None:
+        if name == "rename" and not first.samefile(other) and not (root / "c").exists():
+            copied = max(first, other, key=lambda path: path.stat().st_ino != inode)
+            (root / "c").hardlink_to(copied)
+
+    inode, sys.after = original.stat().st_ino, after
+    run(area / "job0.db", sys, ALONE, users=Used(original))
+    assert contents(root).keys() >= {"a", "b", "c"}
+    assert "linked during the move; the other version is" in reasons(area / "job0.db")
+
+
+@pytest.mark.parametrize(
+    ("call", "times"),
+    [("open_new", 1), ("link", 1), ("rename", 1), ("link_fd", 1), ("link", 2), ("rename", 2)],
+)
+@pytest.mark.parametrize("renamed", [False, True])
+def test_every_name_left_is_told_where_another_job_came_in_between(
+    area: Path, monkeypatch: pytest.MonkeyPatch, call: str, times: int, renamed: bool
+) -> None:
+    """One that cannot see the first has moved what that left, as files of the tree."""
+    copied, original = killed(area, call, times)
+    monkeypatch.setenv("ZCONSOLE_STATE", str(area / "other"))
+    create(copied.parent, area / "other.db", ALONE, accept_races=True)
+    run(area / "other.db", NoExchange(), ALONE)
+    if renamed:
+        copied, original = copied.rename(f"{copied}2"), original.rename(f"{original}2")
+    run(area / "job0.db", NoExchange(), ALONE)
+    left = [path.name for path in copied.parent.glob(".zc-*")]
+    told = reasons(area / "job0.db")
+    assert not [name for name in left if not re.search(rf"the other version is.* {name}\b", told)]
+    assert copied.read_bytes() == original.read_bytes() == BASE
+    assert copied.samefile(original) or left
+
+
+def test_no_copy_is_left_where_names_can_be_exchanged_since(area: Path) -> None:
+    """The filesystem's module is a newer one after the death; the original was changed."""
+    copied, original = killed(area, "rename", 1)
+    original.chmod(0o640)
+    _, summary = run(area / "job0.db", FaultySys(), ALONE)
+    assert contents(copied.parent) == {"a": BASE, "b": BASE}
+    assert copied.samefile(original)
+    assert copied.stat().st_mode & 0o777 == 0o640
+    assert summary["files_moved"] == 2

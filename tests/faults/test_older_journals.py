@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.faults.harness import ALONE, run
+from tests.faults.test_changes import TICK
+from zconsole.rebalance.job import job_store
+from zconsole.rebalance.job.locks import BusyTreeError, refuse_interrupted
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 
@@ -69,3 +75,30 @@ def test_an_interrupted_job_of_format_1_is_finished(area: Path) -> None:
     assert (root / "b").samefile(root / "b2")
     originals = {inodes[name] for name in "abcdef"}
     assert not originals & {(root / name).stat().st_ino for name in names}
+
+
+def test_no_job_begins_on_what_an_interrupted_one_of_format_1_left(area: Path) -> None:
+    root = area / "tree"
+    job_store.add(journal_of(root, left(root), area / "job.db"))
+    with pytest.raises(BusyTreeError, match="was interrupted"):
+        refuse_interrupted([os.fsencode(root)])
+
+
+def test_a_change_of_an_original_outlives_a_death_that_format_1_met(area: Path) -> None:
+    """Its journal knows only the content; the original was changed last."""
+    root = area / "tree"
+    paths = left(root)
+    time.sleep(TICK)
+    paths["c"].chmod(0o640)
+    run(journal_of(root, paths, area / "job.db"), clocks=ALONE)
+    assert (root / "c").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_change_of_a_copy_outlives_a_death_that_format_1_met(area: Path) -> None:
+    """Its original has the name; the copy was changed last."""
+    root = area / "tree"
+    paths = left(root)
+    time.sleep(TICK)
+    paths["new_a"].chmod(0o640)
+    run(journal_of(root, paths, area / "job.db"), clocks=ALONE)
+    assert paths["new_a"].stat().st_mode & 0o777 == 0o640

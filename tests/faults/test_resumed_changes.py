@@ -159,7 +159,8 @@ def test_a_writer_of_the_copy_reaches_names_not_replaced_yet(area: Path) -> None
     assert summary["files_moved"] == 2
 
 
-def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path) -> None:
+@pytest.mark.parametrize("change", [True, False])
+def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path, change: bool) -> None:
     """Killed once the next name's temporary one had been made."""
     root = tree_of(area, "a")
     (root / "b").hardlink_to(root / "a")
@@ -169,8 +170,12 @@ def test_a_copy_renamed_over_the_next_name_leaves_nothing_behind(area: Path) -> 
     copied = next(root / name for name in "ab" if (root / name).stat().st_ino != original)
     other = "b" if copied.name == "a" else "a"
     copied.rename(root / other)
+    if change:
+        (root / other).chmod(0o640)
+    mode = (root / other).stat().st_mode
     run(area / "job.db", clocks=ALONE)
     assert contents(root) == {other: BASE}
+    assert (root / other).stat().st_mode == mode
 
 
 def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
@@ -184,6 +189,39 @@ def test_an_attribute_set_while_recovery_compares_is_kept(area: Path) -> None:
         )
         run(area / "job.db", read, ALONE)
     assert "user.k" in os.listxattr(next(p for p in root.iterdir() if os.listxattr(p)))
+
+
+def test_a_changed_copy_is_told_of_where_the_original_was_replaced(area: Path) -> None:
+    """It never had the name."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    sys = FaultySys()
+    sys.fault = lambda _, name: sys.die() if name == "exchange" else None
+    killed_after(area / "job.db", "exchange", sys)
+    copy = next(root.glob(".zc-*"))
+    copy.chmod(0o640)
+    save(root, "a", b"saved\n")
+    run(area / "job.db", clocks=ALONE)
+    assert copy.stat().st_mode & 0o777 == 0o640
+    assert copy.name in reasons(area / "job.db")
+
+
+def test_a_file_saved_once_the_original_was_gone_counts_as_changed(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    killed_after(area / "job.db", "unlink", FaultySys())
+    save(root, "a", b"saved\n")
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert (summary["skipped"], summary["files_moved"]) == ({"changed": 1}, 0)
+
+
+def test_links_split_by_a_move_of_a_copy_elsewhere_are_told_of(area: Path) -> None:
+    root = killed_between_links(area, 1)
+    (area / "elsewhere").mkdir()
+    copied, _ = copied_and_not(root)
+    copied.rename(area / "elsewhere" / "a")
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert summary["files_failed"] == 1
 
 
 def test_links_split_by_removing_our_names_are_told_of(area: Path) -> None:
@@ -220,10 +258,18 @@ class Reused(FaultySys):
         return super().name_of(directory, self._new if inode == self._gone else inode, but)
 
 
+class Nameless(FaultySys):
+    """A filesystem without handles."""
+
+    def handle(self, fd: int) -> bytes:
+        return b""
+
+
+@pytest.mark.parametrize("begun", [FaultySys, Nameless])
 @pytest.mark.parametrize("links", [1, 2])
 @pytest.mark.parametrize("again", [True, False], ids=["same name", "other name"])
 def test_no_new_file_is_taken_for_the_copy_by_its_number(
-    area: Path, links: int, again: bool
+    area: Path, links: int, again: bool, begun: type[FaultySys]
 ) -> None:
     """The copy is removed after the death, and another file has its inode number."""
     root = tree_of(area, "a")
@@ -231,7 +277,7 @@ def test_no_new_file_is_taken_for_the_copy_by_its_number(
         (root / "b").hardlink_to(root / "a")
     create(root, area / "job.db")
     original = (root / "a").stat().st_ino
-    killed_after(area / "job.db", "exchange", FaultySys())
+    killed_after(area / "job.db", "exchange", begun())
     copied = next(path for path in root.glob("[ab]") if path.stat().st_ino != original)
     gone = copied.stat().st_ino
     copied.unlink()
@@ -242,7 +288,8 @@ def test_no_new_file_is_taken_for_the_copy_by_its_number(
     assert new.read_bytes() == b"new\n"
     assert new.stat().st_nlink == 1
     assert [path.read_bytes() for path in root.glob("[ab]") if path != new] == [BASE] * (links - 1)
-    assert "renamed" not in reasons(area / "job.db", State.SKIPPED)
+    if begun is FaultySys:
+        assert "renamed" not in reasons(area / "job.db", State.SKIPPED)
 
 
 def test_no_links_are_called_split_because_looks_failed(area: Path) -> None:

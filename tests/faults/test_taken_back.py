@@ -247,3 +247,18 @@ def test_nothing_is_left_by_a_call_that_fails_and_takes_effect(
     assert contents(root) == {"a": BASE, "b": BASE}
     assert (root / "a").samefile(root / "b")
     assert summary["files_moved"] == 2
+
+
+class Taken(FaultySys):
+    """Somebody has a file under the temporary name by then."""
+
+    def open_new(self, directory: int, name: bytes, mode: int) -> int:
+        os.close(super().open_new(directory, name, mode))
+        return super().open_new(directory, name, mode)
+
+
+def test_a_file_of_others_at_a_temporary_name_is_not_taken_for_a_copy(area: Path) -> None:
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    run(area / "job.db", Taken(), ALONE)
+    assert sorted(contents(root).values()) == [b"", BASE]

@@ -149,7 +149,11 @@ class CopyPipeline:
         with self.directories.changing(place.directory):
             place.linked = True
             mode = metadata.first_mode(item.meta, place.directory.born)
-            item.copy = self.sys.open_new(place.directory.fd, place.temp, mode)
+            try:
+                item.copy = self.sys.open_new(place.directory.fd, place.temp, mode)
+            except FileExistsError:
+                place.linked = False  # what is there is not ours
+                raise
         item.handle = self.sys.handle(item.copy)
         abilities = self.swappers.of(item).abilities
         self.copier.fill(item, abilities, partial(self.leases.work, item))

@@ -216,6 +216,11 @@ class Journal(JournalDatabase):
         sql = f"SELECT {_COLUMNS} FROM files WHERE state IN (1, 2) ORDER BY id"
         return [_file(row) for row in self._db.execute(sql)]
 
+    def is_interrupted(self) -> bool:
+        """Whether there are any; answered by journals of all versions, opened to be read only."""
+        sql = "SELECT EXISTS (SELECT 1 FROM files WHERE state IN (1, 2))"
+        return bool(self._db.execute(sql).fetchone()[0])
+
     def record(
         self,
         results: Sequence[Result],

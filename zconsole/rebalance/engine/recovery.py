@@ -165,30 +165,41 @@ class Recovery:
             if at_temp not in (None, row.old):
                 self._unlink(directory, temp)
             return again(row).state, None
-        if at_temp not in (None, row.old, row.new):
-            return self._hand_back(directory, row, at_name)
         if at_name == row.old and self._joiner.join(directory, row):
             at_name, at_temp, at_keep = (self._links.inode(fd, n) for n in (row.name, temp, keep))
-        spoiled = None
+        if at_keep is not None and at_keep in (at_name, at_temp):
+            self._joiner.unlink_original(directory, row, keep)
+        elif at_keep is not None and at_temp is None:
+            # As where names can be exchanged: they may be since, or the file be one of others.
+            with self.directories.changing(directory):
+                self.sys.rename(fd, keep, temp)
+            at_temp = at_keep
+        if at_temp not in (None, row.old, row.new):
+            return self._hand_back(directory, row, at_name)
+        return self._settle_swapping(directory, row, at_name, at_temp)
+
+    def _settle_swapping(
+        self, directory: OpenDirectory, row: FileRow, at_name: int | None, at_temp: int | None
+    ) -> Verdict:
+        temp, fd, spoiled = row.temp or b"", directory.fd, None
         if at_temp is not None and at_temp == row.new:
             if at_name != row.new:  # others may have renamed the copy from another name to this one
                 spoiled = self._spoiled(fd, row, row.name if at_name == row.old else None)
             if not spoiled:
                 self._unlink_copy(directory, row)
-        if at_name == row.old:  # others may have linked it over the copy, at temp
-            kept = [name for name, found in ((keep, at_keep), (temp, at_temp)) if found == row.old]
-            return self._settle_original(directory, row, kept, spoiled)
+                if self._links.inode(fd, temp + KEEP_SUFFIX) is not None:
+                    return self._settle_in(directory, row)  # the temporary name is free for it
+        if at_name == row.old:
+            if at_temp == row.old:  # others have linked it over the copy
+                self._joiner.unlink_original(directory, row, temp)
+            return self._settle_original(row, spoiled)
         if spoiled:
             return State.FAILED, spoiled
-        original = temp if at_temp == row.old else keep if at_keep == row.old else None
+        original = temp if at_temp == row.old else None
         return self._settle_replaced(directory, row, at_name, original)
 
-    def _settle_original(
-        self, directory: OpenDirectory, row: FileRow, kept: Sequence[bytes], spoiled: str | None
-    ) -> Verdict:
-        """The name holds the original, which needs none of the names that we ``kept`` it by."""
-        for name in kept:
-            self._joiner.unlink_original(directory, row, name)
+    def _settle_original(self, row: FileRow, spoiled: str | None) -> Verdict:
+        """The name holds the original."""
         if spoiled is None and self._links.has_moved(row):  # others have removed names of ours
             spoiled = "no longer one file with its other names"
         return (State.FAILED, spoiled) if spoiled else (again(row).state, None)
@@ -214,7 +225,8 @@ class Recovery:
                 changed = GivenBack(row, copy, State.SKIPPED, "changed")
                 if unwanted and self._put_back(directory, temp, changed):
                     return None
-        return State.FAILED, f"replaced during the move; the other version is {os.fsdecode(temp)}"
+        left = [n for n in (temp, temp + KEEP_SUFFIX) if self._links.inode(directory.fd, n)]
+        return State.FAILED, _other(b" and ".join(left), "replaced")
 
     def _follow(
         self, directory: OpenDirectory, row: FileRow, original: bytes, renamed: bytes
@@ -278,7 +290,7 @@ class Recovery:
         With that its ctime has changed, and the other names follow.
         """
         fewer = self.sys.fstat(original.fd).st_nlink < len(self._links.of(row))
-        return fewer and original.leased and is_as_copied(original, row)
+        return fewer and is_as_copied(original, row)
 
     def _spoiled(self, fd: int, row: FileRow, original: bytes | None) -> str | None:
         """What would be lost with a copy at its temporary name; None where that is nothing.

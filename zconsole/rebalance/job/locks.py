@@ -239,7 +239,7 @@ def _in_the_way(record: Record, wanted: Sequence[Claim]) -> str | None:
     ):
         there = [found for row in journal.roots() if (found := _found(row)) is not None]
         common = [one.path for one in there if any(one.overlaps(other) for other in wanted)]
-        if common and journal.unfinished():
+        if common and journal.is_interrupted():
             return common[0]
     return None
 
