@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.cuts.descriptors import DEVICE
 from tests.cuts.disk import ROOT, Disk
-from zconsole.rebalance.engine import database
+from zconsole.rebalance.engine import journal_database
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal import Journal
 
@@ -65,7 +65,7 @@ def opened(image: bytes, committed: Commit | None = None, failing: int = 0) -> J
 
 def created(disk: Disk, values: dict[str, Any]) -> bytes:
     """The image of a journal of all files of a disk, as a walk leaves it."""
-    image = database.empty({"format": database.FORMAT, **values})
+    image = journal_database.empty({"format": journal_database.FORMAT, **values})
     with closing(opened(image)) as journal:
         numbers: dict[bytes, int] = {}
         files: list[tuple[int, bytes, int, int, int, int]] = []

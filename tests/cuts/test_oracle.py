@@ -31,8 +31,8 @@ from zconsole.rebalance.engine import metadata, recovery
 from zconsole.rebalance.engine.copy_engine import CopyPipeline
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import Item
+from zconsole.rebalance.engine.link_names import NameJoiner
 from zconsole.rebalance.engine.metadata import Metadata
-from zconsole.rebalance.engine.name_joiner import NameJoiner
 from zconsole.rebalance.engine.recovery import Recovery
 from zconsole.rebalance.engine.swap import Swapper
 from zconsole.rebalance.engine.verify import Verifier

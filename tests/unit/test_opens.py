@@ -56,7 +56,7 @@ EXCUSED = {
 }
 """Of modules that keep state, what they open besides: a report the operator names, /proc."""
 
-DATABASES = ("rebalance/engine/database.py",)
+DATABASES = ("rebalance/engine/journal_database.py",)
 IN_MEMORY = ("", ":memory:")
 FUNCTIONS = {"open", "io.open", "os.open", "os.unlink", "os.rename", "os.replace", "os.link"}
 METHODS = {"read_text", "write_text", "unlink", "mkdir", "hardlink_to", "symlink_to"}

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from zconsole.rebalance.engine.database import (
+from zconsole.rebalance.engine.directories import DirectoryRow
+from zconsole.rebalance.engine.journal_database import (
     INDEXES,
     JournalDatabase,
     checked_name,
     checked_root,
 )
-from zconsole.rebalance.engine.directories import DirectoryRow
 
 
 class State(IntEnum):

@@ -27,9 +27,8 @@ from zconsole.rebalance.engine.journal import (
     State,
     again,
 )
-from zconsole.rebalance.engine.link_names import LinkNames
+from zconsole.rebalance.engine.link_names import LinkNames, NameJoiner
 from zconsole.rebalance.engine.metadata import Abilities
-from zconsole.rebalance.engine.name_joiner import NameJoiner
 from zconsole.rebalance.engine.swap import GRACE, RENAMED
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.versions import (

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError, ZconsoleError
-from zconsole.rebalance.engine import database
+from zconsole.rebalance.engine import journal_database
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
@@ -163,7 +163,7 @@ def _new_journal(record: Record, values: Mapping[str, Any]) -> Journal:
 def _forget(record: Record) -> None:
     """Remove a job that never began, and its journal; its lock is held."""
     job_store.remove(record)
-    database.delete(record.journal)
+    journal_database.delete(record.journal)
 
 
 def _walk_into(
