@@ -165,7 +165,7 @@ class ModelSys(Sys):
     def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:  # type: ignore[override]
         self._enter("pwrite")
         content = bytes(data)
-        if self.calls == self.spoiled:
+        if self.calls == self.spoiled and content:
             content = content[:-1] + bytes([content[-1] ^ 1])
         self.write(self._at(fd), content, offset)
         return len(data)

@@ -173,7 +173,9 @@ def at_crash(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
     yield from _whole(found, wanted, rows, unsettled)
     yield from _known(found, rows, unsettled)
     yield from _moved(found, rows, wanted)
-    yield from _followed(found, wanted)
+    # What others put at a name just before an exchange waits under the temporary name.
+    waiting = {row["path"]: _beside(row) for row in rows if row["state"] == State.SWAPPING}
+    yield from _followed(found, wanted, waiting)
 
 
 def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
@@ -181,7 +183,7 @@ def recovered(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
     yield from _whole(found, wanted, rows, (State.FAILED,))
     yield from _known(found, rows, (State.FAILED,))
     yield from _moved(found, rows, wanted)
-    yield from _followed(found, wanted)
+    yield from _followed(found, wanted, {})
     yield from _linked(found, wanted)
     yield from _folders(found, wanted)
     for row in rows:
@@ -261,14 +263,19 @@ def _moved(found: Seen, rows: Rows, wanted: Wanted) -> Problems:
                 yield f"{row['path']!r} is called moved, and is inode {number}, not {row['new']}"
 
 
-def _followed(found: Seen, wanted: Wanted) -> Problems:
-    """Names are as others made them; after a power cut, as they were at some step."""
+def _followed(found: Seen, wanted: Wanted, waiting: Mapping[bytes, bytes]) -> Problems:
+    """Names are as others made them; after a power cut, as they were at some step.
+
+    Where a file of theirs is ``waiting`` for its name, recovery gives it back.
+    """
     steps = wanted.steps if wanted.power else wanted.steps[-1:]
     for path in sorted(set().union(*wanted.steps)):
         possible = {step.get(path) for step in steps}
         have = found.files[path].content if path in found.files else None
         begun = wanted.power and have is not None and not have.strip(b"\0")
-        if have not in possible and not (begun and possible - {None}):
+        beside = found.files.get(waiting.get(path, b""))
+        handed_back = beside is not None and beside.content in possible
+        if have not in possible and not handed_back and not (begun and possible - {None}):
             yield f"{path!r} has {have!r}, and others left it with {possible}"
     lasting = [set(step.values()) for step in steps]
     there = {facts.content for facts in found.files.values()}
