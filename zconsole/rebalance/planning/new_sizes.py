@@ -8,6 +8,7 @@ what they take now (root), each is compared with itself, else all of them with `
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 import time
@@ -189,10 +190,20 @@ def predict_all(
 ) -> PoolFacts:
     """Note in each plan what its blocks take afterwards; returns the pool with its sector."""
     if pool.sector is None:
-        pool = replace(pool, sector=zdb.sector([f for files in listed for f in files.values()]))
+        told = zdb.sector([f for files in listed for f in files.values()])
+        pool = replace(pool, sector=told or _sector_by_du(pool, plans))
     for plan, files in zip(plans, listed, strict=True):
         plan.sizes = predict(sys, plan, pool, files)
     return pool
+
+
+def _sector_by_du(pool: PoolFacts, plans: Sequence[DirectoryPlan]) -> int | None:
+    """What all files take is a multiple of it (up to USUAL_SECTOR), but for a share of parity."""
+    if any(layout.disks > 1 for _, layout in layouts_of(pool)):
+        return None
+    files = [file for plan in plans for file in plan.found.sample.files]
+    piece = math.gcd(*(file.allocated - _DNODE for file in files if file.allocated > _DNODE))
+    return min(piece & -piece, USUAL_SECTOR) or None
 
 
 def predict(

@@ -306,3 +306,25 @@ def test_without_its_library_a_compression_cannot_be_tried(monkeypatch: pytest.M
     monkeypatch.setattr(new_sizes, "_library", lambda name: None)
     assert compressor("lz4") is None
     assert compressor("zstd-3") is None
+
+
+@pytest.mark.parametrize(
+    ("allocated", "vdev", "sector"),
+    [
+        ((512, 2048), "mirror-0", 512),
+        ((4096, 8192), "sda", 4096),
+        ((16384,), "sda", 4096),
+        ((512, 2048), "raidz1-0", None),
+        ((0,), "sda", None),
+    ],
+)
+def test_what_files_take_tells_the_sector(
+    tmp_path: Path, allocated: tuple[int, ...], vdev: str, sector: int | None
+) -> None:
+    plan = planned(tmp_path, compression="off")
+    plan.found.sample.files = [
+        Taken(number, size, 512 + size, RECORD, b"", b"")
+        for number, size in enumerate(allocated)
+    ]  # fmt: skip
+    pool = PoolFacts("tank", {}, (Space(vdev, 1 << 40, 0, disks=5),), (2, 1, 11))
+    assert new_sizes.predict_all(Sys(), [plan], pool, [{}]).sector == sector
