@@ -147,6 +147,7 @@ class JobRunner:
             self._move_all()
             if self._left_over():
                 self._move_all()
+            self._space.room(fresh=True)  # raises where all directories went under the last files
         except StopJobError as error:
             stopped_by = str(error)
         except UnsupportedError as error:

@@ -199,11 +199,10 @@ def predict_all(
 
 def _sector_by_du(pool: PoolFacts, plans: Sequence[DirectoryPlan]) -> int | None:
     """What all files take is a multiple of it (up to USUAL_SECTOR), but for a share of parity."""
-    if any(layout.disks > 1 for _, layout in layouts_of(pool)):
-        return None
+    plain = all(layout.disks == 1 for _, layout in layouts_of(pool))
     files = [file for plan in plans for file in plan.found.sample.files]
     piece = math.gcd(*(file.allocated - _DNODE for file in files if file.allocated > _DNODE))
-    return min(piece & -piece, USUAL_SECTOR) or None
+    return min(piece & -piece, USUAL_SECTOR) if plain and piece else None
 
 
 def predict(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.harness import ALONE, FaultySys, create, run, tree_of
 from tests.unit.cli.test_rebalance import PATIENCE, Shell
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,18 @@ def test_the_only_one(shell: Shell) -> None:
     assert shell("resume", summary["job"], "--limit-rate", "1G").returncode == 0
     moved = shell.wait(lambda status: status["state"] == "finished")
     assert moved["files_done"] == 3
+
+
+def test_the_only_one_before_its_first_file_is_opened(tmp_path: Path) -> None:
+    root = tree_of(tmp_path, 2, 100)
+    create(root, tmp_path / "job.db", ALONE)
+
+    def leave(_: int, name: str) -> None:
+        if name == "ioctl" and root.exists():  # of the directory: it has been found
+            root.rename(tmp_path / "elsewhere")
+
+    _, summary = run(tmp_path / "job.db", FaultySys(leave), ALONE)
+    assert summary["stopped_by"] == "its directories are gone"
 
 
 @pytest.mark.parametrize("gone", ["r1", "r2"])
