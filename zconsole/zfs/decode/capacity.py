@@ -215,7 +215,7 @@ def _from_json(document: Mapping[str, Any]) -> Iterator[CapacityRow]:
         node = mapping(value, key)
         cells = _properties(node)
         if not cells:
-            raise NotUnderstoodError(f"not `zpool list -j` output: pool {key} has no properties")
+            raise NotUnderstoodError(f"not `zpool list -j` output: pool {key!r} has no properties")
         row = _row(str(node.get("name", key)), "root", "normal", cells)
         tops = _json_tops(mapping(node.get("vdevs"), "vdevs"))
         yield replace(row, vdevs=[_json_row(name, vdev, vclass) for vclass, name, vdev in tops])

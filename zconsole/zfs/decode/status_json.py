@@ -76,9 +76,9 @@ def pools_of(
     pools = mapping(document["pools"], "pools")
     found = []
     for key, value in pools.items():
-        node = mapping(value, f"pool {key}")
+        node = mapping(value, f"pool {key!r}")
         if "vdevs" not in node and "state" not in node:
-            raise NotUnderstoodError(f"not a `zpool status -j` document: pool {key} has no state")
+            raise NotUnderstoodError(f"not a `zpool status -j` document: pool {key!r} has no state")
         found.append((node, _pool(key, node, now, names, zone)))
     return tuple(found)
 

@@ -164,6 +164,8 @@ def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
 
 
 @given(damaged_documents())
+@example({"t": 1.0, "status": {"pools": {"\n": 0}}})
+@example({"t": 1.0, "status": {"pools": {"\n": {}}}})
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_documents(raw: dict[str, Any]) -> None:
     decodes(raw)
