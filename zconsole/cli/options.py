@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -26,9 +27,20 @@ LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
 class Parser(argparse.ArgumentParser):
     """A parser that answers a command line it cannot read with one line, not with its usage."""
 
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        # Each option asks for one; argparse would load shutil and all compression for the width.
+        return self.formatter_class(prog=self.prog, width=_columns() - 2)  # type: ignore[call-arg]
+
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
         raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size().columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

@@ -15,7 +15,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the themes, one a line; a failed one does not make the command fail."""
     themes = find_themes(os.environ)
     for name in sorted(themes.found):
-        print(json.line(_found(themes.found[name])) if args.json else _line(themes.found[name]))
+        theme = themes.found[name]
+        print(json.line(_found(theme)) if args.json else clean(f"{theme.name:<16} {theme.path}"))
     for path, why in themes.failed:
         failed = {"name": path.stem, "path": str(path), "description": None, "error": why}
         print(json.line(failed) if args.json else clean(f"{path.stem}  not used: {why}  {path}"))
@@ -30,7 +31,3 @@ def _found(theme: ThemeFile) -> dict[str, object]:
         "dark": theme.dark,
         "error": None,
     }
-
-
-def _line(theme: ThemeFile) -> str:
-    return clean(f"{theme.name:<16} {theme.path}")

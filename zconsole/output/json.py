@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from zconsole.eta.estimate import Estimate
@@ -86,7 +85,7 @@ def _trouble(found: DeviceFault) -> dict[str, Any]:
         "device": found.name,
         **_picked(found.deltas, "read write cksum slow seconds"),
         **_picked(found, "last flaps gone restarts cause text"),
-        "smart": asdict(smart) if smart else None,
+        "smart": smart._asdict() if smart else None,
         "kernel": list(found.signs.kernel) if found.signs else None,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zconsole.pool.model import Vdev
 from zconsole.pool.topology import data_vdevs, disks_of
@@ -25,8 +26,7 @@ class VdevBalance:
     new_write_share: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(NamedTuple):
     """How evenly data is spread over the normal-class top-level vdevs."""
 
     target_fill: float | None = None

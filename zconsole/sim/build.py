@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zconsole.sim import scan
 from zconsole.sim.disk import CANT_OPEN, FAULTED, MIB, OFFLINE, DiskModel, Leaf
@@ -59,7 +60,7 @@ class Build:
         vary = 1.0 + self.random.uniform(-0.02, 0.02)
         guid = self.guid()
         self.models[guid] = model
-        unit = replace(model, outer=model.outer * vary, inner=model.inner * vary)
+        unit = model._replace(outer=model.outer * vary, inner=model.inner * vary)
         devid, device = f"{model.name}_{serial}", self._device(model)
         bay = f"{'nvme' if model.name.startswith('nvme') else 'bay'}{len(self.models):02d}"
         name = bay if self.bays else devid
@@ -148,8 +149,7 @@ class Build:
         return leaf
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(NamedTuple):
     """A named beginning; the docstring of what builds it says what it is about."""
 
     name: str

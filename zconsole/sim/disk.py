@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 MIB = 1 << 20
 OFFLINE, REMOVED, CANT_OPEN, FAULTED, DEGRADED, ONLINE = 2, 3, 4, 5, 6, 7
@@ -17,8 +18,7 @@ HISTOGRAM = 37
 """Buckets of a latency histogram; bucket i counts waits up to 2^(i+1) ns (VDEV_L_HISTO_BUCKETS)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiskModel:
+class DiskModel(NamedTuple):
     """A kind of device. Rates in bytes/s, times in seconds."""
 
     name: str

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zconsole.pool.model import Event
 from zconsole.pool.version import parse_version
@@ -207,8 +208,7 @@ class SimulatedScan:
         return self.active and not self.paused_since
 
 
-@dataclass(frozen=True, slots=True)
-class DataLayout:
+class DataLayout(NamedTuple):
     """How the pool's data lies on its disks."""
 
     block: float = 131072.0
@@ -236,8 +236,7 @@ class Host:
     """Devices of the machine that belong to no pool: what could replace one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(NamedTuple):
     """Something the scenario makes happen at ``t`` simulated seconds."""
 
     t: float

@@ -68,6 +68,15 @@ def test_no_rebalance_changes_anything_where_only_looking_is_allowed(tmp_path, c
     assert main(["rebalance", "status", "--read-only"]) == 0
 
 
+@pytest.mark.parametrize(("columns", "width"), [("50", 48), ("120", 118), ("wide", 78)])
+def test_help_is_as_wide_as_the_terminal(columns, width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit):
+        parser_of("watch").parse_args(["--help"])
+    longest = max(map(len, capsys.readouterr().out.splitlines()))
+    assert width - 12 < longest <= width
+
+
 def test_help_keeps_the_capitals_of_names(capsys):
     with pytest.raises(SystemExit):
         main(["demo", "--help"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zconsole.pool.model import IoRates, Vdev
 
@@ -19,8 +20,7 @@ LARGE = 128 * 1024.0
 """Bytes a request from which busy time says how fast a disk could stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolLoad:
+class PoolLoad(NamedTuple):
     """What all devices of a pool move together, read and written, in bytes/s."""
 
     now: float = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
@@ -18,8 +19,7 @@ include/sys/zio_priority.h; what a scan reads ahead is of its own class, dsl_sca
 SCANNING = ("scrub", "rebuild")
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(NamedTuple):
     """One leaf at work for the scan. Rates in bytes/s and requests/s, times in seconds."""
 
     name: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from zconsole.units import duration
 
 
-@dataclass(frozen=True, slots=True)
-class SmartCounts:
+class SmartCounts(NamedTuple):
     """A device's own counts, since it was made; None where it keeps none."""
 
     passed: bool | None = None
@@ -35,8 +35,7 @@ class SmartCounts:
         return ", ".join((*verdict, *(f"{n} {word}" for n, word in counts if n is not None)))
 
 
-@dataclass(frozen=True, slots=True)
-class Deltas:
+class Deltas(NamedTuple):
     """New errors of one device within ``seconds``."""
 
     read: int = 0
@@ -51,8 +50,7 @@ class Deltas:
         return self.read + self.write + self.cksum
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResults:
+class ProbeResults(NamedTuple):
     """What the device and the kernel say themselves."""
 
     smart: SmartCounts | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
-from zconsole.zfs.decode import libzfs, status_json, text
+from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.measurements import enriched
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
@@ -71,6 +71,8 @@ def _from_libzfs(raw: Raw, blocks: Blocks) -> tuple[Sample, ...]:
 
 
 def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample, ...]:
+    from zconsole.zfs.decode import text  # only here: the slowest to load, and often not needed
+
     pools = text.pools_of(raw["text"], zone_of(raw, zone))
     return tuple(_sample(raw, "text", pool, False, blocks) for pool in pools)
 

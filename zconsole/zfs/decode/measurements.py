@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import IoRates, Pool, Scan, Vdev
@@ -40,8 +40,7 @@ _TIME = re.compile(r"(\d+(?:[.,]\d+)?)(ns|us|ms|s)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-@dataclass(frozen=True, slots=True)
-class IostatRow:
+class IostatRow(NamedTuple):
     """One row; None where a dash is printed."""
 
     name: str

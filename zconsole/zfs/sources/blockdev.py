@@ -21,7 +21,7 @@ SECTOR = 512
 
 def node_name(path: str, root: Path = ROOT) -> str | None:
     """The kernel's name of a leaf's device, as in /proc/diskstats; None for a file or nothing."""
-    resolved = Path(os.path.realpath(_below(root, path)))
+    resolved = Path(os.path.realpath(root / path.lstrip("/")))
     devices = Path(os.path.realpath(root / "dev"))
     if not resolved.is_relative_to(devices):
         return None
@@ -141,10 +141,6 @@ def _name_by_number(device: Path, root: Path) -> str | None:
 
 def _class(root: Path, name: str) -> Path:
     return root / "sys/class/block" / name.replace("/", "!")
-
-
-def _below(root: Path, path: str) -> Path:
-    return root / path.lstrip("/")
 
 
 _PART = re.compile(r"(?:p\d+|s\d+[a-h]?)(?:\.eli)?$")

@@ -97,16 +97,14 @@ def _is_ours(key: str, value: object) -> bool:
     if value is None or key in _OURS:
         return False
     if key == "events":
-        return isinstance(value, list) and all(map(_is_event, value))
+        return isinstance(value, list) and all(
+            isinstance(event, dict) and is_time(event.get("t")) for event in value
+        )
     if key == "tunables":
         return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
     if key == "pool":
         return isinstance(value, str)
     return key not in _OBJECTS or isinstance(value, dict)
-
-
-def _is_event(value: object) -> bool:
-    return isinstance(value, dict) and is_time(value.get("t"))
 
 
 class Gaps:

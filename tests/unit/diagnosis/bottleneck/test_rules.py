@@ -159,7 +159,7 @@ def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause)
     found = judge(Evidence(scan, "issuing", 0.0, disks, seconds=60.0))
     assert found.cause == cause
     assert "sdb, answers nothing" in found.text
-    busy = replace(disks[0], rates=hangs._replace(read_ops=200.0, read=2e7))
+    busy = disks[0]._replace(rates=hangs._replace(read_ops=200.0, read=2e7))
     both = judge(Evidence(scan, "issuing", 0.0, (busy, disks[1]), seconds=60.0))
     assert "answers nothing" not in both.text
 
