@@ -62,6 +62,7 @@ async def test_a_timer_may_outlive_the_main_screen():
         await app.main_screen.query("*").remove()
         app._tick()
         app.paint()
+        assert app.is_running
 
 
 async def test_control_c_quits_with_130():
