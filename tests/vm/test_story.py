@@ -130,7 +130,7 @@ def ended(pool: PoolFactory, count: int) -> None:
 def replace_the_failed(operator: Operator) -> None:
     """R on the pool takes the only failed device; healing is the way shown first."""
     operator.press("g", "R")
-    assert "LABDISK0" in operator.see("REPLACE .* BY").splitlines()[0]
+    assert "LABDISK0" in operator.see("REPLACE .* WITH").splitlines()[0]
     operator.choose("virtio-LABDISK4")
     plan = operator.see("Will run")
     assert "0 more devices may fail" in plan
@@ -159,7 +159,7 @@ def replace_the_other(operator: Operator) -> None:
     """The disk that is still well, replaced by a larger one."""
     operator.go_to("LABDISK1")
     operator.press("R")
-    assert "LABDISK1" in operator.see("REPLACE .* BY").splitlines()[0]
+    assert "LABDISK1" in operator.see("REPLACE .* WITH").splitlines()[0]
     operator.choose("virtio-LABDISK5")
     operator.run("leave it plugged in")
 

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         "resume": _resume,
     }
     if args.read_only and args.action not in LOOKS:
-        raise UsageError(f"{args.action} is about changing files; not with --read-only")
+        raise UsageError(f"{args.action} changes files: not allowed with --read-only")
     action = partial(actions[args.action], args)
     with _worded():
         return in_time(action, ANSWER) if args.action in AT_ONCE else action()
@@ -87,7 +87,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     if not args.dirs:
         raise UsageError("which directories?")
     if not all(args.dirs):  # to realpath that is the working directory, to a script an unset name
-        raise UsageError("an empty word names no directory")
+        raise UsageError("the directory argument is empty")
     return Settings(
         dirs=tuple(os.path.realpath(word) for word in args.dirs),
         engine=args.engine,

@@ -112,7 +112,7 @@ def limit_lines(frame: Frame) -> Iterator[str]:
 def _left(entry: Redundancy) -> str:
     if entry.left or len(entry.untouchable) < 2:
         return f"{entry.vdev} {entry.left}"
-    return f"{entry.vdev} 0, do not touch {', '.join(entry.untouchable)}"
+    return f"{entry.vdev} 0: do not remove {', '.join(entry.untouchable)}"
 
 
 def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:

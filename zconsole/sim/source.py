@@ -73,7 +73,7 @@ def raw(pool: PoolState) -> Raw:
     }
     if pool.suspended:
         found["kstat"] = "SUSPENDED"
-        found["problem"] = "the pool is suspended: zpool would wait for it without end"
+        found["problem"] = "the pool is suspended: zpool would hang"
         return found
     found["kstat"] = "DEGRADED" if emit.pool_state(pool) < 7 else "ONLINE"
     found["libzfs"] = emit.config(pool)

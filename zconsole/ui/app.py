@@ -206,7 +206,7 @@ class Console(ThemedApp):
 
     def action_what_if(self) -> None:
         """Ask what more vdevs or larger disks would bring."""
-        # Only here: few ask, and everybody waits for the first paint.
+        # Lazy import: keeps the first paint fast.
         from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
         if self.main_on_top and (frame := self.view_state.frame) is not None:

@@ -72,7 +72,7 @@ class ThemedApp(App[None]):
     def action_command_palette(self) -> None:
         """Open the palette; textual's own has a prompt that is not ASCII."""
         if not isinstance(self.screen, CommandPalette):
-            placeholder = "search for what to do"
+            placeholder = "Type a command"
             self.push_screen(CommandPalette(id="--command-palette", placeholder=placeholder))
 
     async def on_event(self, event: events.Event) -> None:

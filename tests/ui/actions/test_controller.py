@@ -39,7 +39,7 @@ async def test_a_scrub_is_paused_resumed_and_stopped():
         await a.pass_time(4, 2)
         assert commands(a)[-1] == ["scrub", "mirrors"]
         await a.press("S", "j", "enter")
-        assert "What cannot be undone" in a.screen
+        assert "Cannot be undone" in a.screen
         await a.press(*RUN)
         assert commands(a)[-1] == ["scrub", "-s", "mirrors"]
 

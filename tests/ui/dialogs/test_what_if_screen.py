@@ -66,7 +66,7 @@ def test_what_rebalancing_would_cost_and_the_command_for_it_are_told():
 
 
 def test_the_resilver_of_a_typed_size_or_of_the_device_at_the_cursor():
-    assert "a disk of 16T: not known" in text("disk=16T")
+    assert "a disk of 16T: unknown" in text("disk=16T")
     assert "100M/s a disk" in text("disk=16T", paces=(PACE,))
     frame = frames.ALL["imbalance"]()
     leaf = next(row for row in frame.rows if not row.vdev.children)

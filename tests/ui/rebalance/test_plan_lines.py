@@ -18,7 +18,7 @@ def test_a_plan_tells_everything_there_is():
         "3 open for writing",
         "no engine",
         "spread 93.0 %, then 10.0 %",
-        "takes more than these directories hold",
+        "needs more than these directories hold",
         "time unknown until it runs",
         "1G of old blocks stay, held by snapshots",
         "the next incremental send grows by 7",
@@ -32,9 +32,9 @@ def test_a_plan_tells_everything_there_is():
 def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
     free = replace(PLAN, bytes_to_target=1 << 30)
     said = text(shown(free, settings=replace(SETTINGS, limits=Limits())))
-    assert "a spread of 5 % takes 1G of it: stop at a spread of 5 to move no more" in said
+    assert "a spread of 5 % needs 1G only; set 'Stop at a spread of' to 5" in said
     said = text(shown(free))
-    assert "to move no more" not in said
+    assert "Stop at" not in said
 
 
 def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():

@@ -63,7 +63,7 @@ def test_no_rebalance_changes_anything_where_only_looking_is_allowed(tmp_path, c
     words = ["run", str(tmp_path), "--yes", "--allow-non-zfs", "--read-only"]
     for asked in (words, ["pause", "1", "--read-only"], ["resume", "--all", "--read-only"]):
         assert main(["rebalance", *asked]) == 2
-        assert "not with --read-only" in capsys.readouterr().err
+        assert "not allowed with --read-only" in capsys.readouterr().err
     assert kept.stat() == before
     assert main(["rebalance", "status", "--read-only"]) == 0
 

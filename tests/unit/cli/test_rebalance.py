@@ -92,7 +92,7 @@ def test_a_plan_changes_nothing_and_says_everything(shell: Shell, tree: Path) ->
 def test_an_empty_word_is_not_the_working_directory(shell: Shell, command: tuple[str]) -> None:
     done = shell(*command, "", "--allow-non-zfs")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "empty word" in done.stderr
+    assert "directory argument is empty" in done.stderr
 
 
 def test_a_refusal_has_its_reason(shell: Shell, tree: Path) -> None:

@@ -53,7 +53,7 @@ def source(
     if pool.added is not None and allocated:
         older = sum(plan.found.old_allocated for plan in plans) / allocated
         return allocator.by_age(pool.spaces, older), f"age: {older:.0%} older than the newest vdev"
-    return None, "all data alike"
+    return None, "assumes uniform data"
 
 
 def special_limit(dataset: Dataset | None) -> float:

@@ -187,7 +187,7 @@ def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator
         yield f"the next incremental send grows by {show(sent)}", "warning"
     if plan.order:
         yield f"order of files: {plan.order}", "dim"
-    yield f"{show(plan.available_bytes)} may be used before the free-space floor", "dim"
+    yield f"{show(plan.available_bytes)} usable above the free-space reserve", "dim"
     if plan.fragmentation is not None:
         yield f"the pool's free space is {plan.fragmentation * 100:.0f} % fragmented", "dim"
 

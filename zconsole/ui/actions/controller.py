@@ -107,7 +107,7 @@ class ActionController:
             yield Span("")
 
         body = partial(said_lines, behind, look)
-        confirmation = Confirmation("Quit all the same?", body, _quit, verb="Quit")
+        confirmation = Confirmation("Quit anyway?", body, _quit, verb="Quit")
         await self.context.app.push_screen_wait(ConfirmScreen([confirmation], look))
 
     # Inside

@@ -24,12 +24,12 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
     commands = tuple(step.command for step in plan.steps)
     lines += _block(heading, commands, "accent", look, width)
     lines += _block("What will happen", plan.consequences, "", look, width)
-    lines += _block("What cannot be undone", plan.not_undone, "warning", look, width)
-    lines += _block("Look twice", plan.warnings, "warning", look, width)
+    lines += _block("Cannot be undone", plan.not_undone, "warning", look, width)
+    lines += _block("Warnings", plan.warnings, "warning", look, width)
     if plan.refused is None:
-        lines += _block("Checked now, and again before it runs", plan.checks, "dim", look, width)
+        lines += _block("Preconditions (rechecked at run)", plan.checks, "dim", look, width)
     if denied:
-        lines += _block("Not from here", (denied,), "error", look, width)
+        lines += _block("Unavailable", (denied,), "error", look, width)
     return tuple(lines)
 
 

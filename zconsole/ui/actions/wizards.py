@@ -32,7 +32,7 @@ async def replace_flow(context: FlowContext, key: str, give_back: bool = False) 
     """Pick the new device for a place, then its plan, healing or sequential."""
     situation = await situation_now(context)
     target = _device(situation, key)
-    new = await _pick_device(context, situation, target, f"REPLACE {target.name} BY")
+    new = await _pick_device(context, situation, target, f"REPLACE {target.name} WITH")
     if new is None:
         return
     if give_back:
@@ -69,7 +69,7 @@ async def batch_flow(context: FlowContext, key: str) -> None:
         row = picked
         old = olds[picked]
         new = await _pick_device(
-            context, situation, old, f"REPLACE {old.name} BY", frozenset(chosen.values())
+            context, situation, old, f"REPLACE {old.name} WITH", frozenset(chosen.values())
         )
         if new is not None:
             chosen[old.key] = new

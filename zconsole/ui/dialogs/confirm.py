@@ -167,7 +167,7 @@ class ConfirmScreen(Dialog[None]):
             len(self._confirmations) > 1
         )
         asks = self.confirmation.typed is not None and not self.confirmation.barred
-        moves = f"Tab, then type {self.confirmation.typed} and Enter" if asks else "Tab moves"
+        moves = f"Tab, then type {self.confirmation.typed} and Enter" if asks else "Tab next"
         ends = f"{moves}, Esc cancels"
         view = self.query_one("#plan-text", LinesView)
         more = "Up and Down read on  " if view.line_count() >= view.size.height else ""

@@ -193,7 +193,7 @@ def _of_row(question: Question) -> tuple[str, Estimate | None]:
 
 def _took(found: Estimate | None) -> str:
     if found is None:
-        return "not known, no finished scan of this pool tells"
+        return "unknown: no completed scan recorded"
     return f"{units.duration(found.eta)} {range_words(found)}; {found.reason}"
 
 

@@ -44,7 +44,7 @@ def _together(views: Sequence[ActivityView], ink: Ink) -> list[Line]:
     lines = [barred(head, 100.0 * done / total if total else None, done, total, ink)]
     last = max(views, key=lambda view: (view.estimate.eta is None, view.estimate.eta or 0.0))
     name = middle(ink.look.text(last.activity.vdev or ""), _LAST_NAME, ink.look.glyphs.ellipsis)
-    parts: list[Line] = [eta_line("last ETA", last.estimate, ink)]
+    parts: list[Line] = [eta_line("slowest ETA", last.estimate, ink)]
     rates = [view.rate for view in views if view.rate is not None]
     if rates:
         parts.append((Span("at ", "dim"), Span(ink.look.rate(sum(rates)))))

@@ -157,6 +157,6 @@ def _parts(entry: Redundancy, look: DisplayFormat, alarming: bool) -> list[Line]
         return [(Span(f"{name} none"),)]
     disks = tuple(look.text(disk) for disk in entry.untouchable)
     short = short_names(disks, _DISK, look.glyphs.ellipsis)
-    what = ", do not touch" if disks else ""
+    what = ": do not remove" if disks else ""
     first: Line = (Span(f"{name} NONE{what}", "error"),)
     return [first, *((Span(short[disk], "error"),) for disk in disks)]

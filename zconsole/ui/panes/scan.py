@@ -89,7 +89,7 @@ def _running(view: ScanView, ink: Ink) -> list[Line]:
     else:
         lines.extend(packed(_estimate(view, ink), ink))
         if ink.roomy and ink.width < _TREND_FROM:
-            lines.extend(line for why in _basis(view) for line in ink.paragraph("rests on", why))
+            lines.extend(line for why in _basis(view) for line in ink.paragraph("based on", why))
         lines.extend(packed(_facts(view, ink), ink))
     if (ink.roomy or ink.width >= _TREND_FROM) and not ink.compact:
         lines.extend(_trend(view, ink))
@@ -215,7 +215,7 @@ def _limit(ink: Ink) -> list[Line]:
         return []
     doubt = "perhaps " if limit.sure < _SURE else ""
     lines = ink.paragraph("limit", f"{doubt}{limit.text}")
-    advice = ink.paragraph("could try", limit.advice)
+    advice = ink.paragraph("advice", limit.advice)
     if ceiling is not None:
         share = "" if ceiling.share is None else f", now {ceiling.share:.0%} of it"
         said = f"at most {ink.look.rate(ceiling.rate)} here{share}"
@@ -265,7 +265,7 @@ def _notes(view: ScanView, ink: Ink) -> list[Line]:
     lines: list[Line] = []
     if ink.frame.problem and ink.frame.stale_seconds is not None and view.scan.active:
         ago = units.duration(ink.frame.stale_seconds)
-        lines.append((Span(f" this is how it was {ago} ago", "warning"),))
+        lines.append((Span(f" stale: {ago} old", "warning"),))
     if view.stalled is not None:
         lines.append((Span(f" STALLED: no progress for {units.duration(view.stalled)}", "error"),))
     if view.scan.state == "paused" and view.scan.paused_since is not None:

@@ -105,7 +105,7 @@ class RebalanceFlow:
     def _options(self, settings: Settings, row: int) -> PickScreen:
         look = self.context.look
         return PickScreen(
-            "REBALANCE  what for, how far?  Enter changes, Esc goes back",
+            "REBALANCE  options  Enter changes, Esc goes back",
             lambda width: option_lines(settings, look, width),
             start=row,
             wide=True,

@@ -75,7 +75,7 @@ class Folders:
                 upper, lower = sorted((path, other), key=len)
                 return f"{lower} is a dataset inside {upper}: a job of its own each"
             if inside(path, other):
-                return f"{other}, which it is in, is marked"
+                return f"included via {other}"
             del self.marked[other]
         self.marked[path] = None
         return ""

@@ -118,7 +118,7 @@ LIMITS = (
     RATE,
     Limit(
         "max_latency",
-        "Back off above a wait of",
+        "Throttle above latency",
         "what other work may wait for a disk, 50ms for instance; none for no limit",
         _wait,
         lambda _, value: latency(value),

@@ -76,15 +76,15 @@ def plan_lines(
     width: int,
 ) -> tuple[Line, ...]:
     """The whole plan."""
-    head = " To run by hand" if denied else " Will run, and go on without this console"
+    head = " To run by hand" if denied else " Runs in the background"
     lines = [
         *_under(" Not possible", [plan.refused or ""], "error", look, width),
         *_moves(plan, settings.aim, look, width),
         *_fills(plan, settings.limits, look, width),
         *_costs(plan, plan.bytes_within(settings.limits), pace, look, width),
-        *_under(" Look twice", plan.notes, "warning", look, width),
+        *_under(" Warnings", plan.notes, "warning", look, width),
         *_under(head, [by_hand], "accent", look, width),
-        *_under(" Not from here", [denied], "error", look, width),
+        *_under(" Unavailable", [denied], "error", look, width),
     ]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
@@ -129,7 +129,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         return
     before, after = percent(plan.spread_before), percent(plan.spread_after)
     yield (
-        Span(" Where it will lie  ", "bold"),
+        Span(" Predicted layout  ", "bold"),
         Span(f"spread {before}, then {after}", "accent"),
         Span(f"  ({look.text(plan.estimate)})", "dim"),
     )
@@ -137,10 +137,10 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
         return
-    goal, needs = f"a spread of {percent(plan.target_spread, 0)} takes", plan.bytes_to_target
+    goal, needs = f"a spread of {percent(plan.target_spread, 0)} needs", plan.bytes_to_target
     if needs:
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
-        hint = f" of it: stop at a spread of {plan.target_spread * 100:g} to move no more"
+        hint = f" only; set 'Stop at a spread of' to {plan.target_spread * 100:g}"
         text = f"{goal} {look.size(needs)}{hint if less else ''}"
         yield from wrapped(text, "notice" * less, look, width)
     elif plan.spread_before > plan.target_spread:

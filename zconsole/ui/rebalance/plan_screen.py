@@ -94,7 +94,7 @@ class PlanScreen(Dialog[bool | None]):
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
         view = self.query_one("#plan", LinesView)
         view.show(self._lines(), (Span(title, "title"),))
-        hint = "Tab moves, Enter takes it, Esc cancels" if over else "Esc cancels"
+        hint = "Tab next, Enter select, Esc cancel" if over else "Esc cancels"
         more = "  Up and Down read on" if view.line_count() >= view.size.height else ""
         self.query_one("#hint", LinesView).show(((Span(f" {hint}{more}", "dim"),),))
 

@@ -302,8 +302,8 @@ def check_zfs(root: Path = ROOT) -> None:
     device = root / "dev/zfs"
     if not device.exists():
         installed = find_command("zpool") is not None
-        why = "the ZFS kernel module is not loaded" if installed else "there is no zpool command"
-        raise UnavailableError(f"no ZFS on this machine: no {device}, {why}")
+        why = "the ZFS kernel module is not loaded" if installed else "zpool is not installed"
+        raise UnavailableError(f"ZFS not found: {device} is missing and {why}. Try: zconsole demo")
     if not os.access(device, os.R_OK | os.W_OK):
         raise UnavailableError(f"{device}: permission denied")
 

@@ -39,7 +39,7 @@ def test_without_zdb_the_age_of_files_tells_where_they_lie() -> None:
 
 def test_without_a_history_all_data_is_alike() -> None:
     pool = PoolFacts("tank", {}, SPACES, (2, 3, 9))
-    assert forecast.source([measured()], pool, [{}]) == (None, "all data alike")
+    assert forecast.source([measured()], pool, [{}]) == (None, "assumes uniform data")
 
 
 @pytest.mark.parametrize(
