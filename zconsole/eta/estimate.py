@@ -9,7 +9,6 @@ were off.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, sqrt
 from typing import NamedTuple
 
@@ -52,8 +51,7 @@ class Estimate(NamedTuple):
     """What it rests on (``issuing at 124M/s over 5 min``), or why there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """What there is to do, and how exactly it is known; bytes and seconds."""
 
     total: float

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from zconsole.pool.model import Vdev
@@ -11,8 +10,7 @@ from zconsole.pool.topology import data_vdevs, disks_of
 from zconsole.pool.version import Version, parse_version
 
 
-@dataclass(frozen=True, slots=True)
-class VdevBalance:
+class VdevBalance(NamedTuple):
     """Fill of one normal-class top-level vdev; the names of contract's BALANCE."""
 
     name: str

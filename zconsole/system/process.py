@@ -7,9 +7,8 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from zconsole.system.state_dir import open_private
 
@@ -25,8 +24,7 @@ LAST_MOMENT = 0.2
 """Seconds that a killed process has to end, unless it is stuck in the kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """A finished command: its output as text (surrogate-escaped) and its exit status."""
 
     argv: tuple[str, ...]
