@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,15 +39,14 @@ class Proof:
         """Make the filesystems and the files, and leave all unmounted."""
         filesystems.make(self.filesystem, RECORDED)
         with mounted(self.filesystem, RECORDED):
-            os.mkdir(self.root)
+            self.filesystem.root.mkdir()
             tree.build(self.root)
 
     def record(self) -> int:
         """Log all writes of a whole job; returns the number of points."""
         parts = Part(size_of(RECORDED), "log-writes", f"{RECORDED} {LOG}")
         with mapped("power-logged", parts) as device, mounted(self.filesystem, device):
-            command = [*job.words(self.filesystem, self.engine), *job.SLOW]
-            if problem := job.execute(command):
+            if problem := job.execute(job.words(self.filesystem, self.engine)):
                 raise RuntimeError(problem)
             os.sync()
         log = os.open(LOG, os.O_RDONLY)
@@ -64,9 +64,12 @@ class Proof:
             done = ends[number]
             yield {"point": number, "entry": done, **self._cut(wanted)}
 
-    def _booted(self) -> Any:
-        """The base, mounted on a copy of it that is thrown away."""
-        return _thrown_away(self.filesystem)
+    @contextmanager
+    def _booted(self) -> Iterator[None]:
+        """The base, mounted; what the machine changes there is thrown away in the end."""
+        part = Part(size_of(BASE), "snapshot", f"{BASE} {CHANGES} N 8")
+        with mapped("power-booted", part) as device, mounted(self.filesystem, device):
+            yield
 
     def _cut(self, wanted: Wanted) -> dict[str, Any]:
         """Boot after a power cut, look, go on with the job, look again."""
@@ -95,20 +98,6 @@ class Proof:
                 yield f"{path!r} is left"
         if self.filesystem.keeps_holes:
             yield from tree.filled_holes(self.root)
-
-
-def _thrown_away(filesystem: Filesystem) -> Any:
-    from contextlib import ExitStack, contextmanager
-
-    @contextmanager
-    def _held() -> Iterator[None]:
-        with ExitStack() as held:
-            parts = Part(size_of(BASE), "snapshot", f"{BASE} {CHANGES} N 8")
-            device = held.enter_context(mapped("power-booted", parts))
-            held.enter_context(mounted(filesystem, device))
-            yield
-
-    return _held()
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import sqlite3
@@ -15,13 +16,16 @@ from typing import Any
 from tests.cuts import kept_journal
 from tests.vm.inside.power.filesystems import JOURNAL, Filesystem
 from zconsole.cli.main import main
+from zconsole.rebalance.engine import descriptors
 from zconsole.rebalance.engine.journal import Journal, State
 
 SECONDS = 300.0
 """For one job at most: an emulated processor is slow."""
 DATABASE = JOURNAL / "job.db"
-SLOW = ("--limit-rate", "100K")
-"""So that a small tree is moved in several batches, and the disks commit between them."""
+FILES = descriptors.OTHERS + 12 * descriptors.A_FILE
+"""Files that a job may have open: a small tree is moved in several batches, as a large one is."""
+_MOST_FILES = Path("/proc/sys/fs/nr_open")
+"""What not even root may raise its own limit above (proc_sys_fs(5))."""
 _OUTPUT = Path("/run/power-output")
 _COPY = Path("/run/power-journal")
 _NEW_TIME = 0x80
@@ -42,10 +46,15 @@ def execute(command: list[str]) -> str | None:
     In a copy of this process, which has loaded all modules: starting Python anew takes most
     of the time of a small job.
     """
-    child = os.fork()
-    if child == 0:
-        os._exit(_booted(command))
-    code = _waited(child)
+    most = _MOST_FILES.read_text()
+    _MOST_FILES.write_text(str(FILES))
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(_booted(command))
+        code = _waited(child)
+    finally:
+        _MOST_FILES.write_text(most)
     return None if code == 0 else f"the job ended with {code}: {_last_words()}"
 
 
@@ -59,6 +68,7 @@ def _booted(command: list[str]) -> int:
     if grandchild:
         return os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
     os.environ["ZCONSOLE_STATE"] = str(JOURNAL / "state")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     code = 1
     try:
         with _OUTPUT.open("w") as output, redirect_stdout(output), redirect_stderr(output):

@@ -8,6 +8,7 @@ import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.cuts.oracle import FileFacts, FolderFacts, Seen
 
@@ -42,13 +43,13 @@ def _plain(root: bytes) -> None:
         os.ftruncate(file, 900_000)
     for number in range(24):
         below = root + b"/below/%d" % (number % 3)
-        os.makedirs(below, exist_ok=True)
+        Path(os.fsdecode(below)).mkdir(parents=True, exist_ok=True)
         _write(below + b"/f%d" % number, os.urandom(number * 1777 + 1), owner=number)
 
 
 def _linked(root: bytes) -> None:
     os.link(root + b"/page", root + b"/page again")
-    os.mkdir(root + b"/links", 0o750)
+    Path(os.fsdecode(root), "links").mkdir(0o750)
     _write(root + b"/links/one", b"three names in two directories", mode=0o4755)
     os.link(root + b"/links/one", root + b"/links/two")
     os.link(root + b"/links/one", root + b"/below/three")
@@ -68,7 +69,7 @@ def _attributed(root: bytes) -> None:
     os.setxattr(root + b"/attributes", "user.long", b"l" * 600)
     _write(root + b"/listed", b"has a list of access")
     os.setxattr(root + b"/listed", _ACCESS, _acl())
-    os.mkdir(root + b"/inherits")
+    Path(os.fsdecode(root), "inherits").mkdir()
     _write(root + b"/inherits/older", b"than the list of its directory")
     os.setxattr(root + b"/inherits", _DEFAULT, _acl())
     _write(root + b"/inherits/younger", b"with the list of its directory")
@@ -104,7 +105,8 @@ def _set_times(root: bytes) -> None:
     """Give everything times of its own, directories after what is in them."""
     for number, (base, _, names) in enumerate(os.walk(root, topdown=False)):
         for name in names:
-            os.utime(os.path.join(base, name), ns=(OLD + 7 * number, OLD + len(name) * 10**9 + 1))
+            changed = OLD + len(name) * 10**9 + 1
+            os.utime(base + b"/" + name, ns=(OLD + 7 * number, changed))
         os.utime(base, ns=(OLD, OLD + number * 10**9 + 3))
 
 
@@ -116,9 +118,9 @@ def seen(root: bytes) -> Seen:
         found.folders[below] = _folder(base)
         for name in names:
             path = below + b"/" + name if below else name
-            status = os.lstat(os.path.join(base, name))
+            status = os.lstat(base + b"/" + name)
             found.numbers[path], found.links[path] = status.st_ino, status.st_nlink
-            found.files[path] = _file(os.path.join(base, name), status)
+            found.files[path] = _file(base + b"/" + name, status)
     return found
 
 
