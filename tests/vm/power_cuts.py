@@ -200,14 +200,15 @@ def kept(case: Case, again: bool = False) -> Kept:
     return Kept(directory)
 
 
-def run(machine: Machine, case: Case, place: Kept, told: Callable[[str], None]) -> None:
-    """Do what is left of a case."""
+def run(machine: Machine, case: Case, place: Kept, every: int, told: Callable[[str], None]) -> None:
+    """Do what is left of a case, of every so many points one."""
     tally = place.load()
     proof = Proof(machine, case, place)
     if not tally.points:
         tally = proof.record()
-    told(f"{case.name}: {tally.points} points, {len(tally.left)} left")
-    for result in proof.cuts(tally, tally.left) if tally.left else ():
+    left = [number for number in tally.left if number % every == 0]
+    told(f"{case.name}: {tally.points} points, {len(left)} to do")
+    for result in proof.cuts(tally, left) if left else ():
         what = "; ".join(result["problems"]) or "nothing lost"
         told(f"{case.name} {result['point']}: {what} ({result['seconds']} s)")
 
@@ -235,7 +236,7 @@ def main() -> int:
     cases = [case for case in cases if not why_not(case)]
     with exclusive(subdirectory("power-cuts") / "lock"):
         try:
-            _run_all(cases, arguments.again)
+            _run_all(cases, arguments.again, arguments.every)
         except KeyboardInterrupt:
             show(cases)
             print("stopped; the same command goes on from here")
@@ -243,7 +244,7 @@ def main() -> int:
         return 1 if show(cases) else 0
 
 
-def _run_all(cases: Sequence[Case], again: bool) -> None:
+def _run_all(cases: Sequence[Case], again: bool, every: int) -> None:
     places = {case: kept(case, again) for case in cases}
     tallies = [place.load() for place in places.values()]
     if all(tally.points and not tally.left for tally in tallies):
@@ -251,12 +252,13 @@ def _run_all(cases: Sequence[Case], again: bool) -> None:
     with Machine.boot(image.build(RELEASE), DISKS) as machine:
         machine.push_tree()
         for case, place in places.items():
-            run(machine, case, place, lambda text: print(text, flush=True))
+            run(machine, case, place, every, lambda text: print(text, flush=True))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=".ci/power-cuts", description=__doc__)
     parser.add_argument("--case", default="", help="only those with this in their names: zfs-copy")
+    parser.add_argument("--every", type=int, default=1, help="one of so many points (all)")
     parser.add_argument("--again", action="store_true", help="forget what earlier runs did")
     return parser
 

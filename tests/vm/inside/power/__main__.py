@@ -109,6 +109,7 @@ def main() -> None:
     parser.add_argument("points", nargs="*", type=int)
     arguments = parser.parse_args()
     filesystems.load_modules()
+    job.load()
     proof = Proof(FILESYSTEMS[arguments.filesystem], arguments.engine)
     if arguments.step == "prepare":
         proof.prepare()

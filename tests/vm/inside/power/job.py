@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import resource
 import shutil
 import signal
@@ -15,6 +17,7 @@ from typing import Any
 
 from tests.cuts import kept_journal
 from tests.vm.inside.power.filesystems import JOURNAL, Filesystem
+from zconsole import rebalance
 from zconsole.cli.main import main
 from zconsole.rebalance.engine import descriptors
 from zconsole.rebalance.engine.journal import Journal, State
@@ -30,6 +33,13 @@ _OUTPUT = Path("/run/power-output")
 _COPY = Path("/run/power-journal")
 _NEW_TIME = 0x80
 """CLONE_NEWTIME (linux/sched.h)."""
+
+
+def load() -> None:
+    """Import all that a job needs, so that no copy of this process has to."""
+    for module in pkgutil.walk_packages(rebalance.__path__, f"{rebalance.__name__}."):
+        importlib.import_module(module.name)
+    importlib.import_module("zconsole.cli.rebalance")
 
 
 def words(filesystem: Filesystem, engine: str) -> list[str]:
