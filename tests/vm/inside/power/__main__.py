@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sqlite3
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -73,13 +75,16 @@ class Proof:
 
     def _cut(self, wanted: Wanted) -> dict[str, Any]:
         """Boot after a power cut, look, go on with the job, look again."""
-        began = time.monotonic()
-        with self._booted():
-            before = job.rows()
-            problems = [f"after the cut: {each}" for each in self._at_cut(before, wanted)]
-            if failed := job.execute(job.words(self.filesystem, self.engine)):
-                problems.append(failed)
-            problems += [f"resumed: {each}" for each in self._resumed(wanted)]
+        began, problems, before = time.monotonic(), list[str](), list[dict[str, Any]]()
+        try:
+            with self._booted():
+                before = job.rows()
+                problems += [f"after the cut: {each}" for each in self._at_cut(before, wanted)]
+                if failed := job.execute(job.words(self.filesystem, self.engine)):
+                    problems.append(failed)
+                problems += [f"resumed: {each}" for each in self._resumed(wanted)]
+        except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
+            problems.append(f"raised {error!r}")
         return {
             "resumed": job.is_under_way(before),
             "seconds": round(time.monotonic() - began, 1),

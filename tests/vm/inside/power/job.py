@@ -9,7 +9,6 @@ import resource
 import shutil
 import signal
 import sqlite3
-import sys
 import time
 from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -101,7 +100,9 @@ def _waited(child: int) -> int:
 
 
 def _last_words() -> str:
-    return _OUTPUT.read_text(errors="replace").strip()[-1500:] if _OUTPUT.exists() else ""
+    """What the command complained of: all but the JSON lines about files."""
+    lines = _OUTPUT.read_text(errors="replace").splitlines() if _OUTPUT.exists() else []
+    return "; ".join(line for line in lines if not line.startswith('{"path"'))[-600:]
 
 
 def rows() -> list[dict[str, Any]]:
@@ -129,4 +130,3 @@ def is_under_way(found: list[dict[str, Any]]) -> bool:
 def show(text: str) -> None:
     """Print one line at once: the host counts on it."""
     print(text, flush=True)
-    sys.stdout.flush()
