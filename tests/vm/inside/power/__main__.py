@@ -1,0 +1,143 @@
+"""`python -m tests.vm.inside.power`: prepare and record a job, and cut its power everywhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.cuts import oracle
+from tests.cuts.oracle import Wanted
+from tests.vm.inside.power import filesystems, job, tree, write_log
+from tests.vm.inside.power.device_mapper import Part, mapped, size_of
+from tests.vm.inside.power.filesystems import FILESYSTEMS, Filesystem, mounted
+from zconsole.rebalance.engine.journal import State
+
+_DISK = "/dev/disk/by-id/virtio-LABDISK"
+RECORDED, LOG, BASE, CHANGES = (os.path.realpath(f"{_DISK}{number}") for number in range(4))
+"""What the job ran on, what was written to it, the same replayed up to a point, and what a
+machine that boots there changes."""
+
+_LEFT_ALONE = f"did not move: {State.SKIPPED.name} locked"
+"""A file is left as it is where /proc/locks has its inode number, be it of another filesystem:
+the numbers of a new pool are as small as those of the machine's own."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One filesystem and one engine."""
+
+    filesystem: Filesystem
+    engine: str
+
+    @property
+    def root(self) -> bytes:
+        """The directory of the job."""
+        return os.fsencode(self.filesystem.root)
+
+    def prepare(self) -> None:
+        """Make the filesystems and the files, and leave all unmounted."""
+        filesystems.make(self.filesystem, RECORDED)
+        with mounted(self.filesystem, RECORDED):
+            self.filesystem.root.mkdir()
+            tree.build(self.root)
+
+    def record(self) -> int:
+        """Log all writes of a whole job; returns the number of points."""
+        parts = Part(size_of(RECORDED), "log-writes", f"{RECORDED} {LOG}")
+        with mapped("power-logged", parts) as device, mounted(self.filesystem, device):
+            if problem := job.execute(job.words(self.filesystem, self.engine)):
+                raise RuntimeError(problem)
+            os.sync()
+        log = os.open(LOG, os.O_RDONLY)
+        return len(write_log.points(write_log.entries(log)))
+
+    def cuts(self, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Cut the power at these points, in order; the base must be as before the job."""
+        log, base = os.open(LOG, os.O_RDONLY), os.open(BASE, os.O_RDWR)
+        entries = write_log.entries(log)
+        ends, done = write_log.points(entries), 0
+        with self._booted():
+            wanted = Wanted(tree.seen(self.root))
+        for number in numbers:
+            write_log.replay(log, base, entries[done : ends[number]])
+            done = ends[number]
+            yield {"point": number, "entry": done, **self._cut(wanted)}
+
+    @contextmanager
+    def _booted(self) -> Iterator[None]:
+        """The base, mounted; what the machine changes there is thrown away in the end."""
+        part = Part(size_of(BASE), "snapshot", f"{BASE} {CHANGES} N 8")
+        with mapped("power-booted", part) as device, mounted(self.filesystem, device):
+            yield
+
+    def _cut(self, wanted: Wanted) -> dict[str, Any]:
+        """Boot after a power cut, look, go on with the job, look again."""
+        began, problems, before = time.monotonic(), list[str](), list[dict[str, Any]]()
+        try:
+            with self._booted():
+                before = self._rows(wanted)
+                problems += [f"after the cut: {each}" for each in self._at_cut(before, wanted)]
+                if failed := job.execute(job.words(self.filesystem, self.engine)):
+                    problems.append(failed)
+                problems += [f"resumed: {each}" for each in self._resumed(wanted)]
+        except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
+            problems.append(f"raised {error!r}")
+        return {
+            "resumed": job.is_under_way(before),
+            "seconds": round(time.monotonic() - began, 1),
+            "problems": problems,
+        }
+
+    def _rows(self, wanted: Wanted) -> list[dict[str, Any]]:
+        """What the journal has of every file; one that is rewritten keeps its inode."""
+        rows = job.rows()
+        if self.engine == "rewrite":
+            rows = [{**row, "new": wanted.before.numbers[row["path"]]} for row in rows]
+        return rows
+
+    def _at_cut(self, rows: Sequence[dict[str, Any]], wanted: Wanted) -> Iterator[str]:
+        yield from oracle.at_crash(tree.seen(self.root), rows, wanted)
+
+    def _resumed(self, wanted: Wanted) -> Iterator[str]:
+        """What is wrong at the end of the job."""
+        found = tree.seen(self.root)
+        for problem in oracle.finished(found, self._rows(wanted), wanted):
+            if not problem.endswith(_LEFT_ALONE):
+                yield problem
+        for path in found.files:
+            if oracle.is_temporary(path):
+                yield f"{path!r} is left"
+        if self.filesystem.keeps_holes:
+            yield from tree.filled_holes(self.root)
+
+
+def main() -> None:
+    """Run one step."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("step", choices=("prepare", "record", "cuts"))
+    parser.add_argument("filesystem", choices=FILESYSTEMS)
+    parser.add_argument("engine", choices=("copy", "rewrite"))
+    parser.add_argument("points", nargs="*", type=int)
+    arguments = parser.parse_args()
+    filesystems.load_modules()
+    job.load()
+    proof = Proof(FILESYSTEMS[arguments.filesystem], arguments.engine)
+    if arguments.step == "prepare":
+        proof.prepare()
+    elif arguments.step == "record":
+        job.show(json.dumps(proof.record()))
+    else:
+        for result in proof.cuts(arguments.points):
+            job.show(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""`python -m tests.vm.power_cuts`: cut the power of a job at every flush of its disk."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.vm import image
+from tests.vm.cache import exclusive, subdirectory
+from tests.vm.errors import VmError
+from tests.vm.machine import TREE_IN_GUEST, Machine, written_stretches
+from tests.vm.wheels import TREE
+
+RELEASE = "trixie"
+INTERRUPTED = 130
+DISKS = (512 << 20, 1 << 30, 512 << 20, 512 << 20)
+"""Bytes of the disks that ``tests.vm.inside.power`` works on, in its order."""
+XFS_BYTES = 320 << 20
+RECORDED, LOG, BASE = range(3)
+STEP_SECONDS = 600.0
+HEADS = ("filesystem", "engine", "points", "done", "resumed", "failures")
+_PROGRAM = f"cd {TREE_IN_GUEST} && exec /opt/zc/bin/python -m tests.vm.inside.power"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is moved by what."""
+
+    filesystem: str
+    engine: str
+
+    @property
+    def name(self) -> str:
+        """For file names."""
+        return f"{self.filesystem}-{self.engine}"
+
+
+CASES = (Case("ext4", "copy"), Case("xfs", "copy"), Case("zfs", "copy"), Case("zfs", "rewrite"))
+
+
+@dataclass
+class Tally:
+    """What was found in one case; the points by their numbers."""
+
+    sources: str
+    points: int = 0
+    """Of the recorded job; 0 where it was not recorded yet."""
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def left(self) -> list[int]:
+        """Points where the power was not cut yet."""
+        return [number for number in range(self.points) if str(number) not in self.results]
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """What was found at points where something was wrong."""
+        return [result for result in self.results.values() if result["problems"]]
+
+    def row(self, case: Case) -> tuple[str, ...]:
+        """Its line of the table."""
+        resumed = sum(result["resumed"] for result in self.results.values())
+        counts = (self.points, len(self.results), resumed, len(self.failed))
+        return (case.filesystem, case.engine, *map(str, counts))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the host keeps of one case, so that a stopped proof goes on with the same writes."""
+
+    directory: Path
+
+    @property
+    def before(self) -> Path:
+        """The disk before the job."""
+        return self.directory / "before.raw"
+
+    @property
+    def log(self) -> Path:
+        """The log of what the job wrote."""
+        return self.directory / "log.raw"
+
+    def load(self) -> Tally:
+        """What was done; nothing where other sources were tested then."""
+        try:
+            tally = Tally(**json.loads((self.directory / "tally.json").read_text()))
+        except (OSError, ValueError):
+            return Tally(sources())
+        return tally if tally.sources == sources() else Tally(sources())
+
+    def save(self, tally: Tally) -> None:
+        """Write it in the place of what was there."""
+        draft = self.directory / "tally.draft"
+        draft.write_text(json.dumps(asdict(tally)))
+        draft.replace(self.directory / "tally.json")
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One case on a machine whose first four disks are not in use."""
+
+    machine: Machine
+    case: Case
+    kept: Kept
+
+    def record(self) -> Tally:
+        """Run a whole job and keep what it wrote."""
+        if self.case.filesystem == "xfs":
+            self._make_xfs()
+        self._step("prepare")
+        self._keep(RECORDED, self.kept.before)
+        points = int(self._step("record"))
+        self._keep(LOG, self.kept.log)
+        tally = Tally(sources(), points)
+        self.kept.save(tally)
+        return tally
+
+    def cuts(self, tally: Tally, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Cut the power at these points of a recorded job; each is kept at once."""
+        self._put(self.kept.before, BASE)
+        self._put(self.kept.log, LOG)
+        for line in self._lines("cuts", *map(str, numbers)):
+            result = json.loads(line)
+            tally.results[str(result["point"])] = result
+            self.kept.save(tally)
+            yield result
+
+    def _step(self, step: str) -> str:
+        command = f"{_PROGRAM} {step} {self.case.filesystem} {self.case.engine}"
+        return self.machine.run(command, timeout=STEP_SECONDS).stdout
+
+    def _lines(self, step: str, *words: str) -> Iterator[str]:
+        """What a step prints, line by line. Raises VmError where it fails."""
+        step = " ".join((_PROGRAM, step, self.case.filesystem, self.case.engine, *words))
+        command = [*self.machine.ssh.command(), step]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield from process.stdout or ()
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+        if process.returncode:
+            raise VmError(f"{step}: ended with {process.returncode}")
+
+    def _make_xfs(self) -> None:
+        """Make the filesystem here: the image has no command for it."""
+        with tempfile.TemporaryDirectory() as directory:
+            made = Path(directory) / "xfs.raw"
+            with made.open("wb") as file:
+                file.truncate(XFS_BYTES)
+            subprocess.run(["mkfs.xfs", "-q", str(made)], check=True)
+            self._put(made, RECORDED)
+
+    def _keep(self, disk: int, kept: Path) -> None:
+        """Copy a disk that the guest does not use to a file, holes as holes."""
+        file = str(self.machine.disks[disk].file)
+        subprocess.run(["cp", "--sparse=always", file, str(kept)], check=True)
+
+    def _put(self, kept: Path, disk: int) -> None:
+        """Make a disk that the guest does not use hold a file, and zeros after it."""
+        target = self.machine.disks[disk].file
+        size = target.stat().st_size
+        with kept.open("rb") as source, target.open("r+b") as copy:
+            copy.truncate(0)
+            copy.truncate(size)
+            for start, stop in written_stretches(source.fileno(), 0, kept.stat().st_size):
+                os.pwrite(copy.fileno(), os.pread(source.fileno(), stop - start, start), start)
+
+
+def why_not(case: Case) -> str | None:
+    """Why a case cannot run here, in one line."""
+    if case.filesystem == "xfs" and shutil.which("mkfs.xfs", path=_path()) is None:
+        return "xfs is left out: no mkfs.xfs here (apt-get install xfsprogs)"
+    return None
+
+
+def _path() -> str:
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def sources() -> str:
+    """A digest of what is tested, and of the proof: after a change all is done again."""
+    parts = ("zconsole/rebalance", "tests/vm/inside/power")
+    files = sorted(file for part in parts for file in (TREE / part).rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+def kept(case: Case, again: bool = False) -> Kept:
+    """Where a case is kept, in the cache of the machines."""
+    directory = subdirectory("power-cuts") / case.name
+    if again:
+        shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(exist_ok=True)
+    return Kept(directory)
+
+
+def run(machine: Machine, case: Case, place: Kept, every: int, told: Callable[[str], None]) -> None:
+    """Do what is left of a case, of every so many points one."""
+    tally = place.load()
+    proof = Proof(machine, case, place)
+    if not tally.points:
+        tally = proof.record()
+    left = [number for number in tally.left if number % every == 0]
+    told(f"{case.name}: {tally.points} points, {len(left)} to do")
+    for result in proof.cuts(tally, left) if left else ():
+        what = "; ".join(result["problems"]) or "nothing lost"
+        told(f"{case.name} {result['point']}: {what} ({result['seconds']} s)")
+
+
+def show(cases: Sequence[Case]) -> int:
+    """Print the table, and what went wrong; returns how many points did."""
+    tallies = {case: kept(case).load() for case in cases}
+    rows = [HEADS, *(tally.row(case) for case, tally in tallies.items())]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+    for case, tally in tallies.items():
+        for result in tally.failed:
+            print(f"\n{case.name}, point {result['point']}")
+            print("\n".join(f"  {problem}" for problem in result["problems"]))
+    return sum(len(tally.failed) for tally in tallies.values())
+
+
+def main() -> int:
+    """Run or go on; returns 1 where something was lost."""
+    arguments = _parser().parse_args()
+    cases = [case for case in CASES if arguments.case in case.name]
+    for reason in filter(None, map(why_not, cases)):
+        print(reason)
+    cases = [case for case in cases if not why_not(case)]
+    with exclusive(subdirectory("power-cuts") / "lock"):
+        try:
+            _run_all(cases, arguments.again, arguments.every)
+        except KeyboardInterrupt:
+            show(cases)
+            print("stopped; the same command goes on from here")
+            return INTERRUPTED
+        return 1 if show(cases) else 0
+
+
+def _run_all(cases: Sequence[Case], again: bool, every: int) -> None:
+    places = {case: kept(case, again) for case in cases}
+    tallies = [place.load() for place in places.values()]
+    if all(tally.points and not tally.left for tally in tallies):
+        return
+    with Machine.boot(image.build(RELEASE), DISKS) as machine:
+        machine.push_tree()
+        for case, place in places.items():
+            run(machine, case, place, every, lambda text: print(text, flush=True))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=".ci/power-cuts", description=__doc__)
+    parser.add_argument("--case", default="", help="only those with this in their names: zfs-copy")
+    parser.add_argument("--every", type=int, default=1, help="one of so many points (all)")
+    parser.add_argument("--again", action="store_true", help="forget what earlier runs did")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
