@@ -13,15 +13,13 @@ from tests.mutants.forked import DiedError, HangsError, forked
 from tests.mutants.generate import MODULES, Mutant, durable_calls, mutants, source
 
 KNOWN = {
-    "copy_engine.CopyPipeline._commit_intents: drop"
-    " self.results.commit(intents, self._begun(self.leases.items))": "one file",
-    "copy_engine.CopyPipeline.run: swap"
-    " self._commit_intents() <> self._replace_all()": "one file",
+    "copy_engine.CopyPipeline._commit_intents:"
+    " drop self.results.commit(intents, self._begun(self.leases.items))": "one file",
+    "copy_engine.CopyPipeline.run: swap self._commit_intents() <> self._replace_all()": "one file",
     "copy_engine.CopyPipeline._make_durable: drop self.sync": "one file",
-    "swap.Swapper._exchange_name: invert displaced != item.old": "one file",
-    "recovery.Recovery.run: drop self.sync()": "one file",
-    "link_names.NameJoiner.go_on: drop self.sys.link_fd(copy.fd, fd, temp)": "two links",
-}  # fmt: skip
+    "swap.Swapper._exchange_name: drop self.sys.exchange(fd, place.temp, name)": "one file",
+    "recovery.Recovery.run: drop self.sync()": "holes",
+}
 """Mutants that the model catches, and a workload that shows each."""
 
 
