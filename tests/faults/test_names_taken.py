@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import ALONE, FaultySys, create, run
-from tests.faults.test_changes import Late
+from tests.faults.test_changes import TICK, Late
 from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
 from tests.faults.test_no_exchange import NoExchange
 from zconsole.rebalance.engine.file_locks import FilesInUse
@@ -174,3 +176,47 @@ def test_a_copy_being_opened_before_it_is_seen_is_kept(area: Path, root: Path) -
     found = moved(area, users=Acting(COPIED, _open, root / "a"))
     assert found[0][0] == "failed"
     assert contents(root) == {"a": BASE, other_of(found): BASE}
+
+
+def test_a_name_given_to_another_file_stays_with_it(area: Path, root: Path) -> None:
+    """The original has another name, and is otherwise what it was."""
+
+    def _rotate() -> None:
+        (root / "a").rename(root / "b")
+        (root / "a").write_bytes(THEIRS)
+
+    found = moved(area, Meddler().sys(before={("exchange", 1): _rotate}))
+    assert found == [("skipped", "changed")]
+    assert contents(root) == {"a": THEIRS, "b": BASE}
+
+
+class NoLeases(FaultySys):
+    """System calls of a filesystem without leases."""
+
+    def lease(self, fd: int, kind: int) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+def test_a_write_that_only_the_change_time_tells_of_is_kept(area: Path, root: Path) -> None:
+    def _write() -> None:
+        status = (root / "a").stat()
+        time.sleep(TICK)
+        (root / "a").write_bytes(THEIRS[: len(BASE)].ljust(len(BASE)))
+        os.utime(root / "a", ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    found = moved(area, NoLeases(), Acting(COPIED, _write))
+    assert found == [("skipped", "changed")]
+    assert contents(root) == {"a": THEIRS[: len(BASE)].ljust(len(BASE))}
+
+
+def test_a_file_put_in_the_place_of_an_unfinished_copy_stays(area: Path, root: Path) -> None:
+    names: list[Path] = []
+
+    def _put() -> None:
+        names.append(hidden(root))
+        save(root, names[0].name, THEIRS)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    found = moved(area, Meddler().sys(before={("pwrite", 1): _put}))
+    assert found[0][0] == "failed"
+    assert contents(root) == {"a": BASE, names[0].name: THEIRS}
