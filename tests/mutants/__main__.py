@@ -110,8 +110,8 @@ def _kind(mutant: Mutant, progress: Progress) -> str:
 
 def _row(module: str, counts: Counter[str]) -> tuple[str, ...]:
     caught = counts["by model"] + counts["by tests"] + counts["hang"]
-    judged = caught + counts["survived"]
-    share = f"{caught / judged:.1%}" if judged else "-"
+    visible = counts.total() - counts["equivalent"]
+    share = f"{caught / visible:.1%}" if visible else "-"
     columns = (str(counts[head]) for head in HEADS[2:-1])
     return (module, str(counts.total()), *columns, share)
 
@@ -127,7 +127,7 @@ def sources() -> str:
     """A digest of what is mutated, and of the tests: after a change all is tried again."""
     tests = Path(__file__).parents[1]
     trees = [Path(zconsole.__file__).parent / "rebalance", tests / "faults", tests / "cuts"]
-    trees += [tests / "unit" / "rebalance" / "engine", Path(__file__).parent]
+    trees += [tests / "unit" / "rebalance", Path(__file__).parent]
     files = sorted(file for tree in trees for file in tree.rglob("*.py"))
     about = [file for file in files if file.name != "equivalent.py"]
     return hashlib.sha256(b"".join(file.read_bytes() for file in about)).hexdigest()[:16]

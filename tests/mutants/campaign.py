@@ -17,7 +17,7 @@ from tests.mutants.generate import Mutant
 from tests.mutants.plant import plant
 from tests.mutants.reached import Failures, Lines, Recorder, quietly
 
-TESTS = ("tests/faults", "tests/unit/rebalance/engine", "tests/cuts/test_recovery_errors.py")
+TESTS = ("tests/faults", "tests/unit/rebalance", "tests/cuts/test_recovery_errors.py")
 MOST_SECONDS = 60.0
 """Of the tests that reach a mutant the quickest are run, as many as take so long undisturbed."""
 RECORDING = 3600.0
