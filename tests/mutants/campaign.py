@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.mutants import model
 from tests.mutants.forked import DiedError, HangsError, forked
 from tests.mutants.generate import Mutant
@@ -112,8 +114,10 @@ def failing(tests: Sequence[str]) -> str:
     """The first of these tests that fails; empty where all pass."""
     failures = Failures()
     with tempfile.TemporaryDirectory() as area:
-        quietly(["-x", *tests], failures, Path(area))
-    return failures.tests[0] if failures.tests else ""
+        code = quietly(["-x", *tests], failures, Path(area))
+    if failures.tests or code == pytest.ExitCode.OK:
+        return "".join(failures.tests[:1])
+    return f"pytest ended with {code}"
 
 
 def record() -> dict[str, tuple[float, Lines]]:
@@ -165,6 +169,8 @@ def judge(progress: Progress, mutant: Mutant, number: int, stage: Stage) -> None
     if what in progress.tests and tried(partial(failing, [what]), seconds, None)[0]:
         del progress.tests[what]  # it fails without the mutant, too
         return judge(progress, mutant, number, stage)
+    if what.startswith("pytest") and tried(trial, seconds, None)[0]:
+        raise RuntimeError(f"{what} without a mutant, too")
     verdict.stages = number
     if what:
         verdict.caught_by, verdict.hangs, verdict.what = name, hangs, what

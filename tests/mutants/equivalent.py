@@ -19,6 +19,23 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "recovery.Recovery.run: swap"
         " self.journal.record(self._results) <> self.directories.close()",
     ),
+    "names are replaced after both, and after a death between them recovery removes the copy"
+    " whichever came first": (
+        "copy_engine.CopyPipeline.run: swap self._verify_all() <> self._commit_intents()",
+    ),
+    "the journal knows temporary names of files given up then, and recovery finds nothing there": (
+        "copy_engine.CopyPipeline.run: swap self.withdrawal.spare_users(self.leases.live,"
+        " self.users.recent()) <> self._commit_names()",
+    ),
+    "advice to the kernel on what to read ahead changes the speed, and no file": (
+        "copy_engine.CopyPipeline._copy_all: invert self.admission.policy.ahead",
+        "copy_engine.CopyPipeline._copy_all: invert item.done",
+        "copy_engine.CopyPipeline._copy_all: drop front.step()",
+        "copy_engine.CopyPipeline._copy_all: swap"
+        " front.step() <> self.withdrawal.guarded(item, self._copy)",
+        "copy_engine.CopyPipeline._ask: drop"
+        " self.sys.fadvise(item.source, 0, count, os.POSIX_FADV_WILLNEED)",
+    ),
 }
 """By reason the identities of mutants (``Mutant.identity``)."""
 REASONS = {identity: reason for reason, those in EQUIVALENT.items() for identity in those}

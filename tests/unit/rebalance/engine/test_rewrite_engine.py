@@ -222,3 +222,26 @@ def test_chunks_follow_the_time_they_take(
     rewriter.run(row)
     lengths = [each[3] // SMALLEST for each in rewriter.sys.calls]  # type: ignore[attr-defined]
     assert lengths == [1, 2, 4, 2, 1, 1, 1]
+
+
+def test_nothing_but_the_directory_stays_open(rewriter: Rewriter, rows: list[FileRow]) -> None:
+    rewriter.begin(rows)
+    rewriter.run(rows[0])
+    before = _open()
+    for row in rows[1:]:
+        rewriter.run(row)
+    rewriter.begin(rows)
+    rewriter.run(rows[0])
+    assert _open() == before
+
+
+def test_the_bytes_of_several_names_count_once(rewriter: Rewriter, rows: list[FileRow]) -> None:
+    rewriter.journal.add_directory(DirectoryRow(1, None, b"/tree", 1, 1))
+    rewriter.journal.add_files([(1, name, rows[0].ino, 100, 2, 0) for name in (b"f0", b"linked")])
+    rewriter.journal.finish_walk(split_links=False)
+    done = rewriter.run(rows[0]._replace(number=1, nlink=2))
+    assert [(each.row.name, each.outcome, each.bytes) for each in done] == [
+        (b"f0", "moved", 100),
+        (b"linked", "moved", 0),
+    ]
+    assert rewriter.results == [Result(1, State.MOVED), Result(2, State.MOVED)]
