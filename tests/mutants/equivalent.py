@@ -15,6 +15,10 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         " raise FileNotFoundError(errno.ENOENT, 'no longer in its directory') from None",
     ),
     "a function that ends returns None": ("swap.Swapper._inode: ignore except FileNotFoundError:",),
+    "neither of the two settings of a connection depends on the other": (
+        "journal_database.connect: swap db.execute('PRAGMA journal_mode = WAL')"
+        " <> db.execute('PRAGMA synchronous = FULL')",
+    ),
     "closing directories writes nothing to the journal": (
         "recovery.Recovery.run: swap"
         " self.journal.record(self._results) <> self.directories.close()",
