@@ -1,0 +1,102 @@
+"""What a recovery makes of calls that fail, of a damaged journal, and of an engine just before."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from tests.cuts import kept_journal
+from tests.cuts.choices import given
+from tests.cuts.machine import Machine, isolated
+from tests.cuts.model_sys import ModelSys
+from tests.cuts.timeline import KILL, Change
+from tests.cuts.workloads import WORKLOADS
+from zconsole.rebalance.engine.journal import UNSETTLED, State
+from zconsole.rebalance.engine.swap import GRACE
+
+
+@pytest.fixture(autouse=True)
+def _isolated() -> Iterator[None]:
+    with isolated():
+        yield
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """One whose job died right after it had exchanged the names of its only file."""
+    before = WORKLOADS[0].machine()
+    timeline, _ = before.run()
+    events = enumerate(timeline.events, start=1)
+    at = next(at for at, each in events if isinstance(each, Change) and each.call == "exchange")
+    crash = timeline.crash(at, given([KILL]))
+    assert crash is not None
+    return before.crashed(crash)
+
+
+def _failing(machine: Machine, failing: str, code: int) -> None:
+    def _before(_system: ModelSys, call: str) -> None:
+        if call == failing:
+            raise OSError(code, os.strerror(code))
+
+    machine.before = _before
+
+
+def test_a_filesystem_read_only_by_then_keeps_the_file_unfinished(machine: Machine) -> None:
+    _failing(machine, "unlink", errno.EROFS)
+    with pytest.raises(OSError, match="Read-only"):
+        machine.recover()
+
+
+def test_a_name_that_cannot_be_removed_is_told_of(machine: Machine) -> None:
+    _failing(machine, "unlink", errno.EIO)
+    machine.recover()
+    assert machine.rows[0]["state"] == State.FAILED
+    assert machine.rows[0]["reason"].endswith(UNSETTLED)
+
+
+def test_a_time_that_a_read_only_filesystem_keeps_ends_no_recovery(machine: Machine) -> None:
+    _failing(machine, "set_times", errno.EROFS)
+    machine.recover()
+    assert machine.rows[0]["state"] == State.MOVED
+
+
+def test_a_time_that_cannot_be_put_back_is_no_success(machine: Machine) -> None:
+    _failing(machine, "set_times", errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        machine.recover()
+
+
+def test_an_odd_digest_is_refused_before_anything_is_touched(machine: Machine) -> None:
+    with closing(kept_journal.opened(machine.journal)) as journal:
+        journal._db.execute("UPDATE files SET digest = x'00' WHERE state = 2")
+        machine.journal = journal._db.serialize()
+    calls: list[str] = []
+    machine.before = lambda _system, call: calls.append(call)
+    with pytest.raises(sqlite3.DatabaseError, match="is not a digest"):
+        machine.recover()
+    assert calls == []
+
+
+def test_an_engine_that_has_just_exchanged_names_is_waited_for(machine: Machine) -> None:
+    first: list[float] = []
+    began = machine.clock.now
+
+    def _before(_system: ModelSys, call: str) -> None:
+        if call == "unlink":
+            first.append(machine.clock.now)
+
+    machine.before = _before
+    machine.recover()
+    assert first[0] - began >= GRACE
+
+
+def test_nothing_stays_open(machine: Machine) -> None:
+    systems: list[ModelSys] = []
+    machine.before = lambda system, _call: systems.append(system)
+    machine.recover()
+    assert systems[0].open_files.files == {}

@@ -1,0 +1,45 @@
+"""Mutants that change nothing anybody can see, each with its reason."""
+
+from __future__ import annotations
+
+EQUIVALENT: dict[str, tuple[str, ...]] = {
+    "``finish`` looks at the same once more before anything is removed": (
+        "swap.Swapper.replace: ignore raise SkipError('open for writing')",
+        "swap.Swapper.replace: ignore raise SkipError('changed') #2",
+    ),
+    "``undo``, to which the SkipError after it leads, asks the same": (
+        "swap.Swapper.finish: drop self._need_pristine(item)",
+    ),
+    "the call with no name fails, too, and every error there leads to ``undo``": (
+        "swap.Swapper._give_back: ignore"
+        " raise FileNotFoundError(errno.ENOENT, 'no longer in its directory') from None",
+    ),
+    "a function that ends returns None": ("swap.Swapper._inode: ignore except FileNotFoundError:",),
+    "neither of the two settings of a connection depends on the other": (
+        "journal_database.connect: swap db.execute('PRAGMA journal_mode = WAL')"
+        " <> db.execute('PRAGMA synchronous = FULL')",
+    ),
+    "closing directories writes nothing to the journal": (
+        "recovery.Recovery.run: swap"
+        " self.journal.record(self._results) <> self.directories.close()",
+    ),
+    "names are replaced after both, and after a death between them recovery removes the copy"
+    " whichever came first": (
+        "copy_engine.CopyPipeline.run: swap self._verify_all() <> self._commit_intents()",
+    ),
+    "the journal knows temporary names of files given up then, and recovery finds nothing there": (
+        "copy_engine.CopyPipeline.run: swap self.withdrawal.spare_users(self.leases.live,"
+        " self.users.recent()) <> self._commit_names()",
+    ),
+    "advice to the kernel on what to read ahead changes the speed, and no file": (
+        "copy_engine.CopyPipeline._copy_all: invert self.admission.policy.ahead",
+        "copy_engine.CopyPipeline._copy_all: invert item.done",
+        "copy_engine.CopyPipeline._copy_all: drop front.step()",
+        "copy_engine.CopyPipeline._copy_all: swap"
+        " front.step() <> self.withdrawal.guarded(item, self._copy)",
+        "copy_engine.CopyPipeline._ask: drop"
+        " self.sys.fadvise(item.source, 0, count, os.POSIX_FADV_WILLNEED)",
+    ),
+}
+"""By reason the identities of mutants (``Mutant.identity``)."""
+REASONS = {identity: reason for reason, those in EQUIVALENT.items() for identity in those}

@@ -1,0 +1,83 @@
+"""One trial in a process of its own, which may hang, eat memory or die."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+MEMORY = 4 << 30
+"""Bytes of address space, after which a mutant has run away."""
+POLL = 0.01
+HANGS = (signal.SIGVTALRM, signal.SIGXCPU, signal.SIGKILL)
+"""What ends a trial that takes too long."""
+
+
+class HangsError(Exception):
+    """It took longer than its limit."""
+
+
+class DiedError(Exception):
+    """It ended without an answer."""
+
+
+def forked(trial: Callable[[], Any], seconds: float) -> Any:
+    """What ``trial`` returns in a fork, as JSON tells it; all that it started is gone then.
+
+    Raises HangsError where it takes so many seconds, or one of its timers ends it; DiedError with
+    what it raised.
+    """
+    with tempfile.TemporaryFile() as answer:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            _child(trial, answer.fileno())
+        try:
+            status = _waited(child, seconds)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+        answer.seek(0)
+        told = answer.read()
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in HANGS:
+        raise HangsError
+    found = json.loads(told) if told else {"raised": f"status {status}"}
+    if "raised" in found:
+        raise DiedError(found["raised"])
+    return found["answer"]
+
+
+def _child(trial: Callable[[], Any], answer: int) -> None:
+    try:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for standard in range(3):
+            os.dup2(quiet, standard)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        told = json.dumps({"answer": trial()})
+    except BaseException:
+        told = json.dumps({"raised": traceback.format_exc()})
+    os.pwrite(answer, told.encode(), 0)
+    os._exit(0)
+
+
+def _waited(child: int, seconds: float) -> int:
+    """The status of a child that ended; killed where it does not in time."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status
+        time.sleep(POLL)
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]

@@ -1,0 +1,277 @@
+"""Mutants of the engine's modules: one small mistake each, found in the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+MODULES = (
+    "copy_engine", "file_copy", "swap", "recovery", "withdrawal", "journal", "journal_database",
+    "link_names", "rewrite_engine", "verify", "directories", "versions", "leases", "results",
+)  # fmt: skip
+DURABLE = frozenset(
+    {
+        # System calls that change something, or make a change last.
+        "open_new", "pwrite", "ftruncate", "fchown", "fchmod", "set_times", "setxattr",
+        "removexattr", "link_fd", "link", "rename", "exchange", "unlink", "fsync", "sync", "syncfs",
+        "rewrite",
+        # The journal.
+        "begin", "commit", "record", "execute", "executemany", "executescript", "flush", "jot",
+        "set", "set_offset", "leave_directory", "close_directories", "lazily_durable",
+    }
+)  # fmt: skip
+"""What calls that last are named."""
+TEXT = 70
+"""So much of a statement is shown in a name."""
+Path_ = tuple[tuple[str, int | None], ...]
+"""Field and position of every node from the module down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One mistake. ``function`` is the one it is in, as Python qualifies names."""
+
+    module: str
+    function: str
+    operator: str
+    text: str
+    """The statement or condition as it was, whatever its layout."""
+    line: int
+    column: int
+    end: int
+    path: Path_
+    number: int = 1
+    """Among those of its function that read the same."""
+
+    @property
+    def name(self) -> str:
+        """What people find it by."""
+        text = self.text if len(self.text) <= TEXT else self.text[:TEXT] + "…"
+        return f"{self.module}.py:{self.line} {self.operator} {text}"
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Line and column where what is changed begins."""
+        return self.line, self.column
+
+    @property
+    def identity(self) -> str:
+        """What stays the same when lines are added elsewhere."""
+        number = f" #{self.number}" if self.number > 1 else ""
+        return f"{self.module}.{self.function}: {self.operator} {self.text}{number}"
+
+
+def source(module: str) -> Path:
+    """The file of a module of the engine."""
+    spec = find_spec(f"zconsole.rebalance.engine.{module}")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin)
+
+
+def mutants(module: str) -> list[Mutant]:
+    """All of a module, in the order of its text."""
+    found: list[Mutant] = []
+    counts: Counter[str] = Counter()
+    for mutant in sorted(_of_module(module), key=lambda each: (each.line, each.path)):
+        counts[mutant.identity] += 1
+        found.append(replace(mutant, number=counts[mutant.identity]))
+    return found
+
+
+def mutated(mutant: Mutant) -> ast.Module:
+    """The module with the mistake."""
+    tree = _tree(mutant.module)
+    node: ast.AST = tree
+    for step in mutant.path[:-1]:
+        node = _child(node, step)
+    field, at = mutant.path[-1]
+    if mutant.operator == "swap":
+        assert at is not None
+        body = getattr(node, field)
+        body[at], body[at + 1] = body[at + 1], body[at]
+        return tree
+    new = _instead(mutant.operator, _child(node, (field, at)))
+    if at is None:
+        setattr(node, field, new)
+    else:
+        getattr(node, field)[at] = new
+    return ast.fix_missing_locations(tree)
+
+
+def durable_calls(tree: ast.AST) -> Iterator[ast.expr]:
+    """Every call that lasts, and every such call that is handed to somebody to make."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from (each for each in (node, *node.args) if _is_durable(each))
+
+
+@cache
+def _text(module: str) -> str:
+    return source(module).read_text()
+
+
+def _tree(module: str) -> ast.Module:
+    return ast.parse(_text(module))
+
+
+def _child(node: ast.AST, step: tuple[str, int | None]) -> ast.AST:
+    field, at = step
+    value = getattr(node, field)
+    child = value if at is None else value[at]
+    assert isinstance(child, ast.AST)
+    return child
+
+
+def _is_durable(node: ast.AST) -> bool:
+    """Whether this is such a call, or a method to be called that is one."""
+    if isinstance(node, ast.Call):
+        called = node.func
+        return isinstance(called, ast.Attribute) and called.attr in DURABLE
+    return isinstance(node, ast.Attribute) and node.attr in DURABLE
+
+
+def _instead(operator: str, node: ast.AST) -> ast.AST:
+    match operator:
+        case "always True" | "always False":
+            return ast.Constant(operator == "always True")
+        case "invert":
+            assert isinstance(node, ast.expr)
+            negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+            return node.operand if negated else ast.UnaryOp(ast.Not(), node)  # type: ignore[attr-defined]
+        case "ignore" if isinstance(node, ast.ExceptHandler):
+            node.body = [ast.Pass()]
+            return node
+    if isinstance(node, ast.stmt):
+        return ast.Pass()
+    nothing = "None" if isinstance(node, ast.Call) else "lambda *_: None"
+    return ast.parse(nothing, mode="eval").body
+
+
+def _of_module(module: str) -> Iterator[Mutant]:
+    tree = _tree(module)
+    for path, function, parents in _functions(tree, (), ()):
+        name = ".".join((*parents, function.name))
+        returns_bool = isinstance(function.returns, ast.Name) and function.returns.id == "bool"
+        for at, node in _below(function, path):
+            for operator, step, what in _operators(node, returns_bool):
+                first, end = what[0], what[-1].end_lineno or 0
+                text = " <> ".join(_shown(each) for each in what)
+                where = first.lineno, first.col_offset, end
+                yield Mutant(module, name, operator, text, *where, (*at, *step))
+
+
+def _functions(
+    node: ast.AST, path: Path_, parents: tuple[str, ...]
+) -> Iterator[tuple[Path_, ast.FunctionDef, tuple[str, ...]]]:
+    """Functions and methods; what is nested in them belongs to them."""
+    for at, child in enumerate(getattr(node, "body", ())):
+        here: Path_ = (*path, ("body", at))
+        if isinstance(child, ast.FunctionDef):
+            yield here, child, parents
+        elif isinstance(child, ast.ClassDef):
+            yield from _functions(child, here, (*parents, child.name))
+
+
+def _below(node: ast.AST, path: Path_) -> Iterator[tuple[Path_, ast.AST]]:
+    yield path, node
+    for field, value in ast.iter_fields(node):
+        if field in ("decorator_list", "returns", "annotation", "args") and not isinstance(
+            node, ast.Call
+        ):
+            continue
+        children = enumerate(value) if isinstance(value, list) else [(None, value)]
+        for at, child in children:
+            if isinstance(child, ast.AST):
+                yield from _below(child, (*path, (field, at)))
+
+
+Located = ast.stmt | ast.expr | ast.ExceptHandler
+Found = tuple[str, Path_, tuple[Located, ...]]
+"""An operator, the way to what it changes, and that."""
+
+
+def _operators(node: ast.AST, returns_bool: bool) -> Iterator[Found]:
+    """Mistakes at the children of one node."""
+    for field in ("body", "orelse", "finalbody"):
+        body = getattr(node, field, None)
+        if isinstance(body, list):
+            yield from _of_body(field, body)
+    for at, handler in enumerate(getattr(node, "handlers", ())):
+        if not all(isinstance(each, ast.Pass | ast.Raise) for each in handler.body):
+            yield "ignore", (("handlers", at),), (handler,)
+    yield from _of_calls(node)
+    yield from _of_conditions(node)
+    if returns_bool and isinstance(node, ast.Return) and node.value is not None:
+        for constant in (True, False):
+            if not (isinstance(node.value, ast.Constant) and node.value.value is constant):
+                yield f"always {constant}", (("value", None),), (node.value,)
+
+
+def _of_body(field: str, body: list[ast.stmt]) -> Iterator[Found]:
+    for at, statement in enumerate(body):
+        if isinstance(statement, ast.Raise):
+            yield "ignore", ((field, at),), (statement,)
+        elif _is_call(statement):
+            yield "drop", ((field, at),), (statement,)
+        if at + 1 < len(body) and _is_call(statement) and _is_call(body[at + 1]):
+            yield "swap", ((field, at),), (statement, body[at + 1])
+
+
+def _is_call(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+
+
+def _of_calls(node: ast.AST) -> Iterator[Found]:
+    """Calls that last, where they are not whole statements: their results are used, or nobody's."""
+    for field, value in ast.iter_fields(node):
+        if isinstance(node, ast.Expr) or (isinstance(node, ast.Call) and field == "func"):
+            continue
+        children = enumerate(value) if isinstance(value, list) else [(None, value)]
+        for at, child in children:
+            handed = isinstance(node, ast.Call) and field == "args"
+            if isinstance(child, ast.Call if not handed else ast.expr) and _is_durable(child):
+                yield "drop", ((field, at),), (child,)
+
+
+def _of_conditions(node: ast.AST) -> Iterator[Found]:
+    match node:
+        case ast.If() | ast.While() | ast.IfExp():
+            yield from _atoms(node.test, (("test", None),))
+        case ast.comprehension():
+            for at, test in enumerate(node.ifs):
+                yield from _atoms(test, (("ifs", at),))
+        case ast.Assign() | ast.Return() | ast.keyword() | ast.Call() | ast.NamedExpr():
+            args = [(("args", at), each) for at, each in enumerate(getattr(node, "args", ()))]
+            for step, value in [(("value", None), getattr(node, "value", None)), *args]:
+                if isinstance(value, ast.Compare | ast.BoolOp) and not _is_default(value):
+                    yield from _atoms(value, (step,))
+
+
+def _is_default(value: ast.expr) -> bool:
+    """Whether this is ``x or y`` for another value, not for the truth."""
+    if not isinstance(value, ast.BoolOp) or isinstance(value.op, ast.And):
+        return False
+    last = value.values[-1]
+    builtin = isinstance(last, ast.Call) and isinstance(last.func, ast.Name)
+    return builtin or isinstance(last, ast.Constant | ast.Name | ast.Attribute)
+
+
+def _atoms(test: ast.expr, path: Path_) -> Iterator[Found]:
+    """The parts of a condition that ``and`` and ``or`` join."""
+    if isinstance(test, ast.BoolOp):
+        for at, value in enumerate(test.values):
+            yield from _atoms(value, (*path, ("values", at)))
+    else:
+        yield "invert", path, (test,)
+
+
+def _shown(node: Located) -> str:
+    """Its text on one line; of what has a body the head."""
+    lines = ast.unparse(node).splitlines()
+    return lines[0] if isinstance(node, ast.ExceptHandler) else " ".join(map(str.strip, lines))

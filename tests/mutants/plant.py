@@ -1,0 +1,42 @@
+"""Planting a mutant in this process: the function it is in gets other code, wherever it is known.
+
+Nothing is imported again, so classes, and what other modules have imported, stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any
+
+from tests.mutants.generate import Mutant, mutated, source
+
+
+def plant(mutant: Mutant) -> None:
+    """Have this process make the mistake from now on. Only for a process that ends soon."""
+    owner: Any = import_module(f"zconsole.rebalance.engine.{mutant.module}")
+    for name in mutant.function.split("."):
+        owner = vars(owner)[name]
+    code = compile(mutated(mutant), str(source(mutant.module)), "exec", dont_inherit=True)
+    found = [each for each in _codes(code) if each.co_qualname == mutant.function]
+    assert len(found) == 1, mutant.identity
+    _function(owner).__code__ = found[0]
+
+
+def _function(owner: Any) -> FunctionType:
+    """The function behind a method, a property or a context manager."""
+    if isinstance(owner, property):
+        return _function(owner.fget)
+    if isinstance(owner, staticmethod | classmethod):
+        return _function(owner.__func__)
+    found = getattr(owner, "__wrapped__", owner)
+    assert isinstance(found, FunctionType)
+    return found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)

@@ -1,0 +1,71 @@
+"""Giving a file the name that another has, by itself: as recovery does it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance.engine.swap import put
+from zconsole.rebalance.engine.syscalls import Sys
+
+
+class NoExchange(Sys):
+    """System calls of a filesystem whose exchange fails."""
+
+    def __init__(self, code: int = errno.EINVAL) -> None:
+        self.code = code
+
+    def exchange(self, directory: int, name: bytes, other: bytes) -> None:
+        raise OSError(self.code, os.strerror(self.code))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[int]:
+    """A directory of two files, open."""
+    (tmp_path / "name").write_text("old")
+    (tmp_path / "temp").write_text("new")
+    fd = os.open(tmp_path, os.O_RDONLY)
+    yield fd
+    os.close(fd)
+
+
+def _texts(path: Path) -> dict[str, str]:
+    return {each.name: each.read_text() for each in path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("sys", "keep", "found"),
+    [
+        (Sys(), b"", {"name": "new", "temp": "old"}),
+        (NoExchange(), b"", {"name": "new"}),
+        (NoExchange(), b"keep", {"name": "new", "keep": "old"}),
+    ],
+)
+def test_a_file_gets_the_name(
+    tmp_path: Path, folder: int, sys: Sys, keep: bytes, found: dict[str, str]
+) -> None:
+    inode = (tmp_path / "name").stat().st_ino
+    assert put(sys, folder, b"temp", b"name", inode, keep)
+    assert _texts(tmp_path) == found
+
+
+@pytest.mark.parametrize("sys", [Sys(), NoExchange()])
+@pytest.mark.parametrize("keep", [b"", b"keep"])
+def test_all_names_stay_where_something_else_has_it(
+    tmp_path: Path, folder: int, sys: Sys, keep: bytes
+) -> None:
+    assert not put(sys, folder, b"temp", b"name", 1, keep)
+    assert _texts(tmp_path) == {"name": "old", "temp": "new"}
+
+
+def test_an_exchange_that_fails_is_no_sign_that_names_cannot_be_exchanged(
+    tmp_path: Path, folder: int
+) -> None:
+    inode = (tmp_path / "name").stat().st_ino
+    with pytest.raises(OSError, match="Input/output error"):
+        put(NoExchange(errno.EIO), folder, b"temp", b"name", inode)
+    assert _texts(tmp_path) == {"name": "old", "temp": "new"}
