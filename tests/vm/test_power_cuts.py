@@ -24,7 +24,7 @@ def lent(vm: Machine) -> Iterator[Machine]:
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(each, marks=() if each == EXT4 else pytest.mark.slow) for each in CASES],
+    [pytest.param(each, marks=pytest.mark.slow) for each in CASES],
     ids=lambda case: case.name,
 )
 def test_no_power_cut_loses_anything(lent: Machine, case: Case, tmp_path: Path) -> None:
