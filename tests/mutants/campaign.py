@@ -134,15 +134,24 @@ def record() -> dict[str, tuple[float, Lines]]:
 
 
 def tried(trial: Trial, seconds: float, mutant: Mutant | None) -> tuple[str, bool]:
-    """What goes wrong with a mutant in a process of its own, and whether that hung."""
+    """What goes wrong with a mutant in a process of its own, and whether that hung.
 
-    def _planted() -> str:
-        if mutant is not None:
-            plant(mutant)
+    Raises RuntimeError for a mutant that cannot be planted, KeyboardInterrupt.
+    """
+
+    def _planted() -> str | None:
+        try:
+            if mutant is not None:
+                plant(mutant)
+        except Exception:
+            return None
         return trial()
 
     try:
-        return (forked(_planted, seconds), False) if seconds else ("", False)
+        what = forked(_planted, seconds) if seconds else ""
+        if what is None:
+            raise RuntimeError(f"{mutant} cannot be planted")
+        return what, False
     except HangsError:
         return "hangs", True
     except DiedError as error:

@@ -17,8 +17,8 @@ from typing import Any
 MEMORY = 4 << 30
 """Bytes of address space, after which a mutant has run away."""
 POLL = 0.01
-HANGS = (signal.SIGVTALRM, signal.SIGXCPU, signal.SIGKILL)
-"""What ends a trial that takes too long."""
+KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+"""What others end a trial with: that says nothing of it."""
 
 
 class HangsError(Exception):
@@ -32,8 +32,8 @@ class DiedError(Exception):
 def forked(trial: Callable[[], Any], seconds: float) -> Any:
     """What ``trial`` returns in a fork, as JSON tells it; all that it started is gone then.
 
-    Raises HangsError where it takes so many seconds, or one of its timers ends it; DiedError with
-    what it raised.
+    Raises HangsError where it takes so many seconds, or its timer of processor time ends it;
+    DiedError with what it raised; KeyboardInterrupt where somebody else has killed it.
     """
     with tempfile.TemporaryFile() as answer:
         sys.stdout.flush()
@@ -47,8 +47,11 @@ def forked(trial: Callable[[], Any], seconds: float) -> Any:
                 os.killpg(child, signal.SIGKILL)
         answer.seek(0)
         told = answer.read()
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in HANGS:
+    signalled = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if signalled == signal.SIGVTALRM:
         raise HangsError
+    if signalled in KILLED:
+        raise KeyboardInterrupt
     found = json.loads(told) if told else {"raised": f"status {status}"}
     if "raised" in found:
         raise DiedError(found["raised"])
@@ -71,7 +74,7 @@ def _child(trial: Callable[[], Any], answer: int) -> None:
 
 
 def _waited(child: int, seconds: float) -> int:
-    """The status of a child that ended; killed where it does not in time."""
+    """The status of a child that ended. Raises HangsError where it does not in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -80,4 +83,5 @@ def _waited(child: int, seconds: float) -> int:
         time.sleep(POLL)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1]
+    os.waitpid(child, 0)
+    raise HangsError

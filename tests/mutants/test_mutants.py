@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import signal
 
 import pytest
 
@@ -11,6 +13,7 @@ from tests.mutants.campaign import PATIENCE, tried
 from tests.mutants.equivalent import REASONS
 from tests.mutants.forked import DiedError, HangsError, forked
 from tests.mutants.generate import MODULES, Mutant, durable_calls, mutants, source
+from zconsole.rebalance.engine.swap import ConflictError
 
 KNOWN = {
     "copy_engine.CopyPipeline._commit_intents:"
@@ -63,6 +66,17 @@ def test_every_durable_call_is_dropped(module: str) -> None:
 def test_what_counts_as_equivalent_is_there() -> None:
     assert REASONS.keys() <= _all().keys()
     assert all(REASONS.values())
+
+
+def test_a_mutant_without_its_super_can_be_planted() -> None:
+    mutant = _all()["swap.ConflictError.__init__: drop super().__init__(why)"]
+    assert tried(lambda: str(ConflictError("why")), PATIENCE, mutant) == ("why", False)
+    assert tried(lambda: "" if ConflictError().args else "none", PATIENCE, mutant)[0] == "none"
+
+
+def test_a_trial_that_others_kill_says_nothing() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        forked(lambda: os.kill(os.getpid(), signal.SIGKILL), 10.0)
 
 
 def test_a_mutant_that_hangs_is_ended() -> None:
