@@ -8,7 +8,7 @@ import os
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +24,6 @@ _DISK = "/dev/disk/by-id/virtio-LABDISK"
 RECORDED, LOG, BASE, CHANGES = (os.path.realpath(f"{_DISK}{number}") for number in range(4))
 """What the job ran on, what was written to it, the same replayed up to a point, and what a
 machine that boots there changes."""
-
-_LEFT_ALONE = f"did not move: {State.SKIPPED.name} locked"
-"""A file is left as it is where /proc/locks has its inode number, be it of another filesystem:
-the numbers of a new pool are as small as those of the machine's own."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +76,22 @@ class Proof:
 
     def _cut(self, wanted: Wanted) -> dict[str, Any]:
         """Boot after a power cut, look, go on with the job, look again."""
-        began, problems, before = time.monotonic(), list[str](), list[dict[str, Any]]()
+        began, problems = time.monotonic(), list[str]()
+        before, after = list[dict[str, Any]](), list[dict[str, Any]]()
         try:
             with self._booted():
                 before = self._rows(wanted)
                 problems += [f"after the cut: {each}" for each in self._at_cut(before, wanted)]
                 if failed := job.execute(job.words(self.filesystem, self.engine)):
                     problems.append(failed)
-                problems += [f"resumed: {each}" for each in self._resumed(wanted)]
+                after = self._rows(wanted)
+                problems += [f"resumed: {each}" for each in self._resumed(after, wanted)]
         except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
             problems.append(f"raised {error!r}")
         return {
             "resumed": job.is_under_way(before),
             "seconds": round(time.monotonic() - began, 1),
+            "locked": sum(map(_is_locked, after)),
             "problems": problems,
         }
 
@@ -106,17 +105,36 @@ class Proof:
     def _at_cut(self, rows: Sequence[dict[str, Any]], wanted: Wanted) -> Iterator[str]:
         yield from oracle.at_crash(tree.seen(self.root), rows, wanted)
 
-    def _resumed(self, wanted: Wanted) -> Iterator[str]:
+    def _resumed(self, rows: Sequence[dict[str, Any]], wanted: Wanted) -> Iterator[str]:
         """What is wrong at the end of the job."""
-        found = tree.seen(self.root)
-        for problem in oracle.finished(found, self._rows(wanted), wanted):
-            if not problem.endswith(_LEFT_ALONE):
+        found, numbers = tree.seen(self.root), job.locked_numbers()
+        for problem in oracle.finished(found, rows, wanted):
+            if problem not in _left_alone(rows, numbers, wanted):
                 yield problem
         for path in found.files:
             if oracle.is_temporary(path):
                 yield f"{path!r} is left"
         if self.filesystem.keeps_holes:
             yield from tree.filled_holes(self.root)
+
+
+def _is_locked(row: Mapping[str, Any]) -> bool:
+    return row["state"] == State.SKIPPED and row["reason"] == "locked"
+
+
+def _left_alone(
+    rows: Sequence[Mapping[str, Any]], numbers: Set[int], wanted: Wanted
+) -> frozenset[str]:
+    """What the oracle says of files whose inode number is locked on another filesystem.
+
+    The engine leaves them as they are, as /proc/locks does not say which filesystem is meant; the
+    numbers of a new pool are as small as those of the machine's own files.
+    """
+    return frozenset(
+        f"{row['path']!r} did not move: {State.SKIPPED.name} locked"
+        for row in rows
+        if _is_locked(row) and wanted.before.numbers[row["path"]] in numbers
+    )
 
 
 def main() -> None:

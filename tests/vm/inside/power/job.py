@@ -19,6 +19,7 @@ from tests.vm.inside.power.filesystems import JOURNAL, Filesystem
 from zconsole import rebalance
 from zconsole.cli.main import main
 from zconsole.rebalance.engine import descriptors
+from zconsole.rebalance.engine.file_locks import locked_inodes
 from zconsole.rebalance.engine.journal import Journal, State
 
 SECONDS = 300.0
@@ -120,6 +121,12 @@ def rows() -> list[dict[str, Any]]:
         return []
     with closing(sqlite3.connect(copy, isolation_level=None)) as database:
         return kept_journal.rows(Journal(database, copy))
+
+
+def locked_numbers() -> frozenset[int]:
+    """Inode numbers that somebody has a lock on, or that a file of the job has, which it locks."""
+    ours = (path.stat().st_ino for path in JOURNAL.rglob("*"))
+    return frozenset((*(number for _, number in locked_inodes()), *ours))
 
 
 def is_under_way(found: list[dict[str, Any]]) -> bool:
