@@ -51,6 +51,22 @@ def test_a_commit_waits_for_the_disk_however_sqlite_was_built(
         assert journal._db.execute("PRAGMA synchronous").fetchone() == (FULL,)
 
 
+def test_a_new_journal_leaves_nothing_to_roll_back_after_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    connect = journal_database.connect
+
+    def _watched(path: Path, mode: str) -> sqlite3.Connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as before:
+            found.append(before.execute("PRAGMA journal_mode").fetchone()[0])
+        return connect(path, mode)
+
+    monkeypatch.setattr(journal_database, "connect", _watched)
+    Journal.create(tmp_path / "new.db").close()
+    assert found == ["wal"]
+
+
 def test_only_what_others_write_is_noticed(journal: Journal, path: Path) -> None:
     assert not journal.others_wrote()
     journal.set("key", 1)
