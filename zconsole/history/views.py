@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from zconsole.eta.estimate import Estimate
 from zconsole.pool.model import Activity, Scan
 
 
-@dataclass(frozen=True, slots=True)
-class ScanView:
+class ScanView(NamedTuple):
     """A scan with what follows from having watched it."""
 
     scan: Scan

@@ -216,8 +216,7 @@ class Scan:
         return (self.function, self.vdev, self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(NamedTuple):
     """Work that is no scan: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
 
     kind: str
@@ -322,8 +321,7 @@ class Sample:
     """Seconds of the steady clock when its reading began; None where the source doesn't say."""
 
 
-@dataclass(frozen=True, slots=True)
-class SampleFailure:
+class SampleFailure(NamedTuple):
     """Why there is no fresh sample of a pool, in words an operator can act on."""
 
     pool: str
@@ -331,7 +329,7 @@ class SampleFailure:
     clock: float
     text: str
     kstat: str | None = None
-    block: Mapping[str, BlockCounters] = field(default_factory=dict)
+    block: Mapping[str, BlockCounters] = MappingProxyType({})
     """What diskstats still gives: leaf path to counters."""
     gone: tuple[str, ...] = ()
     """Paths of leaves whose devices diskstats has no longer."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from zconsole.pool.version import Version, parse_version
 from zconsole.units import parse_size
@@ -14,8 +14,7 @@ from zconsole.units import parse_size
 TABLE = Path(__file__).parents[1] / "share" / "tunables.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class Tunable:
+class Tunable(NamedTuple):
     """A parameter in /sys/module/zfs/parameters, as far as an operator needs to know it."""
 
     name: str
@@ -34,7 +33,7 @@ class Tunable:
     """Why it is shown but not written; empty when it may be."""
     guarded: bool = False
     """Whether it may only be written under a guard process that puts it back."""
-    presets: Mapping[str, int] = field(default_factory=dict)
+    presets: Mapping[str, int] = MappingProxyType({})
     """Its value in the gentle preset, and in the faster one under the limit that it lifts."""
 
     def default(self, version: Version) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from zconsole.units import duration
@@ -60,8 +59,7 @@ class ProbeResults(NamedTuple):
     """What it counted when it was asked first: counts that grow are of now, not of long ago."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFault:
+class DeviceFault(NamedTuple):
     """One device with new errors, or that came and went."""
 
     key: str
@@ -192,7 +190,7 @@ def judged(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault
     if found:
         parts.insert(0, SUSPECTS[cause])
     text = f"{fault.name}: {'; '.join(parts)}" + (f" ({'; '.join(more)})" if more else "")
-    return replace(fault, cause=cause, text=text, signs=signs)
+    return fault._replace(cause=cause, text=text, signs=signs)
 
 
 def _counts(fault: DeviceFault) -> Iterator[str]:

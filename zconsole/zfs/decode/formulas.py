@@ -162,8 +162,7 @@ def completed_copy(copy: Activity, waiting: bool, now: float | None) -> Activity
         return copy
     done, total = max(1, copy.done_bytes or 0), copy.total_bytes or 0
     rate = None if now is None else max(1, done // max(1, int(now) - int(copy.start or now)))
-    return replace(
-        copy,
+    return copy._replace(
         state="paused" if waiting else "running",
         percent=100.0 * done / total if total else None,
         zpool_eta=None if rate is None or waiting else _copy_eta(copy.kind, (total - done) // rate),

@@ -320,8 +320,7 @@ def _with_copied(activity: Activity, details: list[str]) -> Activity:
         if match is None:
             continue
         waiting = "paused" in match["rest"]
-        return replace(
-            activity,
+        return activity._replace(
             state="paused" if waiting else activity.state,
             done_bytes=parse_size(match["n"]),
             total_bytes=parse_size(match["tot"]),
