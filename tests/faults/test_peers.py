@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import shutil
@@ -17,7 +16,7 @@ import pytest
 from tests.faults import trees
 from tests.faults.harness import FaultySys, create, run
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.engine import syscalls
+from zconsole.rebalance.engine import file_locks, syscalls
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.planning.walk import Walk
@@ -64,11 +63,14 @@ def test_a_shared_mapping_counts_as_open_for_writing(area: Path) -> None:
     assert (root / "mapped").read_bytes()[:5] == b"later"
 
 
-def test_a_file_that_others_have_locked_is_left_alone(area: Path) -> None:
+def test_a_file_that_a_client_has_locked_is_left_alone(
+    area: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of another machine: none here has the file open."""
     root = tree(area, lock=b"", free=b"")
-    with (root / "lock").open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
-        found = outcome(area, root)
+    number, device = (root / "lock").stat().st_ino, area.stat().st_dev
+    monkeypatch.setattr(file_locks, "locked_inodes", lambda: {(device, number)})
+    found = outcome(area, root)
     assert found == {"lock": ("skipped", "locked"), "free": ("moved", None)}
 
 

@@ -28,19 +28,25 @@ RECENT = 1.0
 _GONE = (errno.ENOENT, errno.ESRCH, errno.EINVAL, errno.EACCES, errno.EPERM)
 """What is said of a process that ended (mounts_open_common, fs/proc_namespace.c), or is hidden."""
 _LOCK = re.compile(
-    r"^\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$", re.MULTILINE
+    r"^\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* (-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$",
+    re.MULTILINE,
 )
 
 
 def locked_inodes(table: Path = Path("/proc/locks")) -> frozenset[tuple[int, int]]:
-    """Device and inode of every file with a flock or POSIX lock (proc_locks(5)); leases are not."""
+    """Device and inode of every file with a flock or POSIX lock (proc_locks(5)); leases are not.
+
+    Nor are the locks of this process: they are on its journal and records, whose inode numbers
+    may be those of files to be moved on another filesystem.
+    """
     try:
         text = table.read_text()
     except FileNotFoundError:
         return frozenset()
     return frozenset(
         (os.makedev(int(major, 16), int(minor, 16)), int(inode))
-        for major, minor, inode in _LOCK.findall(text)
+        for pid, major, minor, inode in _LOCK.findall(text)
+        if int(pid) != os.getpid()
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from zconsole.rebalance.engine.file_locks import RECENT, Users
+from zconsole.rebalance.engine.file_locks import RECENT, Users, locked_inodes
 from zconsole.rebalance.engine.holders import Holders, name_of
 
 DEVICE = os.makedev(0, 51)
@@ -246,3 +246,15 @@ def test_a_name_is_cut_and_obeyed_by_no_terminal(proc: Proc) -> None:
     proc.add(4194304, "\x1b[2Jname of more")
     assert name_of("4194304", proc.path) == "?[2Jname of mor (pid 4194304)"
     assert name_of("3", proc.path) == "a process (pid 3)"
+
+
+def test_locks_of_others_count_but_not_those_of_this_process(tmp_path: Path) -> None:
+    table = tmp_path / "locks"
+    table.write_text(
+        f"1: POSIX  ADVISORY  WRITE {os.getpid()} 00:33:7 0 EOF\n"
+        "2: FLOCK  ADVISORY  WRITE 1 00:33:8 0 EOF\n"
+        "2: -> FLOCK  ADVISORY  WRITE 2 00:33:8 0 EOF\n"
+        "3: OFDLCK ADVISORY  READ -1 00:33:9 0 9223372036854775807\n"
+        "4: LEASE  ACTIVE    READ 3 00:33:10 0 EOF\n"
+    )
+    assert locked_inodes(table) == {(DEVICE, 8), (DEVICE, 9)}

@@ -124,9 +124,8 @@ def rows() -> list[dict[str, Any]]:
 
 
 def locked_numbers() -> frozenset[int]:
-    """Inode numbers that somebody has a lock on, or that a file of the job has, which it locks."""
-    ours = (path.stat().st_ino for path in JOURNAL.rglob("*"))
-    return frozenset((*(number for _, number in locked_inodes()), *ours))
+    """Inode numbers that somebody has a lock on."""
+    return frozenset(number for _, number in locked_inodes())
 
 
 def is_under_way(found: list[dict[str, Any]]) -> bool:
