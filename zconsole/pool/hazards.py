@@ -1,4 +1,4 @@
-"""What goes wrong in some releases of OpenZFS: ``share/hazards.toml``, with commits and releases."""
+"""Bugs of OpenZFS releases: ``share/hazards.toml``, with the commits that mend them."""
 
 from __future__ import annotations
 
