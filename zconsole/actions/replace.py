@@ -82,9 +82,8 @@ def _enough_left(targets: tuple[Target, ...]) -> Precondition:
     """In no vdev are more of its devices absent than its parity makes up for."""
 
     def _check(s: Situation) -> str | None:
-        for top_key in {t.top_key for t in targets}:
-            now = next((t for t in targets if t.top_key == top_key), None)
-            fresh = find(s.pool, now.key) if now else None
+        for target in {t.top_key: t for t in targets}.values():
+            fresh = find(s.pool, target.key)
             if fresh is None:
                 continue
             absent = sum(not is_complete(v) for v in fresh.top.children or (fresh.top,))
@@ -144,7 +143,7 @@ def _restart_step(pool: str) -> Step:
         zpool("resilver", operands=(pool,)),
         "only if a device has to wait: restart the resilver with all of them",
         skip=_skip,
-        requires=(must.feature("resilver_defer", "restarting a resilver"),),
+        requires=(must.feature("resilver_defer", "restarting a resilver", (0, 8)),),
     )
 
 
@@ -171,18 +170,13 @@ def _replace_step(s: Situation, target: Target, new: str, sequential: bool) -> S
 def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
     """What every replace needs of the pool as a whole."""
     other = "resilver" if sequential else "rebuild"
-    base = (
+    rebuild = must.feature("device_rebuild", "sequential reconstruction (-s)", (2, 0))
+    return (
         must.answering(),
         must.no_checkpoint(),
         must.no_activity("removal", "device removal"),
         must.nothing_runs(other),
-    )
-    if not sequential:
-        return base
-    return (
-        *base,
-        must.version_from((2, 0), "sequential reconstruction (-s)"),
-        must.feature("device_rebuild", "sequential reconstruction (-s)"),
+        *((rebuild,) * sequential),
     )
 
 

@@ -18,7 +18,6 @@ from zconsole.pool.hazards import hazards
 from zconsole.rebalance.engine import holders
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
-from zconsole.rebalance.engine.leases import NO_LEASES, unleased
 from zconsole.rebalance.planning import engine_choice, forecast, new_sizes
 from zconsole.rebalance.planning.engine_choice import COPIES
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
@@ -184,7 +183,9 @@ def of_plan(
     if pool is None and limits.until_spread is not None:
         notes.append("no pool: there is no spread to stop at")
     if pool is not None:
-        notes += _of_release(pool, plans)
+        copied = [each for each in plans if each.choice.engine == "copy"]
+        met = dict.fromkeys(word for each in copied for word in ("copy", *each.found.sampled))
+        notes += [text for word in met for text in hazards(word, pool.version)]
         if len(pool.spaces) == 1:
             notes.append("one vdev: there is nothing to balance")
         if pool.scanning:
@@ -205,15 +206,6 @@ def of_plan(
     if held:
         notes.append(f"{held} snapshots are held")
     return notes
-
-
-def _of_release(pool: PoolFacts, plans: Sequence[DirectoryPlan]) -> list[str]:
-    """Bugs of the running OpenZFS that the engines meet, each once."""
-    copied = [plan for plan in plans if plan.choice.engine == "copy"]
-    found = list(hazards("copy", pool.version)) if copied else []
-    if any(plan.found.sampled[NO_LEASES] for plan in copied):
-        found.append(unleased(pool.version))
-    return found
 
 
 def _overshoots(plan: PlanDocument) -> bool:
