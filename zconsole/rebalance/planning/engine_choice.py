@@ -108,7 +108,7 @@ def _copy(
         return Choice(None, "names cannot be exchanged before OpenZFS 2.2 (--accept-races)")
     if not settings.accept_races and (shared := why_shared(dataset, unseen)):
         return Choice(None, f"{shared} (--accept-races)")
-    return Choice("copy", "verified copies with leases on both inodes")
+    return Choice("copy", "verified copies, leased where the filesystem grants leases")
 
 
 def why_shared(dataset: Dataset | None, exported: str) -> str:
