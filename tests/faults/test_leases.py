@@ -1,15 +1,19 @@
-"""Leases on copies that nobody but this process can have open."""
+"""Leases: on copies that nobody but this process can have open, and where there are none."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.faults.harness import ALONE, create, run, tree_of
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.job import runner
 
 
 class Starting(Sys):
@@ -39,3 +43,23 @@ def test_a_copy_is_leased_once_the_child_has_started(area: Path, refusals: int, 
     assert summary["files_moved"] == moved
     assert summary["files_failed"] == 0
     assert len(list(root.iterdir())) == 5
+
+
+class Unleased(Sys):
+    """System calls of a filesystem without leases."""
+
+    def lease(self, fd: int, kind: int) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+@pytest.mark.parametrize(
+    ("version", "mended"), [((2, 4, 1), r".*\(mended in 2\.4\.2\).*"), ((2, 4, 2), ""), (None, "")]
+)
+def test_a_job_without_leases_ends_with_the_release_that_grants_them(
+    area: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...] | None, mended: str
+) -> None:
+    create(tree_of(area, 1, 10), area / "job.db")
+    monkeypatch.setattr(runner, "Policy", lambda **given: Policy(**{**given, "zfs": version}))
+    why = rf"^refused: no leases on this filesystem{mended} \(--accept-races\)$"
+    with pytest.raises(ZconsoleError, match=why):
+        run(area / "job.db", Unleased(), ALONE)

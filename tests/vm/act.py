@@ -22,9 +22,6 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import PATIENCE, SUSPENDED, Refresher, is_answer
 from zconsole.actions.replace import (
     plan_batch,
-    plan_drop_spare,
-    plan_give_back,
-    plan_keep_spare,
     plan_replace,
 )
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
@@ -60,9 +57,6 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "replace": lambda s, w: plan_replace(s, swaps(s, w)[0]),
     "replace-s": lambda s, w: plan_replace(s, swaps(s, w)[0], sequential=True),
     "batch": lambda s, w: plan_batch(s, swaps(s, w)),
-    "keep-spare": lambda s, w: plan_keep_spare(s, key(s, w[0])),
-    "drop-spare": lambda s, w: plan_drop_spare(s, key(s, w[0])),
-    "give-back": lambda s, w: plan_give_back(s, key(s, w[0]), w[1]),
     "scrub": lambda s, _: plan_scrub(s),
     "scrub-e": lambda s, _: plan_scrub(s, errors_only=True),
     "pause": lambda s, _: plan_pause(s),

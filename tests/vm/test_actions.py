@@ -204,7 +204,7 @@ def spare_in_use(pool: PoolFactory) -> None:
 
 def test_a_spare_is_made_permanent(act, pool, vm):
     spare_in_use(pool)
-    run = act("keep-spare", "spare-0", typed="virtio-LABDISK0", follow=True)
+    run = act("detach", "d0", typed="virtio-LABDISK0", follow=True)
     assert run.end["ok"], run.events
     assert "becomes a permanent part" in run.said
     assert "spare-0" not in members(vm)
@@ -216,7 +216,7 @@ def test_a_spare_is_given_back(act, pool, vm):
     spare_in_use(pool)
     answer = vm.run(f"zpool replace tank {pool.device('d8')} {pool.device('d4')}", check=False)
     assert "spare that is in use" in (explain(answer.stderr) or answer.stderr)
-    run = act("give-back", "spare-0", "d4", follow=True)
+    run = act("replace", "d0=d4", follow=True)
     assert run.end["ok"], run.events
     pool.wait_status("LABDISK8 .*AVAIL")
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from zconsole.actions.candidates import judge, spares, unfit_spare
 from zconsole.actions.device import Device
 from zconsole.actions.plan import Precondition, Situation
-from zconsole.actions.running_scans import SCAN_WORDS, describe
+from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
+from zconsole.history.scans import WORDS
+from zconsole.pool.version import Version
 from zconsole.units import size
 
 NOT_THERE = "the device is not in the pool"
@@ -104,30 +106,22 @@ def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
         found = next((scan for scan in counted if scan.function in functions), None)
         return None if found is None else describe(found)
 
-    names = ", ".join(SCAN_WORDS[name] for name in functions)
+    names = ", ".join(WORDS.get(name, name) for name in functions)
     return Precondition(f"no {names} runs", _check)
 
 
-def version_from(minimum: tuple[int, ...], what: str) -> Precondition:
-    """The running OpenZFS has this; an unknown version is given the benefit of the doubt."""
-    words = ".".join(map(str, minimum))
+def feature(name: str, what: str, since: Version) -> Precondition:
+    """A pool feature, known ``since`` a release, is enabled; benefit of the doubt if unknown."""
+    words = ".".join(map(str, since))
 
     def _check(s: Situation) -> str | None:
-        old = s.facts.version and s.facts.version < minimum
-        return f"{what} needs OpenZFS {words}" if old else None
-
-    return Precondition(f"OpenZFS is {words} or newer", _check)
-
-
-def feature(name: str, what: str) -> Precondition:
-    """A pool feature is enabled; unknown is given the benefit of the doubt."""
-
-    def _check(s: Situation) -> str | None:
+        if s.facts.version and s.facts.version < since:
+            return f"{what} needs OpenZFS {words}"
         if s.facts.has(name) is False:
             return f"{what} needs the pool feature {name}, which is not enabled on this pool"
         return None
 
-    return Precondition(f"feature {name} is enabled", _check)
+    return Precondition(f"feature {name} (OpenZFS {words}) is enabled", _check)
 
 
 def fits(target: Target, new: str, spare_serves: bool) -> Precondition:

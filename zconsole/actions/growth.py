@@ -138,8 +138,7 @@ def _attach_effects(s: Situation, target: Target) -> tuple[str, ...]:
 
 def _raidz_needs() -> tuple[Precondition, ...]:
     return (
-        must.version_from((2, 3), "raidz expansion"),
-        must.feature("raidz_expansion", "raidz expansion"),
+        must.feature("raidz_expansion", "raidz expansion", (2, 3)),
         must.no_activity("expansion", "a raidz expansion"),
         must.nothing_runs("resilver"),
     )

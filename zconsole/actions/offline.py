@@ -68,7 +68,10 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
         title=f"Detach {target.name}",
         steps=(Step(argv, f"remove {target.name}"),),
         consequences=(_detach_effect(target),),
-        not_undone=("the copy on it is dropped: it has to be filled anew to come back",),
+        not_undone=(
+            "the copy on it is dropped: it has to be filled anew to come back",
+            *(("the pool has one spare less; add a new one",) * bool(target.spares)),
+        ),
         warnings=_group_meaning(s, target),
         preconditions=(
             must.answering(),
@@ -130,7 +133,7 @@ def _detach_effect(target: Target) -> str:
     others = ", ".join(v.name for v in group.children if v is not target.vdev)
     if group.kind != "spare":
         return f"{others} stays in the place; the replace is over"
-    if group.children[0] is target.vdev:
+    if target.spares:
         return f"{others}, a spare until now, becomes a permanent part of {target.top.name}"
     return f"{others} stays in the place; the spare goes back to the list of spares"
 
@@ -149,6 +152,8 @@ def _detachable(target: Target) -> Precondition:
         if now.parent is None or (now.group is None and now.parent.kind != "mirror"):
             return "only sides of mirrors, and devices being replaced or spared, can be detached"
         rest = [v for v in now.parent.children if v is not now.vdev]
+        if any(spare.kind == "dspare" for spare in now.spares):
+            return f"a distributed spare can only be given back: replace {now.name}"
         if any(is_complete(v) for v in rest) or _newcomer_being_filled(s, now):
             return None
         return f"no valid replicas: nothing else in {now.parent.name} is complete"

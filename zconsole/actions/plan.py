@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from zconsole.actions.device import Device
+from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Pool, Scan
+from zconsole.pool.topology import data_vdevs
 from zconsole.pool.version import Version
 
 
@@ -129,6 +131,8 @@ class ActionPlan:
     not_undone: tuple[str, ...] = ()
     """What this will not undo, or cannot be undone."""
     warnings: tuple[str, ...] = ()
+    hazards: tuple[str, ...] = ()
+    """Bugs of the running OpenZFS that its commands meet; set by ``decide``."""
     preconditions: tuple[Precondition, ...] = ()
     needs_typed: str | None = None
     """The name to type before a destructive or one-way plan may run."""
@@ -181,12 +185,20 @@ def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
     first = plan.steps[0].requires if plan.steps else ()
     return dataclasses.replace(
         plan,
+        hazards=_hazards(plan, situation),
         pool=situation.pool.name,
         guid=guid,
         preconditions=needs,
         refused=failing(needs + first, situation),
         follow=None if plan.follow is None else _following(plan.follow, same),
     )
+
+
+def _hazards(plan: ActionPlan, s: Situation) -> tuple[str, ...]:
+    kinds = {vdev.kind for vdev in data_vdevs(s.pool.root)}
+    commands = (" ".join(step.argv[1:]) for step in plan.steps)
+    found = (text for command in commands for text in hazards(command, s.facts.version, kinds))
+    return tuple(dict.fromkeys(found))
 
 
 def same_pool(name: str, guid: str | None) -> Precondition:

@@ -5,16 +5,12 @@ zpool-replace(8); spa_vdev_attach in module/zfs/spa.c and zpool_vdev_attach in l
 
 from __future__ import annotations
 
-import dataclasses
-
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import ashift_of, cautions, spares
 from zconsole.actions.follow import replaced
-from zconsole.actions.offline import plan_detach
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Swap, Target, find, key_of
-from zconsole.pool.model import Vdev
+from zconsole.actions.target import Swap, Target, find
 from zconsole.pool.redundancy import is_complete, parity, redundancy
 from zconsole.pool.topology import data_vdevs
 
@@ -38,6 +34,7 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
             _healing_or_sequential(sequential),
             *disturbed(s, target, sequential),
             *_redundancy_meanwhile(s, (target,)),
+            *_spare_after(target),
         ),
         not_undone=(
             "what is on the new device is overwritten",
@@ -85,9 +82,8 @@ def _enough_left(targets: tuple[Target, ...]) -> Precondition:
     """In no vdev are more of its devices absent than its parity makes up for."""
 
     def _check(s: Situation) -> str | None:
-        for top_key in {t.top_key for t in targets}:
-            now = next((t for t in targets if t.top_key == top_key), None)
-            fresh = find(s.pool, now.key) if now else None
+        for target in {t.top_key: t for t in targets}.values():
+            fresh = find(s.pool, target.key)
             if fresh is None:
                 continue
             absent = sum(not is_complete(v) for v in fresh.top.children or (fresh.top,))
@@ -147,7 +143,7 @@ def _restart_step(pool: str) -> Step:
         zpool("resilver", operands=(pool,)),
         "only if a device has to wait: restart the resilver with all of them",
         skip=_skip,
-        requires=(must.feature("resilver_defer", "restarting a resilver"),),
+        requires=(must.feature("resilver_defer", "restarting a resilver", (0, 8)),),
     )
 
 
@@ -174,18 +170,13 @@ def _replace_step(s: Situation, target: Target, new: str, sequential: bool) -> S
 def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
     """What every replace needs of the pool as a whole."""
     other = "resilver" if sequential else "rebuild"
-    base = (
+    rebuild = must.feature("device_rebuild", "sequential reconstruction (-s)", (2, 0))
+    return (
         must.answering(),
         must.no_checkpoint(),
         must.no_activity("removal", "device removal"),
         must.nothing_runs(other),
-    )
-    if not sequential:
-        return base
-    return (
-        *base,
-        must.version_from((2, 0), "sequential reconstruction (-s)"),
-        must.feature("device_rebuild", "sequential reconstruction (-s)"),
+        *((rebuild,) * sequential),
     )
 
 
@@ -251,6 +242,12 @@ def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[st
     return tuple(said)
 
 
+def _spare_after(target: Target) -> tuple[str, ...]:
+    """What becomes of the spare that stands in for the device."""
+    names = ", ".join(spare.name for spare in target.spares)
+    return (f"when it is done, {names} is available again",) if names else ()
+
+
 def _warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
     """What an operator should check before this replace."""
     said: list[str] = []
@@ -263,63 +260,3 @@ def _warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
     if "too many errors" in target.vdev.note or target.vdev.state == "FAULTED":
         said.append("the old device is faulted: nothing is read from it")
     return tuple(said)
-
-
-NO_SPARE = "no spare stands in there"
-GIVE_BACK = "Give the spare back"
-
-
-def plan_keep_spare(s: Situation, key: str) -> ActionPlan:
-    """Make the spare permanent by detaching the device it stands in for."""
-    title = "Make the spare permanent"
-    pair = _spared(s, key)
-    if pair is None:
-        return refuse("spare", title, s.pool.name, NO_SPARE)
-    failed, spare = pair
-    if spare.kind == "dspare":
-        why = f"{spare.name} is distributed over the disks of {failed.top.name}: it can only be"
-        return refuse("spare", title, s.pool.name, f"{why} given back", "replace the failed device")
-    plan = plan_detach(s, failed.key)
-    return dataclasses.replace(
-        plan,
-        action="spare",
-        title=f"{title}: {spare.name} for {failed.name}",
-        not_undone=(*plan.not_undone, "the pool has one spare less; add a new one"),
-    )
-
-
-def plan_give_back(s: Situation, key: str, new: str, sequential: bool = False) -> ActionPlan:
-    """Replace the failed device by a new one; the spare then goes back to the list by itself."""
-    pair = _spared(s, key)
-    if pair is None:
-        return refuse("spare", GIVE_BACK, s.pool.name, NO_SPARE)
-    failed, spare = pair
-    plan = plan_replace(s, Swap(failed.key, new), sequential)
-    return dataclasses.replace(
-        plan,
-        action="spare",
-        title=f"{GIVE_BACK}: replace {failed.name} by {new}",
-        consequences=(*plan.consequences, f"when it is done, {spare.name} is available again"),
-    )
-
-
-def plan_drop_spare(s: Situation, key: str) -> ActionPlan:
-    """Detach the spare itself, when the device it stood in for is well again."""
-    pair = _spared(s, key)
-    if pair is None:
-        return refuse("spare", GIVE_BACK, s.pool.name, NO_SPARE)
-    spare = pair[1]
-    plan = plan_detach(s, key_of(s.pool, spare) or "")
-    return dataclasses.replace(plan, action="spare", title=f"Give {spare.name} back")
-
-
-def _spared(s: Situation, key: str) -> tuple[Target, Vdev] | None:
-    """The failed device and the spare in its place; ``key`` is either's, or their group's."""
-    target = find(s.pool, key)
-    if target is None:
-        return None
-    group = target.vdev if target.vdev.kind == "spare" and target.vdev.children else target.group
-    if group is None or group.kind != "spare" or len(group.children) < 2:
-        return None
-    failed = find(s.pool, key_of(s.pool, group.children[0]) or "")
-    return None if failed is None else (failed, group.children[1])

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.target import Target
+from zconsole.history.scans import WORDS
 from zconsole.pool.model import Pool, Scan, Vdev
-
-SCAN_WORDS = {
-    "scrub": "scrub",
-    "resilver": "resilver",
-    "rebuild": "sequential rebuild",
-    "errorscrub": "error scrub",
-}
 
 
 def describe(scan: Scan) -> str:
     """A scan in words: ``scrub paused (38.2 %)``, ``rebuild of mirror-0 running (3.0 %)``."""
-    word = SCAN_WORDS.get(scan.function, scan.function)
+    word = WORDS.get(scan.function, scan.function)
     where = f" of {scan.vdev}" if scan.vdev else ""
     return f"{word}{where} {scan.state} ({progress(scan)})"
 

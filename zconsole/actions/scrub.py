@@ -33,7 +33,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
         preconditions=(
             must.answering(),
             must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
-            *(_error_scrub_known() if errors_only else ()),
+            *((must.feature("head_errlog", "an error scrub", (2, 2)),) * errors_only),
         ),
         alternatives=("wait for the running scan to end",),
         follow=scan_ended(s, word),
@@ -110,7 +110,7 @@ def plan_resilver(s: Situation) -> ActionPlan:
             preconditions=(
                 must.answering(),
                 must.same_scans(s),
-                must.feature("resilver_defer", "restarting a resilver"),
+                must.feature("resilver_defer", "restarting a resilver", (0, 8)),
                 must.nothing_runs("rebuild"),
             ),
             needs_typed=s.pool.name if scan and (scan.percent or 0.0) >= COSTLY else None,
@@ -160,13 +160,6 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
 
 def _is_paused(scan: Scan | None) -> bool:
     return scan is not None and scan.state == "paused"
-
-
-def _error_scrub_known() -> tuple[Precondition, ...]:
-    return (
-        must.version_from((2, 2), "an error scrub"),
-        must.feature("head_errlog", "an error scrub"),
-    )
 
 
 def _state(s: Situation) -> str | None:

@@ -34,6 +34,13 @@ class Target:
         return self.parent if self.parent is not None and is_group(self.parent) else None
 
     @property
+    def spares(self) -> tuple[Vdev, ...]:
+        """The spares that stand in for it."""
+        group = self.group
+        spared = group is not None and group.kind == "spare" and group.children[0] is self.vdev
+        return group.children[1:] if group is not None and spared else ()
+
+    @property
     def argument(self) -> str:
         """How to name it to zpool: GUID, else absolute path, else the printed name.
 

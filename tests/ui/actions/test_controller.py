@@ -198,6 +198,20 @@ async def test_a_batch_is_put_together_and_run_as_one():
         assert commands(a)[0][0] == "replace"
 
 
+@pytest.mark.parametrize(("version", "errs"), [("2.3.9", False), ("2.3.6", True)])
+async def test_a_sequential_rebuild_comes_first_only_where_it_works(version, errs):
+    """Another rebuild runs, which bars the healing way."""
+    async with acting("sequential") as a:
+        for pool in a.feed.world.pools:
+            pool.version = version
+        await a.to("mirror-2")
+        await a.press("j", "R", "enter")
+        assert ("Not possible now" in a.screen) == errs
+        said = await a.press("v") if errs else a.screen
+        assert "zpool replace -s" in said
+        assert ("(mended in 2.3.7)" in " ".join(said.split())) == errs
+
+
 async def test_a_device_can_be_taken_offline_in_two_ways():
     async with acting("healthy") as a:
         await a.to("")

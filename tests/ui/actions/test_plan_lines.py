@@ -7,10 +7,11 @@ import pytest
 from tests.ui.drawn import plain
 from zconsole.actions.candidates import Candidate
 from zconsole.actions.device import Device
+from zconsole.actions.plan import ActionPlan
 from zconsole.tunables.catalog import Tunable
 from zconsole.tunables.control import Setting
 from zconsole.ui.actions.menu import Entry, menu_lines
-from zconsole.ui.actions.plan_lines import candidate_lines
+from zconsole.ui.actions.plan_lines import candidate_lines, plan_lines
 from zconsole.ui.actions.tunables_pane import Shown, about_lines, question_lines
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import width_of
@@ -22,6 +23,14 @@ USED = "in this pool already"
 def candidate(name: str, *problems: str, **fields: object) -> Candidate:
     device = Device(f"/dev/disk/by-id/{name}", size=4 << 40, **fields)  # type: ignore[arg-type]
     return Candidate(device, problems)
+
+
+def test_bugs_of_the_release_stand_under_their_own_heading() -> None:
+    said = [plain(line) for line in plan_lines(ActionPlan("x", "X", ()), "", LOOK, 80)]
+    assert not any("OpenZFS" in line for line in said)
+    plan = ActionPlan("x", "X", (), hazards=("it can hang",), warnings=("look",))
+    said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
+    assert said == ["Bugs of the running OpenZFS", "it can hang", "Warnings", "look"]
 
 
 def test_short_names_leave_room_for_what_stands_against_a_device() -> None:

@@ -29,7 +29,7 @@ from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Facts, Situation
-from zconsole.actions.replace import plan_drop_spare, plan_give_back, plan_keep_spare
+from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
@@ -37,6 +37,7 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
+from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.pool.model import ErrorCounters, Progress
 
@@ -48,18 +49,22 @@ def spared(failed: str = "FAULTED") -> Situation:
 
 
 def test_making_a_spare_permanent_detaches_the_failed_disk():
-    for key in ("1000", "1900", "50"):
-        plan = plan_keep_spare(spared(), key)
-        assert plan.steps[0].argv == ("zpool", "detach", "tank", "1000")
+    plan = plan_detach(spared(), "1000")
+    assert plan.steps[0].argv == ("zpool", "detach", "tank", "1000")
+    assert plan.refused is None
+    assert "one spare less" in said(plan)
     assert plan.needs_typed == "d00"
     assert "becomes a permanent part" in said(plan)
 
 
 def test_giving_a_spare_back_replaces_the_failed_disk():
-    plan = plan_give_back(spared(), "50", NEW)
+    plan = plan_replace(spared(), Swap("1000", NEW))
     assert plan.steps[0].argv == ("zpool", "replace", "tank", "1000", NEW)
     assert "sp0 is available again" in said(plan)
-    assert plan_drop_spare(spared("ONLINE"), "50").steps[0].argv[-1] == "1900"
+    assert "is available again" not in said(plan_replace(spared(), Swap("1900", NEW)))
+    plan = plan_detach(spared("ONLINE"), "1900")
+    assert "the spare goes back to the list" in said(plan)
+    assert "one spare less" not in said(plan)
 
 
 def test_a_distributed_spare_cannot_stay():
@@ -68,7 +73,8 @@ def test_a_distributed_spare_cannot_stay():
         "spare", disk("d00", 1000, "FAULTED"), replace(disk("draid1-0-0", 1900), kind="dspare")
     )
     s = replace(s, pool=pool(top("draid1", 0, 6, pair)))
-    assert "only be given back" in (plan_keep_spare(s, "50").refused or "")
+    assert "only be given back" in (plan_detach(s, "1000").refused or "")
+    assert "only be given back" not in (plan_detach(s, "1900").refused or "")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
-from zconsole.actions.replace import plan_batch, plan_give_back, plan_keep_spare, plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
@@ -34,8 +34,6 @@ PLANS = (
     plan_expand,
     lambda s, key: plan_attach(s, key, NEW),
     plan_detach,
-    plan_keep_spare,
-    lambda s, key: plan_give_back(s, key, NEW),
     plan_trim,
     lambda s, key: plan_initialize(s, key, "cancel"),
     plan_clear,

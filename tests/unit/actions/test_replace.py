@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.records import replace
@@ -29,6 +31,30 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
 from zconsole.pool.model import Activity
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "sequential", "mended"),
+    [
+        ((2, 3, 6), "mirror", True, ["2.3.7"]),
+        ((2, 4, 1), "mirror", True, ["2.4.2"]),
+        ((2, 2, 11), "mirror", True, ["2.3.7"]),
+        ((2, 2, 9), "draid1", False, ["2.2.10"]),
+        ((2, 2, 9), "draid1", True, ["2.3.7", "2.2.10", "2.2.10"]),
+        ((2, 3, 6), "mirror", False, []),
+        ((2, 3, 7), "draid1", True, []),
+        ((2, 4, 2), "mirror", True, []),
+        ((), "draid1", True, []),
+    ],
+)
+def test_a_replace_names_the_bugs_of_the_running_release(version, kind, sequential, mended):
+    s = at(pool(top(kind, 0, 4)), replace(FACTS, version=version))
+    one = replaced(s, sequential)
+    two = plan_batch(s, (Swap("1000", NEW), Swap("1001", "/dev/y")), sequential)
+    for plan in (one, two):
+        assert [re.findall(r"mended in ([\d.]+)", text) for text in plan.hazards] == [
+            [release] for release in mended
+        ]
 
 
 def test_replace_names_the_old_by_guid_and_the_new_by_path():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
+from zconsole.pool.hazards import hazards
 from zconsole.tunables.catalog import BY_NAME
 
 METADATA = "wait: small reads first, sorted ones follow; more ARC for metadata shortens it"
@@ -94,7 +95,8 @@ def new_disk(seen: Evidence, disk: Disk) -> str:
     if small and seen.version and seen.version < FIRST_SORTED:
         return UNSORTED
     top = seen.tops.get(disk.top)
-    if small and top is not None and top.kind.startswith(("mirror", "draid")):
+    rebuilt = top is not None and top.kind.startswith(("mirror", "draid"))
+    if small and rebuilt and not hazards("replace -s", seen.version):
         return "small writes: next time a sequential rebuild (replace -s), which writes larger"
     return "nothing to tune: it writes as fast as it can; a write this slow for its kind is a fault"
 

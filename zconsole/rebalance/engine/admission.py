@@ -81,7 +81,8 @@ class Admission:
                 raise SkipError("leased by another process") from error
             raise
         try:
-            leased = take_lease(self.sys, source, self.policy.accept_races)
+            policy = self.policy
+            leased = take_lease(self.sys, source, policy.accept_races, policy.zfs or ())
             abilities = self.abilities(places[0])
             meta, status = metadata.read(self.sys, source, abilities)
             item = Item(places, source, status, meta, leased)

@@ -8,13 +8,22 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from zconsole.pool.hazards import hazards
+from zconsole.pool.version import Version
 from zconsole.rebalance.engine.file_locks import Alarm
 from zconsole.rebalance.engine.item import Item, SkipError, UnsupportedError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.withdrawal import Withdrawal
 
+NO_LEASES = "no leases on this filesystem"
 
-def take_lease(sys: Sys, fd: int, accept_races: bool) -> bool:
+
+def unleased(version: Version) -> str:
+    """Why there are no leases, and which OpenZFS grants them; ``()`` on another filesystem."""
+    return "; ".join((NO_LEASES, *hazards(NO_LEASES, version)))
+
+
+def take_lease(sys: Sys, fd: int, accept_races: bool, version: Version = ()) -> bool:
     """Whether a file is leased now: the kernel tells us of whoever opens it for writing.
 
     False only where the filesystem has no leases and races are accepted. Raises SkipError where
@@ -30,7 +39,7 @@ def take_lease(sys: Sys, fd: int, accept_races: bool) -> bool:
         if accept_races:
             return False
         if error.errno in (errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
-            raise UnsupportedError("no leases on this filesystem") from error
+            raise UnsupportedError(unleased(version)) from error
         raise
     return True
 

@@ -31,22 +31,22 @@ def choose(
     mount: Mount,
     dataset: Dataset | None,
     version: tuple[int, ...],
-    exported: str,
+    unseen: str,
     in_use: str | None = None,
 ) -> Choice:
     """The engine for one directory.
 
-    ``exported``: why other machines may write there, empty when they do not. ``in_use``: what is
+    ``unseen``: why a write of others may not be noticed, empty when it is. ``in_use``: what is
     made of the directory as it is, so that it cannot be copied.
     """
     if mount.read_only:
         return Choice(None, "mounted read-only")
     if dataset is None:
-        return _without_zfs(settings, mount, exported, in_use)
+        return _without_zfs(settings, mount, unseen, in_use)
     if dataset.is_on("dedup") and settings.aim in ("balance", "width"):
         return Choice(None, "dedup is on: the same content again only adds a reference")
     rewrite = _rewrite(settings, dataset, version)
-    copy = _copy(settings, dataset, version, exported, in_use)
+    copy = _copy(settings, dataset, version, unseen, in_use)
     if settings.engine == "auto":
         return rewrite if rewrite.engine else _instead(copy, rewrite.why)
     if settings.engine == "copy" and copy.engine and rewrite.engine:
@@ -61,7 +61,7 @@ def _instead(copy: Choice, no_rewrite: str) -> Choice:
     return Choice(None, f"rewrite: {no_rewrite}; copy: {copy.why}")
 
 
-def _without_zfs(settings: Settings, mount: Mount, exported: str, in_use: str | None) -> Choice:
+def _without_zfs(settings: Settings, mount: Mount, unseen: str, in_use: str | None) -> Choice:
     if not settings.allow_non_zfs:
         return Choice(None, f"not on ZFS but {mount.kind} (--allow-non-zfs to copy all the same)")
     if settings.engine == "rewrite":
@@ -70,8 +70,8 @@ def _without_zfs(settings: Settings, mount: Mount, exported: str, in_use: str | 
         return Choice(None, f"{in_use}{_STOP}")
     if not settings.accept_races and mount.kind not in EXCHANGING:
         return Choice(None, f"{mount.kind} cannot exclude lost writes (--accept-races)")
-    if not settings.accept_races and exported:
-        return Choice(None, f"{exported} (--accept-races)")
+    if not settings.accept_races and unseen:
+        return Choice(None, f"{unseen} (--accept-races)")
     return Choice("copy", f"{mount.kind} has no rewrite")
 
 
@@ -95,7 +95,7 @@ def _copy(
     settings: Settings,
     dataset: Dataset,
     version: tuple[int, ...],
-    exported: str,
+    unseen: str,
     in_use: str | None,
 ) -> Choice:
     if in_use:
@@ -106,9 +106,9 @@ def _copy(
         return Choice(None, "xattr=off: a copy would drop attributes that are not shown")
     if not settings.accept_races and version < EXCHANGE:
         return Choice(None, "names cannot be exchanged before OpenZFS 2.2 (--accept-races)")
-    if not settings.accept_races and (shared := why_shared(dataset, exported)):
+    if not settings.accept_races and (shared := why_shared(dataset, unseen)):
         return Choice(None, f"{shared} (--accept-races)")
-    return Choice("copy", "verified copies with leases on both inodes")
+    return Choice("copy", "verified copies, leased where the filesystem grants leases")
 
 
 def why_shared(dataset: Dataset | None, exported: str) -> str:

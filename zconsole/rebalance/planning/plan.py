@@ -9,6 +9,7 @@ from dataclasses import replace
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
+from zconsole.rebalance.engine.leases import NO_LEASES, unleased
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import (
     engine_choice,
@@ -172,7 +173,8 @@ def _directory_plan(
 ) -> DirectoryPlan:
     exported = exports.why_exported(place.mount.point, reader.run)
     version, in_use = reader.version(), _overlay(sys, files, place.root)
-    chosen = engine_choice.choose(settings, place.mount, place.dataset, version, exported, in_use)
+    unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
+    chosen = engine_choice.choose(settings, place.mount, place.dataset, version, unseen, in_use)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":

@@ -14,6 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from zconsole.pool.hazards import hazards
 from zconsole.rebalance.engine import holders
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
@@ -182,6 +183,9 @@ def of_plan(
     if pool is None and limits.until_spread is not None:
         notes.append("no pool: there is no spread to stop at")
     if pool is not None:
+        copied = [each for each in plans if each.choice.engine == "copy"]
+        met = dict.fromkeys(word for each in copied for word in ("copy", *each.found.sampled))
+        notes += [text for word in met for text in hazards(word, pool.version)]
         if len(pool.spaces) == 1:
             notes.append("one vdev: there is nothing to balance")
         if pool.scanning:

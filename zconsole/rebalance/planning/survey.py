@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import sqlite3
 from collections import Counter
@@ -20,6 +19,8 @@ from typing import NamedTuple
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.descriptors import raise_limit
+from zconsole.rebalance.engine.item import SkipError, UnsupportedError
+from zconsole.rebalance.engine.leases import take_lease
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 from zconsole.rebalance.planning.hot_directories import Ranking
@@ -316,9 +317,10 @@ def _sample(sys: Sys, found: Survey, portion: Portion) -> None:
         meta, _ = metadata.read(sys, fd, Abilities())
         if meta.flags & metadata.IMMUTABLE:
             found.sampled["immutable or append-only"] += 1
-        sys.lease(fd, fcntl.F_RDLCK)
+        take_lease(sys, fd, accept_races=False)
     except OSError as error:
-        word = "open for writing" if error.errno == errno.EAGAIN else error.strerror
-        found.sampled[word or "unreadable"] += 1
+        found.sampled[error.strerror or "unreadable"] += 1
+    except (SkipError, UnsupportedError) as error:
+        found.sampled[str(error)] += 1
     finally:
         sys.close(fd)

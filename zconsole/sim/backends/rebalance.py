@@ -324,7 +324,7 @@ def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings)
     made = DirectoryPlan(
         JobDirectory(os.fsencode(root), mount, dataset),
         found,
-        choose(settings, mount, dataset, facts.version, exported=""),
+        choose(settings, mount, dataset, facts.version, unseen=""),
         found.files,
         found.bytes,
         {"snapshots": found.snapshot_allocated},

@@ -42,9 +42,10 @@ async def confirm(
 ) -> None:
     """Show the plan, in each of its ways, and let it be run."""
     situation = await situation_now(context, paths)
-    confirmations = [_confirmation(context, way(situation), situation.facts, paths) for way in ways]
-    # A way that is refused stands last: the first is what Enter would run.
-    confirmations.sort(key=lambda confirmation: confirmation.barred)
+    plans = [way(situation) for way in ways]
+    # The first is what Enter would run: not one that is refused, nor one that meets a bug.
+    plans.sort(key=lambda plan: bool(plan.refused or plan.hazards))
+    confirmations = [_confirmation(context, plan, situation.facts, paths) for plan in plans]
     screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
 

@@ -13,7 +13,6 @@ from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.replace import plan_drop_spare, plan_keep_spare
 from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
@@ -21,7 +20,7 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.target import Target, find
+from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
 from zconsole.ui.actions.asking import Planner
 from zconsole.ui.actions.context import FlowContext
@@ -69,7 +68,7 @@ def scan_entries(s: Situation) -> tuple[Entry, ...]:
 def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
     """What can be done with one vdev and with the pool, those possible now first."""
     target = find(s.pool, key)
-    of_row = _of_vdev(target) if target is not None else []
+    of_row = _of_vdev(s, target) if target is not None else []
     return _sorted(s, [*of_row, *_of_pool()])
 
 
@@ -108,22 +107,19 @@ def _sorted(s: Situation, entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(sorted(judged, key=lambda entry: entry.refused is not None))
 
 
-def _of_vdev(target: Target) -> list[Entry]:
+def _of_vdev(s: Situation, target: Target) -> list[Entry]:
     key, vdev = target.key, target.vdev
     group = vdev if vdev.kind == "spare" and vdev.children else target.group
     entries: list[Entry] = []
     if not vdev.children and vdev.vclass not in ("spare", "cache"):
         entries += _of_leaf(key)
     if group is not None and group.kind == "spare":
+        failed, spare = (key_of(s.pool, group.children[i]) or "" for i in (0, -1))
         entries += [
+            Entry("Give the spare back: replace the failed device", flow=replace_flow),
+            Entry("Make the spare permanent", (partial(plan_detach, key=failed),)),
             Entry(
-                "Give the spare back: replace the failed device",
-                flow=partial(replace_flow, give_back=True),
-            ),
-            Entry("Make the spare permanent", (lambda s: plan_keep_spare(s, key),)),
-            Entry(
-                "Give the spare back: the device is well again",
-                (lambda s: plan_drop_spare(s, key),),
+                "Give the spare back: the device is well again", (partial(plan_detach, key=spare),)
             ),
         ]
     return [

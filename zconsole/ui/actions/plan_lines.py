@@ -25,6 +25,7 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
     lines += _block(heading, commands, "accent", look, width)
     lines += _block("What will happen", plan.consequences, "", look, width)
     lines += _block("Cannot be undone", plan.not_undone, "warning", look, width)
+    lines += _block("Bugs of the running OpenZFS", plan.hazards, "error", look, width)
     lines += _block("Warnings", plan.warnings, "warning", look, width)
     if plan.refused is None:
         lines += _block("Preconditions (rechecked at run)", plan.checks, "dim", look, width)

@@ -11,7 +11,7 @@ from zconsole.actions.facts import with_temperatures
 from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import Situation
-from zconsole.actions.replace import plan_batch, plan_give_back, plan_replace
+from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import FAILED, Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.asking import confirm, situation_now
@@ -28,17 +28,14 @@ from zconsole.ui.widgets.draw import Line, Span
 OTHER = "another path: a file, or a device that is not listed"
 
 
-async def replace_flow(context: FlowContext, key: str, give_back: bool = False) -> None:
+async def replace_flow(context: FlowContext, key: str) -> None:
     """Pick the new device for a place, then its plan, healing or sequential."""
     situation = await situation_now(context)
     target = _device(situation, key)
     new = await _pick_device(context, situation, target, f"REPLACE {target.name} WITH")
     if new is None:
         return
-    if give_back:
-        ways = [lambda s, q=q: plan_give_back(s, key, new, q) for q in (False, True)]
-    else:
-        ways = [lambda s, q=q: plan_replace(s, Swap(target.key, new), q) for q in (False, True)]
+    ways = [lambda s, q=q: plan_replace(s, Swap(target.key, new), q) for q in (False, True)]
     await confirm(context, ways, (new,))
 
 

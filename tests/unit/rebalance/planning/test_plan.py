@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import COPIES
-from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.facts import Dataset, FactsReader
 from zconsole.rebalance.planning.plan_document import plan_lines
 from zconsole.rebalance.planning.plan_model import RebalancePlan
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -84,6 +88,45 @@ def test_a_copy_says_whom_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document
     assert COPIES in found.notes
     assert any(line.startswith(f"note: {COPIES[:30]}") for line in plan_lines(found))
+
+
+class Unleased(Sys):
+    """System calls of a filesystem without leases."""
+
+    def lease(self, fd: int, kind: int) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+@pytest.mark.parametrize(
+    ("version", "dataset", "refused"),
+    [
+        ((2, 4, 1), Dataset("tank", {}), r"OpenZFS 2\.4\.1: .* \(mended in 2\.4\.2\): .*"),
+        ((2, 4, 2), Dataset("tank", {}), ""),
+        ((2, 4, 1), None, ""),
+    ],
+)
+def test_a_copy_without_leases_is_refused_and_says_which_release_grants_them(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: tuple[int, ...],
+    dataset: Dataset | None,
+    refused: str,
+) -> None:
+    monkeypatch.setattr(FactsReader, "version", lambda _: version)
+    (place,) = plan.places([str(tree(tmp_path / "tree", "small"))], FactsReader())
+    place = replace(place, dataset=dataset)
+    for accepted in (False, True):
+        settings = Settings((), "copy", allow_non_zfs=True, accept_races=accepted)
+        for sys, none in ((Unleased(), True), (Sys(), False)):
+            (survey,), _ = plan._surveyed(sys, [place], None, settings.limits, None)
+            found = plan._directory_plan(
+                sys, FactsReader(), place, None, settings, survey, Users().look()
+            )
+            assert (found.choice.engine is None) == (none and not accepted)
+            if none and not accepted:
+                why = rf"no leases on this filesystem(; {refused})? \(--accept-races\)"
+                assert re.fullmatch(why, found.choice.why)
+                assert ("OpenZFS" in found.choice.why) == bool(refused)
 
 
 def test_a_plan_has_what_is_known_of_quotas_shared_blocks_and_exports(

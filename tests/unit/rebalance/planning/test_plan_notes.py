@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,18 +16,22 @@ from tests.unit.rebalance.planning.listing import listed
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import Holders
+from zconsole.rebalance.engine.leases import NO_LEASES
 from zconsole.rebalance.planning import plan_notes
 from zconsole.rebalance.planning.engine_choice import COPIES, Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.plan_notes import (
     INITIAL,
     Quota,
     held,
     of_others,
+    of_plan,
     of_quotas,
     of_shared_blocks,
 )
+from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Ages, Survey, Taken
 from zconsole.system.mounts import View
 from zconsole.system.process import Completed
@@ -60,6 +65,35 @@ def planned(name: str = "tank/a", engine: str = "copy", **properties: str) -> Di
     found = DirectoryPlan(place, Survey(b"/", Ages(), 1 << 40), Choice(engine, ""), 1, 1)
     found.pinned, found.in_flight = {"snapshots": 5000 * MIB}, 64 * MIB
     return found
+
+
+@pytest.mark.parametrize(
+    ("version", "engine", "mended"),
+    [
+        ((2, 3, 6), "copy", ["2.3.9"]),
+        ((2, 2, 3), "copy", ["2.3.9", "2.2.4"]),
+        ((2, 4, 3), "copy", ["2.4.4"]),
+        ((2, 3, 9), "copy", []),
+        ((2, 3, 6), "rewrite", []),
+        ((), "copy", []),
+    ],
+)
+def test_a_copy_names_the_bugs_of_the_running_release(
+    version: tuple[int, ...], engine: str, mended: list[str]
+) -> None:
+    plans = [planned(engine=engine), planned("tank/b", engine=engine)]
+    notes = of_plan(PlanDocument(()), plans, replace(MIRROR, version=version), Limits())
+    said = [re.findall(r"mended in ([\d.]+)", note) for note in notes if "OpenZFS" in note]
+    assert said == [[release] for release in mended]
+
+
+def test_a_copy_without_leases_names_the_release_that_grants_them() -> None:
+    unleased = planned()
+    unleased.found.sampled[NO_LEASES] += 1
+    for engine, count in (("copy", 1), ("rewrite", 0)):
+        unleased.choice = Choice(engine, "")
+        found = of_plan(PlanDocument(()), [unleased], replace(MIRROR, version=(2, 4, 1)), Limits())
+        assert sum("no leases" in note and "mended in 2.4.2" in note for note in found) == count
 
 
 def test_the_quotas_of_everybody_are_read() -> None:

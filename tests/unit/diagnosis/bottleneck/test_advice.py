@@ -1,0 +1,24 @@
+"""What is suggested about a limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.diagnosis.bottleneck.advice import new_disk
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
+from zconsole.pool.model import IoRates, Scan, Vdev
+
+SMALL = Disk("a", "1", True, IoRates(write=4096.0 * 100, write_ops=100.0), LeafStats())
+
+
+@pytest.mark.parametrize(
+    ("version", "suggested"),
+    [((2, 3, 6), False), ((2, 4, 1), False), ((2, 3, 7), True), ((2, 4, 4), True), ((), True)],
+)
+def test_no_sequential_rebuild_is_suggested_on_a_release_where_it_errs(
+    version: tuple[int, ...], suggested: bool
+) -> None:
+    tops = {"1": Vdev("mirror-0", "mirror")}
+    seen = Evidence(Scan("resilver"), "issuing", 1.0, tops=tops, version=version)
+    assert ("replace -s" in new_disk(seen, SMALL)) == suggested

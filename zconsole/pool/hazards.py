@@ -1,0 +1,51 @@
+"""Bugs of OpenZFS releases: ``share/hazards.toml``, with the commits that mend them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from zconsole.pool.version import Version, parse_version
+
+TABLE = Path(__file__).parents[1] / "share" / "hazards.toml"
+
+
+class Hazard(NamedTuple):
+    """A bug that an action meets; the table says what each field holds."""
+
+    actions: tuple[str, ...]
+    happens: str
+    do: str
+    affected: tuple[tuple[Version, Version, str], ...]
+    sources: Mapping[str, str]
+    layout: str = ""
+
+    def concerns(self, action: str, kinds: Iterable[str]) -> bool:
+        """Whether a command meets it in a pool whose top-level vdevs are of these kinds."""
+        known = any(f"{action} ".startswith(f"{each} ") for each in self.actions)
+        return known and (not self.layout or any(kind.startswith(self.layout) for kind in kinds))
+
+    def words(self, version: Version) -> str | None:
+        """What this release does, which one mends it, what to do; None for a release without it."""
+        for first, last, mended in self.affected:
+            if first <= version[:3] <= last:
+                running = ".".join(map(str, version))
+                mends = f"mended in {mended}" if mended else "no release mends it yet"
+                return f"OpenZFS {running}: {self.happens} ({mends}): {self.do}"
+        return None
+
+
+def hazards(action: str, version: Version, kinds: Iterable[str] = ()) -> tuple[str, ...]:
+    """What to know before an action on this release, in words; nothing for an unknown one."""
+    found = (hazard.words(version) for hazard in HAZARDS if hazard.concerns(action, tuple(kinds)))
+    return tuple(words for words in found if words)
+
+
+def _hazard(row: Mapping[str, Any]) -> Hazard:
+    ranges = ((parse_version(a), parse_version(b), mended) for a, b, mended in row["affected"])
+    return Hazard(**{**row, "actions": tuple(row["actions"]), "affected": tuple(ranges)})
+
+
+HAZARDS = tuple(map(_hazard, tomllib.loads(TABLE.read_text("utf-8"))["hazards"]))
