@@ -105,7 +105,7 @@ def nothing(_count: int) -> None:
 
 def item_of(source: int, copy: int) -> Item:
     meta = Metadata(0o100644, 0, 0, 0, 0, 0)
-    return Item([], source, os.stat("/"), meta, leased=True, copy=copy, copy_leased=True)
+    return Item([], source, Path("/").stat(), meta, leased=True, copy=copy, copy_leased=True)
 
 
 def service_of(sys: Sys, item: Item, tick: Callable[[int], None] = nothing) -> LeaseService:
