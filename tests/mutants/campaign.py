@@ -20,10 +20,13 @@ from tests.mutants.generate import Mutant
 from tests.mutants.plant import plant
 from tests.mutants.reached import SLACK, SLOWER, Failures, Lines, Recorder, quietly
 
-TESTS = ("tests/faults", "tests/unit/rebalance", "tests/cuts")
-SHARE = 5
+TESTS = (
+    "tests/faults", "tests/unit/rebalance", "tests/cuts", "--ignore=tests/faults/test_kill.py",
+)  # fmt: skip
+"""All but one that does at length what the model does, too, and takes as long as the rest."""
+SHARE = 3
 """Of the tests that reach a mutant the likeliest are run, as many as take such a part of what all
-tests take. The slowest do at length what the model does, too."""
+tests take."""
 LIKELY = 5
 """What a mutant of the same module that a test has caught is worth in its favour."""
 RECORDING = 3600.0
@@ -189,12 +192,15 @@ def judge(progress: Progress, mutant: Mutant, number: int, stage: Stage) -> None
     verdict, (name, prepared) = progress.of(mutant), stage
     trial, seconds = prepared(progress, mutant)
     what, hangs = tried(trial, seconds, mutant)
-    alone = partial(failing, {what: seconds})
-    if what in progress.tests and tried(alone, PATIENCE, None)[0]:
-        del progress.tests[what]  # it fails without the mutant, too
-        return judge(progress, mutant, number, stage)
+    if what in progress.tests:
+        alone = partial(failing, {what: progress.tests[what][0]})
+        if tried(alone, PATIENCE, None)[0] or not tried(alone, PATIENCE, mutant)[0]:
+            del progress.tests[what]  # it fails without the mutant, too, or by chance
+            return judge(progress, mutant, number, stage)
     if what.startswith("pytest") and tried(trial, seconds, None)[0]:
         raise RuntimeError(f"{what} without a mutant, too")
+    if hangs and name == "tests" and tried(trial, seconds, None)[1]:
+        what, hangs = "", False  # the machine is too busy to say
     verdict.stages = number
     if what:
         verdict.caught_by, verdict.hangs, verdict.what = name, hangs, what

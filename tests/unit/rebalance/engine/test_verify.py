@@ -66,7 +66,7 @@ def verdicts(found: Verifier, items: Sequence[Item]) -> list[str]:
 def test_threads_come_to_the_same_verdicts(
     tmp_path: Path, threads: ThreadPoolExecutor, sized: int
 ) -> None:
-    data = [os.urandom(sized) for _ in range(TOGETHER + 3)]
+    data = [bytes([number]) + os.urandom(sized - 1) for number in range(TOGETHER + 3)]
     expected = ["same"] * len(data)
     for pool in (None, threads):
         items = copies(tmp_path, data)
@@ -193,6 +193,30 @@ def test_a_copy_is_dropped_from_the_cache_before_it_is_asked_for(
     dropped = (item.copy, 0, 0, os.POSIX_FADV_DONTNEED)
     wanted = (item.copy, 0, WINDOW, os.POSIX_FADV_WILLNEED)
     assert sys.said == ([dropped, wanted] if direct is None else [])
+    item.close(Sys())
+
+
+class Opening(Sys):
+    """Notes how files are opened again."""
+
+    def __init__(self) -> None:
+        self.flags: list[int] = []
+
+    def reopen(self, fd: int, flags: int) -> int:
+        self.flags.append(flags)
+        return super().reopen(fd, flags & ~os.O_DIRECT)  # which not every filesystem has
+
+
+@pytest.mark.parametrize("direct", [None, Buffers()], ids=["cached", "past the cache"])
+def test_a_copy_is_opened_past_the_cache_only_where_it_is_read_so(
+    tmp_path: Path, direct: Buffers | None
+) -> None:
+    sys, [item] = Opening(), copies(tmp_path, [b"x"])
+    writable = item.copy
+    Verifier(sys, hashlib.sha256, direct, lambda seconds: None).reopen(item)
+    assert [bool(flags & os.O_DIRECT) for flags in sys.flags] == [direct is not None]
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(writable)
     item.close(Sys())
 
 
