@@ -31,6 +31,24 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "copy_engine.CopyPipeline.run: swap self.withdrawal.spare_users(self.leases.live,"
         " self.users.recent()) <> self._commit_names()",
     ),
+    "leases are looked at between any two files in either order, and each step looks at its own": (
+        "copy_engine.CopyPipeline.run: swap self.leases.service() <> self._open(row)",
+        "copy_engine.CopyPipeline._make_durable: swap"
+        " self.leases.service() <> self.withdrawal.guarded(item, self.verifier.reopen)",
+        "copy_engine.CopyPipeline._replace_all: swap"
+        " self.leases.service() <> self.withdrawal.guarded(item, self._replace)",
+        "copy_engine.CopyPipeline._finish_all: swap"
+        " service() <> self.withdrawal.guarded(item, self._finish)",
+    ),
+    "two lists in memory, neither of which the other's call can see": (
+        "results.Results.add: swap self.waiting.append(Result(row.number, STATES[outcome], reason))"
+        " <> self.outcomes.append(FileOutcome(row, outcome, size, reason))",
+        "results.Results.keep: swap self.waiting.append(Result(row.number, State.FAILED, reason,"
+        " kept)) <> self.outcomes.append(FileOutcome(row, 'failed', 0, reason))",
+    ),
+    "a wait in small steps is stopped a step sooner or later": (
+        "versions.Versions._unleased: swap self.sleep(PAUSE) <> self.tick(0)",
+    ),
     "advice to the kernel on what to read ahead changes the speed, and no file": (
         "copy_engine.CopyPipeline._copy_all: invert self.admission.policy.ahead",
         "copy_engine.CopyPipeline._copy_all: invert item.done",

@@ -17,6 +17,8 @@ from typing import Any
 MEMORY = 4 << 30
 """Bytes of address space, after which a mutant has run away."""
 POLL = 0.01
+TIMED = (signal.SIGVTALRM, signal.SIGALRM)
+"""What its own timers end a trial with: it hangs."""
 KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 """What others end a trial with: that says nothing of it."""
 
@@ -32,7 +34,7 @@ class DiedError(Exception):
 def forked(trial: Callable[[], Any], seconds: float) -> Any:
     """What ``trial`` returns in a fork, as JSON tells it; all that it started is gone then.
 
-    Raises HangsError where it takes so many seconds, or its timer of processor time ends it;
+    Raises HangsError where it takes so many seconds, or a timer of its own ends it;
     DiedError with what it raised; KeyboardInterrupt where somebody else has killed it.
     """
     with tempfile.TemporaryFile() as answer:
@@ -48,7 +50,7 @@ def forked(trial: Callable[[], Any], seconds: float) -> Any:
         answer.seek(0)
         told = answer.read()
     signalled = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if signalled == signal.SIGVTALRM:
+    if signalled in TIMED:
         raise HangsError
     if signalled in KILLED:
         raise KeyboardInterrupt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import signal
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from tests.cuts.__main__ import EVERYTHING
@@ -22,10 +23,14 @@ PAUSES = (0, 1, 3)
 """Calls that others let pass between two of their steps."""
 SWEPT = ("one file", "links in two directories", "no exchange")
 """Workloads of which every call fails in every way, and others come at each."""
+FIRST = (*SWEPT, "two links", "holes", "small files")
+"""Those that catch nearly all that the model catches, which need not wait for the rest."""
 HANGS = 10
 """Seconds of a processor for one step with one workload; a round takes less than one."""
 HANGS_LONG = 90
 """The same for the steps that take longer."""
+QUICK, LONG = 10.0, 25.0
+"""Seconds of a processor after which no step begins any more."""
 Step = Callable[[Workload], Iterator[str]]
 """Says what is wrong."""
 
@@ -44,7 +49,7 @@ def lines() -> dict[str, Lines]:
 
 def quick() -> tuple[Step, ...]:
     """What catches most mutants."""
-    return _undisturbed, *rounds(1, scenarios=False)
+    return _undisturbed, *rounds(1, FIRST)
 
 
 def long(number: int) -> tuple[Step, ...]:
@@ -52,16 +57,26 @@ def long(number: int) -> tuple[Step, ...]:
     return _every_error, _others_at_every_call, *rounds(number)
 
 
-def wrong(steps: Sequence[Step], names: Collection[str], hangs: float) -> str:
+def wrong(
+    steps: Sequence[Step], names: Collection[str], hangs: float, seconds: float = LONG
+) -> str:
     """The first that goes wrong with the workloads of these names; empty where all goes well.
 
-    A step that takes so many seconds of a processor ends this process.
+    A step that takes ``hangs`` seconds of a processor ends this process; none begins after
+    ``seconds`` of them.
     """
-    workloads = [each for each in EVERYTHING if each.name in names]
-    gc.disable()  # much faster, and this process ends soon
+    workloads = sorted(
+        (each for each in EVERYTHING if each.name in names), key=lambda each: each.name not in FIRST
+    )
+    # Collecting seldom is much faster; never, what a thousand experiments leave fills MEMORY.
+    gc.freeze()
+    gc.set_threshold(50_000, 5, 5)
+    until = time.process_time() + seconds
     with isolated():
         for step in steps:
             for workload in workloads:
+                if time.process_time() > until:
+                    return ""
                 signal.setitimer(signal.ITIMER_VIRTUAL, hangs)
                 try:
                     problem = next(step(workload), "")
@@ -69,16 +84,15 @@ def wrong(steps: Sequence[Step], names: Collection[str], hangs: float) -> str:
                     problem = f"raised {error!r}"
                 if problem:
                     return f"{workload.name}: {problem}"
-                gc.collect()
     return ""
 
 
-def rounds(number: int, scenarios: bool = True) -> tuple[Step, ...]:
-    """The first of a campaign of `.ci/cuts`, smaller ones."""
+def rounds(number: int, names: Collection[str] | None = None) -> tuple[Step, ...]:
+    """The first of a campaign of `.ci/cuts`, smaller ones, of the workloads of these names."""
 
     def _round(at: int) -> Step:
         def _tried(workload: Workload) -> Iterator[str]:
-            if workload.steps and not scenarios:
+            if names is not None and workload.name not in names:
                 return
             made = Rounds(workload, "mutants", Tally(workload.name), CRASHES, DISTURBED)
             made.round(at)

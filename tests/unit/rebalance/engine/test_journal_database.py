@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,31 @@ def test_a_commit_waits_for_the_disk_however_sqlite_was_built(
     monkeypatch.setattr(sqlite3, "connect", _lazy)
     with closing(Journal.open(path)) as journal:
         assert journal._db.execute("PRAGMA synchronous").fetchone() == (FULL,)
+
+
+class Refusing(sqlite3.Connection):
+    """A database that cannot be read or written."""
+
+    closed = 0
+
+    def execute(self, *_: Any) -> sqlite3.Cursor:
+        """Fail as on a damaged disk."""
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def close(self) -> None:
+        """Count it."""
+        Refusing.closed += 1
+        super().close()
+
+
+def test_a_database_that_cannot_be_used_is_closed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Refusing))
+    monkeypatch.setattr(Refusing, "closed", 0)
+    with pytest.raises(sqlite3.OperationalError):
+        journal_database.connect(path, "rw")
+    assert Refusing.closed == 1
 
 
 def test_a_new_journal_leaves_nothing_to_roll_back_after_a_power_cut(

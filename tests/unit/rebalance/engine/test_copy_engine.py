@@ -1,0 +1,34 @@
+"""How a pipeline is put together for what the filesystem can do."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance.engine.admission import Policy
+from zconsole.rebalance.engine.copy_engine import copy_engine
+from zconsole.rebalance.engine.directories import Directories
+from zconsole.rebalance.engine.file_locks import Alarm, Users
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.syscalls import Sys
+
+
+@pytest.mark.parametrize(
+    ("zfs", "direct"), [(None, False), ((2, 2, 9), False), ((2, 3), True), ((2, 4, 0), True)]
+)
+def test_copies_are_read_past_the_cache_where_zfs_can(
+    tmp_path: Path, zfs: tuple[int, ...] | None, direct: bool
+) -> None:
+    """ZFS has O_DIRECT since 2.3; before, it took the flag and read from its cache."""
+    sys = Sys()
+    with closing(Journal.create(tmp_path / "job.db")) as journal:
+        directories = Directories(sys, journal.directory)
+        engine = copy_engine(
+            sys, journal, directories, Policy(zfs=zfs), sync=lambda fd: None,
+            tick=lambda count: None, sleep=time.sleep, now=time.time, clock=time.monotonic,
+            alarm=Alarm(), threads=None, users=Users(),
+        )  # fmt: skip
+    assert (engine.verifier.direct is not None) == direct
