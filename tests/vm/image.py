@@ -19,6 +19,7 @@ from tests.vm.progress import Progress
 from tests.vm.releases import (
     BASE_PACKAGES,
     BUILD_PACKAGES,
+    BUILD_PLACE,
     BUILD_STEPS,
     GUEST,
     RELEASES,
@@ -186,8 +187,10 @@ def _build_zfs(release: SourceRelease, chroot: Chroot) -> None:
     with chroot.progress.step("what compiles zfs"):
         chroot.install(BUILD_PACKAGES)
     with chroot.progress.step("zfs, compiled from its source"):
-        unpack = ["tar", "--no-same-owner", "-xf", str(release.archive())]
-        chroot.progress.run([*unpack, "-C", str(chroot.root / "usr/src")])
+        place = chroot.root / BUILD_PLACE
+        place.mkdir(parents=True)
+        unpack = ["tar", "--no-same-owner", "-xf", str(release.archive()), "-C", str(place)]
+        chroot.progress.run(unpack)
         chroot.run("sh", "-c", BUILD_STEPS, "sh", release.source)
 
 

@@ -52,9 +52,12 @@ BUILD_PACKAGES = (
 )
 """What compiles OpenZFS. None is Debian's own OpenZFS, whose libraries would be found first."""
 
-BUILD_STEPS = """
+BUILD_PLACE = "usr/src/build"
+"""Where a source is unpacked; what it installs in /usr/src must not meet it."""
+
+BUILD_STEPS = f"""
 set -e
-cd "/usr/src/$1"
+cd "/{BUILD_PLACE}/$1"
 kernel=$(ls /lib/modules)
 ./autogen.sh
 ./configure --prefix=/usr --sysconfdir=/etc --localstatedir=/var --enable-systemd=no \\
@@ -65,7 +68,7 @@ make install INSTALL_MOD_STRIP=1
 depmod "$kernel"
 ldconfig
 """
-"""Shell commands, run in the tree: they build and install the source in /usr/src/$1."""
+"""Shell commands, run in the tree: they build and install the source in the directory $1."""
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,10 @@ def test_a_missing_archive_is_said_before_anything_is_made(
 # is put in the place of a compiler, which may write to the tree ($4).
 COMPILER = """
 if [ "$1" = debootstrap ]; then
-  mkdir -p "$5/etc/apt" "$5/usr/src"
+  mkdir -p "$5/etc/apt"
   echo deb http://mirror.test/debian bookworm main >"$5/etc/apt/sources.list"
 fi
-case "$7" in *autogen*) test -d "$4/usr/src/$9" && {compiler} ;; esac
+case "$7" in *autogen*) test -d "$4/usr/src/build/$9" && {compiler} ;; esac
 """
 
 
