@@ -65,6 +65,8 @@ kernel=$(ls /lib/modules)
   --with-linux-obj="/lib/modules/$kernel/build"
 make -j"$(nproc)"
 make install INSTALL_MOD_STRIP=1
+# What boots from ZFS; it wants busybox, and the root here is ext4.
+find /usr/share/initramfs-tools -name 'zfs*' -delete
 depmod "$kernel"
 ldconfig
 """
