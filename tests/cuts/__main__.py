@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
 import sys
 import time
 from pathlib import Path
@@ -15,10 +13,10 @@ from tests.cuts.campaign import Progress
 from tests.cuts.machine import isolated
 from tests.cuts.scenarios import SCENARIOS
 from tests.cuts.workloads import WORKLOADS
+from tests.proof import INTERRUPTED, cache, digest, table
 
 EVERYTHING = (*WORKLOADS, *SCENARIOS)
 CRASHES = 1_000_000
-INTERRUPTED = 130
 HEADS = ("workload", "calls", "cuts", "crash states", "errno runs", "others", "failures")
 
 
@@ -51,7 +49,7 @@ def _repeat(choices: str) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     chosen = [each for each in EVERYTHING if arguments.workload in each.name]
-    path = cache() / f"{arguments.seed}-{arguments.workload or 'all'}.json"
+    path = cache("cuts") / f"{arguments.seed}-{arguments.workload or 'all'}.json"
     if arguments.again:
         path.unlink(missing_ok=True)
     progress = Progress.load(path, arguments.seed, sources())
@@ -82,28 +80,17 @@ def show(progress: Progress) -> None:
         rows.append((tally.name, *map(str, counts)))
     sums = (sum(int(row[at]) for row in rows[1:]) for at in range(1, len(HEADS)))
     rows.append(("all", *map(str, sums)))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(HEADS))]
-    for row in rows:
-        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        print("  ".join((row[0].ljust(widths[0]), *cells)))
+    print(table(rows))
     for tally in progress.tallies.values():
         for failure in tally.failures:
             print(f"\n.ci/cuts --repeat '{failure.repeat}'")
             print("\n".join(f"  {problem}" for problem in failure.problems))
 
 
-def cache() -> Path:
-    """`$ZCONSOLE_CUTS_CACHE`, else zconsole/cuts under the XDG cache directory."""
-    chosen = os.environ.get("ZCONSOLE_CUTS_CACHE")
-    xdg = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(chosen) if chosen else Path(xdg) / "zconsole" / "cuts"
-
-
 def sources() -> str:
     """A digest of what is tested, and of the model: after a change all is tried again."""
     tree = Path(zconsole.__file__).parent / "rebalance"
-    files = sorted([*tree.rglob("*.py"), *Path(__file__).parent.glob("*.py")])
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    return digest([*tree.rglob("*.py"), *Path(__file__).parent.glob("*.py")])
 
 
 if __name__ == "__main__":

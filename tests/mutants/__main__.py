@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -15,8 +13,8 @@ from tests.mutants import campaign
 from tests.mutants.campaign import Progress
 from tests.mutants.equivalent import REASONS
 from tests.mutants.generate import MODULES, Mutant, mutants
+from tests.proof import INTERRUPTED, cache, digest, table
 
-INTERRUPTED = 130
 ROUNDS = 3
 HEADS = (
     "module", "mutants", "by model", "by tests", "hang", "equivalent", "survived", "left", "caught",
@@ -28,7 +26,7 @@ def main(words: list[str] | None = None) -> int:
     arguments = _parser().parse_args(words)
     chosen = [mutant for module in MODULES for mutant in mutants(module)]
     chosen = [each for each in chosen if arguments.only in f"{each.name} {each.identity}"]
-    path = cache() / "all.json"
+    path = cache("mutants") / "all.json"
     if arguments.again:
         path.unlink(missing_ok=True)
     progress = Progress.load(path, sources())
@@ -84,10 +82,7 @@ def show(chosen: Sequence[Mutant], progress: Progress, what: bool) -> int:
         counts = Counter(kinds[each.identity] for each in chosen if module in (each.module, "all"))
         if counts:
             rows.append(_row(module, counts))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(HEADS))]
-    for row in rows:
-        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        print("  ".join((row[0].ljust(widths[0]), *cells)))
+    print(table(rows))
     for mutant in chosen:
         kind = kinds[mutant.identity]
         if what or kind == "survived":
@@ -116,21 +111,13 @@ def _row(module: str, counts: Counter[str]) -> tuple[str, ...]:
     return (module, str(counts.total()), *columns, share)
 
 
-def cache() -> Path:
-    """`$ZCONSOLE_MUTANTS_CACHE`, else zconsole/mutants under the XDG cache directory."""
-    chosen = os.environ.get("ZCONSOLE_MUTANTS_CACHE")
-    xdg = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(chosen) if chosen else Path(xdg) / "zconsole" / "mutants"
-
-
 def sources() -> str:
     """A digest of what is mutated, and of the tests: after a change all is tried again."""
     tests = Path(__file__).parents[1]
     trees = [Path(zconsole.__file__).parent / "rebalance", tests / "faults", tests / "cuts"]
     trees += [tests / "unit" / "rebalance", Path(__file__).parent]
-    files = sorted(file for tree in trees for file in tree.rglob("*.py"))
-    about = [file for file in files if file.name != "equivalent.py"]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in about)).hexdigest()[:16]
+    files = (file for tree in trees for file in tree.rglob("*.py"))
+    return digest(file for file in files if file.name != "equivalent.py")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.vm import image, named, traces
-from tests.vm.errors import VmError
+from tests.vm.errors import NotAvailableError, VmError
 from tests.vm.machine import DEFAULT_DISKS, DEFAULT_MEMORY_MB, Machine
 from tests.vm.releases import RELEASES
 
@@ -21,6 +22,8 @@ Handler = Callable[[argparse.Namespace], int]
 def main(words: list[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     arguments = _parser().parse_args(words)
+    # Ended like this it tidies up, as after ^C: a build leaves nothing half-done.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         handler: Handler = arguments.handler
         return handler(arguments)
@@ -40,7 +43,13 @@ def _deps(_arguments: argparse.Namespace) -> int:
 
 def _build(arguments: argparse.Namespace) -> int:
     for release in arguments.release or RELEASES:
-        built = image.build(release)
+        try:
+            built = image.build(release)
+        except NotAvailableError as error:
+            if arguments.release or image.why_unavailable():
+                raise
+            print(f"{release}: skipped: {error}", file=sys.stderr)
+            continue
         print(f"{built.release}: zfs {built.zfs}, Python {built.python}, {built.directory}")
     return 0
 

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.vm import image
+from tests.vm.errors import NotAvailableError
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory, clear
 from tests.vm.releases import RELEASES
@@ -16,7 +17,7 @@ DISKS = 10
 DISK_SIZE = 1 << 30
 
 _MACHINE = pytest.StashKey[Machine]()
-_UNAVAILABLE = pytest.StashKey[str]()
+_UNAVAILABLE = pytest.StashKey[dict[str, None]]()
 
 
 def releases() -> list[str]:
@@ -34,13 +35,16 @@ def built(request: pytest.FixtureRequest) -> image.Image:
 
     Skips where machines cannot run; fails instead under `ZCONSOLE_VM_REQUIRED=1`.
     """
-    if reason := image.why_unavailable():
+    try:
+        if reason := image.why_unavailable():
+            raise NotAvailableError(reason)
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            return image.build(request.param)
+    except NotAvailableError as error:
         if os.environ.get("ZCONSOLE_VM_REQUIRED") == "1":
-            pytest.fail(reason, pytrace=False)
-        request.config.stash[_UNAVAILABLE] = reason
-        pytest.skip(f"no virtual machines here: {reason}")
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        return image.build(request.param)
+            pytest.fail(str(error), pytrace=False)
+        request.config.stash.setdefault(_UNAVAILABLE, {})[str(error)] = None
+        pytest.skip(f"no virtual machine of {request.param} here: {error}")
 
 
 @pytest.fixture(scope="session")
@@ -77,9 +81,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say in one line why the tests on a real OpenZFS were skipped."""
-    if (reason := config.stash.get(_UNAVAILABLE, None)) is not None:
-        terminalreporter.write_line(f"no tests on a real OpenZFS here: {reason}")
+    """Say why the tests on a real OpenZFS were skipped, each reason in one line."""
+    for reason in config.stash.get(_UNAVAILABLE, {}):
+        terminalreporter.write_line(f"tests on a real OpenZFS are skipped here: {reason}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,17 @@ from tests.vm.cache import exclusive, half_done, remove_tree, subdirectory
 from tests.vm.chroot import Chroot, debootstrap
 from tests.vm.errors import NotAvailableError, VmError
 from tests.vm.progress import Progress
-from tests.vm.releases import BASE_PACKAGES, GUEST, RELEASES, ZFS_PACKAGES, Release
+from tests.vm.releases import (
+    BASE_PACKAGES,
+    BUILD_PACKAGES,
+    BUILD_PLACE,
+    BUILD_STEPS,
+    GUEST,
+    RELEASES,
+    ZFS_PACKAGES,
+    Release,
+    SourceRelease,
+)
 
 HOST_PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -109,6 +119,8 @@ def build(name: str) -> Image:
         return image
     if reason := why_unavailable():
         raise NotAvailableError(reason)
+    if isinstance(release, SourceRelease):
+        release.archive()
     images = subdirectory("images")
     with exclusive(images / "build.lock"):
         if image := find(release):
@@ -155,8 +167,11 @@ def _assemble(release: Release, root: Path, output: Path, progress: Progress) ->
         chroot = debootstrap(release, root, progress)
     with progress.step("kernel, Python and tools"):
         chroot.install(BASE_PACKAGES)
-    with progress.step("zfs, its module compiled by dkms"):
-        chroot.install(ZFS_PACKAGES, release.zfs_suite)
+    if isinstance(release, SourceRelease):
+        _build_zfs(release, chroot)
+    else:
+        with progress.step("zfs, its module compiled by dkms"):
+            chroot.install(ZFS_PACKAGES, release.zfs_suite)
     facts = _read_versions(release, chroot)
     with progress.step(f"Python {facts['python']} environment"):
         _make_venv(chroot, facts["python"])
@@ -165,6 +180,18 @@ def _assemble(release: Release, root: Path, output: Path, progress: Progress) ->
     with progress.step("root filesystem"):
         _make_root(chroot, output / "root.img")
     (output / "image.json").write_text(json.dumps(facts))
+
+
+def _build_zfs(release: SourceRelease, chroot: Chroot) -> None:
+    """Compile and install a release's own OpenZFS."""
+    with chroot.progress.step("what compiles zfs"):
+        chroot.install(BUILD_PACKAGES)
+    with chroot.progress.step("zfs, compiled from its source"):
+        place = chroot.root / BUILD_PLACE
+        place.mkdir(parents=True)
+        unpack = ["tar", "--no-same-owner", "-xf", str(release.archive()), "-C", str(place)]
+        chroot.progress.run(unpack)
+        chroot.run("sh", "-c", BUILD_STEPS, "sh", release.source)
 
 
 def _read_versions(release: Release, chroot: Chroot) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.proof import INTERRUPTED, digest, table
 from tests.vm import image
 from tests.vm.cache import exclusive, subdirectory
 from tests.vm.errors import VmError
@@ -22,7 +22,6 @@ from tests.vm.machine import TREE_IN_GUEST, Machine, written_stretches
 from tests.vm.wheels import TREE
 
 RELEASE = "trixie"
-INTERRUPTED = 130
 DISKS = (512 << 20, 1 << 30, 512 << 20, 512 << 20)
 """Bytes of the disks that ``tests.vm.inside.power`` works on, in its order."""
 XFS_BYTES = 320 << 20
@@ -192,8 +191,7 @@ def _path() -> str:
 def sources() -> str:
     """A digest of what is tested, and of the proof: after a change all is done again."""
     parts = ("zconsole/rebalance", "tests/vm/inside/power")
-    files = sorted(file for part in parts for file in (TREE / part).rglob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    return digest(file for part in parts for file in (TREE / part).rglob("*.py"))
 
 
 def kept(case: Case, again: bool = False) -> Kept:
@@ -221,10 +219,7 @@ def run(machine: Machine, case: Case, place: Kept, every: int, told: Callable[[s
 def show(cases: Sequence[Case]) -> int:
     """Print the table, and what went wrong; returns how many points did."""
     tallies = {case: kept(case).load() for case in cases}
-    rows = [HEADS, *(tally.row(case) for case, tally in tallies.items())]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+    print(table([HEADS, *(tally.row(case) for case, tally in tallies.items())], left=2))
     for case, tally in tallies.items():
         for result in tally.failed:
             print(f"\n{case.name}, point {result['point']}")

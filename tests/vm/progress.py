@@ -42,20 +42,26 @@ class Progress:
         with self.log.open("a") as log:
             log.write(f"$ {' '.join(argv)}\n")
             log.flush()
-            done = subprocess.run(
-                lethal,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=env,
+            process = subprocess.Popen(
+                lethal, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=env
             )
-            output = done.stdout.decode(errors="replace")
+            output = _output(process).decode(errors="replace")
             log.write(output)
-        if done.returncode != 0:
-            raise VmError(f"{argv[0]} failed ({done.returncode}):\n{self._tail()}")
+        if process.returncode != 0:
+            raise VmError(f"{argv[0]} failed ({process.returncode}):\n{self._tail()}")
         return output
 
     def _tail(self) -> str:
         """The end of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+
+
+def _output(process: subprocess.Popen[bytes]) -> bytes:
+    """What a process prints until it ends; where we are interrupted, all that it started ends."""
+    try:
+        return process.communicate()[0]
+    except BaseException:
+        process.kill()
+        # Each of them holds the pipe: they write no more into a tree that is deleted now.
+        process.communicate()
+        raise

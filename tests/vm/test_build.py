@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
+import tarfile
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +22,8 @@ from tests.vm.apt import host_mirror
 from tests.vm.cache import half_done, try_lock
 from tests.vm.errors import NotAvailableError, VmError
 from tests.vm.machine import written_stretches
-from tests.vm.releases import RELEASES
+from tests.vm.releases import ARCHIVES, RELEASES, SourceRelease
+from tests.vm.wheels import TREE
 
 MIB = 1 << 20
 
@@ -90,6 +96,103 @@ def test_failed_build_leaves_only_the_log(cache: Path, monkeypatch: pytest.Monke
         image.build("trixie")
     assert [path.name for path in (cache / "images").iterdir()] == ["build.lock"]
     assert "no mirror" in (cache / "logs" / "build-trixie.log").read_text()
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceRelease:
+    """A release built from its source, with an archive of it."""
+    release = RELEASES["2.2"]
+    assert isinstance(release, SourceRelease)
+    tree = tmp_path / release.source
+    tree.mkdir()
+    with tarfile.open(tmp_path / f"{release.source}.tar.xz", "w:xz") as archive:
+        archive.add(tree, release.source)
+    monkeypatch.setenv(ARCHIVES, str(tmp_path))
+    return release
+
+
+def test_key_of_a_source_follows_how_it_is_built(
+    source: SourceRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = source.key()
+    assert replace(source, source="zfs-2.2.0").key() != before
+    monkeypatch.setattr(releases, "BUILD_STEPS", "make")
+    assert source.key() != before
+
+
+def test_a_missing_archive_is_said_before_anything_is_made(
+    cache: Path, source: SourceRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "why_unavailable", lambda: None)
+    monkeypatch.setenv(ARCHIVES, str(cache))
+    with pytest.raises(NotAvailableError) as caught:
+        image.build(source.name)
+    told = f"OpenZFS 2.2 needs {cache}/{source.source}.tar.xz (${ARCHIVES})"
+    assert str(caught.value) == told
+    assert list((cache / "images").iterdir()) == []
+
+
+# Stands for what isolates a command: makes the tree that debootstrap would, runs nothing but what
+# is put in the place of a compiler, which may write to the tree ($4).
+COMPILER = """
+if [ "$1" = debootstrap ]; then
+  mkdir -p "$5/etc/apt"
+  echo deb http://mirror.test/debian bookworm main >"$5/etc/apt/sources.list"
+fi
+case "$7" in *autogen*) test -d "$4/usr/src/build/$9" && {compiler} ;; esac
+"""
+
+
+def test_failed_compilation_leaves_only_the_log(
+    cache: Path, source: SourceRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = COMPILER.format(compiler="{ echo no rule >&2; exit 3; }")
+    monkeypatch.setattr(image, "why_unavailable", lambda: None)
+    monkeypatch.setattr(chroot, "ISOLATED", ("sh", "-c", compiler))
+    with pytest.raises(VmError, match="no rule"):
+        image.build(source.name)
+    assert [path.name for path in (cache / "images").iterdir()] == ["build.lock"]
+    assert "no rule" in (cache / "logs" / "build-2.2.log").read_text()
+
+
+BUILD = """
+import sys
+from tests.vm import __main__, chroot, image
+image.why_unavailable = lambda: None
+chroot.ISOLATED = ("sh", "-c", sys.argv[1])
+sys.exit(__main__.main(["build", "2.2"]))
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("source")
+def test_an_interrupted_build_leaves_only_the_log(cache: Path, end: signal.Signals) -> None:
+    compiler = COMPILER.format(compiler="exec sleep 60")
+    command = [sys.executable, "-c", BUILD, compiler]
+    with subprocess.Popen(command, cwd=TREE, stderr=subprocess.DEVNULL) as build:
+        log = cache / "logs" / "build-2.2.log"
+        wait_until(lambda: log.exists() and "autogen" in log.read_text())
+        assert list((cache / "images").glob(".building-2.2"))
+        build.send_signal(end)
+    assert build.returncode != 0
+    assert [path.name for path in (cache / "images").iterdir()] == ["build.lock"]
+
+
+def wait_until(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_an_interrupted_command_is_over_with_all_that_it_started(tmp_path: Path) -> None:
+    """Or they would go on writing to a tree that is being deleted."""
+    writer = f"for n in 1 2 3 4 5 6; do sleep 0.2; done; touch {tmp_path}/last"
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        progress.Progress(tmp_path / "log").run(["sh", "-c", f"({writer}) & wait"])
+    assert (tmp_path / "last").exists()
 
 
 @pytest.mark.usefixtures("cache")
