@@ -51,7 +51,7 @@ sha256sum {DIRECTORY}/* >/root/sums
 _TRUTH = "while :; do date +%s.%N; zpool status tank; echo END; sleep 1; done"
 _WATCH = f"timeout {PATIENCE:.0f} {ZCONSOLE} watch tank --json --interval 1"
 _END = (
-    "pkill -x zinject; pkill -f 'watch tank'; pkill -f 'echo END'; zinject -c all >/dev/null;"
+    "zinject -c all >/dev/null; pkill -f '[w]atch tank'; pkill -f '[e]cho END';"
     f" echo 0 >{PARAMETERS}/{SCAN_HOLD}"
 )
 
@@ -105,14 +105,8 @@ def drawn(trial: Trial) -> Chance:
 
 def parity(layout: str, disks: int) -> int:
     """How many devices a vdev of so many can lose."""
-    kind = layout.split()[0]
-    return (
-        disks - 1
-        if kind == "mirror"
-        else int(kind.removeprefix("draid")[:1] or 0)
-        if (kind.startswith("draid"))
-        else int(kind.removeprefix("raidz"))
-    )
+    found = re.match(r"(?:raidz|draid)(\d)", layout)
+    return int(found[1]) if found else disks - 1
 
 
 @dataclass(frozen=True)
@@ -133,9 +127,8 @@ class Stage:
         chance = self.chance
         left = parity(chance.layout, len(chance.disks))
         seen = Seen(self.trial.fault, self.trial.during, left, chance.victim)
-        self.machine.run(
-            "rm -rf /var/lib/zconsole /root/frames /root/truth /root/code /root/done /root/job"
-        )
+        kept = " ".join(f"/root/{name}" for name in ("frames", "truth", "code", "done", "job"))
+        self.machine.run(f"rm -rf /var/lib/zconsole {kept}")
         self.pool.create(chance.layout, options="-o ashift=12")
         self.machine.run(_WRITE, timeout=300)
         if self.trial.during == "rebalance":
@@ -271,11 +264,12 @@ class Stage:
         check = f"{ZCONSOLE} status tank --exit-status >/dev/null"
         seen.status_code = self.machine.run(check, check=False).returncode
         seen.end = truth(time.time(), self.machine.run("zpool status -v tank", check=False).stdout)
-        self.machine.run(_END, check=False)
+        self.machine.run(_END)
         if self.trial.fault == "dropped":
             self._read_job(seen)
         for disk in self.chance.disks:
-            self.machine.throttle(disk) if disk in self.machine.plugged() else None
+            if disk in self.machine.plugged():
+                self.machine.throttle(disk)
         if seen.code is not None:
             further = "timeout 100 zpool scrub -w tank; zpool status -v tank"
             seen.after = self.machine.run(
