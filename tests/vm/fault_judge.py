@@ -134,7 +134,7 @@ def _ends(seen: Seen) -> Iterator[str]:
 
 def named(seen: Seen) -> tuple[bool, str]:
     """Whether the fault was named right, and what was said."""
-    right = _NAMED[seen.fault](seen)
+    right = NAMED[seen.fault](seen)
     return right, _said(seen)
 
 
@@ -207,7 +207,7 @@ def _kept(seen: Seen) -> bool:
     return not seen.changed and seen.code == 0
 
 
-_NAMED = {
+NAMED = {
     "none": _nothing,
     "read": lambda seen: _counted(seen, "read", ("write", "cksum")),
     "checksum": lambda seen: _counted(seen, "cksum", ("read", "write")),
@@ -218,3 +218,4 @@ _NAMED = {
     "file": _file,
     "dropped": _kept,
 }
+"""By fault: whether it was named right."""
