@@ -1,0 +1,150 @@
+"""`python -m tests.vm.live_faults`: break live pools on purpose, and judge what is said of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.proof import INTERRUPTED, digest, table
+from tests.vm import fault_judge, fault_trial, image, zinject
+from tests.vm.cache import exclusive, subdirectory
+from tests.vm.errors import NotAvailableError, VmError
+from tests.vm.fault_trial import Trial, trials
+from tests.vm.machine import Machine
+from tests.vm.pools import clear
+from tests.vm.wheels import TREE
+
+RELEASES = ("bookworm", "2.2", "trixie", "sid")
+DISKS = (1 << 30,) * 6
+HEADS = ("fault", "trials", "scans", "dishonest", "named right", "not made")
+SOURCES = ("zconsole", "tests/vm/fault*")
+
+
+def sources() -> str:
+    """A digest of what is tried and how."""
+    found = (file for part in SOURCES for place in TREE.glob(part) for file in _files(place))
+    return digest(found)
+
+
+def _files(place: Path) -> Iterator[Path]:
+    return place.rglob("*.py") if place.is_dir() else iter((place,))
+
+
+class Kept:
+    """What was found so far on one release, in a file."""
+
+    def __init__(self, release: str) -> None:
+        self.path = subdirectory("live-faults") / f"{release}.json"
+        self.found: dict[str, dict[str, Any]] = {}
+        if self.path.exists():
+            self.found = json.loads(self.path.read_text())
+
+    def add(self, trial: Trial, result: dict[str, Any]) -> None:
+        """Note a result, and keep it at once: the run may be stopped."""
+        self.found[trial.name] = result
+        draft = self.path.with_suffix(".draft")
+        draft.write_text(json.dumps(self.found, indent=0))
+        draft.replace(self.path)
+
+
+def judged(machine: Machine, trial: Trial) -> dict[str, Any]:
+    """Make a trial and judge it; what was made of it is kept beside the result."""
+    seen = fault_trial.make(machine, trial)
+    right, said = fault_judge.named(seen)
+    return {
+        "fault": trial.fault,
+        "during": trial.during,
+        "pool": fault_trial.drawn(trial).layout,
+        "frames": len(seen.frames),
+        "code": seen.code,
+        "dishonest": fault_judge.dishonest(seen),
+        "right": right,
+        "said": said,
+    }
+
+
+def run(release: str, chosen: str, again: bool) -> None:
+    """Make what is left on a release, one trial after the other."""
+    kept, tree = Kept(release), sources()
+    left = [
+        trial
+        for trial in trials(release)
+        if chosen in trial.name and (again or kept.found.get(trial.name, {}).get("tree") != tree)
+    ]
+    if not left:
+        return
+    with Machine.boot(image.build(release), DISKS) as machine:
+        machine.push_tree()
+        zinject.install(machine)
+        for trial in left:
+            try:
+                result = judged(machine, trial)
+            except VmError as error:
+                result = {"fault": trial.fault, "void": str(error)[-600:]}
+            kept.add(trial, result | {"tree": tree})
+            print(f"{trial.name}: {_line(result)}", flush=True)
+            clear(machine)
+
+
+def _line(result: dict[str, Any]) -> str:
+    if "void" in result:
+        return f"not made: {result['void'].splitlines()[0]}"
+    words = "; ".join(f"DISHONEST: {each}" for each in result["dishonest"]) or "honest"
+    return f"{words}; {'named right' if result['right'] else 'NOT NAMED'} ({result['said']})"
+
+
+def show(releases: Sequence[str]) -> int:
+    """Print the table and what was wrong; returns how many trials were dishonest."""
+    found = {name: each for release in releases for name, each in Kept(release).found.items()}
+    by_fault: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for each in found.values():
+        by_fault[each["fault"]].append(each)
+    by_fault["all"] = list(found.values())
+    print(table([HEADS, *(_row(fault, each) for fault, each in by_fault.items())]))
+    for name, each in found.items():
+        if "void" not in each and (each["dishonest"] or not each["right"]):
+            print(f"\n{name} ({each['pool']}): {_line(each)}")
+    return sum(bool(each.get("dishonest")) for each in found.values())
+
+
+def _row(fault: str, found: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    made = [each for each in found if "void" not in each]
+    scans = sum(each["during"] != "rebalance" for each in made)
+    wrong = sum(bool(each["dishonest"]) for each in made)
+    right = sum(each["right"] for each in made)
+    counts = (len(made), scans, wrong, right, len(found) - len(made))
+    return (fault, *map(str, counts))
+
+
+def main() -> int:
+    """Run or go on; returns 1 where something was claimed that was not so."""
+    arguments = _parser().parse_args()
+    releases = arguments.releases or list(RELEASES)
+    for release in releases:
+        with exclusive(subdirectory("live-faults") / f"{release}.lock"):
+            try:
+                run(release, arguments.trial, arguments.again)
+            except NotAvailableError as error:
+                print(f"{release} is left out: {error}")
+            except KeyboardInterrupt:
+                show(releases)
+                print("stopped; the same command goes on from here")
+                return INTERRUPTED
+    return 1 if show(releases) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=".ci/live-faults", description=__doc__)
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="these only (all)")
+    parser.add_argument("--trial", default="", help="only those with this in their names")
+    parser.add_argument("--again", action="store_true", help="forget what earlier runs did")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
