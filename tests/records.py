@@ -32,7 +32,7 @@ def _frame(frame: Frame, changes: dict[str, Any]) -> Frame:
     if sample is not None:
         sample = _sample(sample, rest)
     if failure is not None and "looked" in rest:
-        failure = dataclasses.replace(failure, began=rest["looked"])
+        failure = failure._replace(began=rest["looked"])
     return dataclasses.replace(frame, **{"sample": sample, "failure": failure} | own)
 
 

@@ -185,7 +185,7 @@ class _Machine:
         rate = int(self.issued) // elapsed
         eta = (int(self.total) - int(self.issued)) // rate if rate >= 10 * MIB else None
         going = scan.state == "running"
-        return replace(scan, zpool_eta=eta if going else None, zpool_issue_rate=rate)
+        return scan._replace(zpool_eta=eta if going else None, zpool_issue_rate=rate)
 
     @property
     def _repairs(self) -> bool:
@@ -199,8 +199,7 @@ def rounded(scan: Scan) -> Scan:
         for name in ("total_bytes", "scanned_bytes", "issued_bytes", "processed_bytes")
     }
     parsed: dict[str, Any] = {name: parse_size(text) for name, text in texts.items()}
-    return replace(
-        scan,
+    return scan._replace(
         **parsed,
         percent=round(scan.percent or 0.0, 2),
         resolution=size_resolution(texts["issued_bytes"]),

@@ -250,11 +250,12 @@ def test_recovery_removes_a_copy_that_never_had_the_name(area: Path) -> None:
     assert summary["files_moved"] == 2
 
 
-def killed_between_links(area: Path, exchanges: int) -> Path:
-    """A tree of a file of two names, so many of which the dead run had replaced."""
+def killed_between_links(area: Path, exchanges: int, names: str = "ab") -> Path:
+    """A tree of a file of several names, so many of which the dead run had replaced."""
     root = tree_of(area, "a")
-    (root / "b").hardlink_to(root / "a")
-    create(root, area / "job.db")
+    for name in names[1:]:
+        (root / name).hardlink_to(root / "a")
+    create(root, area / "job.db", ALONE)
     sys, left = FaultySys(), iter(range(exchanges))
 
     def after(_: int, name: str, __: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, tzinfo
 
 from zconsole.history.changes import Tree
@@ -91,7 +90,7 @@ class ScanTracker:
         words = f"{_word(scan)} {text}"
         events = [Event(scan.start or sample.t, name, words, severity, scan.vdev, "console")]
         if not scan.active:  # it was over before it was seen
-            events += _changes(sample.t, replace(scan, state="running"), scan)
+            events += _changes(sample.t, scan._replace(state="running"), scan)
         return track, events
 
     def _known(self, sample: Sample, scan: Scan) -> int | None:

@@ -143,8 +143,7 @@ class Vdev(NamedTuple):
             yield from child.leaves()
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """A resilver, scrub, sequential rebuild or error scrub, with counters as the kernel keeps them.
 
     Counters of a text source are what was printed, ×1024^k; ``resolution`` says how coarse

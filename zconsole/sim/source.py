@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ _WARM_UP = 5000
 """Leaf-steps that may be spent on simulating what came before the first sample."""
 _MOST_STEPS, _FEWEST_STEPS = 64, 12
 
-TABLE = Path(__file__).parents[1] / "share" / "status_messages.toml"
-_TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(TABLE.read_text("utf-8"))
+TABLE = Path(__file__).parents[1] / "share" / "status_messages.json"
+_TEXTS: Mapping[str, Any] = json.loads(TABLE.read_text("utf-8"))
 _URL = "https://openzfs.github.io/openzfs-docs/msg/"
 
 

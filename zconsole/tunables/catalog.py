@@ -1,8 +1,8 @@
-"""The tunables that matter for a resilver, scrub, rebuild or rebalance: ``share/tunables.toml``."""
+"""The tunables that matter for a resilver, scrub, rebuild or rebalance: ``share/tunables.json``."""
 
 from __future__ import annotations
 
-import tomllib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from zconsole.pool.version import Version, parse_version
 from zconsole.units import parse_size
 
-TABLE = Path(__file__).parents[1] / "share" / "tunables.toml"
+TABLE = Path(__file__).parents[1] / "share" / "tunables.json"
 
 
 class Tunable(NamedTuple):
@@ -69,12 +69,12 @@ def _number(value: int | str) -> int:
     return value if isinstance(value, int) else parse_size(value) or 0
 
 
-_ROWS = tomllib.loads(TABLE.read_text("utf-8"))
+_TABLE = json.loads(TABLE.read_text("utf-8"))
 
-HISTORICAL: Mapping[str, Mapping[str, Any]] = _ROWS.pop("historical")
+HISTORICAL: Mapping[str, Mapping[str, Any]] = _TABLE["historical"]
 """Names from old guides: what each was, and what stands for it ``now``."""
 
-TUNABLES = tuple(_tunable(*row) for row in _ROWS.items())
+TUNABLES = tuple(_tunable(*row) for row in _TABLE["tunables"].items())
 """Every known tunable, those one reaches for first at the top."""
 
 BY_NAME = {tunable.name: tunable for tunable in TUNABLES}

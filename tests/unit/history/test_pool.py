@@ -134,7 +134,7 @@ def test_sparklines_hold_every_vdev_and_scan():
     history = PoolHistory()
     scan = Scan("scrub", "running", start=T, total_bytes=10**9, scanned_bytes=0, issued_bytes=0)
     for n in range(10):
-        moved = replace(scan, issued_bytes=n * MIB)
+        moved = scan._replace(issued_bytes=n * MIB)
         history.push(sample(n, disk("a", n), scans=(moved,)))
     assert history.series.tail("a", "read", 3) == [MIB, MIB, MIB]
     assert history.series.tail("top", "read", 1) == [MIB]

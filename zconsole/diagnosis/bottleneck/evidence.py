@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
@@ -82,8 +82,7 @@ class Disk(NamedTuple):
         return sum(active.get(name, 0.0) for name in FOREGROUND) / total
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What there is to judge one running scan by."""
 
     scan: Scan
@@ -91,13 +90,13 @@ class Evidence:
     rate: float
     """Bytes/s of progress."""
     disks: tuple[Disk, ...] = ()
-    tops: Mapping[str, Vdev] = field(default_factory=dict)
+    tops: Mapping[str, Vdev] = MappingProxyType({})
     """Top-level vdevs at work, by key."""
     cpu: float | None = None
     memory: int | None = None
     seconds: float = 0.0
     """How long it was watched."""
-    turns: StageCycles = field(default_factory=StageCycles)
+    turns: StageCycles = StageCycles()
     """How walking and issuing took turns."""
     walked: float | None = None
     """Share of the metadata that has been walked, 0…1."""
@@ -105,10 +104,10 @@ class Evidence:
     """How much of what is left to issue was sorted in memory, at most, in this issuing."""
     foreground_writes: float = 0.0
     """Bytes/s written to the disks the scan only reads."""
-    load: PoolLoad = field(default_factory=PoolLoad)
+    load: PoolLoad = PoolLoad()
     """What all devices move together."""
     version: tuple[int, ...] = ()
-    tunables: Mapping[str, int] = field(default_factory=dict)
+    tunables: Mapping[str, int] = MappingProxyType({})
     """Live module parameters, where known."""
 
     @property

@@ -236,7 +236,7 @@ def _remembered(seen: Evidence, how: str, sure: float) -> Verdict:
         f"scan memory: scanning and issuing {how}, with {walked:.0%} of the metadata scanned, so "
     )
     text += "only part can be sorted at a time"
-    figures = {"walked": walked, "turns": float(seen.turns.count)}
+    figures = {"walked": walked, "turns": float(seen.turns.changes)}
     figures["issuing"] = seen.turns.issuing
     if seen.sorted_share is not None:
         figures["sorted"] = seen.sorted_share

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from zconsole.pool.model import Scan
@@ -25,11 +24,10 @@ MIXED = 0.1
 issued as soon as they are found (dsl_scan_enqueue, module/zfs/dsl_scan.c)."""
 
 
-@dataclass(frozen=True, slots=True)
-class StageCycles:
+class StageCycles(NamedTuple):
     """How walking and issuing took turns of late."""
 
-    count: int = 0
+    changes: int = 0
     """Changes within the window."""
     early: bool = False
     """Whether it issued before any checkpoint was due."""
@@ -41,7 +39,7 @@ class StageCycles:
     @property
     def limited(self) -> bool:
         """Whether that speaks for a limit on what may be sorted at once."""
-        return self.count >= TURNS or self.early or self.returned
+        return self.changes >= TURNS or self.early or self.returned
 
 
 class _Step(NamedTuple):

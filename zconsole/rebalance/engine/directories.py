@@ -149,8 +149,7 @@ class Directories:
         directory.begun, directory.foreign = True, False
 
     def take_up(self, directory: OpenDirectory, mtime_ns: int) -> None:
-        """Begin with one that a process which died has left with another time than it had."""
-        self.begin(directory)
+        """Have one that was begun get the time it had before a process that died changed it."""
         directory.touched = directory.mtime_ns != mtime_ns
         directory.mtime_ns = mtime_ns
 

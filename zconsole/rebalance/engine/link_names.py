@@ -169,15 +169,17 @@ class NameJoiner:
                 self.links.originals_changed(row, 1)
         self.settled.add(self.links.key(row))
 
-    def join(self, directory: OpenDirectory, row: FileRow) -> bool:
+    def join(self, directory: OpenDirectory, row: FileRow) -> None:
         """Give the copy a name that has the original, where another has the copy for good.
 
         A power cut may take back the exchange in one directory and leave the removal in another.
         """
-        other = self.links.moved_name(row) if self.links.has_moved(row) else None
+        fd, versions = directory.fd, self.versions
+        apart = self.links.inode(fd, row.name) == row.old and self.links.has_moved(row)
+        other = self.links.moved_name(row) if apart else None
         if other is None:
-            return False
-        place, fd, versions = self.directories.get(other.directory), directory.fd, self.versions
+            return
+        place = self.directories.get(other.directory)
         with (
             versions.version(fd, row, row.name) as old,
             versions.version(place.fd, row, other.name) as new,
@@ -186,7 +188,6 @@ class NameJoiner:
             joins = joins and not versions.in_use(old, directory=fd)
             if joins and is_copy(self.sys, new.fd, row):
                 self.go_on(row, new)
-        return True
 
     def unlink_original(self, directory: OpenDirectory, row: FileRow, name: bytes) -> None:
         """Remove a name that we keep an original by. Raises OSError."""

@@ -159,13 +159,12 @@ class Recovery:
     def _settle_in(self, directory: OpenDirectory, row: FileRow) -> Verdict:
         temp, fd = row.temp or b"", directory.fd
         keep = temp + KEEP_SUFFIX
-        at_name, at_temp, at_keep = (self._links.inode(fd, n) for n in (row.name, temp, keep))
         if row.state is State.CREATING:
-            if at_temp not in (None, row.old):
+            if self._links.inode(fd, temp) not in (None, row.old):
                 self._unlink(directory, temp)
             return again(row).state, None
-        if at_name == row.old and self._joiner.join(directory, row):
-            at_name, at_temp, at_keep = (self._links.inode(fd, n) for n in (row.name, temp, keep))
+        self._joiner.join(directory, row)
+        at_name, at_temp, at_keep = (self._links.inode(fd, n) for n in (row.name, temp, keep))
         if at_keep is not None and at_keep in (at_name, at_temp):
             self._joiner.unlink_original(directory, row, keep)
         elif at_keep is not None and at_temp is None:

@@ -8,8 +8,6 @@ their form has; the functions here add what follows from them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from zconsole.pool.model import Activity, Progress, Scan
 from zconsole.units import size
 from zconsole.zfs.decode.values import epoch
@@ -29,14 +27,13 @@ def completed(scan: Scan, now: float | None, cautious: bool = True) -> Scan:
     """
     # Counters of a paused scrub are those of a running one: only its pause time tells.
     state = "paused" if scan.paused_since and scan.state == "running" else scan.state
-    scan = replace(scan, state=state, duration=_seconds_between(scan.start, scan.end))
+    scan = scan._replace(state=state, duration=_seconds_between(scan.start, scan.end))
     if not scan.active:
         return scan
     if state == "paused":
-        return replace(scan, percent=_percent(scan))
+        return scan._replace(percent=_percent(scan))
     scan_rate, issue_rate = _pass_rates(scan, now)
-    return replace(
-        scan,
+    return scan._replace(
         stage=_stage(scan, scan_rate) if scan.two_stage else None,
         percent=_percent(scan),
         zpool_eta=_eta(scan, scan_rate, issue_rate, cautious),
@@ -109,15 +106,14 @@ def completed_rebuild(scan: Scan, pass_ms: int) -> Scan:
     ``pass_ms``: length of the current pass, which the kernel counts itself. zpool estimates by the
     bytes scanned, as a rebuild issues what it scans at once.
     """
-    scan = replace(scan, duration=scan.duration if scan.end else None)
+    scan = scan._replace(duration=scan.duration if scan.end else None)
     if scan.state != "running":
         return scan
     scanned, total = scan.scanned_bytes or 0, scan.total_bytes or 0
     scan_rate = (scan.pass_scanned or 0) * 1000 // (pass_ms + 1)
     issue_rate = (scan.pass_issued or 0) * 1000 // (pass_ms + 1)
     estimated = total >= scanned and scan_rate >= SLOWEST_ESTIMATE
-    return replace(
-        scan,
+    return scan._replace(
         stage=_stage(scan, scan_rate),
         percent=min(100.0, scanned * 100.0 / (total + 1)),
         zpool_eta=float((total - scanned) // scan_rate) if estimated else None,

@@ -281,4 +281,4 @@ def _refined(scan: Scan, remaining: str | None) -> Scan:
     if not usable or scan.state != "running" or not scan.resolution or scan.total_bytes is None:
         return scan
     issued = max(0, scan.total_bytes - int(remaining or 0))
-    return replace(scan, issued_bytes=issued, resolution=0.0)
+    return scan._replace(issued_bytes=issued, resolution=0.0)

@@ -11,7 +11,6 @@ an older version's array lacks is None, and what zpool leaves out is 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -111,7 +110,7 @@ def _as_printed(scan: Scan, node: _Node) -> Scan:
     """The scan with the rounding of its bytes, which without ``--json-int`` are those of text."""
     issued = node.get("issued")
     rounding = size_resolution(issued) if isinstance(issued, str) else 0.0
-    return replace(scan, resolution=rounding, printed=True) if rounding else scan
+    return scan._replace(resolution=rounding, printed=True) if rounding else scan
 
 
 def _known(node: _Node, key: str) -> int | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import tzinfo
 
 from zconsole.pool.model import Activity, Scan
@@ -203,7 +202,7 @@ def _running(head: re.Match[str], details: list[str], zone: tzinfo) -> Scan:
 def _with_line(scan: Scan, line: str, zone: tzinfo) -> Scan:
     """The scan with what one detail line adds; a line of no known form adds nothing."""
     if match := _BEGAN.match(line):
-        scan = replace(scan, start=parse_date(match["date"], zone))
+        scan = scan._replace(start=parse_date(match["date"], zone))
     elif match := _ONE_STAGE.match(line):
         scan = _with_one_stage(scan, match)
     elif match := _TWO_STAGE.match(line) or _SLASHED.match(line):
@@ -211,11 +210,11 @@ def _with_line(scan: Scan, line: str, zone: tzinfo) -> Scan:
     elif match := _DONE_SO_FAR.match(line):
         scan = _with_progress(scan, match)
     elif scan.function == "errorscrub" and (match := _ERROR_BLOCKS.match(line)):
-        scan = replace(scan, percent=_percent(match["pct"]))
+        scan = scan._replace(percent=_percent(match["pct"]))
     elif match := _SOLARIS_SCANNED.fullmatch(line):
         # Solaris 11.2's second stage: the walk is over, what is left is not printed.
         stage = _if_running(scan, "issuing")
-        scan = replace(scan, scanned_bytes=_bytes(match["sc"]), stage=stage)
+        scan = scan._replace(scanned_bytes=_bytes(match["sc"]), stage=stage)
     return scan
 
 
@@ -224,8 +223,7 @@ def _if_running(scan: Scan, stage: str) -> str | None:
 
 
 def _with_one_stage(scan: Scan, match: re.Match[str]) -> Scan:
-    return replace(
-        scan,
+    return scan._replace(
         scanned_bytes=_bytes(match["sc"]),
         total_bytes=_bytes(match["tot"]),
         zpool_scan_rate=_bytes(match["sr"]),
@@ -244,8 +242,7 @@ def _with_two_stages(scan: Scan, match: re.Match[str]) -> Scan:
         "itot" in fields and match["sr"] is None and bool(scanned)
     )
     differs = to_issue is not None and to_issue != match["tot"] and total is not None
-    return replace(
-        scan,
+    return scan._replace(
         stage=_if_running(scan, "issuing" if walked else "scanning"),
         scanned_bytes=scanned,
         total_bytes=total,
@@ -261,8 +258,7 @@ def _with_two_stages(scan: Scan, match: re.Match[str]) -> Scan:
 def _with_progress(scan: Scan, match: re.Match[str]) -> Scan:
     """The last detail line; without a percentage it is the first stage of Solaris 11.2."""
     solaris_walk = match["pct"] is None and not scan.two_stage
-    return replace(
-        scan,
+    return scan._replace(
         stage=_if_running(scan, "scanning") if solaris_walk else scan.stage,
         two_stage=scan.two_stage or solaris_walk,
         processed_bytes=_bytes(match["proc"]),

@@ -10,7 +10,6 @@ import codecs
 import contextlib
 import io
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -32,7 +31,7 @@ BARREN = 2**20
 """Bytes packed by gzip that give nothing before the rest is given up: a header's name and empty
 members have no end either, and Python takes a fifth of a second for a megabyte of them."""
 
-DAMAGE = (EOFError, UnicodeError, zlib.error)
+DAMAGE = (EOFError, UnicodeError)
 """What reading a damaged file raises."""
 
 
@@ -137,9 +136,13 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """See io.RawIOBase.readinto."""
+        import zlib  # loaded by gzip
+
         self._packed.given = 0
         try:
             return self._file.readinto1(buffer)  # not more: what comes before damage is whole
+        except zlib.error as error:
+            raise EOFError(str(error)) from None
         except OSError as error:
             if error.errno is None:  # the module's own: a checksum, or what follows the end
                 raise EOFError(str(error)) from None

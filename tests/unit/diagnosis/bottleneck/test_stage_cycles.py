@@ -45,12 +45,12 @@ ISSUED = [(900, n * 20) for n in range(1, 10)]
 
 def test_a_walk_alone_has_no_turns():
     turns, stage = turns_of(WALKED)
-    assert (turns.count, turns.limited, turns.issuing, stage) == (0, False, 0.0, "scanning")
+    assert (turns.changes, turns.limited, turns.issuing, stage) == (0, False, 0.0, "scanning")
 
 
 def test_issuing_before_the_walk_is_over_is_a_turn():
     turns, stage = turns_of(WALKED + ISSUED)
-    assert (turns.count, turns.limited, stage) == (1, False, "issuing")
+    assert (turns.changes, turns.limited, stage) == (1, False, "issuing")
     assert turns.issuing == pytest.approx(0.5, abs=0.03)
 
 
@@ -119,7 +119,7 @@ def test_an_import_is_no_turn():
 
 def test_turns_long_ago_do_not_count():
     turns, _ = turns_of([(n, 0) if n % 2 else (n - 1, 5) for n in range(4)], interval=5000.0)
-    assert turns.count <= 1
+    assert turns.changes <= 1
 
 
 def test_a_walk_that_is_over_has_no_stage_of_its_own():

@@ -1,0 +1,196 @@
+"""Names of one file that a death left apart: they are one file again, or the report says not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
+from tests.faults.test_changes import TICK, Late, killed_between_links
+from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
+from tests.faults.test_resumed_changes import Later
+from tests.faults.test_taken_back import reasons
+from zconsole.rebalance.engine.file_locks import FilesInUse
+from zconsole.rebalance.engine.journal import Journal
+
+
+class Left(NamedTuple):
+    """What a death left: the names in the order in which recovery settles them."""
+
+    root: Path
+    names: list[Path]
+    aside: list[Path]
+    """Their temporary names."""
+
+
+def left(area: Path, exchanges: int, names: str = "ab") -> Left:
+    """A file of several names, the first of which had been replaced."""
+    return found(area, killed_between_links(area, exchanges, names))
+
+
+def found(area: Path, root: Path) -> Left:
+    with closing(Journal.open(area / "job.db")) as journal:
+        rows = journal.unfinished()
+    rows.sort(key=lambda row: (root / os.fsdecode(row.name)).stat().st_ino == row.old)
+    temps = [root / os.fsdecode(row.temp or b"") for row in rows]
+    return Left(root, [root / os.fsdecode(row.name) for row in rows], temps)
+
+
+def one_file(names: list[Path]) -> bool:
+    return len({name.stat().st_ino for name in names}) == 1
+
+
+def failing(*calls: tuple[str, int]) -> FaultySys:
+    """System calls some of which fail."""
+
+    def _fail() -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    return Meddler().sys(before=dict.fromkeys(calls, _fail))
+
+
+def test_all_names_follow_one_whose_original_is_gone(area: Path) -> None:
+    """As a power cut leaves it that takes back an exchange, and not a removal elsewhere."""
+    dead = left(area, 2, "abc")
+    dead.aside[0].unlink()
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(dead.root) == dict.fromkeys("abc", BASE)
+    assert one_file(dead.names)
+    assert (summary["files_moved"], summary["files_failed"]) == (3, 0)
+
+
+def test_a_name_whose_original_could_not_be_removed_has_not_moved_for_good(area: Path) -> None:
+    """Then the original turns out to be in use, and what was left is settled the next time."""
+    dead = left(area, 2)
+    run(area / "job.db", failing(("unlink", 1)), ALONE, users=Later(dead.aside[0].stat()))
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(dead.root) == dict.fromkeys("ab", BASE)
+    assert one_file(dead.names)
+    assert summary["files_failed"] == 0
+
+
+def test_a_link_made_to_a_copy_counts_where_another_call_fails(area: Path) -> None:
+    dead = left(area, 2, "abc")
+    (dead.root / "d").hardlink_to(dead.names[0])
+    run(area / "job.db", failing(("link_fd", 1)), ALONE)
+    run(area / "job.db", clocks=ALONE)
+    assert contents(dead.root) == dict.fromkeys("abcd", BASE)
+    assert one_file([*dead.names, dead.root / "d"])
+
+
+class Both(Nobody):
+    """Somebody uses the copy, and from the third look on the original, too."""
+
+    def __init__(self, *files: Path) -> None:
+        super().__init__()
+        self.files = [(status.st_dev, status.st_ino) for status in map(Path.stat, files)]
+        self.looks = 0
+
+    def recent(self) -> FilesInUse:
+        return self.look()
+
+    def look(self, *_: object, **__: object) -> FilesInUse:
+        self.looks += 1
+        used = dict.fromkeys(self.files[: 1 + (self.looks > 2)], "")
+        self.last = replace(super().look(), mounted=used)
+        return self.last
+
+
+def test_a_name_that_recovery_gave_a_copy_is_no_link_of_others(area: Path) -> None:
+    """The third name follows a copy in use; then the original turns out to be in use, too."""
+    dead = left(area, 2, "abc")
+    users = Both(dead.names[0], dead.aside[0])
+    run(area / "job.db", clocks=ALONE, users=users)
+    assert one_file(dead.names)
+    assert "used during the move; the other version is" in reasons(area / "job.db")
+    assert "linked" not in reasons(area / "job.db")
+
+
+def test_an_original_that_recovery_put_aside_has_no_names_of_others(area: Path) -> None:
+    """One name was saved over, and the last follows a copy that was changed."""
+    dead = left(area, 2, "abc")
+    saved, copied, last = dead.names
+    save(dead.root, saved.name, b"saved\n")
+    copied.chmod(0o640)
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert one_file([copied, last])
+    assert saved.read_bytes() == b"saved\n"
+    assert dead.aside[0].name in reasons(area / "job.db")
+    assert (summary["files_moved"], summary["files_failed"]) == (2, 1)
+
+
+def test_a_link_made_to_an_original_between_two_removals_is_told_of(area: Path) -> None:
+    dead = left(area, 2)
+    linked = {("unlink", 1): lambda: (dead.root / "c").hardlink_to(dead.aside[1])}
+    _, summary = run(area / "job.db", Meddler().sys(after=linked), ALONE)
+    assert one_file(dead.names)
+    assert not (dead.root / "c").samefile(dead.names[0])
+    assert summary["files_failed"] == 1
+    assert dead.aside[1].name in reasons(area / "job.db")
+
+
+def test_an_original_changed_once_another_name_has_moved_is_told_of(area: Path) -> None:
+    dead = left(area, 1)
+    dead.aside[0].unlink()
+    dead.names[1].chmod(0o640)
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert "no longer one file with its other names" in reasons(area / "job.db")
+    assert summary["files_failed"] == 1
+    assert dead.names[1].stat().st_mode & 0o777 == 0o640
+
+
+def test_a_change_of_a_copy_is_kept_by_an_old_journal_where_a_name_has_moved(area: Path) -> None:
+    """The original's change time tells nothing then: that its other name was removed set it."""
+    dead = left(area, 2)
+    dead.names[0].chmod(0o640)
+    time.sleep(TICK)
+    dead.aside[0].unlink()
+    with closing(Journal.open(area / "job.db")) as journal:
+        journal._db.execute("UPDATE files SET meta = x''")
+    _, summary = run(area / "job.db", clocks=ALONE)
+    assert contents(dead.root) == dict.fromkeys("ab", BASE)
+    assert one_file(dead.names)
+    assert dead.names[0].stat().st_mode & 0o777 == 0o640
+    assert (summary["files_moved"], summary["files_failed"]) == (2, 0)
+
+
+@pytest.fixture
+def taken_back(area: Path) -> Left:
+    """Both names have the original again, and both temporary names the copy."""
+    root = tree_of(area, "a")
+    (root / "b").hardlink_to(root / "a")
+    create(root, area / "job.db", ALONE)
+    sys = FaultySys()
+
+    def _after(_: int, name: str, __: Any) -> None:
+        if name == "exchange" and sys.calls.count("exchange") == 4:
+            sys.die()
+
+    sys.after = _after
+    with descriptors_closed(), pytest.raises(Killed):
+        run(area / "job.db", sys, ALONE, users=Late(root / "a"))
+    return found(area, root)
+
+
+def test_a_temporary_name_that_cannot_be_removed_is_still_one_of_ours(
+    area: Path, taken_back: Left
+) -> None:
+    run(area / "job.db", failing(("unlink", 1)), ALONE)
+    assert "linked" not in reasons(area / "job.db")
+    assert not taken_back.aside[1].exists()
+
+
+def test_a_link_made_to_a_copy_between_two_removals_is_told_of(
+    area: Path, taken_back: Left
+) -> None:
+    linked = {("unlink", 1): lambda: (taken_back.root / "c").hardlink_to(taken_back.aside[1])}
+    run(area / "job.db", Meddler().sys(after=linked), ALONE)
+    assert "linked during the move; the other version is" in reasons(area / "job.db")
+    assert taken_back.aside[1].samefile(taken_back.root / "c")

@@ -1,0 +1,128 @@
+"""Open directories: whose changes their times tell of, and what the journal hears of that."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from zconsole.rebalance.engine.directories import Directories, DirectoryRow, MovedError, Notes
+from zconsole.rebalance.engine.syscalls import Sys
+
+OLD = 10**18
+THEIRS = OLD + 10**12
+NOW = 2e9
+
+
+class Opened:
+    """The directories of a tree of one, and what they told the journal."""
+
+    def __init__(self, root: Path, sys: Sys | None = None) -> None:
+        self.root, self.now = root, NOW
+        self.told: list[str] = []
+        self.until = 0.0
+        os.utime(root, ns=(OLD, OLD))
+        status = root.stat()
+        self.row = DirectoryRow(1, None, os.fsencode(root), status.st_dev, status.st_ino)
+        notes = Notes(self._until, lambda _: self.told.append("others"))
+        self.all = Directories(sys or Sys(), lambda _: self.row, notes, lambda: self.now)
+        self.all.own(b".zc-")
+
+    def _until(self, until: float) -> None:
+        self.told.append("ours")
+        self.until = until
+
+    @property
+    def time(self) -> int:
+        return self.root.stat().st_mtime_ns
+
+    def change(self, seconds: float = 0.0) -> None:
+        """A change of ours, which may take long."""
+        with self.all.changing(self.all.get(1)):
+            (self.root / f".zc-{len(self.told)}").touch()
+            self.now += seconds
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    found = Opened(tmp_path)
+    with closing(found.all):
+        yield found
+
+
+def test_a_directory_that_nobody_else_changes_gets_its_time_again(opened: Opened) -> None:
+    opened.change()
+    assert opened.time != OLD
+    opened.all.restore_times()
+    assert opened.time == OLD
+
+
+def test_what_others_changed_before_our_turn_is_none_of_it(opened: Opened) -> None:
+    opened.change()
+    opened.all.restore_times()
+    (opened.root / "theirs").touch()
+    os.utime(opened.root, ns=(THEIRS, THEIRS))
+    opened.change()
+    opened.all.restore_times()
+    assert opened.time == THEIRS
+    assert "others" not in opened.told
+
+
+def test_the_journal_hears_of_others_before_more_counts_as_ours(opened: Opened) -> None:
+    """Killed between the two, their change would be taken for one of ours."""
+    opened.all.begin(opened.all.get(1))
+    os.utime(opened.root, ns=(THEIRS, THEIRS))
+    opened.change()
+    assert opened.told == ["others", "ours"]
+
+
+def test_the_journal_hears_of_a_change_that_took_long(opened: Opened) -> None:
+    opened.change(60.0)
+    assert opened.until > opened.now == NOW + 60.0
+
+
+def test_a_time_that_others_set_last_stays(opened: Opened) -> None:
+    opened.change()
+    os.utime(opened.root, ns=(THEIRS, THEIRS))
+    opened.all.restore_times()
+    assert opened.time == THEIRS
+
+
+def test_a_change_within_one_tick_of_ours_leaves_the_time_alone(opened: Opened) -> None:
+    opened.change()
+    ticked = opened.time
+    (opened.root / "theirs").touch()
+    os.utime(opened.root, ns=(ticked, ticked))
+    opened.all.restore_times()
+    assert opened.time == ticked
+
+
+def _open() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_directory_in_the_place_of_another_does_not_stay_open(opened: Opened) -> None:
+    before = _open()
+    opened.row = DirectoryRow(1, None, opened.row.name, opened.row.dev, opened.row.ino + 1)
+    with pytest.raises(MovedError):
+        opened.all.get(1)
+    assert _open() == before
+
+
+class Broken(Sys):
+    """A disk that cannot read what flags a directory has."""
+
+    def ioctl(self, fd: int, request: int, data: bytes) -> bytes:  # type: ignore[override]
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_directory_that_cannot_be_read_does_not_stay_open(tmp_path: Path) -> None:
+    before = _open()
+    with closing(Opened(tmp_path, Broken()).all) as directories:
+        with pytest.raises(OSError, match="Input/output"):
+            directories.get(1)
+        assert _open() == before
