@@ -23,7 +23,7 @@ PAUSES = (0, 1, 3)
 """Calls that others let pass between two of their steps."""
 SWEPT = ("one file", "links in two directories", "no exchange")
 """Workloads of which every call fails in every way, and others come at each."""
-FIRST = (*SWEPT, "two links", "holes", "small files")
+FIRST = (*SWEPT, "two links")
 """Those that catch nearly all that the model catches, which need not wait for the rest."""
 HANGS = 10
 """Seconds of a processor for one step with one workload; a round takes less than one."""
