@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.rebalance.samples import JOB
@@ -32,6 +34,30 @@ async def test_the_watch_tells_of_interrupted_jobs_once_and_of_ends():
     assert told[1] == told[2] == told[4] == []
     assert told[3] == ["Rebalance job abc123 is over: done"]
     assert "its process is gone" in told[5][0]
+
+
+async def test_a_look_that_began_before_another_does_not_undo_it():
+    """It may take seconds, and see a job before it was resumed."""
+    dead, gates = replace(JOB, state="dead"), [asyncio.Event(), asyncio.Event()]
+
+    class Slow:
+        def __init__(self):
+            self.answers = [(dead,), (JOB,)]
+            self.gates = list(gates)
+
+        async def jobs(self, pool):
+            found, gate = self.answers.pop(0), self.gates.pop(0)
+            await gate.wait()
+            return found
+
+    slow = Slow()
+    watch = JobWatch(lambda: slow)
+    looks = [asyncio.create_task(watch.look("tank")) for _ in gates]
+    for gate, look in zip(reversed(gates), reversed(looks), strict=True):
+        await asyncio.sleep(0)
+        gate.set()
+        await look
+    assert watch.jobs["tank"] == (JOB,)
 
 
 async def test_frames_are_marked_with_the_job_at_work_or_interrupted():

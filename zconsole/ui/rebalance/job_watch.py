@@ -35,6 +35,8 @@ class JobWatch:
     problem: str = ""
     """Why the newest look failed; empty when it did not."""
     _rebalance_backend: RebalanceBackend | None = None
+    _begun: int = 0
+    _newest: dict[str, int] = field(default_factory=dict)
 
     @property
     def rebalance_backend(self) -> RebalanceBackend:
@@ -45,12 +47,16 @@ class JobWatch:
 
     async def look(self, pool: str) -> tuple[News, ...]:
         """Ask for the jobs of a pool again; what has come to an end, or was found so."""
+        self._begun += 1
+        number = self._begun
         try:
             now = await self.rebalance_backend.jobs(pool)
         except ZconsoleError as error:
             self.problem = str(error)
             return ()
-        self.problem = ""
+        if number < self._newest.get(pool, 0):  # it may have seen a job before it was resumed
+            return ()
+        self._newest[pool], self.problem = number, ""
         before = self.jobs.get(pool)
         self.jobs[pool] = now
         return tuple(_found(now) if before is None else _changed(before, now))
