@@ -52,6 +52,7 @@ _TRUTH = "while :; do date +%s.%N; zpool status tank; echo END; sleep 1; done"
 _WATCH = f"timeout {PATIENCE:.0f} {ZCONSOLE} watch tank --json --interval 1"
 _END = (
     "zinject -c all >/dev/null; pkill -f '[w]atch tank'; pkill -f '[e]cho END';"
+    " pkill -f '[r]ebalance run';"
     f" echo 0 >{PARAMETERS}/{SCAN_HOLD}"
 )
 
@@ -154,8 +155,7 @@ class Stage:
         self._wait("/root/code")
         self._read(seen)
         if self.trial.fault != "crawls":
-            code = self.machine.run("cat /root/code").stdout.strip()
-            seen.code = int(code) if code else None
+            seen.code = self._code("code")
 
     def _slow_down(self) -> None:
         """Make the scan last: hold the new disk, or all of a scrub, to so many bytes/s."""
@@ -252,7 +252,12 @@ class Stage:
     def _read_job(self, seen: Seen) -> None:
         lines = self.machine.run("cat /root/job").stdout.splitlines()
         seen.records = [json.loads(line) for line in lines if line.startswith('{"path"')]
-        seen.code = int(self.machine.run("cat /root/done").stdout or -1)
+        seen.code = self._code("done")  # a job waits while redundancy is missing
+
+    def _code(self, name: str) -> int | None:
+        """The status that a command left in a file; None where it has not ended."""
+        words = self.machine.run(f"cat /root/{name}", check=False).stdout
+        return int(words) if words.strip() else None
 
     def _read(self, seen: Seen) -> None:
         lines = self.machine.run("cat /root/frames").stdout.splitlines()
