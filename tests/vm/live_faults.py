@@ -53,16 +53,21 @@ class Kept:
 
 
 def judged(machine: Machine, trial: Trial) -> dict[str, Any]:
-    """Make a trial and judge it; what was made of it is kept beside the result."""
+    """Make a trial and judge it; what was seen is kept where something was wrong."""
     seen = fault_trial.make(machine, trial)
     right, said = fault_judge.named(seen)
+    wrong = fault_judge.dishonest(seen)
+    if wrong or not right:
+        words = {"truths": [(*each[:2], sorted(each.bad), each.errors) for each in seen.truths]}
+        kept = subdirectory("live-faults") / f"{trial.name.replace('/', '-')}.jsonl"
+        kept.write_text("".join(json.dumps(each) + "\n" for each in (*seen.frames, words)))
     return {
         "fault": trial.fault,
         "during": trial.during,
         "pool": fault_trial.drawn(trial).layout,
         "frames": len(seen.frames),
         "code": seen.code,
-        "dishonest": fault_judge.dishonest(seen),
+        "dishonest": wrong,
         "right": right,
         "said": said,
     }
