@@ -26,6 +26,9 @@ FILES, FILE_MB = 6, 8
 NEW = 5
 """The disk that is put in the place of another."""
 SCAN_SECONDS = 10
+HANDLING_SECONDS = 25
+"""For each time that a disk is pulled and put back: both are to be seen before the scan ends."""
+RETURNS = {"returns": 1, "flaps": 2}
 PATIENCE = 150.0
 """Seconds for a scan with its fault, most of them an emulated processor's."""
 CRAWL_SAMPLES = 20
@@ -161,7 +164,8 @@ class Stage:
         """Make the scan last: hold the new disk, or all of a scrub, to so many bytes/s."""
         disks = self.chance.disks
         share = len(disks) - parity(self.chance.layout, len(disks))
-        rate = FILES * FILE_MB * MIB // share // SCAN_SECONDS
+        seconds = SCAN_SECONDS + HANDLING_SECONDS * RETURNS.get(self.trial.fault, 0)
+        rate = FILES * FILE_MB * MIB // share // seconds
         if self.trial.fault == "crawls":
             self.pool.slow(self.chance.victim, bps=self.chance.strength << 10)
         elif self.trial.during == "scrub":
@@ -195,8 +199,7 @@ class Stage:
 
     def _handle_disks(self) -> None:
         """Pull and return the disk, as often as the fault wants."""
-        times = {"gone": 1, "returns": 1, "flaps": 2}.get(self.trial.fault, 0)
-        for _ in range(times):
+        for _ in range(1 if self.trial.fault == "gone" else RETURNS.get(self.trial.fault, 0)):
             time.sleep(2)
             self.machine.pull(self.chance.victim)
             self._wait_for_victim("(REMOVED|UNAVAIL|FAULTED)")
