@@ -33,6 +33,7 @@ ELSEWHERE = {
     "system/host.py": SYSTEM,
     "system/mounts.py": SYSTEM,
     "output/prometheus/metrics.py": NAMED,
+    "pool/hazards.py": PACKAGED,
     "zfs/sources/kstat.py": SYSTEM,
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/libzfs/library.py": SYSTEM,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.unit.diagnosis.bottleneck.watching import watched
@@ -144,7 +142,7 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
         walked=0.4,
     )
     assert judge(walking).cause == "memory"
-    assert judge(replace(walking, turns=StageCycles(1))).cause == "metadata"
+    assert judge(walking._replace(turns=StageCycles(1))).cause == "metadata"
 
 
 @pytest.mark.parametrize(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])
