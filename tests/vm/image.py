@@ -34,6 +34,7 @@ HOST_PACKAGES = {
     "debootstrap": "debootstrap",
     "mke2fs": "e2fsprogs",
     "ssh": "openssh-client",
+    "xz": "xz-utils",
 }
 """Programs the harness runs, and the Debian packages that have them."""
 
