@@ -48,7 +48,7 @@ class PoolMonitor:
             flags=self._flags,
             limit=bottleneck.verdict,
             ceiling=bottleneck.ceiling,
-            troubles=self._device_errors.faults(sample.t, history.tree, history.events),
+            troubles=self._device_errors.faults(sample.t, history.tree, history.events, pool.scans),
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.topology import is_group
+from zconsole.units import size
 
 GRACE = 20.0
 """Seconds after a scan's end in which the kernel still takes out what was replaced
@@ -79,6 +80,16 @@ def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iter
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
+    yield from _copied_unchecked(pool.scans)
+
+
+def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
+    """A rebuild copies what it reads unchecked; the scrub that it starts may not find it all."""
+    rebuilt = [s.end for s in scans if s.function == "rebuild"]
+    for scan in scans:
+        own = scan.start is not None and settling(scan.start, *rebuilt)
+        if scan.function == "scrub" and scan.state == "finished" and scan.processed_bytes and own:
+            yield f"the scrub after the rebuild repaired {size(scan.processed_bytes)}: scrub again"
 
 
 def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[str]:

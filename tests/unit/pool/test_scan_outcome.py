@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.scan_outcome import GRACE, ScanOutcome, scan_outcome, settling
+from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.scan_outcome import GRACE, ScanOutcome, not_restored, scan_outcome, settling
 
 GOOD = Scan("resilver", "finished", start=1.0, end=2.0, errors=0)
 BAD = Scan("resilver", "finished", start=1.0, end=2.0, errors=3)
@@ -49,3 +49,22 @@ def test_only_ends_of_a_moment_ago_are_settling():
     assert settling(100.0, 101.0 - GRACE)
     assert not settling(100.0, 100.0 - GRACE, None)
     assert not settling(100.0, 200.0)
+
+
+REBUILT = Scan("rebuild", "finished", start=10.0, end=50.0, errors=0)
+OWN = Scan("scrub", "finished", start=51.0, end=90.0, errors=0, processed_bytes=8192)
+
+
+def said(*scans):
+    return list(not_restored(Pool("tank", "ONLINE", root=WHOLE, scans=scans), 1000.0))
+
+
+def test_a_rebuild_whose_scrub_had_to_repair_wants_another_scrub():
+    assert said(REBUILT, OWN) == ["the scrub after the rebuild repaired 8K: scrub again"]
+
+
+def test_a_scrub_that_repairs_nothing_or_is_not_of_the_rebuild_says_nothing():
+    assert said(REBUILT, OWN._replace(processed_bytes=0)) == []
+    assert said(REBUILT, OWN._replace(start=50.0 + GRACE)) == []
+    assert said(REBUILT, OWN._replace(state="running")) == []
+    assert said(OWN) == []

@@ -71,6 +71,8 @@ class DeviceFault(NamedTuple):
     """How often it left and came back within the hour."""
     restarts: int = 0
     """How many scan restarts followed it."""
+    copied_to: tuple[str, ...] = ()
+    """The devices to which a rebuild may have copied what it returned damaged, by name."""
     cause: str = "unclear"
     """``cable`` (link, power, port), ``disk`` or ``unclear``."""
     text: str = ""
@@ -204,5 +206,7 @@ def _counts(fault: DeviceFault) -> Iterator[str]:
         yield f"left and came back {flaps} times" if flaps > 1 else "left and came back"
     if fault.gone:
         yield "gone again" if flaps else "gone"
+    if fault.copied_to:
+        yield f"the rebuild may have copied damage to {', '.join(fault.copied_to)}"
     if restarts := fault.restarts:
         yield f"{restarts} scan restarts followed" if restarts > 1 else "a restart followed"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, judged
-from zconsole.pool.model import ErrorCounters, Event
+from zconsole.pool.model import ErrorCounters, Event, Scan
 from zconsole.pool.topology import Placed
 
 HOUR = 3600.0
@@ -72,7 +72,11 @@ class DeviceErrorTracker:
                 device.back.append(t)
 
     def faults(
-        self, t: float, tree: Mapping[str, Placed], events: Sequence[Event]
+        self,
+        t: float,
+        tree: Mapping[str, Placed],
+        events: Sequence[Event],
+        scans: Sequence[Scan] = (),
     ) -> tuple[DeviceFault, ...]:
         """The devices with new errors or flaps in the hour before ``t``, worst first."""
         since = t - HOUR
@@ -83,7 +87,29 @@ class DeviceErrorTracker:
             for key, device in self._devices.items()
             if key in tree and _has_fault(device, since)
         ]
+        rebuilt = {s.vdev for s in scans if s.function == "rebuild" and (s.end or t) >= since}
+        written = {p.key for p in tree.values() if p.top == p.key and p.vdev.name in rebuilt}
+        tops = {x.key: top for x in found if (top := tree[x.key].top) in written}
+        found = list(_origins(found, tops))
         return tuple(sorted(found, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
+
+
+def _origins(found: Sequence[DeviceFault], tops: Mapping[str, str]) -> Iterator[DeviceFault]:
+    """Without the devices whose errors may be copies of another's, which names them.
+
+    A rebuild copies without checking (module/zfs/vdev_rebuild.c): what one device returns damaged
+    is counted later for those it was written to. ``tops``: the rebuilt top-level vdev, by key.
+    """
+    for one in found:
+        near = [x for x in found if x.key in tops and tops[x.key] == tops.get(one.key)]
+        copies = tuple(x.name for x in near if _may_be_copied(x, one))
+        if not any(_may_be_copied(one, x) for x in near):
+            yield judged(one._replace(copied_to=copies)) if copies else one
+
+
+def _may_be_copied(one: DeviceFault, source: DeviceFault) -> bool:
+    own = one.flaps or one.gone or one.deltas.total > one.deltas.cksum
+    return not own and 0 < 2 * one.deltas.cksum <= source.deltas.cksum
 
 
 def _has_fault(device: _Device, since: float) -> bool:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from zconsole.diagnosis.device_errors.tracker import HOUR, DeviceErrorTracker
 from zconsole.monitor.session import Session
-from zconsole.pool.model import ErrorCounters, Event, Vdev
+from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev
 from zconsole.pool.topology import placed
 from zconsole.sim.source import World
 
@@ -97,3 +97,37 @@ def test_the_flaky_disk_of_the_simulated_pool_is_told_by_name_with_its_restart()
     (trouble,) = [t for t in frame.troubles if t.flaps]
     assert trouble.restarts >= 1
     assert trouble.cause == "cable"
+
+
+def mirror(**cksums):
+    leaves = [
+        Vdev(name, "disk", guid=name, errors=ErrorCounters(read=0, write=0, cksum=count))
+        for name, count in cksums.items()
+    ]
+    top = Vdev("mirror-0", "mirror", guid="m", children=tuple(leaves))
+    return {p.key: p for p in placed(Vdev("tank", "root", guid="1", children=(top,)))}
+
+
+def accused(scans, **cksums):
+    tracker = DeviceErrorTracker()
+    tracker.push(1000.0, mirror(**dict.fromkeys(cksums, 0)))
+    tracker.push(1060.0, mirror(**cksums))
+    return tracker.faults(1060.0, mirror(**cksums), (), scans)
+
+
+REBUILT = Scan("rebuild", "finished", vdev="mirror-0", start=1001.0, end=1030.0)
+
+
+def test_damage_that_a_rebuild_may_have_copied_is_put_down_to_where_it_came_from():
+    (found,) = accused((REBUILT,), sda=96, sdb=0, sdc=14)
+    assert (found.name, found.copied_to) == ("sda", ("sdc",))
+    assert "the rebuild may have copied damage to sdc" in found.text
+
+
+def test_as_many_errors_as_another_are_no_copies():
+    assert [x.name for x in accused((REBUILT,), sda=20, sdc=14)] == ["sda", "sdc"]
+
+
+def test_a_rebuild_elsewhere_or_long_ago_copied_nothing():
+    for scan in (REBUILT._replace(vdev="mirror-1"), REBUILT._replace(end=1060.0 - HOUR - 1)):
+        assert len(accused((scan,), sda=96, sdc=14)) == 2
