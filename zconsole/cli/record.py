@@ -11,7 +11,6 @@ from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
 from zconsole.cli.watch import over
 from zconsole.errors import ExitCode
-from zconsole.monitor.frame import Frame
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.live import LiveSource
@@ -49,13 +48,9 @@ async def _record(args: argparse.Namespace) -> int:
         feed = SessionFeed(source, local.session(), args.interval)
         async with contextlib.aclosing(event_loop.rounds(feed, args.count)) as following:
             async for update in following:
-                seen_running = seen_running or _is_running(update.frames)
+                running = (view.scan.active for frame in update.frames for view in frame.scans)
+                seen_running = seen_running or any(running)
                 if seen_running and over(update.frames):
                     break
     say(f"{source.recorded} samples in {args.file}")
     return ExitCode.OK
-
-
-def _is_running(frames: Sequence[Frame]) -> bool:
-    """Whether any scan runs or is paused."""
-    return any(view.scan.active for frame in frames for view in frame.scans)

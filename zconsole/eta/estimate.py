@@ -95,7 +95,8 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     """When the work is done, judging by its course; with the reason when nobody can tell."""
     points = _issuing(course.points, work)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
-        return _by_average(work, _few(len(course.points)))
+        count = len(course.points)
+        return _by_average(work, f"{count} sample{'s' if count != 1 else ''}")
     done, queued = _meter(points, work)
     slopes = Slopes([p.x for p in points], done)
     undone = max(0.0, _ahead(slopes, done[-1])) if queued is None else queued
@@ -187,10 +188,6 @@ def _reason(work: Work, speed: Speed) -> str:
     if work.average is None:
         return own
     return f"{own}, zpool averages {units.rate(work.average)} over this pass"
-
-
-def _few(samples: int) -> str:
-    return "1 sample" if samples == 1 else f"{samples} samples"
 
 
 def _by_average(work: Work, why: str) -> Forecast:

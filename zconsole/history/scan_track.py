@@ -115,7 +115,8 @@ class ScanTrack:
 
     def view(self, sample: Sample, scan: Scan) -> ScanView:
         """What the views show of it."""
-        shown = self.forecast if scan.active else Forecast(nothing(_over(scan)))
+        over = scan.state if scan.state in ("finished", "canceled") else "nothing runs"
+        shown = self.forecast if scan.active else Forecast(nothing(over))
         stalled = self.stalled if scan.active else None
         if stalled is not None:
             why = f"stalled: no progress for {units.duration(stalled)}"
@@ -173,10 +174,6 @@ def _uncounted(scan: Scan) -> str:
     if scan.function == "errorscrub":
         return "no estimate: an error scrub counts blocks with errors, not bytes"
     return "no estimate: the bytes done are not known"
-
-
-def _over(scan: Scan) -> str:
-    return {"finished": "finished", "canceled": "canceled"}.get(scan.state, "nothing runs")
 
 
 def _broken_note(before: float, after: float, pass_start: float | None, when: str) -> str:

@@ -68,7 +68,7 @@ def cells(text: str) -> int:
 
 def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
     """One line a pool and sample: time, pool, health, the scan and what is left."""
-    words = [_clock(frame.t, zone), frame.pool, frame.health.word]
+    words = [date_of(frame.t, zone).strftime("%H:%M:%S"), frame.pool, frame.health.word]
     if frame.problem:
         age = frame.stale_seconds
         words.append(frame.problem if age is None else f"{frame.problem} ({duration(age)} old)")
@@ -122,7 +122,8 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
         return
     stage = f", {view.stage}" if view.stage else ""
     errors = f", {scan.errors} errors" if scan.errors else ""
-    yield f"{work_name(scan.function, scan.vdev)}: {scan.state}{stage}, {_percent(view)}{errors}"
+    done = "progress unknown" if view.percent is None else f"{view.percent:.2f}% done"
+    yield f"{work_name(scan.function, scan.vdev)}: {scan.state}{stage}, {done}{errors}"
     if amounts := _amounts(view):
         yield f"  {amounts}"
     yield f"  {_eta(view, now, zone)}"
@@ -143,10 +144,6 @@ def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
     said += f" in {duration(taken)}" if (taken := seconds_taken(scan)) is not None else ""
     said += f", {errors.value} errors" if errors else ""
     return f"{name}: finished{said}{on}"
-
-
-def _percent(view: ScanView) -> str:
-    return "progress unknown" if view.percent is None else f"{view.percent:.2f}% done"
 
 
 def _amounts(view: ScanView) -> str:
@@ -297,10 +294,6 @@ def _errors(frame: Frame) -> Iterator[str]:
         yield from (f"  {path}" for path in frame.seen.errors or ())
         if not frame.seen.errors:
             yield "  (for the file names: zpool status -v, as root)"
-
-
-def _clock(t: float, zone: tzinfo | None) -> str:
-    return date_of(t, zone).strftime("%H:%M:%S")
 
 
 def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:

@@ -64,7 +64,8 @@ class DeviceLog:
 
     def reports(self) -> tuple[DeviceReport, ...]:
         """Each device that did anything."""
-        now = [_report(entry) for entry in self._sums.values() if _worked(entry)]
+        seen = (entry for entry in self._sums.values() if entry.seconds > 0)
+        now = [_report(x) for x in seen if x.read + x.write > 0 or x.errors > 0]
         known = {device.name for device in now}
         return (*now, *(d for d in self._earlier.values() if d.name not in known))
 
@@ -95,10 +96,6 @@ def _add(entry: _Sums, row: VdevRow, seconds: float) -> None:
         entry.waited += rates.latency * requests
         entry.requests += requests
         entry.worst = max(entry.worst, rates.latency)
-
-
-def _worked(entry: _Sums) -> bool:
-    return entry.seconds > 0 and (entry.read + entry.write > 0 or entry.errors > 0)
 
 
 def _report(entry: _Sums) -> DeviceReport:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
-from zconsole.sim.state import Checkpoint, PoolState, Relocation, SimulatedScan
+from zconsole.sim.state import PoolState, Relocation, SimulatedScan
 from zconsole.sim.topology import Member, Rebuild, Top
 from zconsole.zfs.raw import QUEUES
 
@@ -63,8 +63,8 @@ def _root(pool: PoolState) -> dict[str, Any]:
         root["removal_stats"] = _relocation(pool.removal)
     if pool.expansion is not None:
         root["raidz_expand_stats"] = _relocation(pool.expansion)
-    if pool.checkpoint is not None:
-        root["checkpoint_stats"] = _checkpoint(pool.checkpoint)
+    if (taken := pool.checkpoint) is not None:
+        root["checkpoint_stats"] = [taken.state, int(taken.start), int(taken.space)]
     if pool.spares:
         used = {leaf.guid for top in pool.tops for leaf in top.leaves()}
         root["spares"] = [_spare(pool, leaf, leaf.guid in used) for leaf in pool.spares]
@@ -97,10 +97,6 @@ def _rebuild(rebuild: Rebuild | None) -> list[int]:
 def _relocation(moving: Relocation) -> list[int]:
     times = [int(moving.start), int(moving.end)]
     return [moving.state, moving.vdev, *times, int(moving.total), int(moving.moved), 0]
-
-
-def _checkpoint(checkpoint: Checkpoint) -> list[int]:
-    return [checkpoint.state, int(checkpoint.start), int(checkpoint.space)]
 
 
 def _top(pool: PoolState, top: Top, index: int) -> dict[str, Any]:

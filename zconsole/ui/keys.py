@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Key(NamedTuple):
@@ -27,13 +27,9 @@ class Key(NamedTuple):
         return self.keys[0] in ("tab", "shift+tab", "ctrl+c")
 
 
-def _key(row: Mapping[str, Any]) -> Key:
-    return Key(**{**row, "keys": tuple(row["keys"])})
-
-
 FILE = Path(__file__).parents[1] / "share" / "keys.toml"
 _TEXTS = tomllib.loads(FILE.read_text("utf-8"))
-_EVERY = tuple(map(_key, _TEXTS["keys"]))
+_EVERY = tuple(Key(**{**row, "keys": tuple(row["keys"])}) for row in _TEXTS["keys"])
 TABLE = tuple(key for key in _EVERY if key.group != "Actions")
 """The keys that only look, the most used first."""
 ACTIONS = tuple(key for key in _EVERY if key.group == "Actions")

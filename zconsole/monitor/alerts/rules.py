@@ -91,7 +91,8 @@ class AlertRules:
         found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
         now = {(a.kind, a.subject): a for a in found}
         for condition in list(seen.active.keys() - seen.held):
-            if frame.t - seen.active[condition] > _quiet(condition[0]):
+            quiet = ERRORS_QUIET if condition[0] == "device-error" else QUIET
+            if frame.t - seen.active[condition] > quiet:
                 del seen.active[condition]
         new = [alert for condition, alert in now.items() if condition not in seen.active]
         seen.active.update(dict.fromkeys(now, frame.t))
@@ -146,10 +147,6 @@ class AlertRules:
             promise.end, promise.made = end, frame.t
             text = f"the {view.scan.function} will end {duration(late)} later than expected"
             yield _alert(frame, "eta-slipped", "warning", text, f"{_identity(view)}@{frame.t:.0f}")
-
-
-def _quiet(kind: str) -> float:
-    return ERRORS_QUIET if kind == "device-error" else QUIET
 
 
 def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "") -> Alert:

@@ -62,17 +62,13 @@ class Trend:
         if len(seen) < 2 or seen[-1][0] - seen[0][0] < TREND_SECONDS:
             return None
         half = len(seen) // 2
-        (before, then), (after, now) = (_most(part) for part in (seen[:half], seen[half:]))
+        halves = seen[:half], seen[half:]
+        (before, then), (after, now) = (max(part, key=lambda seen: seen[1]) for part in halves)
         falls = (then - now) / (after - before) if after > before else 0.0
         left = now / falls if falls > 0 else FAR
         if left >= FAR:
             return None
         return f"free space falls by {size(falls * 60)} a minute: at the floor in {duration(left)}"
-
-
-def _most(seen: list[tuple[float, int]]) -> tuple[float, int]:
-    """When there was most room, and how much."""
-    return max(seen, key=lambda pair: pair[1])
 
 
 @dataclass(slots=True)

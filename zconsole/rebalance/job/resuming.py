@@ -46,14 +46,11 @@ def refuse_difference(
         given, own = options[name], getattr(job, name)
         if given not in (own, getattr(usual, name)):
             option = f"--{name.replace('_', '-')}"
+            value = "" if given is True else f" {given}"
             raise UsageError(
-                f"{journal} is the journal of a job without {option}{_value(given)}."
+                f"{journal} is the journal of a job without {option}{value}."
                 f" Leave out {option} to resume it, or name a new journal"
             )
-
-
-def _value(given: Any) -> str:
-    return "" if given is True else f" {given}"
 
 
 def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) -> None:

@@ -66,7 +66,7 @@ class Ranking:
     def note(self, name: bytes, held: Held) -> None:
         """Take in a directory that is whole."""
         self._best.append((name, held))
-        self._best.sort(key=_worth, reverse=True)
+        self._best.sort(key=lambda x: (x[1].old_bytes, x[1].bytes), reverse=True)
         del self._best[MOST:]
 
     def best(self, known: bool) -> Iterator[PlannedPart]:
@@ -82,7 +82,3 @@ class Ranking:
         if self._current is not None:
             self.note(self._current.name, self._held)
         self._current, self._held = None, Held()
-
-
-def _worth(entry: tuple[bytes, Held]) -> tuple[int, int]:
-    return entry[1].old_bytes, entry[1].bytes

@@ -111,16 +111,13 @@ def _progress(view: ScanView, ink: Ink) -> Line:
     scan = view.scan
     done, total = scan.progress_bytes
     word = subject(scan.function, scan.vdev, _STAGE + 2, total, ink)
-    stage = "PAUSED" if scan.state == "paused" else ink.look.text(_stage(view))
+    stage = view.stage or ("" if scan.function == "rebuild" else "running")
+    stage = "PAUSED" if scan.state == "paused" else ink.look.text(stage)
     head: Line = (
         Span(f" {word:<{_HEAD - 2}} ", "bold"),
         Span(f"{stage:<{_STAGE}}", "notice" if scan.state == "paused" else ""),
     )
     return barred(head, view.percent, done, total, ink)
-
-
-def _stage(view: ScanView) -> str:
-    return view.stage or ("" if view.scan.function == "rebuild" else "running")
 
 
 def _first_stage(view: ScanView, ink: Ink) -> Line:

@@ -62,7 +62,10 @@ class RebalanceFlow:
         def _lines(width: int) -> tuple[Line, ...]:
             return job_rows(self._jobs(), look, width)
 
-        start = _first(self._jobs()) if row is None else min(row, len(self._jobs()))
+        jobs = self._jobs()
+        # On a job at work or interrupted, else on a new one.
+        first = next((i + 1 for i, job in enumerate(jobs) if job.live or job.interrupted), 0)
+        start = first if row is None else min(row, len(jobs))
         title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
         return PickScreen(title, _lines, start=start, wide=True)
 
@@ -138,11 +141,6 @@ class RebalanceFlow:
     async def _attach(self, job: str) -> None:
         screen = JobScreen(self.context, self.pool, job, self.watch)
         await self.context.app.push_screen_wait(screen)
-
-
-def _first(jobs: tuple[JobView, ...]) -> int:
-    """Where the cursor begins: on a job at work or interrupted, else on a new one."""
-    return next((i + 1 for i, job in enumerate(jobs) if job.live or job.interrupted), 0)
 
 
 def scan_pace(frame: Frame) -> float | None:

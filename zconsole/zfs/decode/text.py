@@ -123,7 +123,9 @@ def _blocks(lines: list[str]) -> list[_Block]:
         # zpool never colours the names of damaged files: those escapes are their own.
         line = written if _is_listing(current) else _ANSI.sub("", written)
         found = _tag_of(line, current, blank or _heads_a_pool(line, below))
-        if current is not None and _may_end(current) and _NEXT_OUTPUT.match(line):
+        # Nothing but other output tells where a table or listing ends.
+        open_end = current is not None and (current.tag in _TABLES or _is_listing(current))
+        if open_end and _NEXT_OUTPUT.match(line):
             current = _Section(_AFTER, 0, [line])
             blocks[-1].sections.append(current)
         elif found is not None:
@@ -172,11 +174,6 @@ def _continues(current: _Section, line: str, tag: str, indent: int, apart: bool)
         return False
     # Names of damaged files may look like tags; only a new pool ends their list.
     return tag != "pool" or indent >= current.indent + _ENTRY_INDENT or not apart
-
-
-def _may_end(section: _Section) -> bool:
-    """Whether nothing but other output tells where it ends."""
-    return section.tag in _TABLES or _is_listing(section)
 
 
 def _is_listing(section: _Section | None) -> bool:
