@@ -50,6 +50,7 @@ done
 ln {DIRECTORY}/file1 {DIRECTORY}/link
 zpool sync
 sha256sum {DIRECTORY}/* >/root/sums
+sync /root/sums
 """
 _TRUTH = "while :; do date +%s.%N; zpool status tank; echo END; sleep 1; done"
 _WATCH = f"timeout {PATIENCE:.0f} {ZCONSOLE} watch tank --json --interval 1"
@@ -146,19 +147,23 @@ class Stage:
         pattern, words = _RUNNING[self.trial.during]
         little_in_flight(self.pool)
         self._slow_down()
-        self.machine.run(f"echo 1 >{PARAMETERS}/{SCAN_HOLD}")
+        self._hold(True)
         replaced = (f"d{self.chance.disks[-1]}", f"d{NEW}")
         self.pool.zpool(*words, *(() if self.trial.during == "scrub" else replaced))
         self.pool.wait_status(pattern)
         end = f"--count {CRAWL_SAMPLES}" if self.trial.fault == "crawls" else "--until-done"
         self._follow(end)
         self._inject(seen)
-        self.machine.run(f"echo 0 >{PARAMETERS}/{SCAN_HOLD}")
+        self._hold(False)
         self._handle_disks()
+        self._hold(False)
         self._wait("/root/code")
         self._read(seen)
         if self.trial.fault != "crawls":
             seen.code = self._code("code")
+
+    def _hold(self, on: bool) -> None:
+        self.machine.run(f"echo {int(on)} >{PARAMETERS}/{SCAN_HOLD}")
 
     def _slow_down(self) -> None:
         """Make the scan last: hold the new disk, or all of a scrub, to so many bytes/s."""
@@ -198,9 +203,13 @@ class Stage:
         self.machine.run(["zinject", *words])
 
     def _handle_disks(self) -> None:
-        """Pull and return the disk, as often as the fault wants."""
+        """Pull and return the disk, as often as the fault wants.
+
+        The scan is held meanwhile: commands wait long behind it on disks that were made slow.
+        """
         for _ in range(1 if self.trial.fault == "gone" else RETURNS.get(self.trial.fault, 0)):
             time.sleep(2)
+            self._hold(True)
             self.machine.pull(self.chance.victim)
             self._wait_for_victim("(REMOVED|UNAVAIL|FAULTED)")
             if self.trial.fault == "gone":
@@ -210,6 +219,7 @@ class Stage:
             device = self.pool.device(f"d{self.chance.victim}")
             self.machine.run(f"zpool online tank {device}; zpool clear tank", check=False)
             self._wait_for_victim("ONLINE")
+            self._hold(False)
 
     def _wait_for_victim(self, state: str) -> None:
         """Let ZFS find out: it does at the next write, at the latest."""
@@ -295,3 +305,5 @@ def make(machine: Machine, trial: Trial) -> Seen:
         return Stage(machine, trial, drawn(trial)).run()
     except (ValueError, OSError) as error:
         raise VmError(f"{trial.name}: {error}") from error
+    finally:
+        machine.run(_END)  # or what was begun would write into the next trial
