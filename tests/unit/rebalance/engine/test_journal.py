@@ -13,7 +13,8 @@ import pytest
 
 from tests.unit.cli.test_rebalance import Shell
 from zconsole.errors import NotUnderstoodError
-from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.directories import DirectoryRow
+from zconsole.rebalance.engine.journal import Journal, State
 
 DYING = """
 import os, signal, sys
@@ -108,3 +109,16 @@ def test_a_journal_of_another_format_is_closed(tmp_path: Path) -> None:
         Journal.open(path)
     assert caught.value
     assert [name for name in opened() if name.startswith(str(path))] == []
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_names_outside_the_walk_stop_a_copy_but_no_rewrite(tmp_path: Path, split: bool) -> None:
+    with closing(Journal.create(tmp_path / "job.db")) as journal:
+        journal.add_directory(DirectoryRow(1, None, b"/tree", 1, 1))
+        files = ((1, b"one", 7, 10, 3, 0), (1, b"two", 7, 10, 3, 0), (1, b"alone", 8, 5, 1, 0))
+        journal.add_files(files)  # the third name of inode 7 is elsewhere
+        journal.finish_walk(split_links=split)
+        todo = [row.name for _, row in journal.todo((0, 0, 0), 10)]
+        reasons = journal.reasons(State.SKIPPED)
+    assert todo == ([b"alone"] if split else [b"one", b"alone"])
+    assert reasons == ({"hard links outside the set": 2} if split else {})
