@@ -139,7 +139,7 @@ def test_a_disk_that_leaves_and_comes_back_is_in_trouble(vm: Machine, mirror: Po
     print(trouble["text"])
     assert trouble["device"] == "virtio-LABDISK1"
     assert (trouble["flaps"], trouble["gone"]) == (1, False)
-    assert "left and came back" in trouble["text"]
+    assert "disconnected, returned" in trouble["text"]
 
 
 @pytest.mark.slow

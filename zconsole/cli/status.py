@@ -10,6 +10,7 @@ from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
+from zconsole.pool.scan_outcome import WELL
 from zconsole.system.broken_pipe import for_who_reads
 from zconsole.units import duration
 from zconsole.zfs.raw import Raw
@@ -21,7 +22,7 @@ NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
 """Seconds after which what a recording last had of a pool counts as old."""
-FINE = frozenset({"OK", "UNKNOWN"})
+FINE = WELL | {"UNKNOWN"}
 
 Sentence = tuple[str, str | None]
 """What zpool says in place of a pool, and the pool's name where it is about one."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
+from zconsole.diagnosis.device_errors.faults import returned
 from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history.pool import PoolHistory
@@ -32,11 +33,13 @@ class PoolMonitor:
         history.push(sample)
         self._device_errors.push(sample.t, history.tree)
         bottleneck.push(sample, history.tree, history.rates, history.scan_views)
+        troubles = self._device_errors.faults(sample.t, history.tree, history.events, pool.scans)
+        unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
         return Frame(
             pool=pool.name,
             sample=sample,
             failure=None,
-            health=health(pool, sample.t, history.regrouped),
+            health=health(pool, sample.t, history.regrouped, unsteady),
             scans=history.scan_views,
             activities=history.activity_views,
             redundancy=redundancy(pool.root, pool.scans, history.returned),
@@ -48,7 +51,7 @@ class PoolMonitor:
             flags=self._flags,
             limit=bottleneck.verdict,
             ceiling=bottleneck.ceiling,
-            troubles=self._device_errors.faults(sample.t, history.tree, history.events, pool.scans),
+            troubles=troubles,
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:

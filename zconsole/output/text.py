@@ -79,6 +79,8 @@ def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
     if not frame.problem:
         words.extend(word for view in frame.activities for word in _activity_words(view))
     words.extend(f"{entry.vdev}:{entry.left}" for entry in frame.redundancy)
+    if frame.health.word == "ATTENTION":
+        words.extend(frame.health.reasons[:1])
     return clean("  ".join(words))
 
 

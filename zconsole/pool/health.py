@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.pool.model import Pool, SampleFailure, Vdev
@@ -15,8 +15,8 @@ class Health(NamedTuple):
     """Is it all right? ``word`` first, then why, worst first."""
 
     word: str
-    """OK, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
-    NOT IMPORTED."""
+    """OK, ATTENTION, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
+    NOT IMPORTED, UNKNOWN."""
     severity: str
     """ok, notice, warning or error."""
     reasons: tuple[str, ...] = ()
@@ -27,16 +27,24 @@ _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
-def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
+def health(
+    pool: Pool, now: float, regrouped: float | None = None, unsteady: Iterable[str] = ()
+) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``.
 
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
-    is not restored and no repair runs), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
-    source shows neither a state nor a device, as with the scan lines of saved output alone. States
-    of devices make it DEGRADED, too: of a disk that the kernel itself
-    faults (spa_async_fault_vdev, module/zfs/spa.c 2.4.4) the vdevs above stay ONLINE.
-    ``regrouped``: when a replacing vdev or a waiting device was last seen to come; a repair
-    begins some transaction groups later.
+    is not restored and no repair runs), ERRORS (damaged data), DEGRADED, ATTENTION (devices
+    collect errors), OK; UNKNOWN where the source shows neither a state nor a device, as with the
+    scan lines of saved output alone. Device states make it DEGRADED, too: when the kernel itself
+    faults a disk (spa_async_fault_vdev, module/zfs/spa.c 2.4.4), the vdevs above stay ONLINE.
+
+    Args:
+        pool: The newest sample.
+        now: Epoch seconds.
+        regrouped: When a replacing vdev or a waiting device last appeared; a repair begins some
+            transaction groups later.
+        unsteady: Devices that lately disconnected and returned, in words: the pool's own
+            counters don't show that.
     """
     unrestored = tuple(not_restored(pool, now, regrouped))
     reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
@@ -50,8 +58,10 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
     if pool.state not in (None, "ONLINE") or any(map(_is_impaired, pool.root.walk())):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
-    noisy = tuple(_counters(pool.root))
-    return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
+    noisy = (*_counters(pool.root), *unsteady)
+    if noisy:
+        return Health("ATTENTION", "warning", (*reasons, *noisy))
+    return Health("OK", "ok", reasons)
 
 
 def unreachable(trouble: SampleFailure, age: float) -> Health:
@@ -93,10 +103,10 @@ def _devices(pool: Pool) -> Iterator[str]:
 
 
 def _counters(root: Vdev) -> Iterator[str]:
-    for leaf in root.leaves():
-        counts = leaf.errors
-        if counts.total:
-            yield (
-                f"{leaf.name}: {counts.read or 0} read, {counts.write or 0} write, "
-                f"{size(counts.cksum or 0)} checksum errors"
-            )
+    """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``."""
+    noisy = [leaf for leaf in root.leaves() if leaf.errors.total]
+    for leaf in sorted(noisy, key=lambda v: -v.errors.total):
+        read, write, cksum, _ = leaf.errors
+        counts = ((read, "read"), (write, "write"), (cksum, "checksum"))
+        said = ", ".join(f"{size(count)} {word}" for count, word in counts if count)
+        yield f"{leaf.name}: {said} error{'s' if leaf.errors.total > 1 else ''}"

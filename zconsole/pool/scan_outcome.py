@@ -21,6 +21,10 @@ GRACE = 20.0
 further pass begins; and after a replacement in which its repair begins."""
 
 
+WELL = frozenset({"OK", "ATTENTION"})
+"""Words of health that leave nothing to restore: a device's errors may be older than the scan."""
+
+
 class ScanOutcome(NamedTuple):
     """How a scan has ended."""
 
@@ -42,7 +46,7 @@ def scan_outcome(
     """
     canceled = scan is not None and scan.state == "canceled"
     behind = left_behind(root)
-    bad = canceled or behind or word != "OK" or bool(scan is not None and scan.errors)
+    bad = canceled or behind or word not in WELL or bool(scan is not None and scan.errors)
     if waited is None or (bad and waited < GRACE):
         return ScanOutcome(waited is not None, None, behind, canceled)
     return ScanOutcome(True, not bad, behind, canceled)

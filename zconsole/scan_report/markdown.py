@@ -8,6 +8,7 @@ from datetime import datetime, tzinfo
 from zconsole.diagnosis.bottleneck.finding import CAUSES
 from zconsole.monitor.facts import work_name
 from zconsole.output.text import cells, padded
+from zconsole.pool.scan_outcome import WELL
 from zconsole.scan_report.report import DeviceReport, ScanReport, TunableChange
 from zconsole.scan_report.statistics import (
     Difference,
@@ -138,8 +139,9 @@ def _short(report: ScanReport) -> Iterator[str]:
     words = {"finished": "It took", "running": "It has run for", "paused": "It stands still after"}
     said = f"{words.get(report.state, f'It was {report.state} after')} {duration(report.duration)}"
     if report.state == "finished" and report.health:
-        safe = report.health == "OK" and not report.errors
+        safe = report.health in WELL and not report.errors
         said += "; the pool is safe" if safe else f"; the pool is NOT safe: {_unsafe(report)}"
+        said += ", but its devices collect errors" if safe and report.health != "OK" else ""
     yield from ("", f"{said}.")
     cause, _, share = next(iter(waits(report)), ("unclear", 0.0, 0.0))
     if cause == "unclear":
@@ -150,7 +152,7 @@ def _short(report: ScanReport) -> Iterator[str]:
 
 
 def _unsafe(report: ScanReport) -> str:
-    return f"{report.errors} errors" if report.health == "OK" else report.health
+    return f"{report.errors} errors" if report.health in WELL else report.health
 
 
 def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:

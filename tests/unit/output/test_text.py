@@ -4,7 +4,7 @@ from datetime import UTC
 
 from rich.cells import cell_len
 
-from tests.factory import frame, mirror_pool, view
+from tests.factory import frame, mirror_pool, noisy_pool, view
 from zconsole.eta.estimate import Estimate
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
@@ -85,6 +85,11 @@ def test_a_rebuild_is_told_in_the_bytes_its_percent_rests_on():
     )
     shown = view(scan, scan_rate=10 * 2**20, issue_rate=4 * 2**20)
     assert "25.00%  100G/400G at 10M/s" in watch_line(frame(mirror_pool(scan), scans=(shown,)), UTC)
+
+
+def test_a_device_that_collects_errors_is_named_in_the_line_of_its_pool():
+    line = watch_line(frame(noisy_pool(), T), UTC)
+    assert line == "08:00:00  tank  ATTENTION  no scan  mirror-0:1  sda: 12 checksum errors"
 
 
 def test_a_device_that_waits_is_told_with_the_time_to_full_redundancy():

@@ -97,7 +97,7 @@ async def test_devices_in_trouble_are_told_with_their_cause(tmp_path):
     report, before = await recorded(str(record(tmp_path / "rec", "flaky", 140)))
     assert before.state == "restarted"
     (told,) = report.troubles.values()
-    assert "its cable, port or power, it seems" in told
+    assert "likely cable, port or power" in told
     assert "## Devices in trouble" in markdown(report)
     assert loaded(dumped(report), "x").troubles == report.troubles
 
@@ -128,6 +128,8 @@ async def test_one_that_ended_badly_is_not_called_safe(nvme):
     bad = markdown(replace(report, health="NOT RESTORED"))
     assert "the pool is NOT safe: NOT RESTORED." in bad
     assert "the pool is NOT safe: 3 errors." in markdown(replace(report, errors=3))
+    noisy = replace(report, health="ATTENTION", errors=0)
+    assert "; the pool is safe, but its devices collect errors." in markdown(noisy)
     assert "It was canceled after" in markdown(replace(report, state="canceled"))
 
 

@@ -10,6 +10,7 @@ from zconsole.history.changes import BROKEN
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
+from zconsole.pool.scan_outcome import WELL
 from zconsole.units import duration
 
 WORKING = ("ONLINE", "DEGRADED")
@@ -232,9 +233,10 @@ def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:
     name, subject = view.scan.function, _identity(view)
     if restored:
         text = f"the {name} finished, the pool is safe"
+        text += "".join(f"; check {reason}" for reason in frame.health.reasons[:1])
         return _alert(frame, "finished", "notice", text, subject)
     why = next(iter(frame.health.reasons), frame.health.word)
-    if frame.health.word == "OK":
+    if frame.health.word in WELL:
         why = "what it should have replaced is still there"
     if view.scan.state == "canceled":
         why = "it was canceled"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.factory import frame, mirror_pool, view
+from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
 from zconsole.eta.estimate import Estimate
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
@@ -35,6 +35,14 @@ def test_the_end_of_a_good_scan_is_said_once_and_at_once():
     (alert,) = vigil.look([frame(mirror_pool(FINISHED), 1001.0)])
     assert (alert.kind, alert.pool, alert.severity) == ("finished", "tank", "notice")
     assert vigil.look([frame(mirror_pool(FINISHED), 1002.0)]) == ()
+
+
+def test_a_good_end_names_the_device_that_collects_errors():
+    vigil = Only("finished", "not-restored")
+    vigil.look([running(1000.0)])
+    (alert,) = vigil.look([frame(noisy_pool(FINISHED), 1001.0)])
+    assert (alert.kind, alert.severity) == ("finished", "notice")
+    assert alert.text.endswith("finished, the pool is safe; check sda: 12 checksum errors")
 
 
 def test_a_scan_that_was_over_before_the_watch_is_no_news():
