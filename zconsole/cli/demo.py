@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace) -> int:
     """Run the demo; returns the exit code."""
     if args.list:
-        print("\n".join(scenarios.names()))
+        print("\n".join(scenarios.listed()))
         return ExitCode.OK
     if args.scenario is None:
         args.scenario = scenarios.DEFAULT

@@ -136,6 +136,12 @@ def test_a_faulted_pool_exits_11(tmp_path):
         (["status", "--from", "/nonexistent/file"], 3, "/nonexistent/file"),
         (["status", "--from", "{empty}"], 5, ""),
         (["status", "--from", "{saved}", "other"], 3, "other"),
+        (["status", "--from", "/"], 3, "zconsole: / is a directory, not a file\n"),
+        (["balance", "--from", "/"], 3, "zconsole: / is a directory, not a file\n"),
+        (["replay", "/", "--json"], 3, "zconsole: / is a directory, not a file\n"),
+        (["report", "--from", "/"], 3, "zconsole: / is a directory, not a file\n"),
+        (["report", "--compare", "/", "/"], 3, "zconsole: / is a directory, not a file\n"),
+        (["record", "/"], 3, "zconsole: / is a directory, not a file\n"),
         (["replay", "/nonexistent/file", "--json"], 3, "/nonexistent/file"),
         (["replay", "{saved}", "--json"], 5, ""),
         (["demo", "--scenario", "no-such", "--json"], 2, "no-such"),
@@ -376,3 +382,22 @@ def test_help_fits_80_columns(name, capsys, monkeypatch):
 @pytest.mark.parametrize(("name", "said"), [("/a", "/a: Is a directory"), (3, "Is a directory")])
 def test_a_descriptor_is_no_name_of_what_failed(name: str | int, said: str) -> None:
     assert cli._reason(OSError(errno.EISDIR, "Is a directory", name)) == said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no scan reports yet: zconsole keeps one for each scan it watches"),
+        (["tank"], "no scan reports of tank yet: zconsole keeps one for each scan it watches"),
+        (["--from", "{recording}"], "{recording} has no scan"),
+    ],
+)
+def test_a_list_without_reports_says_so_beside_its_empty_output(words, said, tmp_path, capsys):
+    recording = tmp_path / "recording"
+    recording.write_text(json.dumps({"t": 1, "text": "  pool: tank\n state: ONLINE\n"}) + "\n")
+    words = [word.format(recording=recording) for word in words]
+    assert main(["report", "--list", *words]) == 0
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"zconsole: {said.format(recording=recording)}\n")
+    assert main(["report", *words]) == 3
+    assert capsys.readouterr().err == err

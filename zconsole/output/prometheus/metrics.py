@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.system.printable import clean
@@ -187,7 +187,8 @@ def write(page: Page, path: Path) -> None:
 
     Its directory is often another user's: the file written beside it first has a name that nobody
     can guess and is new, so that no link leads root to a file elsewhere. Raises ZconsoleError when
-    it cannot be replaced, UnavailableError where it may not be.
+    it cannot be replaced, NotFoundError where it is a directory, UnavailableError where it may not
+    be.
     """
     from prometheus_client import generate_latest
 
@@ -199,6 +200,8 @@ def write(page: Page, path: Path) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink()
+        if isinstance(error, IsADirectoryError):
+            raise NotFoundError(f"{path} is a directory, not a file") from None
         if isinstance(error, PermissionError):
             raise UnavailableError(f"{path}: permission denied") from None
         raise ZconsoleError(f"{path}: {error.strerror}") from None

@@ -52,6 +52,8 @@ def reading(path: str) -> Iterator[TextIO]:
             yield file
     except FileNotFoundError:
         raise NotFoundError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise NotFoundError(f"{path} is a directory, not a file") from None
     except PermissionError:
         raise UnavailableError(f"{path}: permission denied") from None
     except DAMAGE as error:

@@ -78,6 +78,8 @@ class Recorder:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from None
 
     def _open(self) -> int:
+        if Path(self._path).is_dir():
+            raise NotFoundError(f"{self._path} is a directory, not a file")
         try:
             file = os.open(self._path, self._flags(), 0o644)
         except FileNotFoundError:

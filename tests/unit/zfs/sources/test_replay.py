@@ -101,6 +101,14 @@ class TestRecorder:
         with pytest.raises(NotFoundError):
             Recorder(str(tmp_path / "no/r"))
 
+    @pytest.mark.parametrize("root", [False, True])
+    def test_a_directory_is_no_file(self, tmp_path, monkeypatch, root):
+        monkeypatch.setattr(record, "is_root", lambda: root)
+        tmp_path.chmod(0o1777)
+        (tmp_path / "d").mkdir()
+        with pytest.raises(NotFoundError, match="/d is a directory, not a file$"):
+            Recorder(str(tmp_path / "d"))
+
     def test_root_follows_no_link(self, tmp_path, monkeypatch):
         monkeypatch.setattr(record, "is_root", lambda: True)
         write(tmp_path / "target", line(sample(1)))
