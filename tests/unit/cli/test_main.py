@@ -357,7 +357,7 @@ def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
 def test_an_empty_word_is_no_file(words, capsys):
     """As of a variable that was not set: what is live is not what was asked for."""
     assert main(words) == 2
-    assert "must be a file, not ''" in capsys.readouterr().err
+    assert "must be a file name, not ''" in capsys.readouterr().err
 
 
 def test_what_may_not_be_read_or_written_is_permission_denied(monkeypatch, capsys):

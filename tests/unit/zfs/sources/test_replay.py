@@ -106,7 +106,7 @@ class TestRecorder:
         monkeypatch.setattr(record, "is_root", lambda: root)
         tmp_path.chmod(0o1777)
         (tmp_path / "d").mkdir()
-        with pytest.raises(NotFoundError, match="/d is a directory, not a file$"):
+        with pytest.raises(NotFoundError, match=r"/d is a directory, not a file$"):
             Recorder(str(tmp_path / "d"))
 
     def test_root_follows_no_link(self, tmp_path, monkeypatch):
