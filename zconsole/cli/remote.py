@@ -57,7 +57,7 @@ def _alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Aler
     rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
     hook = () if args.hook is None else hook_argv(args.hook)
     if hook and shutil.which(hook[0]) is None:
-        raise NotFoundError(f"--hook: there is no command {hook[0]!r}")
+        raise NotFoundError(f"--hook: command {hook[0]!r} not found")
     return Alerting(rules, ProcessRunner(), complain, hook, args.bell, args.notify)
 
 

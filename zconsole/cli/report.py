@@ -29,13 +29,13 @@ from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import Gaps, is_sample
 
 ANSWER = 20.0
-"""Seconds to read every report there is; a thousand take a few."""
+"""Seconds to read every report; a thousand take a few seconds."""
 FARTHEST = 4096
-"""Lines in which a recording's first sample is looked for."""
+"""Lines searched for a recording's first sample."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is asked for; returns the exit code."""
+    """Print what was requested; returns the exit code."""
     zone = UTC if args.recording else None
     if args.compare:
         return _compare(args, zone)
@@ -117,7 +117,7 @@ def _summary(report: ScanReport) -> dict[str, object]:
 
 def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
     if args.svg:
-        raise UsageError("--compare prints text or JSON, no SVG")
+        raise UsageError("--compare prints text or JSON, not SVG")
     words: list[str] = args.compare
     known = _known(args) if any(parse_whole(word) is not None for word in words) else ()
     first, second = (_named(word, known, _none(args)) for word in words)
@@ -137,7 +137,7 @@ def _named(word: str, known: Sequence[ScanReport], none: str) -> ScanReport:
     """By its number among those known, else a file: a report's JSON, or a recording."""
     if (number := parse_whole(word)) is not None:
         if number == 0:
-            raise UsageError("scans count from 1, the newest")
+            raise UsageError("scans are numbered from 1, the newest")
         return _chosen(known, number, none)
     path = Path(word)
     if _is_recording(path):

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.line(_found(theme)) if args.json else clean(f"{theme.name:<16} {theme.path}"))
     for path, why in themes.failed:
         failed = {"name": path.stem, "path": str(path), "description": None, "error": why}
-        print(json.line(failed) if args.json else clean(f"{path.stem}  not used: {why}  {path}"))
+        print(json.line(failed) if args.json else clean(f"{path.stem}  not loaded: {why}  {path}"))
     return ExitCode.OK
 
 

@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
     low: float | None
     high: float | None
     reason: str
-    """What it rests on (``issuing at 124M/s over 5 min``), or why there is none."""
+    """What it is based on (``issuing at 124M/s over 5m00s``), or why there is none."""
 
 
 class Work(NamedTuple):
@@ -77,7 +77,7 @@ class Work(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """An estimate and the windowed rate it rests on."""
+    """An estimate and the windowed rate it is based on."""
 
     estimate: Estimate
     rate: float | None = None
@@ -105,7 +105,7 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
         return Forecast(nothing(PAST))
     speed = expected(slopes, max(0.0, left), 2 * work.resolution)
     if speed is None:
-        return _by_average(work, f"nothing moved for {units.duration(course.idle)}")
+        return _by_average(work, f"no progress for {units.duration(course.idle)}")
     tail = work.tail + (UNDONE_TAIL if queued is None else 0.0)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
     estimate = ranged(max(0.0, left) / speed.rate + tail, spread, _reason(work, speed))

@@ -43,7 +43,7 @@ class ActivityTracker:
             return Forecast(nothing(activity.state))
         course, work = self._courses.get(_key(activity)), activity_work(activity)
         if work is None or course is None:
-            return Forecast(nothing("no estimate: the total is not known"))
+            return Forecast(nothing("no estimate: the total is unknown"))
         return forecast(course, work)
 
 

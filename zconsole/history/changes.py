@@ -62,13 +62,13 @@ def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
 
 
 def _errors_moved(before: Vdev, after: Vdev) -> str:
-    """``3 more checksum errors``; empty when no counter rose."""
+    """``3 new checksum errors``; empty when no counter rose."""
     kinds = {"read": "read", "write": "write", "cksum": "checksum"}
     parts = []
     for field, word in kinds.items():
         was, now = getattr(before.errors, field), getattr(after.errors, field)
         if was is not None and now is not None and now > was:
-            parts.append(f"{now - was} more {word} error{'s' if now - was > 1 else ''}")
+            parts.append(f"{now - was} new {word} error{'s' if now - was > 1 else ''}")
     return ", ".join(parts)
 
 

@@ -156,11 +156,11 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
     scans = [{"current_pass": entry.pop("pass"), **entry} for entry in document["scans"]]
     saved = from_json(SavedHistory, {**document, "scans": scans})
     if saved.format != FORMAT or saved.guid != guid:
-        raise ValueError("not this pool's history")
+        raise ValueError("another pool's history")
     tracks = [_restored(each) for each in saved.scans]
     for key, rows in saved.series.items():
         if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
-            raise ValueError("not the series this version keeps")
+            raise ValueError("series of another version")
         _check(*(value for row in rows for value in row))
     # Only now, when all of it was found good: half a history would be worse than none.
     for track in tracks:
@@ -196,4 +196,4 @@ def _restored(saved: SavedScan) -> ScanTrack:
 def _check(*numbers: float | None) -> None:
     """Raises ValueError for what can be neither a counter nor a time."""
     if not all(number is None or 0 <= number < SANE for number in numbers):
-        raise ValueError("no counter or time")
+        raise ValueError("neither a counter nor a time")

@@ -28,7 +28,7 @@ class ScanView(NamedTuple):
     full: Estimate | None = None
     """To full redundancy, where that is later than this pass (deferred devices, scrub to come)."""
     notes: tuple[str, ...] = ()
-    """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
+    """In words, newest first: ``restarted 12:03 after sdc returned``, ``follow-on pass``."""
 
 
 class ActivityView(NamedTuple):

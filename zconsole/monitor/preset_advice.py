@@ -28,4 +28,4 @@ def hopeless(frame: Frame) -> str | None:
     """Why no tunable would make the scan faster; None when one might."""
     if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
         return None
-    return f"{frame.limit.text}: no tunable lifts that"
+    return f"{frame.limit.text}: no tunable helps"

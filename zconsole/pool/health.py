@@ -1,4 +1,4 @@
-"""Is it all right? One word, and why, worst first."""
+"""The health of a pool: one word, and the reasons, worst first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zconsole.units import duration, size
 
 
 class Health(NamedTuple):
-    """Is it all right? ``word`` first, then why, worst first."""
+    """The word of a pool's health, and the reasons, worst first."""
 
     word: str
     """OK, ATTENTION, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
@@ -23,7 +23,7 @@ class Health(NamedTuple):
 
 
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
-"""How the notes of initialize and trim begin, which say nothing of why a device is gone."""
+"""How notes of initialize and trim begin: they don't explain why a device is gone."""
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
@@ -65,7 +65,7 @@ def health(
 
 
 def unreachable(trouble: SampleFailure, age: float) -> Health:
-    """The health of a pool that gives no fresh sample: the last good one is ``age`` seconds old."""
+    """The health of a pool without a fresh sample; the last good one is ``age`` seconds old."""
     lost = trouble.kstat if trouble.kstat in LOST_STATES else None
     word = lost or ("NOT IMPORTED" if trouble.absent else "STALE")
     seen = f"last seen {duration(age)} ago"
@@ -73,14 +73,14 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 
 def _is_impaired(vdev: Vdev) -> bool:
-    """Whether a vdev shows that its pool, whatever its own state, is not whole."""
+    """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
     apart = vdev.kind == "root" or vdev.vclass in ("spare", "cache")
     return not apart and vdev.state not in ("ONLINE", "")
 
 
 def _lost(pool: Pool) -> Iterator[str]:
     if pool.state == "SUSPENDED":
-        yield "all I/O is suspended: bring the device back, then clear"
+        yield "all I/O is suspended: reconnect the device, then clear"
     elif pool.message:
         yield pool.message
 

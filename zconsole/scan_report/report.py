@@ -128,12 +128,12 @@ def loaded(text: str, name: str) -> ScanReport:
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
-            raise RecordError("not of this version")
+            raise RecordError("from another version")
         report = from_json(ScanReport, data)
         times = [report.start, report.watched_from, *(m.t for m in report.moments)]
         if not all(0 <= t < _LATEST for t in (*times, report.end or 0.0)):
             raise RecordError("a time out of range")
     except (ValueError, RecursionError) as error:
         why = error if isinstance(error, RecordError) else type(error).__name__
-        raise NotUnderstoodError(f"{name}: no scan report ({why})") from None
+        raise NotUnderstoodError(f"{name}: not a scan report ({why})") from None
     return replace(report, moments=report.moments[:MOST_POINTS])

@@ -11,7 +11,7 @@ from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.topology import data_vdevs
 from zconsole.scan_report.report import ScanReport
-from zconsole.units import rate
+from zconsole.units import percent, rate
 
 LEAST_SECONDS = 30.0
 LEAST_BYTES = 64 * 2**20
@@ -60,7 +60,7 @@ def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) ->
     if not known or not tops:
         return None
     fill = max((vdev.alloc_bytes or 0) / (vdev.size_bytes or 1) for vdev in tops)
-    return _duration(fill * disk_bytes, f"{fill:.0%} of the disk", known)
+    return _duration(fill * disk_bytes, f"{percent(fill)} of the disk", known)
 
 
 def member_duration(top: Vdev, known: Sequence[PastRate]) -> Estimate | None:
@@ -80,9 +80,9 @@ def _duration(need: float, what: str, known: Sequence[PastRate]) -> Estimate:
     low, high = GUESS[0] * expected, GUESS[1] * expected
     if len(alike) > 1:
         low, high = MARGIN[0] * need / max(alike), MARGIN[1] * need / min(alike)
-    reason = f"{what} at the pace of {newest.text} ({rate(newest.rate)} a disk)"
+    reason = f"{what} at the pace of {newest.text} ({rate(newest.rate)} per disk)"
     if len(alike) > 1:
-        reason += f", {len(alike)} such known"
+        reason += f", {len(alike)} recorded"
     return Estimate(expected, low, high, reason)
 
 
@@ -93,9 +93,7 @@ def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
         filled = [d for d in report.devices if d.filled and d.seconds >= LEAST_SECONDS]
         rates = [d.write_bytes / d.seconds for d in filled if d.write_bytes >= LEAST_BYTES]
         if rates:
-            yield PastRate(
-                min(rates), f"the last {report.function} that was watched", report.start, 2
-            )
+            yield PastRate(min(rates), f"the last watched {report.function}", report.start, 2)
 
 
 def _of_scan(scan: Scan, disks: int) -> PastRate:

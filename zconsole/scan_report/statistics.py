@@ -88,12 +88,12 @@ def _figures(report: ScanReport) -> Iterator[tuple[str, str, float | None]]:
     yield "mean rate", "bytes/s", report.rate
     issuing = (m.issue_rate for m in moments if m.issue_rate)
     yield "best rate", "bytes/s", max(issuing, default=None)
-    yield "best possible rate", "bytes/s", report.ceiling
+    yield "estimated maximum rate", "bytes/s", report.ceiling
     yield "source disk, mean", "bytes/s", _disk(report, filled=False)
     yield "new disk, mean", "bytes/s", _disk(report, filled=True)
     yield "processor, mean", "share", mean(m.cpu for m in moments)
     yield "memory, mean", "share", mean(m.memory for m in moments)
-    yield "disk wait, mean", "s", mean(m.latency for m in moments)
+    yield "disk latency, mean", "s", mean(m.latency for m in moments)
     yield "errors", "count", _number(report.errors)
     yield "restarts", "count", _number(report.restarts)
 

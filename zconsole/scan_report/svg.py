@@ -11,7 +11,7 @@ from zconsole.monitor.facts import work_name
 from zconsole.scan_report.report import Moment, ScanReport
 from zconsole.scan_report.statistics import waits
 from zconsole.system.printable import clean
-from zconsole.units import duration, rate
+from zconsole.units import duration, percent, rate
 
 WIDTH, HEIGHT = 860, 320
 LEFT, RIGHT, TOP, BOTTOM = 76, 20, 46, 58
@@ -78,7 +78,7 @@ def _ceiling(report: ScanReport) -> Iterator[str]:
     y = _y(report, Moment(report.start, report.ceiling))
     ends = f'x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"'
     yield f'<line {ends} stroke="#777" stroke-dasharray="4 4"/>'
-    yield _text(WIDTH - RIGHT, y - 4, f"at best {rate(report.ceiling)}", "end", 10)
+    yield _text(WIDTH - RIGHT, y - 4, f"estimated maximum {rate(report.ceiling)}", "end", 10)
 
 
 def _curve(report: ScanReport) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _causes(report: ScanReport) -> Iterator[str]:
         yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="8" fill="{colour}"/>'
     x = float(LEFT)
     for cause, _, share in waits(report)[:5]:
-        words = f"{CAUSES.get(cause, cause)} {share:.0%}"
+        words = f"{CAUSES.get(cause, cause)} {percent(share)}"
         colour = COLOURS.get(cause, "#bbbbbb")
         yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{colour}"/>'
         yield _text(x + 13, y + 23, words, "start")

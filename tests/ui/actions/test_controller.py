@@ -209,7 +209,7 @@ async def test_a_sequential_rebuild_comes_first_only_where_it_works(version, err
         assert ("Not possible now" in a.screen) == errs
         said = await a.press("v") if errs else a.screen
         assert "zpool replace -s" in said
-        assert ("(mended in 2.3.7)" in " ".join(said.split())) == errs
+        assert ("(fixed in 2.3.7)" in " ".join(said.split())) == errs
 
 
 async def test_a_device_can_be_taken_offline_in_two_ways():

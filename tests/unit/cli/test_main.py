@@ -121,7 +121,7 @@ def test_saved_json_without_a_time_has_no_average_of_the_pass(tmp_path, capsys):
     assert scan["state"] == "running"
     figures = ("scan_rate", "issue_rate", "eta_seconds", "zpool_eta_seconds")
     assert [scan[name] for name in figures] == [None] * 4
-    assert scan["eta_reason"] == "no estimate: the moment it was saved is not known"
+    assert scan["eta_reason"] == "no estimate: the time it was saved is unknown"
 
 
 def test_a_faulted_pool_exits_11(tmp_path):

@@ -8,7 +8,7 @@ from zconsole.cli.status import exit_status
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.live import LiveSource
 
-PROBLEM = {"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "no way to read the pool: no zpool"}
+PROBLEM = {"t": 1.0, "clock": 1.0, "pool": "tank", "problem": "cannot read the pool: no zpool"}
 
 NOISY = """\
   pool: tank
@@ -32,7 +32,7 @@ def test_pools_that_nothing_here_can_read_are_code_4(monkeypatch, capsys):
     assert main(["status"]) == 4
     printed = capsys.readouterr()
     assert "tank" in printed.out
-    assert "no way to read pools: libzfs: not here; text: no zpool" in printed.err
+    assert "cannot read pools: libzfs: not here; text: no zpool" in printed.err
 
 
 def test_a_pool_that_does_not_answer_now_is_no_failure_of_the_report(monkeypatch):

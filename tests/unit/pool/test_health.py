@@ -142,7 +142,7 @@ def test_a_scrub_that_hides_the_repair_makes_nothing_safe(scrub):
     """The kernel keeps the figures of one scan: a scrub's take the place of the resilver's."""
     found = judged(pool(REPLACING, disk("b"), scans=(scrub,)))
     assert found.word == "NOT RESTORED"
-    assert found.reasons[0] == "replacing-0 still there and nothing fills it"
+    assert found.reasons[0] == "replacing-0 still there and no resilver runs"
     waiting = disk("w", awaiting_resilver=True)
     found = judged(pool(waiting, disk("b"), scans=(scrub,)))
     assert (found.word, found.reasons) == ("NOT RESTORED", ("w still waiting for a resilver",))

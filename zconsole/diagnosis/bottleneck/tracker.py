@@ -159,7 +159,7 @@ class Hysteresis:
             return found
         if issuing or shown.cause == "memory":
             return shown
-        return shown._replace(text=f"{shown.text}, when it issues; now it scans metadata")
+        return shown._replace(text=f"{shown.text}, while issuing; now scanning metadata")
 
     def _longest(self) -> Verdict | None:
         """The newest verdict of the cause that was found for longest."""
@@ -222,8 +222,8 @@ def _copies(tops: Mapping[str, Vdev]) -> float:
 
 def _words(seen: Evidence) -> str:
     if seen.targets:
-        return "what the new disk takes in at its best seen rate"
+        return "the new disk at its best observed rate"
     kinds = {top.kind for top in seen.tops.values()}
     if kinds == {"mirror"}:
-        return "one disk's best seen rate a mirror, summed"
-    return "the disks' best seen rates, summed"
+        return "the best observed rates of one disk per mirror, summed"
+    return "the best observed rates of the disks, summed"

@@ -37,7 +37,7 @@ MESSAGE_PATIENCE = 2.0
 GLANCE = 1.0
 """Seconds the one read of a pool that may not be asked can take; others wait for it."""
 
-GONE = "not imported any more"
+GONE = "no longer imported"
 
 AT_MOST_EVERY = 10.0
 """Seconds between two commands for a message, however fast a failing disk's counters move."""
@@ -184,7 +184,7 @@ class PoolPoller:
                 self._hung = error
                 self._problem = str(error)
                 return None
-        self._problem = f"no way to read the pool: {self._readers.reason}"
+        self._problem = f"cannot read the pool: {self._readers.reason}"
         return None
 
     async def _read_with(self, reader: PoolReader, deadline: float) -> Raw:

@@ -117,7 +117,7 @@ class Recorder:
             first = existing.readline(LONGEST_LINE + 1).decode("utf-8-sig", "surrogateescape")
             if not is_sample(first):
                 os.close(file)
-                raise UsageError(f"{self._path} exists and is no recording")
+                raise UsageError(f"{self._path} exists and is not a recording")
             end = _end_of_last_line(existing.fileno(), size)
         if end != size:
             os.ftruncate(file, end)

@@ -170,7 +170,7 @@ class RemoteSource:
         return Capabilities(
             name=reader.name if reader else NO_READER,
             reason=f"over ssh from {self.host}",
-            denied="another machine's pools are only watched",
+            denied="pools of other machines are read-only",
             version=self._version,
         )
 

@@ -37,7 +37,7 @@ def zpool_readers(
     runner: CommandRunner, spawner: Spawner, interval: float, version: str | None, clocks: Clocks
 ) -> tuple[ReaderOption, ...]:
     """The ways to read pools by ``zpool`` alone, JSON before text."""
-    no_json = "" if has_json(version) else f"zpool {version} has no JSON"
+    no_json = "" if has_json(version) else f"zpool {version} has no JSON output"
     return (
         ReaderOption("json", lambda: JsonReader(runner, spawner, interval, clocks), no_json),
         ReaderOption("text", lambda: TextReader(runner, spawner, interval, version, clocks)),

@@ -97,7 +97,7 @@ def test_a_scrub_after_a_resilver_that_restored_nothing_does_not_make_it_safe():
     vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0)])
     alerts = vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0 + GRACE, over_since=1101.0)])
     assert kinds(alerts) == ["not-restored"]
-    assert "replacing-0 still there and nothing fills it" in alerts[0].text
+    assert "replacing-0 still there and no resilver runs" in alerts[0].text
 
 
 def test_what_is_left_is_not_safe_even_where_health_finds_nothing_wrong():
@@ -106,7 +106,7 @@ def test_what_is_left_is_not_safe_even_where_health_finds_nothing_wrong():
     vigil.look([frame(pool, 1001.0)])
     (alert,) = vigil.look([frame(pool, 1001.0 + GRACE, over_since=1001.0)])
     assert alert.kind == "not-restored"
-    assert alert.text.endswith("but: what it should have replaced is still there")
+    assert alert.text.endswith(": the device to replace is still in the pool")
 
 
 def test_an_end_whose_replaced_device_goes_a_moment_later_is_good():

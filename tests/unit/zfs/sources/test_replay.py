@@ -88,7 +88,7 @@ class TestRecorder:
     @pytest.mark.parametrize("content", ["precious\n", "{}\n", "[1]\n", '{"t": 1'])
     def test_another_file_is_left_alone(self, tmp_path, content):
         path = write(tmp_path / "r", content)
-        with pytest.raises(UsageError, match="no recording"):
+        with pytest.raises(UsageError, match="not a recording"):
             Recorder(path)
         assert (tmp_path / "r").read_text() == content
 

@@ -55,8 +55,8 @@ class LibzfsReader:
             except _HelperEndedError as error:
                 self._crashes += 1
                 if self._crashes > CRASHES_ALLOWED:
-                    raise ReaderUnusableError(f"the libzfs helper keeps ending: {error}") from None
-                raise ReadFailedError(f"the libzfs helper ended: {error}") from None
+                    raise ReaderUnusableError(f"the libzfs helper keeps exiting: {error}") from None
+                raise ReadFailedError(f"the libzfs helper exited: {error}") from None
 
     async def _ask(self, helper: _Helper, pool: str, deadline: float) -> Mapping[str, Any]:
         """The helper's answer; lets go of a helper that gives none in time."""
@@ -114,7 +114,7 @@ def _form_of(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"libzfs": assembled(answer["form"], iter(answer["values"]))}
     if "gone" in answer:
         raise PoolGoneError
-    raise ReaderUnusableError(str(answer.get("error", "the libzfs helper answered nonsense")))
+    raise ReaderUnusableError(str(answer.get("error", "the libzfs helper gave an invalid answer")))
 
 
 class _HelperEndedError(Exception):
@@ -186,11 +186,11 @@ class _Helper:
                 self._take(answer)
         except ValueError:
             self.channel.abandon()
-            self._end(_HelperEndedError("it wrote no answer"))
+            self._end(_HelperEndedError("it gave no answer"))
 
     def _close(self) -> None:
         last_words = self.channel.stderr.strip().rpartition("\n")[2]
-        self._end(_HelperEndedError(last_words or "without a word"))
+        self._end(_HelperEndedError(last_words or "without a message"))
 
     def _take(self, answer: dict[str, Any]) -> None:
         if not self._hello.done():
