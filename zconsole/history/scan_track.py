@@ -140,10 +140,10 @@ class ScanTrack:
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:
-        """The stage as sampled; where a live exact source sees both taking turns, the one at work.
+        """The sampled stage; if a live exact source sees both alternate, the active one.
 
-        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops walking metadata to issue
-        what it has sorted, and goes back. Where nothing moved of late, it is what moved last.
+        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops scanning metadata to issue
+        what it has sorted, then continues. Without recent progress, it is the last active one.
         """
         live = sample.exact and sample.source != "replay"
         points = self.course.points

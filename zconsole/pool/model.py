@@ -216,7 +216,7 @@ class Scan(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Work that is no scan: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
+    """Work other than scans: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
 
     kind: str
     state: str

@@ -119,7 +119,7 @@ class ScanReport:
 
 
 def dumped(report: ScanReport) -> str:
-    """The report as one JSON document; what is no number is null."""
+    """The report as one JSON document; NaN and infinity are null."""
     return line({"format": FORMAT, **asdict(report)}, digits=_DIGITS)
 
 

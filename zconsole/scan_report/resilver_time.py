@@ -53,8 +53,8 @@ def paces(
 def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Estimate | None:
     """How long a new disk of ``disk_bytes`` would take in its vdev's fill of its size.
 
-    It rests on the newest of the nearest paces known; its range on all of that kind. None
-    without a pace or anything to copy.
+    Based on the newest of the most similar past rates; the range on all of that kind. None
+    without a rate or anything to copy.
     """
     tops = _tops(root)
     if not known or not tops:

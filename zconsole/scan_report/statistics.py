@@ -43,7 +43,7 @@ def promises(report: ScanReport) -> tuple[Promise, ...]:
 
 
 def _nearest(report: ScanReport, t: float) -> Moment | None:
-    """The moment next to ``t``, no farther than a twentieth of the whole."""
+    """The moment nearest to ``t``, at most 5 % of the whole away."""
     if not report.moments:
         return None
     moment = min(report.moments, key=lambda m: abs(m.t - t))

@@ -120,7 +120,7 @@ def foreground(seen: Evidence) -> str:
 def memory(seen: Evidence) -> str:
     """For a scan that cannot sort everything at once.
 
-    Its limit is a share of RAM, but no more than a twentieth of what the pool holds
+    Its limit is a share of RAM, but no more than 5 % of the pool's data
     (dsl_scan_should_clear, module/zfs/dsl_scan.c).
     """
     value = seen.tunables.get("zfs_scan_mem_lim_fact", 20)

@@ -1,9 +1,9 @@
 """Judging: the first cause whose signs are there; "unclear" rather than a guess.
 
-Signs are taken in the order in which one hides another: too little seen, a disk that answers
-nothing, walking metadata, the processor, one disk that the others wait for, queues that are kept
-short, applications, a link that many share, memory, seeks, disks at their streaming rate, and last
-disks that idle.
+Signs are checked in the order in which one hides another: too few samples, a disk that does not
+answer, scanning metadata, the processor, one disk that the others wait for, queues that are kept
+short, applications, a shared link, memory, seeks, disks at their streaming rate, and last idle
+disks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
 from zconsole.units import duration, latency, percent, rate, size
 
 LEAST_SECONDS = 5.0
-"""Below a transaction group there is nothing to judge."""
+"""Less than a transaction group is not enough to judge."""
 SATURATED = 0.85
 IDLE = 0.6
 PROCESSOR = 0.9
@@ -27,7 +27,7 @@ STRAGGLING = 1.4
 STRAGGLING_GAP = 0.15
 """How much busier than its siblings it is."""
 COLLAPSE = 0.4
-"""A disk that now writes less than this share of what it did has collapsed."""
+"""A disk that writes less than this share of its best rate has slowed down."""
 UNSTEADY = 0.15
 """Variation of write rates from which they count as unsteady: a held disk is held evenly."""
 WAITING = 8.0
@@ -58,15 +58,15 @@ ALONE = 0.65
 FLAT = 0.85
 """Share of the most all devices ever moved from which they move as much as they can together."""
 STEADY = 0.08
-"""A link gives the same all the time; disks that seek do not."""
+"""Variation of a shared link; disks that seek vary more."""
 SHORT = 1.25
-"""How much more the disks would do together than they ever did, were each at its best."""
+"""How much faster the disks would be together, each at its best, than they ever were."""
 
 Rule = Callable[[Evidence], Verdict | None]
 
 
 def judge(seen: Evidence) -> Verdict | None:
-    """What a running scan waits for; None when none runs."""
+    """What limits a running scan; None when none runs."""
     if seen.scan.state != "running":
         return None
     if seen.seconds < LEAST_SECONDS or not seen.disks:
@@ -81,7 +81,7 @@ def judge(seen: Evidence) -> Verdict | None:
 
 
 def _stuck(seen: Evidence) -> Verdict | None:
-    """One disk has requests in flight all the time and answers none; everything waits for it."""
+    """One disk always has requests in flight and answers none; everything waits for it."""
     stuck = [d for d in seen.disks if (d.busy or 0.0) >= SATURATED and _answers(d) < ANSWERS]
     others = [d.busy for d in seen.disks if d not in stuck]
     if len(stuck) != 1 or not others or middle(others) >= IDLE:
@@ -119,7 +119,7 @@ def _processor(seen: Evidence) -> Verdict | None:
 
 
 def _straggler(seen: Evidence) -> Verdict | None:
-    """One source far busier, or slower to answer, than its like."""
+    """One source far busier, or slower to answer, than its siblings."""
     for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
         others = [d for d in seen.sources if d.top == disk.top and d is not disk]
         if (disk.busy or 0.0) >= SATURATED and len(others) > 1 and _lags(disk, others):
@@ -148,7 +148,7 @@ def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:
 
 
 def _filled(seen: Evidence) -> Verdict | None:
-    """The disk being filled is at its end, and the sources wait for it."""
+    """The disk being filled is saturated, and the sources wait for it."""
     targets = sorted(seen.targets, key=lambda d: -(d.busy or 0.0))
     if not targets:
         return None
@@ -218,7 +218,7 @@ def _foreground(seen: Evidence) -> Verdict | None:
 
 
 def _memory(seen: Evidence) -> Verdict | None:
-    """Issuing though not all is walked: what could be sorted at once was too little."""
+    """Issuing before all metadata is scanned: too little could be sorted at once."""
     if seen.stage != "issuing" or seen.walked is None or seen.sorted_share is None:
         return None
     idle = middle(d.busy for d in seen.sources) < IDLE
@@ -244,7 +244,7 @@ def _remembered(seen: Evidence, sure: float) -> Verdict:
 
 
 def _random(seen: Evidence) -> Verdict | None:
-    """Sources busy positioning: small extents, each a movement of the heads."""
+    """Sources busy seeking: small extents, each a movement of the heads."""
     busy = middle(d.busy for d in seen.sources)
     if busy < SATURATED or not _seeks(seen):
         return None
@@ -275,7 +275,7 @@ def _seek_share(seen: Evidence) -> float:
 
 
 def _all_slow(seen: Evidence) -> Verdict | None:
-    """The only source, or all of them, take longer than any seek: a disk that is ill or held."""
+    """The only source, or all, take longer than any seek: failing or throttled disks."""
     services = [d.service for d in seen.sources if d.service is not None]
     busy = middle(d.busy for d in seen.sources)
     if not services or busy < SATURATED or middle(services) < SLOW_REQUEST:
@@ -288,7 +288,7 @@ def _all_slow(seen: Evidence) -> Verdict | None:
 
 
 def _streaming(seen: Evidence) -> Verdict | None:
-    """The disks do what they can, in large pieces."""
+    """The disks stream at their maximum, in large requests."""
     busy = middle(d.busy for d in seen.sources)
     if busy < SATURATED:
         return None
@@ -298,7 +298,7 @@ def _streaming(seen: Evidence) -> Verdict | None:
 
 
 def _idle(seen: Evidence) -> Verdict | None:
-    """Nothing is at its end: a shared link, or something that lets too few requests out."""
+    """Nothing is saturated: a shared link, or something that sends too few requests."""
     busiest = _busiest(seen.disks)
     if busiest >= IDLE:
         return None
@@ -342,10 +342,10 @@ def _bus(seen: Evidence, faster: Sequence[Disk] = ()) -> Verdict:
 
 
 def _crowded(seen: Evidence) -> Verdict | None:
-    """Disks that were faster by themselves, all busy and evenly slow, and together as much as ever.
+    """Disks faster alone, now all busy and evenly slow, and together as fast as ever.
 
-    What is in flight counts as busy (/proc/diskstats), so a disk that waits for the link looks as
-    one that works. Only that the sum stays the same whoever takes part tells them apart.
+    Requests in flight count as busy (/proc/diskstats), so a disk that waits for the link looks
+    like a working one. Only the sum, which stays the same with any number of disks, shows it.
     """
     moving = [d for d in seen.disks if d.rate > 1e6]
     rates = [d.rate for d in moving]

@@ -1,4 +1,4 @@
-"""Walking metadata and issuing by turns, as a scan does whose queues fill the memory it may use."""
+"""Scanning metadata and issuing by turns, as a scan does whose queues fill its memory limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ issued as soon as they are found (dsl_scan_enqueue, module/zfs/dsl_scan.c)."""
 
 
 class StageCycles(NamedTuple):
-    """How walking and issuing took turns of late."""
+    """How scanning and issuing alternated recently."""
 
     changes: int = 0
     """Changes within the window."""
@@ -38,7 +38,7 @@ class StageCycles(NamedTuple):
 
     @property
     def limited(self) -> bool:
-        """Whether that speaks for a limit on what may be sorted at once."""
+        """Whether that indicates a memory limit on sorting."""
         return self.changes >= TURNS or self.early or self.returned
 
 

@@ -133,20 +133,20 @@ class BottleneckTracker:
 
 
 SPAN = 120.0
-"""Seconds of issuing that are looked back on."""
+"""Seconds of issuing that count."""
 
 
 class Hysteresis:
-    """One verdict for a scan whose stages take turns: what limited its issuing longest of late."""
+    """One verdict for a scan whose stages alternate: what recently limited its issuing longest."""
 
     def __init__(self) -> None:
         self._found: deque[tuple[float, Verdict]] = deque()
         self._clock: float | None = None
 
     def push(self, clock: float, stage: str | None, found: Verdict | None) -> Verdict | None:
-        """Take in what was found at the monotonic ``clock``; returns what to show.
+        """Take in a verdict found at the monotonic ``clock``; returns the one to show.
 
-        What is found while it walks metadata is shown only before any issuing was seen.
+        Verdicts while scanning metadata are shown only until issuing was seen.
         """
         seconds, self._clock = clock - (self._clock or clock), clock
         issuing = stage == "issuing"

@@ -1,4 +1,4 @@
-"""Sequential rebuild, dRAID, and work that is no scan; many devices, several pools, none ill."""
+"""Sequential rebuild, dRAID, work other than scans; many devices, several pools, a healthy one."""
 
 from __future__ import annotations
 

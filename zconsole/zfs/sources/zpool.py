@@ -141,7 +141,7 @@ async def _status(kept: _Pool, commands: Commands, pool: str) -> Mapping[str, An
 
 
 async def _with_names(commands: Commands, pool: str) -> Mapping[str, Any] | None:
-    """``zpool status`` with the names of damaged files; None where that is no JSON."""
+    """``zpool status`` with the names of damaged files; None if that is not JSON."""
     with contextlib.suppress(ReadFailedError):
         return await commands.document(*STATUS, "-v", pool)
     return None
