@@ -38,7 +38,7 @@ PAST = "past 100 %: remaining unknown"
 PAST_SHARE = 0.01
 """Writes during a scan carry its bytes a little past the total without anything wrong."""
 UNDONE_TAIL = 2.0
-"""Seconds the devices still work when the last byte has been issued, where nothing shows that."""
+"""Seconds the devices still work after the last byte was issued, if nothing shows that."""
 
 
 class Estimate(NamedTuple):
@@ -52,7 +52,7 @@ class Estimate(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What there is to do, and how exactly it is known; bytes and seconds."""
+    """The work to do, and how exactly it is known; bytes and seconds."""
 
     total: float
     """Bytes to issue in all."""
@@ -92,7 +92,7 @@ def nothing(reason: str) -> Estimate:
 
 
 def forecast(course: ProgressCurve, work: Work) -> Forecast:
-    """When the work is done, judging by its course; with the reason when nobody can tell."""
+    """When the work is done, judging by its course; with the reason if that is unknown."""
     points = _issuing(course.points, work)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
         count = len(course.points)

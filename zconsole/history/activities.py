@@ -15,7 +15,7 @@ ActivityKey = tuple[str, str | None, float | None]
 
 
 class ActivityTracker:
-    """The course of every activity that runs."""
+    """The progress of every running activity."""
 
     def __init__(self) -> None:
         self._courses: dict[ActivityKey, ProgressCurve] = {}

@@ -27,7 +27,7 @@ class ScanTracker:
         self._waiting: tuple[str, ...] = ()
         """Names of the leaves that waited for a further resilver in the last sample."""
         self.over_since: float | None = None
-        """Since when (epoch seconds) no scan was seen to run; None while one runs or is paused."""
+        """Since when (epoch seconds) no scan runs; None while one runs or is paused."""
         self._last: float | None = None
 
     @property
@@ -36,11 +36,11 @@ class ScanTracker:
         return tuple(self._tracks.values())
 
     def restore(self, track: ScanTrack) -> None:
-        """Take up a scan that was remembered."""
+        """Resume a stored scan."""
         self._tracks[scan_slot(track.scan)] = track
 
     def push(self, sample: Sample, tree: Tree, recent: Sequence[Event]) -> list[Event]:
-        """Take in a sample with its leaves and what happened lately; returns what scans did."""
+        """Take in a sample with its leaves and recent events; returns what scans did."""
         events: list[Event] = []
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
             if scan.function != "none":

@@ -1,8 +1,8 @@
 """History that survives: the running scans of a pool and the sparklines, kept on disk.
 
-One file a pool (by GUID) holds what was seen of its scans (by function, vdev and start) in a few
-hundred points each, and the newest rates. The first console to come writes it; another one reads.
-What cannot be read is left alone, with a note, and history starts afresh.
+One file per pool (by GUID) holds its scans (by function, vdev and start) in a few hundred points
+each, and the newest rates. The first console writes it; others read it. An unreadable file is left
+alone, with a note, and history starts again.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from zconsole.system.state_dir import StateError
 FORMAT = 1
 MOST_BYTES = 2 * 2**20
 MOST_DEVICES = 64
-"""Sparklines of this many vdevs are kept; of larger pools, only those of the scans."""
+"""Sparklines of this many vdevs are stored; for larger pools, only those of the scans."""
 SAVE_SECONDS = 30.0
 DIGITS = 4
 
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError)
-"""What reading a damaged file can run into."""
+"""Errors of reading a damaged file."""
 
 
 @dataclass(slots=True)
 class HistoryStore(LockedStore):
-    """Where the histories of pools are kept between runs."""
+    """Stores the histories of pools between runs."""
 
     _saved: dict[str, float] = field(default_factory=dict, init=False)
 
     def recall(self, guid: str, history: PoolHistory) -> str | None:
-        """Fill an empty history with what is remembered of a pool; a note on what went wrong."""
+        """Fill an empty history from a pool's file; returns a note on what went wrong."""
         for directory in self.readable:
             path = directory / _name(guid)
             try:
@@ -81,7 +81,7 @@ def _name(guid: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SavedScan:
-    """What a file keeps of one scan."""
+    """One scan in a file."""
 
     function: str
     vdev: str | None
@@ -97,7 +97,7 @@ class SavedScan:
     current_pass: tuple[float | None, float]
     """When the pass began, and the seconds it was paused; ``pass`` in the file."""
     low: float | None
-    """The least that was left, in seconds."""
+    """The lowest ETA, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +194,6 @@ def _restored(saved: SavedScan) -> ScanTrack:
 
 
 def _check(*numbers: float | None) -> None:
-    """Raises ValueError for what can be neither a counter nor a time."""
+    """Raises ValueError for anything that is neither a counter nor a time."""
     if not all(number is None or 0 <= number < SANE for number in numbers):
         raise ValueError("neither a counter nor a time")

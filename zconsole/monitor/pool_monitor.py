@@ -19,7 +19,7 @@ from zconsole.pool.redundancy import redundancy
 
 
 class PoolMonitor:
-    """Turns the samples of one pool into frames; fed with every one, in order."""
+    """Turns the samples of one pool into frames; takes every sample, in order."""
 
     def __init__(self, zone: tzinfo = UTC, flags: tuple[str, ...] = ()) -> None:
         self.history = PoolHistory(zone)
@@ -55,10 +55,10 @@ class PoolMonitor:
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:
-        """The frame of a pool that gave no sample, from ``last``, the one of its newest sample.
+        """The frame of a pool without a sample, from ``last``, the frame of its newest sample.
 
-        Its tree and ETA stay, aged, with why there is no newer one; rates are what diskstats still
-        gives. A pool that never gave a sample has only its name and why.
+        Its tree and ETA stay, aged, with the reason why there is no newer one; rates are those
+        that diskstats still has. A pool that never gave a sample has only its name and the reason.
         """
         history = self.history
         history.push_trouble(failure)

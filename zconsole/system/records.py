@@ -1,4 +1,4 @@
-"""Dataclasses from JSON that may be damaged or somebody else's: each value fits its field's type.
+"""Dataclasses from JSON that may be damaged or foreign: each value fits its field's type.
 
 Fields may be text, numbers, booleans, other dataclasses or named tuples, ``X | None``, tuples, and
 mappings from text to any of these.

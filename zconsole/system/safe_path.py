@@ -1,4 +1,4 @@
-"""Ways through the tree of directories that nobody else can turn: who may change what we open.
+"""Paths that other users cannot redirect: who may change what we open.
 
 A directory is opened by its components from / on and each is looked at once it is open: it must
 be ours or root's and not writable by others, so that nobody can swap the next one between the

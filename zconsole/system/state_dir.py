@@ -1,4 +1,4 @@
-"""The state directory, and files in it that nobody else can swap, read, tear or block.
+"""The state directory, and files in it that other users cannot swap, read, damage or block.
 
 Root's is /var/lib/zconsole, everybody else's the XDG state directory; ``$ZCONSOLE_STATE`` names
 another. Every file of ours is opened here: beneath a directory that was checked (``safe_path``),

@@ -23,7 +23,7 @@ SELDOM = 20.0
 
 
 class BottleneckTracker:
-    """Fed with every sample; judges the first running scan, by those before it too.
+    """Takes every sample; judges the first running scan, also by earlier samples.
 
     It remembers the disks from one scan to the next.
     """
@@ -172,7 +172,7 @@ class Hysteresis:
 
 
 def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
-    """The ceiling of a running scan in issued bytes/s; None while no disk was seen to work.
+    """The estimated maximum of a running scan in issued bytes/s; None before any disk was active.
 
     A scan's rate counts allocated bytes: on a mirror those of one disk, on raidz those of all
     disks, parity included. So a scrub can reach one disk's rate a mirror, all disks' together a

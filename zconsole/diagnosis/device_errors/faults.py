@@ -72,7 +72,7 @@ class DeviceFault(NamedTuple):
     restarts: int = 0
     """How many scan restarts followed it."""
     copied_to: tuple[str, ...] = ()
-    """The devices to which a rebuild may have copied what it returned damaged, by name."""
+    """The devices to which a rebuild may have copied its damaged data, by name."""
     cause: str = "unclear"
     """``cable`` (link, power, port), ``disk`` or ``unclear``."""
     text: str = ""
@@ -80,7 +80,7 @@ class DeviceFault(NamedTuple):
     gone: bool = False
     """Whether it is still disconnected."""
     signs: ProbeResults | None = None
-    """What the device and the kernel said; None where they were not asked."""
+    """What the device and the kernel reported; None if not probed."""
 
 
 def judge(
@@ -161,10 +161,10 @@ LINK_WORDS = (
     "link down",
     "usb disconnect",
 )
-"""libata, SCSI and USB messages about the way to a device (drivers/ata/libata-{core,eh}.c)."""
+"""libata, SCSI and USB messages about the link to a device (drivers/ata/libata-{core,eh}.c)."""
 
 DISK_WORDS = ("medium error", "unrecovered read error", "critical medium", "unc ", "{ unc }")
-"""… and about what is written on it (drivers/scsi/constants.c, block/blk-core.c)."""
+"""… and about the medium (drivers/scsi/constants.c, block/blk-core.c)."""
 
 
 def _says(line: str, words: Sequence[str]) -> bool:
@@ -180,7 +180,7 @@ SUSPECTS = {
 
 
 def returned(flaps: int) -> str:
-    """How often a device went away, in words."""
+    """How often a device disconnected, in words."""
     return f"disconnected and returned {flaps} times" if flaps > 1 else "disconnected, returned"
 
 
