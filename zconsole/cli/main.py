@@ -1,4 +1,4 @@
-"""The command line: one parser, one command module a command, exit codes for every ending."""
+"""The command line: one parser, one module per command, an exit code for every outcome."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _reason(error: OSError) -> str:
 
 
 def _open_streams() -> None:
-    """Give each closed standard stream something harmless.
+    """Replace each closed standard stream with a harmless one.
 
     Python has None for it, which ``print`` takes for standard output.
     """

@@ -253,7 +253,7 @@ def _configure_export(parser: argparse.ArgumentParser) -> None:
         "--listen", metavar="[ADDR:]PORT", help="serve /metrics (default ADDR: 127.0.0.1)"
     )
     parser.add_argument(
-        "--textfile", type=file_name, metavar="PATH", help="write PATH anew at every sample"
+        "--textfile", type=file_name, metavar="PATH", help="rewrite the file PATH at every sample"
     )
     parser.add_argument(
         "--interval",

@@ -53,7 +53,7 @@ def local_zone() -> tzinfo:
         name = named.removeprefix(":")
         return _zone_in(Path(name)) if name.startswith("/") else ZoneInfo(name or "UTC")
     except (OSError, ValueError, ZoneInfoNotFoundError):
-        # A rule (``JST-9``), or a machine without the time zone files: today's offset.
+        # A rule (``JST-9``), or a machine without time zone files: the current offset.
         return timezone(timedelta(seconds=time.localtime().tm_gmtoff))
 
 

@@ -58,9 +58,9 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
 
 
 async def recorded(path: str) -> Sequence[ScanReport]:
-    """The reports of every scan in a recording, newest first, those that still ran included.
+    """The reports of every scan in a recording, newest first, including running ones.
 
-    What of it cannot be read is said on stderr. Raises NotUnderstoodError where nothing can.
+    Unreadable parts are reported on stderr. Raises NotUnderstoodError if nothing is readable.
     """
     gaps = Gaps()
     session, keeper = Session(zone=UTC, gaps=gaps), ReportKeeper()
@@ -74,7 +74,7 @@ async def recorded(path: str) -> Sequence[ScanReport]:
 
 
 def _none(args: argparse.Namespace) -> str:
-    """That there is no report, and how one is made."""
+    """The message that there is no report, and how one is made."""
     whose = f" of {args.pool}" if args.pool else ""
     if args.recording:
         return f"{args.recording} has no scan{whose}"
@@ -82,7 +82,7 @@ def _none(args: argparse.Namespace) -> str:
 
 
 def _chosen(reports: Sequence[ScanReport], number: int, none: str) -> ScanReport:
-    """The one of that number, 1 is the newest. Raises NotFoundError, ``none`` if there are none."""
+    """The report with that number, 1 is the newest. Raises NotFoundError (``none`` without any)."""
     if not reports:
         raise NotFoundError(none)
     if number > len(reports):
@@ -134,7 +134,7 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
 
 
 def _named(word: str, known: Sequence[ScanReport], none: str) -> ScanReport:
-    """By its number among those known, else a file: a report's JSON, or a recording."""
+    """A report by number, or from a file: a report's JSON, or a recording."""
     if (number := parse_whole(word)) is not None:
         if number == 0:
             raise UsageError("scans are numbered from 1, the newest")

@@ -61,7 +61,7 @@ def _saved(args: argparse.Namespace) -> Found:
     gaps = Gaps()
     raws = read_states(args.saved, zone, gaps)
     session = Session(zone=zone, gaps=gaps)
-    # A gap in a recording is a frame with a problem; what came before it is what is shown.
+    # A gap in a recording is a frame with a problem; the frame before it is shown.
     shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
     session.end()
     said = [each for each in _in_place(raws[-1]) if each[1] not in {frame.pool for frame in shown}]

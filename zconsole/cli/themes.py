@@ -12,7 +12,7 @@ from zconsole.ui.theme.files import ThemeFile, find_themes
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the themes, one a line; a failed one does not make the command fail."""
+    """Print the themes, one per line; a failed one does not make the command fail."""
     themes = find_themes(os.environ)
     for name in sorted(themes.found):
         theme = themes.found[name]

@@ -131,7 +131,7 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
 
 
 def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float | None]:
-    """Bytes done at each point, and the bytes issued but not done now (None: not known).
+    """Bytes done at each point, and the bytes issued but not done now (None: unknown).
 
     Issued bytes run ahead of the devices by what is queued (tens of MB, and a whole metaslab in a
     rebuild), in bursts. Repaired bytes count what has come back; they are a fixed share of the
@@ -157,7 +157,7 @@ def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
         return best
     if work.sure:
         return work.share
-    # Far below what the topology says, more than queues explain: then the share is not known.
+    # Far below what the topology says, more than queues explain: then the share is unknown.
     if best < 0.5 * work.share:
         return None
     return work.share if best >= 0.85 * work.share else best

@@ -176,7 +176,7 @@ def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], spans: Mapping[s
     """Give every interior vdev what it lacks, from its children, bottom up.
 
     It lacks all that its own counters tell over a shorter time (seconds in ``spans``) than its
-    children's: they fell when a device left, and began anew.
+    children's: they fell when a device left, and started again.
     """
     below: dict[str, list[str]] = {}
     covered = dict(spans)

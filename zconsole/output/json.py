@@ -1,4 +1,4 @@
-"""Frames as the contract's JSON: one object a pool and sample, version 1."""
+"""Frames as the contract's JSON: one object per pool and sample, version 1."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def cells(text: str) -> int:
     """How many cells of a terminal clean text takes."""
     if text.isascii():
         return len(text)
-    # Only here: most names are plain, and loading it takes ten milliseconds.
+    # lazy: most names are plain, and loading it takes ten milliseconds
     from rich.cells import cell_len
 
     return cell_len(text)
@@ -213,7 +213,7 @@ def _moved(activity: Activity) -> str:
 
 
 def _activity_words(view: ActivityView) -> Iterator[str]:
-    """A removal or expansion that goes on; of trims there may be one a device."""
+    """A running removal or expansion; trims are left out: there may be one per device."""
     activity = view.activity
     if activity.kind not in ("removal", "expansion") or activity.state not in ("running", "paused"):
         return
@@ -313,5 +313,5 @@ def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:
 
 
 def date_of(t: float, zone: tzinfo | None) -> datetime:
-    """The date of an epoch second, as far as there are dates: a stuck scan ends beyond them."""
+    """The date of an epoch second, limited to valid dates: a stuck scan ends beyond them."""
     return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

@@ -30,7 +30,7 @@ def record(setting: Setting) -> dict[str, Any]:
 
 
 def notes(setting: Setting) -> Iterator[str]:
-    """What to know about a tunable beyond its meaning."""
+    """Notes on a tunable beyond its meaning."""
     tunable = setting.tunable
     if tunable.never:
         yield f"never set: {tunable.never}"

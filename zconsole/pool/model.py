@@ -261,7 +261,7 @@ class Pool:
     damaged: bool = False
     """There are data errors, of unknown number."""
     errors: tuple[str, ...] | None = None
-    """Names of damaged files; None when not permitted or not asked for, () when there are none."""
+    """Names of damaged files; None when not permitted or not requested, () when there are none."""
     comment: str | None = None
 
     @property

@@ -15,9 +15,9 @@ from zconsole.units import percent, rate
 
 LEAST_SECONDS = 30.0
 LEAST_BYTES = 64 * 2**20
-"""What a report must have seen written to a disk for its rate to mean anything."""
+"""Bytes a report must have seen written to a disk for its rate to count."""
 GUESS = (0.6, 2.0)
-"""The range around a single known pace: fill, fragmentation and load differ from time to time."""
+"""The range around a single known rate: fill, fragmentation and load vary."""
 MARGIN = (0.85, 1.2)
 """… and around the slowest and the fastest of several."""
 
@@ -29,7 +29,7 @@ class PastRate:
     rate: float
     """Bytes/s."""
     text: str
-    """What it was: ``the last resilver, as its report tells``."""
+    """What it was: ``the last watched resilver``."""
     t: float
     """Epoch seconds at which it began; 0 when unknown."""
     closeness: int
@@ -40,10 +40,10 @@ class PastRate:
 def paces(
     root: Vdev, scans: Sequence[Scan], reports: Sequence[ScanReport] = ()
 ) -> tuple[PastRate, ...]:
-    """Every pace that finished scans and kept reports tell of; the nearest kind, newest, first.
+    """Every rate known from finished scans and reports; the most similar and newest first.
 
-    A finished scan of T allocated bytes in S seconds moved T by the disks it is spread over. A
-    report says what was written to the disk that was filled.
+    A finished scan of T allocated bytes in S seconds moved T divided by its disks per disk. A
+    report has what was written to the filled disk.
     """
     disks = sum(_width(vdev) for vdev in _tops(root))
     found = [*_of_reports(reports), *(_of_scan(s, disks) for s in scans if disks and _telling(s))]

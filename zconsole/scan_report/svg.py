@@ -16,7 +16,7 @@ from zconsole.units import duration, percent, rate
 WIDTH, HEIGHT = 860, 320
 LEFT, RIGHT, TOP, BOTTOM = 76, 20, 46, 58
 NEAR = 2.0
-"""A ceiling beyond this many times the best rate is left out: the curve would lie flat."""
+"""A maximum beyond this many times the best rate is left out: the curve would be flat."""
 COLOURS = {
     "new-disk": "#3b7dd8",
     "slow-disk": "#d8743b",
@@ -31,7 +31,7 @@ COLOURS = {
 
 
 def svg(report: ScanReport, zone: tzinfo | None = None) -> str:
-    """The chart: issued bytes/s over the scan's hours, coloured below by what it waited for.
+    """The chart: issued bytes/s over the scan's hours, coloured below by its limit.
 
     Its start is given in ``zone``, None for the machine's own.
     """
@@ -72,7 +72,7 @@ def _began(report: ScanReport, zone: tzinfo | None) -> str:
 
 
 def _ceiling(report: ScanReport) -> Iterator[str]:
-    """Where it could not go any faster, if that is within the chart."""
+    """The estimated maximum, if it is within the chart."""
     if not report.ceiling or report.ceiling > _top(report):
         return
     y = _y(report, Moment(report.start, report.ceiling))

@@ -63,7 +63,7 @@ def sync_directory(path: Path) -> None:
 def resolved(path: Path) -> Path:
     """Where a file really is, or would be; the links that lead there are ours or root's.
 
-    Raises StateError where somebody else could turn the way, FileNotFoundError where a directory
+    Raises StateError where another user could redirect it, FileNotFoundError where a directory
     on it is missing.
     """
     for _ in range(MOST_LINKS):

@@ -37,7 +37,7 @@ class Server(ThreadingMixIn, WSGIServer):
     request_queue_size = 64
 
     def __init__(self, address: tuple[str, int], deadline: float, most: int) -> None:
-        """Raises OSError where the address cannot be had, UnicodeError for no name of a host."""
+        """Raises OSError for an unavailable address, UnicodeError for an invalid host name."""
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         self.address_family = found[0][0]
         self._deadline = deadline
@@ -104,7 +104,7 @@ def serve(
     """Serve the page at /metrics in a thread; returns what stops it.
 
     A connection ends after ``deadline`` seconds; of more than ``most`` the oldest ends. Raises
-    ZconsoleError when the address cannot be had.
+    ZconsoleError if the address is unavailable.
     """
     from prometheus_client import make_wsgi_app
 

@@ -1,4 +1,4 @@
-"""One scenario for each thing that can be what a scan waits for."""
+"""One scenario for each limit of a scan."""
 
 from __future__ import annotations
 

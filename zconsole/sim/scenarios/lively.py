@@ -1,4 +1,4 @@
-"""The default scenario: a resilver with something to look at in every pane."""
+"""The default scenario: a resilver with content in every pane."""
 
 from __future__ import annotations
 

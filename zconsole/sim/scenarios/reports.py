@@ -1,4 +1,4 @@
-"""Cases people wrote about: the field reports, with their disks, fill and figures."""
+"""Cases from field reports, with their disks, fill and figures."""
 
 from __future__ import annotations
 

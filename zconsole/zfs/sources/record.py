@@ -124,7 +124,7 @@ class Recorder:
 
 
 def _others_write(place: Path) -> bool:
-    """Whether somebody else can change a name in a directory. Raises FileNotFoundError."""
+    """Whether another user can change a name in a directory. Raises FileNotFoundError."""
     try:
         with directory(place):
             return False

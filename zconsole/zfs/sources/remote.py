@@ -161,7 +161,7 @@ class RemoteSource:
         self.failure = ""
         """Why the newest sample could not tell which pools there are; empty when it could."""
         self.missing: tuple[str, ...] = ()
-        """Pools asked for that the host never had."""
+        """Requested pools that the host never had."""
 
     @property
     def capabilities(self) -> Capabilities:

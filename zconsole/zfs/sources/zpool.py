@@ -235,7 +235,7 @@ def config_names(text: str) -> Iterator[str]:
 RESTART_AFTER = 5.0
 """Seconds between two starts of a command that ended."""
 SILENT = 30.0
-"""Seconds without a line after which a command is started anew: ``zpool iostat`` goes on without a
+"""Seconds without a line after which a command is restarted: ``zpool iostat`` goes on without a
 word when its pool is exported, and says nothing of it either when it is imported again."""
 
 
