@@ -26,8 +26,8 @@ def add_common(parser: argparse.ArgumentParser, **unset: Any) -> None:
     common.add_argument("--ascii", help="print ASCII only", **{"default": None, **switch})
     common.add_argument("--read-only", help="watch only, change nothing", **switch)
     common.add_argument("--no-mouse", help="leave the mouse to the terminal", **switch)
-    version = {"version": f"zconsole {__version__}", "help": "print the version and exit"}
-    common.add_argument("--version", action="version", **version)
+    version, printed = f"zconsole {__version__}", "print the version and exit"
+    common.add_argument("--version", action="version", version=version, help=printed)
 
 
 def size_above_0(word: str) -> int:

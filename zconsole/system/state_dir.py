@@ -36,7 +36,7 @@ _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
 def state_dir(create: bool, environ: Mapping[str, str] = os.environ) -> Path:
     """The state directory of whoever runs this; with ``create`` made (0700) and checked.
 
-    Raises StateError when it cannot be made, is a link, belongs to another user or others may write.
+    Raises StateError if it cannot be made, is a link, or others own it or may write to it.
     """
     path = _own(environ)
     if create:
