@@ -181,7 +181,7 @@ def test_a_resilver_left_alone_wakes_its_owner_and_is_reported(
     assert parse_size(rates[1].removesuffix("/s")) < 5 * MEGABYTE
     assert "limited by" in compared
     timed = json.loads(vm.run(f"{PYTHON} balance tank --disk 1G --json").stdout)["resilver"]
-    assert "was watched" in timed["reason"]
+    assert "watched" in timed["reason"]
     assert timed["low_seconds"] < timed["seconds"] < timed["high_seconds"]
 
 

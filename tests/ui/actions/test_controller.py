@@ -321,7 +321,7 @@ async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
     async with acting("resilver") as a:
         await a.press("R")
         (told,) = (n.message for n in a.app._notifications)
-        assert told.startswith("no device of tank has failed without a replacement: put")
+        assert told.startswith("no device of tank has failed without a replacement: select")
 
 
 class Stuck:
