@@ -185,6 +185,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
     from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
+    settings = _settings(args)
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("not a terminal, so nobody can confirm: pass --yes")
 
@@ -196,7 +197,6 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
     def _begun(record: Record) -> None:
         say(f"job {record.job}")
 
-    settings = _settings(args)
     in_time(partial(state_dir, create=True))
     hold = not args.detach
     made = creation.create(settings, FactsReader(), journal, args.yes, _begun, ask=_ask, hold=hold)

@@ -197,6 +197,6 @@ def _by_average(work: Work, why: str) -> Forecast:
         return Forecast(nothing(PAST))
     if not work.average or work.average <= 0:
         return Forecast(nothing(f"no estimate yet: {why}"))
-    reason = f"{why}: zpool averages {units.rate(work.average)} over this pass"
+    reason = f"zpool averages {units.rate(work.average)} over this pass ({why})"
     eta = max(0.0, left) / work.average + work.tail
     return Forecast(ranged(eta, MAX_SPREAD, reason), work.average)

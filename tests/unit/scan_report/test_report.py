@@ -254,7 +254,7 @@ async def test_how_fast_it_could_have_gone_is_told(nvme):
     assert report.ceiling == pytest.approx(18.6e9, rel=0.1)
     text = markdown(report)
     assert "- estimated maximum: 17." in text
-    assert "what the new disk takes in at its best seen rate" in text
+    assert "the new disk at its best observed rate" in text
     assert "estimated maximum rate" in compared(report, report)
 
 
