@@ -33,7 +33,7 @@ SAVE_SECONDS = 30.0
 DIGITS = 4
 
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError)
-"""Errors of reading a damaged file."""
+"""What reading a damaged file can run into."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class SavedScan:
     current_pass: tuple[float | None, float]
     """When the pass began, and the seconds it was paused; ``pass`` in the file."""
     low: float | None
-    """The lowest ETA, in seconds."""
+    """The least that was left, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

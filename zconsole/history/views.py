@@ -28,7 +28,7 @@ class ScanView(NamedTuple):
     full: Estimate | None = None
     """Time to full redundancy, if later than this pass (deferred devices, a scrub to follow)."""
     notes: tuple[str, ...] = ()
-    """In words, newest first: ``restarted 12:03 after sdc returned``, ``follow-on pass``."""
+    """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
 
 
 class ActivityView(NamedTuple):

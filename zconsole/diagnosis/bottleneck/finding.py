@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
     sure: float = 0.0
     """How sure it is, 0…1; 0 when unclear."""
     advice: str = ""
-    """A suggestion that names the command or tunable; empty when nothing helps."""
+    """What could be done, naming the command or tunable; empty when nothing can."""
 
 
 TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")
