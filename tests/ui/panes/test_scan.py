@@ -302,7 +302,7 @@ class TestScan:
     def test_a_device_in_trouble_is_told_with_what_it_speaks_for(self):
         narrow = text(scan_lines(frames.flaky(), LOOK, 80))
         assert "trouble" in narrow
-        assert "likely cable, port or power: 3 read" in " ".join(narrow.split())
+        assert "likely cable, port or power; 3 read" in " ".join(narrow.split())
         assert "112 CRC" not in narrow
         wide = " ".join(text(scan_lines(frames.flaky(), LOOK, 200, roomy=True)).split())
         assert "112 CRC errors on its link, 22 new" in wide

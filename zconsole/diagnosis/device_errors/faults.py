@@ -187,14 +187,15 @@ def returned(flaps: int) -> str:
 def judged(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
     """The fault with its likely cause and its text, from the counts and the probe results.
 
-    The text: ``sdc: likely cable, port or power: 40 checksum errors in 1h00m; the scan
+    The text: ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
     restarted``. What was counted is not repeated as a sign.
     """
     cause, found = judge(fault.deltas, fault.flaps, signs)
     parts = list(_counts(fault))
     more = [sign for sign in found if sign not in parts]
-    suspect = f"{SUSPECTS[cause]}: " if found else ""
-    text = f"{fault.name}: {suspect}{'; '.join(parts)}" + (f" ({'; '.join(more)})" if more else "")
+    if found:
+        parts.insert(0, SUSPECTS[cause])
+    text = f"{fault.name}: {'; '.join(parts)}" + (f" ({'; '.join(more)})" if more else "")
     return fault._replace(cause=cause, text=text, signs=signs)
 
 
