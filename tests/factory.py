@@ -11,7 +11,7 @@ from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health
-from zconsole.pool.model import IoRates, Pool, Sample, Scan, Vdev
+from zconsole.pool.model import ErrorCounters, IoRates, Pool, Sample, Scan, Vdev
 from zconsole.pool.redundancy import redundancy
 from zconsole.pool.topology import placed
 
@@ -74,3 +74,12 @@ def mirror_pool(*scans: Scan, state: str = "ONLINE", **fields) -> Pool:
     top = Vdev("mirror-0", "mirror", guid="10", size_bytes=100, alloc_bytes=40, children=disks)
     root = Vdev("tank", "root", guid="1", state=state, children=(top,))
     return Pool("tank", state, root, guid="1", scans=scans, error_count=0, errors=(), **fields)
+
+
+def noisy_pool(*scans: Scan, cksum: int = 12) -> Pool:
+    """``tank``, ONLINE, whose sda has counted checksum errors."""
+    pool = mirror_pool(*scans)
+    top = pool.root.children[0]
+    sda = top.children[0]._replace(errors=ErrorCounters(0, 0, cksum))
+    top = top._replace(children=(sda, *top.children[1:]))
+    return replace(pool, root=pool.root._replace(children=(top,)))

@@ -1,4 +1,4 @@
-"""What can go wrong, and the exit code each answers with."""
+"""Errors, and the exit code of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes that scripts rely on; nothing else is ever returned."""
+    """Exit codes that scripts rely on; no others are returned."""
 
     OK = 0
     FAILED = 1
@@ -27,13 +27,13 @@ class ZconsoleError(Exception):
 
 
 class UsageError(ZconsoleError):
-    """The command line asks for something that does not exist or fit together."""
+    """The command line is wrong or contradictory."""
 
     code = ExitCode.USAGE
 
 
 class NotFoundError(ZconsoleError):
-    """A pool or file that is not there."""
+    """A pool or file that does not exist."""
 
     code = ExitCode.NOT_FOUND
 
@@ -45,6 +45,6 @@ class UnavailableError(ZconsoleError):
 
 
 class NotUnderstoodError(ZconsoleError):
-    """Input that is no ZFS output of any known dialect, or is damaged."""
+    """Input that is not ZFS output of any known dialect, or is damaged."""
 
     code = ExitCode.NOT_UNDERSTOOD

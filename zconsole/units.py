@@ -1,4 +1,4 @@
-"""Bytes, rates and durations for people; and back from what zpool printed."""
+"""Bytes, rates, shares and durations as text; and back from what zpool printed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 
 SUFFIXES = "BKMGTPE"
 LARGEST = 2**70
-"""Bytes; ZFS counts in 64 bits, so that a figure beyond is none."""
+"""Bytes; ZFS counts in 64 bits: larger figures are not sizes."""
 _NUMBER = re.compile(r"(?P<n>\d+(?:[.,]\d+)?)(?P<u>[BKMGTPE]?)(?:i?B)?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,20}", re.ASCII)
-"""As many digits as 64 bits need; Python itself refuses thousands of them with an error."""
+"""As many digits as 64 bits need; Python refuses thousands of them with an error."""
 _DURATION_WORD = re.compile(r"(\d+)([dhms])")
 _CLOCK = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d)")
 
@@ -79,6 +79,13 @@ def rate(value: float | None, unknown: str = "-") -> str:
     return unknown if value is None else f"{size(value)}/s"
 
 
+def percent(share: float | None, digits: int = 0, unknown: str = "-") -> str:
+    """A share of 1 with a blank before its sign: ``47 %``, ``99.5 %``."""
+    if share is None:
+        return unknown
+    return f"{round(100 * share, digits) + 0.0:.{digits}f} %"  # + 0.0: never -0
+
+
 def duration(seconds: float | None, unknown: str = "-") -> str:
     """A duration in its two largest units: ``9s``, ``4m10s``, ``17h52m``, ``3d04h``."""
     if seconds is None or math.isnan(seconds) or math.isinf(seconds):
@@ -95,7 +102,7 @@ def duration(seconds: float | None, unknown: str = "-") -> str:
 
 
 def latency(seconds: float | None, unknown: str = "") -> str:
-    """A wait: ``730us``, ``8ms``, ``1.2s``."""
+    """A latency: ``730us``, ``8ms``, ``1.2s``."""
     if seconds is None:
         return unknown
     if seconds < 0.001:

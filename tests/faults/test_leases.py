@@ -53,7 +53,7 @@ class Unleased(Sys):
 
 
 @pytest.mark.parametrize(
-    ("version", "mended"), [((2, 4, 1), r".*\(mended in 2\.4\.2\).*"), ((2, 4, 2), ""), (None, "")]
+    ("version", "mended"), [((2, 4, 1), r".*\(fixed in 2\.4\.2\).*"), ((2, 4, 2), ""), (None, "")]
 )
 def test_a_job_without_leases_ends_with_the_release_that_grants_them(
     area: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...] | None, mended: str

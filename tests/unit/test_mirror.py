@@ -21,6 +21,7 @@ ELSEWHERE = {
     "test_opens.py": SOURCE,
     "test_readme.py": SOURCE,
     "test_wheel.py": SOURCE,
+    "test_words.py": SOURCE,
     "actions/test_consequences.py": ACTIONS,
     "actions/test_fresh.py": ACTIONS,
     "actions/test_preconditions.py": ACTIONS,

@@ -105,8 +105,8 @@ def _claims(seen: Seen) -> Iterator[str]:
         word = frame["health"]["word"]
         if word in GOOD and all(each.state != _ONLINE for each in known):
             yield f"says {word} while zpool says {known[-1].state}"
-        if word == "OK" and all(each.errors for each in known):
-            yield "says OK over damaged data"
+        if word in GOOD and all(each.errors for each in known):
+            yield f"says {word} over damaged data"
         left = [n for n in frame["redundancy"].values() if n is not None]
         if left and all(seen.victim in each.bad for each in known) and left[0] > seen.parity - 1:
             yield f"says {left[0]} left of {seen.parity} without a device"

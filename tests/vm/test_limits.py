@@ -139,7 +139,7 @@ def test_a_disk_that_leaves_and_comes_back_is_in_trouble(vm: Machine, mirror: Po
     print(trouble["text"])
     assert trouble["device"] == "virtio-LABDISK1"
     assert (trouble["flaps"], trouble["gone"]) == (1, False)
-    assert "left and came back" in trouble["text"]
+    assert "disconnected, returned" in trouble["text"]
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_a_resilver_left_alone_wakes_its_owner_and_is_reported(
     assert parse_size(rates[1].removesuffix("/s")) < 5 * MEGABYTE
     assert "limited by" in compared
     timed = json.loads(vm.run(f"{PYTHON} balance tank --disk 1G --json").stdout)["resilver"]
-    assert "was watched" in timed["reason"]
+    assert "watched" in timed["reason"]
     assert timed["low_seconds"] < timed["seconds"] < timed["high_seconds"]
 
 

@@ -91,6 +91,9 @@ def test_health_over_a_degraded_pool_is_dishonest_once_there_was_time() -> None:
     assert dishonest(seen("gone", frame(12.0), truths=fresh, end=end)) == []
     right = seen("gone", frame(12.0, "DEGRADED", 0), truths=known, end=end)
     assert dishonest(right) == []
+    damaged = [Truth(t, "ONLINE", frozenset(), errors=True) for t in (10.0, 11.0, 12.0)]
+    mild = seen("gone", frame(12.0, "ATTENTION"), truths=damaged, end=end)
+    assert dishonest(mild) == ["says ATTENTION over damaged data"]
 
 
 def test_an_end_called_good_is_held_against_what_is_there() -> None:

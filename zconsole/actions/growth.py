@@ -122,7 +122,7 @@ def _room(target: Target) -> Precondition:
     def _why_not(s: Situation, now: Target) -> str | None:
         if space_gained(s, now.top) != 0:
             return None
-        return f"{now.top.name} would gain nothing: its smallest disk is in use to the end"
+        return f"{now.top.name} cannot grow: its smallest disk is fully used"
 
     return must.of_device(target, "all its disks are larger than what is used of them", _why_not)
 

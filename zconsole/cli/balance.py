@@ -78,10 +78,10 @@ def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
         return
     found = resilver_duration(seen.root, disk, seen.paces)
     if found is None:
-        yield "a resilver of that disk: unknown: no completed scan recorded"
+        yield "resilver of that disk: unknown (no completed scan recorded)"
     else:
         took = f"{duration(found.eta)} {range_words(found)}"
-        yield f"a resilver of that disk: {took}; {found.reason}"
+        yield f"resilver of that disk: {took}; {found.reason}"
 
 
 def _saved(args: argparse.Namespace) -> Sequence[_Seen]:

@@ -1,4 +1,4 @@
-"""``zconsole [POOL…]``: the console itself; a plain status report where there is no terminal."""
+"""``zconsole [POOL…]``: the console; without a terminal, a plain status report."""
 
 from __future__ import annotations
 

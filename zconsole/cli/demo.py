@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace) -> int:
     """Run the demo; returns the exit code."""
     if args.list:
-        print("\n".join(scenarios.names()))
+        print("\n".join(scenarios.listed()))
         return ExitCode.OK
     if args.scenario is None:
         args.scenario = scenarios.DEFAULT
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace) -> int:
-    """Samples as JSON; else one report of the simulated pool, without a terminal to draw on."""
+    """Samples as JSON; without a terminal and --json, one report of the simulated pool."""
     session = Session(flags=("DEMO",))
     for raws in samples(args.scenario, args.seed, args.interval, args.count if args.json else 1):
         if args.json:
@@ -47,7 +47,7 @@ def _print(args: argparse.Namespace) -> int:
 
 
 def _console(args: argparse.Namespace) -> int:
-    # Only here: --json needs no event loop.
+    # lazy: --json needs no event loop
     from zconsole.monitor.device_prober import DeviceProber
     from zconsole.monitor.session_feed import SessionFeed
     from zconsole.sim.backends.actions import details_of, probe_results_of

@@ -1,4 +1,4 @@
-"""What the commands that sample share: rounds of a feed, and an event loop to run them in."""
+"""Shared by the commands that sample: rounds of a feed, and the event loop for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 async def rounds(feed: Feed, count: int | None = None) -> AsyncGenerator[Update, None]:
     """The rounds of a feed, ``count`` at most; it is closed at the end.
 
-    What went wrong beside the sampling is said on stderr.
+    Problems beside the sampling are reported on stderr.
     """
     taken = 0
     try:
@@ -33,7 +33,7 @@ async def rounds(feed: Feed, count: int | None = None) -> AsyncGenerator[Update,
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """What a command's coroutine returns, run in an event loop of its own.
 
-    Told to end, it ends as if interrupted: connections and histories are closed.
+    On SIGTERM or SIGHUP it ends as if interrupted: connections and histories are closed.
     """
     return asyncio.run(_in_order(main))
 

@@ -21,7 +21,7 @@ from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError
 
 ANSWER = 5.0
-"""Seconds in which the jobs are read; while their disk hangs, the metrics are of pools only."""
+"""Seconds for reading the jobs; while their disk hangs, there are only metrics of pools."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,7 +50,7 @@ async def _export(args: argparse.Namespace, page: Page, address: tuple[str, int]
 
 
 async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: str | None) -> None:
-    """Put every round on the page, and in the file if one is asked for."""
+    """Put every round on the page, and in the file if requested."""
     patient = Patient()
     async with contextlib.aclosing(rounds) as following:
         async for update in following:
@@ -60,7 +60,7 @@ async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: st
 
 
 def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:
-    """What can be read of the jobs in time; what can't ends nothing that tells of pools."""
+    """The jobs that can be read in time; failures don't affect the metrics of pools."""
     with contextlib.suppress(StateError, OSError):
         return [status.as_json() for status in patient.call(control.listed, ANSWER)]
     return []

@@ -1,4 +1,4 @@
-"""A session for samples of this machine, with what is kept of them on disk."""
+"""A session for samples of this machine, with their history on disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zconsole.zfs.sources.live import LiveSource
 def session(keep: bool = True) -> Session:
     """A session for samples of this machine: its dates in the machine's zone, its history on disk.
 
-    With ``keep`` the history is written too, where there is a directory of one's own for it.
+    With ``keep`` the history is written too, if this user has a directory for it.
     """
     readable = state_dirs()
     notes: list[str] = []
@@ -41,7 +41,7 @@ def session(keep: bool = True) -> Session:
 
 
 async def once(pools: Sequence[str]) -> Update:
-    """One round of this machine's pools; nothing is kept of it."""
+    """One round of this machine's pools; nothing is stored."""
     feed = SessionFeed(LiveSource(pools), session(keep=False), 0.0)
     try:
         return await feed.sample() or Update((), Capabilities(NO_READER))
@@ -50,5 +50,5 @@ async def once(pools: Sequence[str]) -> Update:
 
 
 async def past(guid: str) -> Sequence[ScanReport]:
-    """The reports kept of a pool's scans, newest first; read beside everything else."""
+    """The stored reports of a pool's scans, newest first; read in a thread."""
     return await in_daemon_thread(ReportStore(None, state_dirs()).reports, None, guid)

@@ -1,4 +1,4 @@
-"""The command line: one parser, one command module a command, exit codes for every ending."""
+"""The command line: one parser, one module per command, an exit code for every outcome."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from zconsole.system import broken_pipe
 from zconsole.system.printable import clean
 
 YOUNG = 50_000
-"""Objects made before Python searches for cycles. A start makes a hundred thousand, which
-all stay: with Python's own 700 it would search so often that it took a tenth of the start."""
+"""Objects allocated between searches for cycles. A start makes a hundred thousand that all stay:
+with Python's default of 700, the searches take a tenth of the start."""
 
 VALUED = ("--theme", "--hook", "--host", "--interval")
-"""Options before the command whose value is a word of its own."""
+"""Options before the command whose value is a separate word."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def command_of(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The command, and the words that are left for it; ``console`` where none is named.
+    """The command, and the other words; ``console`` if none is named.
 
     It is the first word that is neither an option nor an option's value.
     """
@@ -71,7 +71,7 @@ def command_of(words: Sequence[str]) -> tuple[str, list[str]]:
 
 @contextlib.contextmanager
 def _tidy_stdout() -> Iterator[None]:
-    """Flush while a closed pipe can still be answered quietly; surrogates are never fatal."""
+    """Flush while a closed pipe can still be ignored; surrogates are never fatal."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -80,7 +80,7 @@ def _tidy_stdout() -> Iterator[None]:
 
 
 def _reason(error: OSError) -> str:
-    """What the system said no to, as ``PATH: reason``; of a full disk there is only a reason."""
+    """A system error as ``PATH: reason``; a full disk has only a reason."""
     reason = error.strerror or str(error)
     name = error.filename
     if isinstance(name, bytes):
@@ -89,7 +89,7 @@ def _reason(error: OSError) -> str:
 
 
 def _open_streams() -> None:
-    """Give each closed standard stream something harmless.
+    """Replace each closed standard stream with a harmless one.
 
     Python has None for it, which ``print`` takes for standard output.
     """

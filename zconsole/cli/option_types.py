@@ -1,6 +1,6 @@
-"""Words of a command line as values, for argparse, and the options that every command takes.
+"""Command-line words as values, for argparse, and the options of every command.
 
-Each reader raises ``argparse.ArgumentTypeError`` that says what the word must be.
+Each reader raises an ``argparse.ArgumentTypeError`` that says what is expected.
 """
 
 from __future__ import annotations
@@ -14,29 +14,31 @@ from zconsole import __version__
 from zconsole.units import parse_size
 
 FASTEST = 0.1
-"""Seconds: nobody needs samples more often, and every one costs the kernel a walk."""
+"""Seconds; shorter intervals gain nothing, and each sample makes the kernel walk the pool."""
 
 
 def add_common(parser: argparse.ArgumentParser, **unset: Any) -> None:
-    """The options of every command. ``unset`` may name another ``default``."""
-    common = parser.add_argument_group("everywhere")
-    common.add_argument("--theme", metavar="NAME|PATH", help="a theme by name or file", **unset)
+    """Add the options of every command; ``unset`` may give another ``default``."""
+    common = parser.add_argument_group("options of every command")
+    themed = "use the theme of this name or in this file"
+    common.add_argument("--theme", metavar="NAME|PATH", help=themed, **unset)
     switch = {"action": "store_true", **unset}
-    common.add_argument("--ascii", help="ASCII characters only", **{"default": None, **switch})
+    common.add_argument("--ascii", help="print ASCII only", **{"default": None, **switch})
     common.add_argument("--read-only", help="watch only, change nothing", **switch)
     common.add_argument("--no-mouse", help="leave the mouse to the terminal", **switch)
-    common.add_argument("--version", action="version", version=f"zconsole {__version__}")
+    version, printed = f"zconsole {__version__}", "print the version and exit"
+    common.add_argument("--version", action="version", version=version, help=printed)
 
 
 def size_above_0(word: str) -> int:
     """Bytes: ``10M``."""
     value = parse_size(word.upper()) or 0
-    check(word, "a size above 0, as 10M", value > 0)
+    check(word, "a size above 0, such as 10M", value > 0)
     return value
 
 
 def whole(word: str) -> int:
-    """How many: at least 1."""
+    """A count: at least 1."""
     try:
         value = int(word)
     except ValueError:
@@ -46,13 +48,13 @@ def whole(word: str) -> int:
 
 
 def file_name(word: str) -> str:
-    """A file, or ``-``; an empty word is a variable that was not set."""
-    check(word, "a file", bool(word))
+    """A file, or ``-``; an empty word is an unset variable."""
+    check(word, "a file name", bool(word))
     return word
 
 
 def check(word: str, what: str, fits: bool) -> None:
-    """Raise unless the word ``fits``, saying what it must be."""
+    """Raise unless the word ``fits``; the message says what is expected."""
     if not fits:
         raise argparse.ArgumentTypeError(f"must be {what}, not {word!r}")
 
@@ -60,7 +62,7 @@ def check(word: str, what: str, fits: bool) -> None:
 def number(
     what: str, fits: Callable[[float], bool], *, percent: bool = False
 ) -> Callable[[str], float]:
-    """A reader of the numbers that fit, ``what`` they are in words; of ``25%``, too, as 0.25."""
+    """A reader of numbers that fit, described by ``what``; ``25%`` is 0.25 if ``percent``."""
 
     def _read(word: str) -> float:
         digits = word.removesuffix("%") if percent else word

@@ -1,4 +1,4 @@
-"""Every command's options, in a module so light that ``--help`` loads nothing else."""
+"""Every command's options, in a light module, so that ``--help`` loads nothing else."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from zconsole.errors import UsageError
 
 PRESETS = ("faster-resilver", "gentle", "default")
 LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
-"""What ``zconsole.tunables.presets`` knows; help loads no catalog."""
+"""As in ``zconsole.tunables.presets``; repeated here so that help loads no catalog."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that answers a command line it cannot read with one line, not with its usage."""
+    """A parser that answers bad usage with one line instead of the whole usage."""
 
     def _get_formatter(self) -> argparse.HelpFormatter:
-        # Each option asks for one; argparse would load shutil and all compression for the width.
+        # Called for each option; argparse would load shutil and all compression for the width.
         return self.formatter_class(prog=self.prog, width=_columns() - 2)  # type: ignore[call-arg]
 
     def error(self, message: str) -> NoReturn:
@@ -46,7 +46,7 @@ def _columns() -> int:
 def parser_of(name: str) -> argparse.ArgumentParser:
     """The parser of one command, with the options every command takes.
 
-    Only that of the command that runs: to build all twelve takes a fifth of a start.
+    Only the running command's parser: building all twelve takes a fifth of the start.
     """
     about, configure = COMMANDS[name]
     if name == "console":
@@ -68,15 +68,19 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def _pools(parser: argparse.ArgumentParser) -> None:
-    # The default keeps argparse from naming them among what is required.
+    # The default keeps argparse from listing them as required.
     parser.add_argument(
-        "pools", nargs="*", default=[], metavar="POOL", help="pools to watch (default: all)"
+        "pools", nargs="*", default=[], metavar="POOL", help="only these pools (default: all)"
     )
 
 
 def _pace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--interval", type=seconds, default=1.0, metavar="S", help="seconds between samples"
+        "--interval",
+        type=seconds,
+        default=1.0,
+        metavar="S",
+        help="seconds between samples (default: %(default)g)",
     )
 
 
@@ -85,7 +89,8 @@ def _count(parser: argparse.ArgumentParser) -> None:
 
 
 def _speed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--speed", type=positive, default=1.0, metavar="X", help="times real time")
+    text = "play X times as fast as real time (default: %(default)g)"
+    parser.add_argument("--speed", type=positive, default=1.0, metavar="X", help=text)
 
 
 def _json(parser: argparse.ArgumentParser, what: str) -> None:
@@ -98,13 +103,13 @@ def _saved(parser: argparse.ArgumentParser, what: str) -> None:
         dest="saved",
         type=file_name,
         metavar="FILE|-",
-        help=f"read saved {what} output instead",
+        help=f"read saved {what} output from a file, or standard input (-)",
     )
 
 
 def _host(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--host", metavar="USER@HOST[,...]", help="watch other machines' pools over ssh"
+        "--host", metavar="USER@HOST[,...]", help="watch the pools of other machines over ssh"
     )
 
 
@@ -112,25 +117,30 @@ def _alerts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "alerts",
         # The console's help, with its table of commands, is printed as it stands here.
-        "Each is sent once: finished and safe, finished but not restored, restarted,\n"
-        "stalled, ETA slipped, new device error, no redundancy left, suspended, too\n"
-        "little free.",
+        "Each alert is sent once: scan finished and safe, finished but not restored,\n"
+        "restarted, stalled, ETA slipped, new device errors, no redundancy left, pool\n"
+        "suspended, too little free space.",
     )
     group.add_argument(
-        "--hook", metavar="CMD", help="run CMD (no shell) for each alert, JSON on its stdin"
+        "--hook",
+        metavar="CMD",
+        help="run CMD without a shell for each alert, sent as JSON on its standard input",
     )
-    group.add_argument("--bell", action="store_true", help="ring the terminal's bell")
+    group.add_argument("--bell", action="store_true", help="ring the bell for each alert")
     group.add_argument(
         "--notify",
         action="store_true",
-        help="desktop notification through the terminal (OSC 9, 777)",
+        help="show each alert on the desktop, through the terminal (OSC 9, 777)",
     )
+    stalled = "alert after S seconds without progress, at least 60"
+    slipped = "alert when the ETA slips by more than SHARE of the expected time"
+    filled = "alert when less than SHARE of the pool is free"
     for option, read, default, metavar, text in (
-        ("--stalled-after", positive, 600.0, "S", "seconds without progress, never before 60"),
-        ("--slip", slip, 0.25, "SHARE", "share of the expected time by which the end may move"),
-        ("--free-floor", floor, 0.05, "SHARE", "share of the pool to stay free"),
+        ("--stalled-after", positive, 600.0, "S", stalled),
+        ("--slip", slip, 0.25, "SHARE", slipped),
+        ("--free-floor", floor, 0.05, "SHARE", filled),
     ):
-        described = f"{text} (default %(default)g)"
+        described = f"{text} (default: %(default)g)"
         group.add_argument(option, type=read, default=default, metavar=metavar, help=described)
 
 
@@ -138,102 +148,125 @@ def _configure_status(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
     _host(parser)
     _saved(parser, "zpool status")
-    _json(parser, "one JSON object a pool and line")
+    _json(parser, "print JSON, one pool per line")
     parser.add_argument(
         "--exit-status",
         action="store_true",
-        help="exit 10 if a pool is degraded or has data errors, 11 if faulted or suspended",
+        help="exit with 10 if a pool is degraded or has data errors, 11 if faulted or suspended",
     )
 
 
 def _configure_balance(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pool", nargs="?", metavar="POOL", help="one pool (default: all)")
+    parser.add_argument("pool", nargs="?", metavar="POOL", help="only this pool (default: all)")
     _saved(parser, "zpool list -v")
-    _json(parser, "one JSON object a pool and line")
-    what = parser.add_argument_group("what if", "SIZE: 36.4T, 6x3T, raidz2:6x3T, mirror:2x4T")
-    what.add_argument(
-        "--add-vdev", nargs="+", default=[], metavar="SIZE", help="with these vdevs added"
+    _json(parser, "print JSON, one pool per line")
+    what = parser.add_argument_group(
+        "what if", "A SIZE is raw bytes in all (36.4T), or disks: 6x3T, raidz2:6x3T, mirror:2x4T."
     )
     what.add_argument(
-        "--resize", nargs="+", default=[], metavar="NAME=SIZE", help="with these vdevs that large"
+        "--add-vdev",
+        nargs="+",
+        default=[],
+        metavar="SIZE",
+        help="predict the balance with these vdevs added",
     )
-    what.add_argument("--disk", metavar="SIZE", help="how long a disk of SIZE would resilver")
+    what.add_argument(
+        "--resize",
+        nargs="+",
+        default=[],
+        metavar="NAME=SIZE",
+        help="predict the balance with these vdevs resized",
+    )
+    text = "predict how long a new disk of SIZE would resilver"
+    what.add_argument("--disk", metavar="SIZE", help=text)
 
 
 def _configure_watch(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
     _pace(parser)
     _count(parser)
-    _json(parser, "JSON lines")
+    _json(parser, "print JSON, one pool and sample per line")
     parser.add_argument(
         "--until-done",
         action="store_true",
-        help="stop when no scan runs: 0 restored, 10 not restored or with errors, 12 canceled",
+        help="stop when no scan runs; exit with 0 if restored, 10 if not, 12 if canceled",
     )
     _host(parser)
     _alerts(parser)
 
 
 def _configure_record(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=file_name, metavar="FILE", help="the recording to write")
+    parser.add_argument(
+        "file", type=file_name, metavar="FILE", help="the recording to write or extend"
+    )
     _pools(parser)
     _pace(parser)
     _count(parser)
 
 
 def _configure_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=file_name, metavar="FILE", help="a recording")
+    parser.add_argument("file", type=file_name, metavar="FILE", help="the recording to play")
     _speed(parser)
-    _json(parser, "JSON lines, as fast as possible")
+    _json(parser, "print JSON samples, as fast as possible")
 
 
 def _configure_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scenario", metavar="NAME", help="which story to simulate")
-    parser.add_argument("--list", action="store_true", help="name the scenarios, one a line")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="same seed, same run")
+    parser.add_argument("--scenario", metavar="NAME", help="simulate this scenario; see --list")
+    parser.add_argument("--list", action="store_true", help="list and describe the scenarios")
+    text = "same seed, same simulation (default: %(default)d)"
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help=text)
     _speed(parser)
-    _json(parser, "watch lines at simulated time")
+    _json(parser, "print JSON samples at simulated time, without a console")
     _count(parser)
     _pace(parser)
 
 
 def _configure_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pool", nargs="?", metavar="POOL", help="one pool (default: all)")
+    parser.add_argument("pool", nargs="?", metavar="POOL", help="only this pool (default: all)")
     parser.add_argument(
-        "--scan", type=whole, default=1, metavar="N", help="which one: 1 is the newest"
+        "--scan", type=whole, default=1, metavar="N", help="which scan (default: 1, the newest)"
     )
-    parser.add_argument("--list", action="store_true", help="the reports there are, a line each")
+    parser.add_argument("--list", action="store_true", help="list the reports, one per line")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="as JSON")
-    how.add_argument("--svg", action="store_true", help="the rate over time as a chart")
-    how.add_argument("--md", action="store_true", help="as Markdown (the default)")
+    how.add_argument("--json", action="store_true", help="print JSON")
+    how.add_argument("--svg", action="store_true", help="print a chart of the rate over time")
+    how.add_argument("--md", action="store_true", help="print Markdown (default)")
     parser.add_argument(
-        "--compare", nargs=2, metavar="N|FILE", help="two scans, by number, report or recording"
+        "--compare",
+        nargs=2,
+        metavar="N|FILE",
+        help="compare two scans, each given by number, saved JSON report or recording",
     )
     parser.add_argument(
         "--from",
         dest="recording",
         type=file_name,
         metavar="RECORDING",
-        help="of the scans in a recording",
+        help="report on the scans of a recording",
     )
 
 
 def _configure_export(parser: argparse.ArgumentParser) -> None:
     _pools(parser)
     _host(parser)
-    parser.add_argument("--listen", metavar="[ADDR:]PORT", help="serve /metrics (loopback)")
     parser.add_argument(
-        "--textfile", type=file_name, metavar="PATH", help="replace this file at every sample"
+        "--listen", metavar="[ADDR:]PORT", help="serve /metrics (default ADDR: 127.0.0.1)"
     )
     parser.add_argument(
-        "--interval", type=seconds, default=15.0, metavar="S", help="seconds between samples"
+        "--textfile", type=file_name, metavar="PATH", help="rewrite the file PATH at every sample"
+    )
+    parser.add_argument(
+        "--interval",
+        type=seconds,
+        default=15.0,
+        metavar="S",
+        help="seconds between samples (default: %(default)g)",
     )
     _count(parser)
 
 
 def _configure_themes(parser: argparse.ArgumentParser) -> None:
-    _json(parser, "one JSON object a theme and line")
+    _json(parser, "print JSON, one theme per line")
 
 
 def _configure_console(parser: argparse.ArgumentParser) -> None:
@@ -259,16 +292,16 @@ def _configure_tunables(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="list",
         choices=("list", "set", "preset", "restore"),
-        help="list them (default), set some, apply a preset, or put back what was set",
+        help="list all (default), set values, apply a preset, or restore the originals",
     )
     parser.add_argument(
         "words",
         nargs="*",
         metavar="NAME",
-        help=f"NAME=VALUE for set; a name of {', '.join(PRESETS)} for preset; names for restore",
+        help=f"NAME=VALUE to set; preset: {', '.join(PRESETS)}; names to restore (default: all)",
     )
     parser.add_argument(
-        "--limit", choices=LIMITED_BY, help="what limits the scan, for the faster preset to lift"
+        "--limit", choices=LIMITED_BY, help="lift only this limit with preset faster-resilver"
     )
     parser.add_argument(
         "--for",
@@ -276,34 +309,37 @@ def _configure_tunables(parser: argparse.ArgumentParser) -> None:
         type=within_a_day,
         default=600.0,
         metavar="SECONDS",
-        help="how long zfs_scan_suspend_progress may stay set (default: 600)",
+        help="restore zfs_scan_suspend_progress after SECONDS (default: 600)",
     )
-    _json(parser, "one JSON object a tunable and line")
+    _json(parser, "print JSON, one tunable per line")
 
 
 COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "status": (
-        "one-shot health report of live pools or of saved zpool status output",
+        "report the health of live pools or of saved zpool status output",
         _configure_status,
     ),
-    "balance": ("how evenly data is spread over the top-level vdevs", _configure_balance),
-    "watch": ("follow mode: a line, or a JSON object, a pool and sample", _configure_watch),
-    "record": ("write samples to a file until interrupted or the scan ends", _configure_record),
-    "replay": ("the console, or watch's output, over a recording", _configure_replay),
-    "demo": ("the console over a simulated pool; needs no ZFS and no root", _configure_demo),
+    "balance": ("show how evenly data is spread over the top-level vdevs", _configure_balance),
+    "watch": ("follow pools: print one line per pool and sample", _configure_watch),
+    "record": (
+        "write samples to a file until the scan ends or you interrupt it",
+        _configure_record,
+    ),
+    "replay": ("play a recording in the console, or print its samples", _configure_replay),
+    "demo": ("try the console on a simulated pool; needs no ZFS and no root", _configure_demo),
     "rebalance": (
         "rewrite directories so that their blocks spread over all vdevs",
         _configure_rebalance,
     ),
-    "tunables": ("scan and rebuild tunables: list, set, preset, restore", _configure_tunables),
+    "tunables": ("list, set and restore the tunables of scans and rebuilds", _configure_tunables),
     "report": (
-        "the report of a scan: rates, limits, devices, promises; two compared",
+        "report on a scan, or compare two: rates, limits, devices, ETAs",
         _configure_report,
     ),
-    "export": ("Prometheus metrics: served, or as node_exporter's textfile", _configure_export),
-    "themes": ("the themes found, where they are, and any that failed to load", _configure_themes),
+    "export": ("export Prometheus metrics, over HTTP or as a text file", _configure_export),
+    "themes": ("list the themes, their files, and any that failed to load", _configure_themes),
     "console": (
-        "the console; the word is needed only for a pool named like a command",
+        "open the console; only needed for a pool named like a command",
         _configure_console,
     ),
 }

@@ -1,4 +1,4 @@
-"""What commands print; imports no event loop, which saved output needs none of."""
+"""What commands print; imports no event loop: saved output needs none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def say(message: str) -> None:
 
 
 def say_gaps(gaps: Gaps) -> None:
-    """Say what of a recording is missing."""
+    """Report what is missing in a recording."""
     if gaps.count:
         say(gaps.words)
 
@@ -34,7 +34,7 @@ def report(frames: Sequence[Frame], as_json: bool) -> None:
 
 
 def show(frames: Sequence[Frame], as_json: bool, zone: tzinfo | None) -> None:
-    """Print a round: a JSON object or a text line a frame, flushed at once."""
+    """Print a round: one JSON object or text line per frame, flushed at once."""
     for frame in frames:
         print(_object(frame) if as_json else text.watch_line(frame, zone))
     sys.stdout.flush()
@@ -53,7 +53,7 @@ def local_zone() -> tzinfo:
         name = named.removeprefix(":")
         return _zone_in(Path(name)) if name.startswith("/") else ZoneInfo(name or "UTC")
     except (OSError, ValueError, ZoneInfoNotFoundError):
-        # A rule (``JST-9``), or a machine without the time zone files: today's offset.
+        # A rule (``JST-9``), or a machine without time zone files: the current offset.
         return timezone(timedelta(seconds=time.localtime().tm_gmtoff))
 
 

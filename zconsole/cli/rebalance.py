@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from zconsole.rebalance.planning.walk import Portion
 
 LOOKS = frozenset({"plan", "status"})
-"""What changes nothing."""
+"""Actions that change nothing."""
 NAMED = 5
-"""Jobs that are named of those that cannot be read."""
+"""At most so many unreadable jobs are named."""
 NAMED_FILES = 100
-"""Files of a job that are named of those it left out."""
+"""At most so many skipped files of a job are named."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
 AT_ONCE = frozenset({"pause", "stop", "status"})
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _worded() -> Iterator[None]:
-    """What SQLite says of a journal, in our words. Raises NotUnderstoodError, ZconsoleError."""
+    """Reword SQLite's errors about a journal. Raises NotUnderstoodError, ZconsoleError."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -78,15 +78,15 @@ def _worded() -> Iterator[None]:
 
 
 def _limits(args: argparse.Namespace) -> dict[str, Any]:
-    """The limits that were given, by their names in the settings."""
+    """The given limits, by their names in the settings."""
     given = ((limit.name, getattr(args, limit.name)) for limit in fields(Limits))
     return {name: value for name, value in given if value is not None}
 
 
 def _settings(args: argparse.Namespace) -> Settings:
     if not args.dirs:
-        raise UsageError("which directories?")
-    if not all(args.dirs):  # to realpath that is the working directory, to a script an unset name
+        raise UsageError("name at least one directory")
+    if not all(args.dirs):  # to realpath the working directory; likely an unset variable
         raise UsageError("the directory argument is empty")
     return Settings(
         dirs=tuple(os.path.realpath(word) for word in args.dirs),
@@ -116,7 +116,7 @@ def _plan(args: argparse.Namespace) -> int:
 
 
 def _counter(clock: Callable[[], float]) -> Sink:
-    """What prints how far a walk is, a few times a second."""
+    """Returns a function that prints the progress of a walk, a few times a second."""
     files = size = 0
     shown = float("-inf")
 
@@ -151,7 +151,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _journal(args: argparse.Namespace) -> Path | None:
-    """The journal that was named; a link of somebody else is not followed to it."""
+    """The named journal; another user's link to it is not followed."""
     if args.journal is None:
         return None
     try:
@@ -161,7 +161,7 @@ def _journal(args: argparse.Namespace) -> Path | None:
 
 
 def _again(args: argparse.Namespace, journal: Path) -> Record:
-    """Take up a job by its journal; one that never came to its plan counts its files again."""
+    """Resume a job by its journal; one without a plan counts its files again."""
     from zconsole.rebalance.job import creation, resuming
     from zconsole.rebalance.planning.facts import FactsReader
 
@@ -178,25 +178,25 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
 
 
 def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, TreeLocks | None]:
-    """Plan a new job, show the plan, and ask; nobody else can run the job before the answer.
+    """Plan a new job, show the plan, and ask; the job can start only after the answer.
 
     Unless another process is to run it, its trees stay locked, so that no job comes between.
     """
     from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
+    settings = _settings(args)
     if not args.yes and not sys.stdin.isatty():
-        raise UsageError("no terminal to ask on: pass --yes")
+        raise UsageError("not a terminal, so nobody can confirm: pass --yes")
 
     def _ask(plan: RebalancePlan) -> None:
         _show_plan(plan.document)
         if not args.yes and not _agreed():
-            raise ZconsoleError("nothing was done")
+            raise ZconsoleError("canceled: nothing was changed")
 
     def _begun(record: Record) -> None:
         say(f"job {record.job}")
 
-    settings = _settings(args)
     in_time(partial(state_dir, create=True))
     hold = not args.detach
     made = creation.create(settings, FactsReader(), journal, args.yes, _begun, ask=_ask, hold=hold)
@@ -232,7 +232,7 @@ def _printer(as_json: bool) -> Show:
 
 
 def _print_lines(records: Sequence[dict[str, Any]]) -> None:
-    """Text for people: failures and skips as they happen, and the end."""
+    """Print failures and skips as they happen, and the summary."""
     for record in records:
         summary = record.get("summary")
         if summary is not None:
@@ -242,7 +242,7 @@ def _print_lines(records: Sequence[dict[str, Any]]) -> None:
 
 
 def _audited() -> AuditedJobs:
-    """Orders to jobs, each with its lines in the audit log."""
+    """Orders to jobs, each recorded in the audit log."""
     return AuditedJobs(audit_log())
 
 
@@ -279,7 +279,7 @@ def _steer(args: argparse.Namespace) -> int:
 
 def _resume(args: argparse.Namespace) -> int:
     if args.all == bool(args.job):
-        raise UsageError("resume JOB, or resume --all")
+        raise UsageError("resume needs a JOB or --all")
     unread: list[Unread] = []
     audited = _audited()
 
@@ -304,7 +304,7 @@ def _resume(args: argparse.Namespace) -> int:
 
 
 def _tell_unread(unread: Sequence[Unread]) -> ExitCode:
-    """Tell of jobs whose journals are gone or damaged; the code of the last, OK without any."""
+    """Report jobs whose journals are gone or damaged; returns the code of the last, else OK."""
     for record, error in unread[:NAMED]:
         forget = f"to forget the job, delete {record.file}"
         say(f"zconsole: job {record.job}: {clean(f'{error}; {forget}')}")

@@ -18,13 +18,13 @@ from zconsole.zfs.sources.record import Recorder
 
 
 class RecordedSource(LiveSource):
-    """The pools of this machine, each raw form written down as it comes."""
+    """The pools of this machine, each raw form recorded as it comes."""
 
     def __init__(self, pools: Sequence[str], recorder: Recorder) -> None:
         super().__init__(pools)
         self._recorder = recorder
         self.recorded = 0
-        """Samples in which at least one pool answered: the others leave no line."""
+        """Samples with at least one pool that answered; others leave no line."""
 
     async def sample(self) -> tuple[Raw, ...]:
         """See Source.sample. Raises ZconsoleError when the disk refuses."""

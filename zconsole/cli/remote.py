@@ -1,4 +1,4 @@
-"""Opening what is sampled: this machine's pools, or those of the hosts that ``--host`` names."""
+"""Opens the pools to sample: this machine's, or those of ``--host``."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 def opened(
     args: argparse.Namespace, needed: bool = False, complain: Callable[[str], None] | None = None
 ) -> Iterator[Feed]:
-    """The feed of a command; whoever takes its rounds closes it.
+    """The feed of a command; its user closes it.
 
-    With ``needed`` the first round raises as this machine's does: NotFoundError for a pool that
-    no host has, UnavailableError where no host shows any. With ``complain``, which is given a line
-    about each hook that fails, it has the alerts asked for. Raises UsageError for what is no ssh
-    destination.
+    With ``needed`` the first round raises like a local one: NotFoundError for a pool that no host
+    has, UnavailableError if no host shows any. With ``complain``, which is called with a line about
+    each failed hook, it has the requested alerts. Raises UsageError for an invalid ssh destination.
     """
     with contextlib.ExitStack() as stack:
         if args.host is None:
@@ -47,24 +46,24 @@ def opened(
 
 
 def _alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Alerting | None:
-    """What looks for the alerts that are asked for; None when none are.
+    """The requested alerts; None if none are requested.
 
-    Raises UsageError or NotFoundError for a hook that is no command: whoever goes to sleep must
-    not learn that from silence.
+    Raises UsageError or NotFoundError for a hook that is not a command: a sleeping operator would
+    otherwise never learn of it.
     """
     if not (args.hook is not None or args.bell or args.notify):
         return None
     rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
     hook = () if args.hook is None else hook_argv(args.hook)
     if hook and shutil.which(hook[0]) is None:
-        raise NotFoundError(f"--hook: there is no command {hook[0]!r}")
+        raise NotFoundError(f"--hook: command {hook[0]!r} not found")
     return Alerting(rules, ProcessRunner(), complain, hook, args.bell, args.notify)
 
 
 async def once(
     words: str, pools: Sequence[str]
 ) -> tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]:
-    """One frame a pool of all machines, and what is not to be had."""
+    """One frame per pool of all machines, and the failures."""
     with _fleet(words, pools, 1.0) as fleet:
         try:
             return await fleet.pools(), fleet.failures()

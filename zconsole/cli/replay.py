@@ -17,7 +17,7 @@ from zconsole.zfs.sources.samples import Gaps
 def run(args: argparse.Namespace) -> int:
     """Play it, independent of this machine's clock and zone; returns the exit code.
 
-    What is missing is no sample: it is said once, at the end, on stderr.
+    Gaps are reported once, at the end, on stderr.
     """
     prints, gaps = args.json or not has_terminal(), Gaps()
     source = ReplaySource(args.file, gaps=gaps, speed=None if prints else args.speed)
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     if prints:
         code = event_loop.run(_print(feed, args.json))
     else:
-        # A recording does not say whose pool it was; it was hardly this machine's.
+        # A recording does not name its machine, which is probably not this one.
         code = open_console(args, feed, UTC, host="")
     output.say_gaps(gaps)
     return code

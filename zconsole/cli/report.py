@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from zconsole.cli import event_loop
-from zconsole.cli.output import say_gaps
+from zconsole.cli.output import say, say_gaps
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
@@ -29,21 +29,23 @@ from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import Gaps, is_sample
 
 ANSWER = 20.0
-"""Seconds to read every report there is; a thousand take a few."""
+"""Seconds to read every report; a thousand take a few seconds."""
 FARTHEST = 4096
-"""Lines in which a recording's first sample is looked for."""
+"""Lines searched for a recording's first sample."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is asked for; returns the exit code."""
+    """Print what was requested; returns the exit code."""
     zone = UTC if args.recording else None
     if args.compare:
         return _compare(args, zone)
     reports = _known(args)
     if args.list:
         _list(reports, args.json, zone)
+        if not reports:
+            say(_none(args))
     else:
-        _print(_chosen(reports, args.scan, args.pool), args, zone)
+        _print(_chosen(reports, args.scan, _none(args)), args, zone)
     return ExitCode.OK
 
 
@@ -56,9 +58,9 @@ def _known(args: argparse.Namespace) -> Sequence[ScanReport]:
 
 
 async def recorded(path: str) -> Sequence[ScanReport]:
-    """The reports of every scan in a recording, newest first, those that still ran included.
+    """The reports of every scan in a recording, newest first, including running ones.
 
-    What of it cannot be read is said on stderr. Raises NotUnderstoodError where nothing can.
+    Unreadable parts are reported on stderr. Raises NotUnderstoodError if nothing is readable.
     """
     gaps = Gaps()
     session, keeper = Session(zone=UTC, gaps=gaps), ReportKeeper()
@@ -71,10 +73,18 @@ async def recorded(path: str) -> Sequence[ScanReport]:
     return sorted((*done, *keeper.current()), key=lambda report: -report.start)
 
 
-def _chosen(reports: Sequence[ScanReport], number: int, pool: str | None) -> ScanReport:
+def _none(args: argparse.Namespace) -> str:
+    """The message that there is no report, and how one is made."""
+    whose = f" of {args.pool}" if args.pool else ""
+    if args.recording:
+        return f"{args.recording} has no scan{whose}"
+    return f"no scan reports{whose} yet: zconsole keeps one for each scan it watches"
+
+
+def _chosen(reports: Sequence[ScanReport], number: int, none: str) -> ScanReport:
+    """The report with that number, 1 is the newest. Raises NotFoundError (``none`` without any)."""
     if not reports:
-        whose = f" of {pool}" if pool else ""
-        raise NotFoundError(f"no scan report{whose}: they are kept while zconsole watches a scan")
+        raise NotFoundError(none)
     if number > len(reports):
         raise NotFoundError(f"no scan {number}: there are {len(reports)}, 1 is the newest")
     return reports[number - 1]
@@ -107,10 +117,10 @@ def _summary(report: ScanReport) -> dict[str, object]:
 
 def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
     if args.svg:
-        raise UsageError("--compare prints text or JSON, no SVG")
+        raise UsageError("--compare prints text or JSON, not SVG")
     words: list[str] = args.compare
     known = _known(args) if any(parse_whole(word) is not None for word in words) else ()
-    first, second = (_named(word, known, args.pool) for word in words)
+    first, second = (_named(word, known, _none(args)) for word in words)
     if not args.json:
         print(compared(first, second, zone), end="")
         return ExitCode.OK
@@ -123,15 +133,15 @@ def _compare(args: argparse.Namespace, zone: tzinfo | None) -> int:
     return ExitCode.OK
 
 
-def _named(word: str, known: Sequence[ScanReport], pool: str | None) -> ScanReport:
-    """By its number among those known, else a file: a report's JSON, or a recording."""
+def _named(word: str, known: Sequence[ScanReport], none: str) -> ScanReport:
+    """A report by number, or from a file: a report's JSON, or a recording."""
     if (number := parse_whole(word)) is not None:
         if number == 0:
-            raise UsageError("scans count from 1, the newest")
-        return _chosen(known, number, pool)
+            raise UsageError("scans are numbered from 1, the newest")
+        return _chosen(known, number, none)
     path = Path(word)
     if _is_recording(path):
-        return _chosen(event_loop.run(recorded(word)), 1, None)
+        return _chosen(event_loop.run(recorded(word)), 1, f"{word} has no scan")
     return read_report(path)
 
 

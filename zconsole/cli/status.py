@@ -10,6 +10,7 @@ from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
+from zconsole.pool.scan_outcome import WELL
 from zconsole.system.broken_pipe import for_who_reads
 from zconsole.units import duration
 from zconsole.zfs.raw import Raw
@@ -20,19 +21,19 @@ from zconsole.zfs.sources.saved import read_states
 NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
-"""Seconds after which what a recording last had of a pool counts as old."""
-FINE = frozenset({"OK", "UNKNOWN"})
+"""Seconds after which a recording's last sample of a pool counts as old."""
+FINE = WELL | {"UNKNOWN"}
 
 Sentence = tuple[str, str | None]
-"""What zpool says in place of a pool, and the pool's name where it is about one."""
+"""What zpool prints instead of a pool, and the pool's name if it concerns one."""
 Found = tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]
-"""The pools, and what is not to be had of other machines."""
+"""The pools, and what other machines failed to give."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; returns the exit code."""
     if args.saved and args.host is not None:
-        raise UsageError("--from reads a file, --host another machine: not both")
+        raise UsageError("use --from (a file) or --host (other machines), not both")
     frames, failures = _saved(args) if args.saved else _live(args)
     lacking = [str(failure) for failure in failures]
     for text in lacking or ([] if frames or args.saved else [NONE]):
@@ -60,7 +61,7 @@ def _saved(args: argparse.Namespace) -> Found:
     gaps = Gaps()
     raws = read_states(args.saved, zone, gaps)
     session = Session(zone=zone, gaps=gaps)
-    # A gap in a recording is a frame with a problem; what came before it is what is shown.
+    # A gap in a recording is a frame with a problem; the frame before it is shown.
     shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
     session.end()
     said = [each for each in _in_place(raws[-1]) if each[1] not in {frame.pool for frame in shown}]
@@ -79,16 +80,16 @@ def _saved(args: argparse.Namespace) -> Found:
 
 
 def _in_place(raw: Raw) -> Sequence[Sentence]:
-    """What zpool said of pools that it did not show."""
+    """What zpool printed about pools it did not show."""
     if "text" not in raw:
         return ()
-    from zconsole.zfs.decode.text import in_place  # only here: JSON needs none of it
+    from zconsole.zfs.decode.text import in_place  # lazy: JSON needs none of it
 
     return in_place(raw["text"])
 
 
 def _check_names(names: Sequence[str], shown: Sequence[Frame], said: Sequence[Sentence]) -> None:
-    """Raise NotFoundError for a name that is neither shown nor said to be healthy."""
+    """Raise NotFoundError for a name that is neither shown nor reported healthy."""
     known = {frame.pool for frame in shown} | {name for _, name in said}
     why = next((f": {text}" for text, name in said if name is None and not shown), "")
     for name in names:
@@ -97,7 +98,7 @@ def _check_names(names: Sequence[str], shown: Sequence[Frame], said: Sequence[Se
 
 
 def _live(args: argparse.Namespace) -> Found:
-    # Only here: saved output is read without what it takes to sample a machine.
+    # lazy: saved output needs nothing that samples a machine
     from zconsole.cli import event_loop
 
     return event_loop.run(_sampled(args))
@@ -114,4 +115,4 @@ async def _sampled(args: argparse.Namespace) -> Found:
     if not update.frames or update.capabilities.name != NO_READER:
         return update.frames, ()
     why = update.capabilities.reason
-    return update.frames, (UnavailableError(f"no way to read pools: {why}"),)
+    return update.frames, (UnavailableError(f"cannot read pools: {why}"),)

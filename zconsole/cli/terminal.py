@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def has_terminal() -> bool:
     """Whether a console can be drawn here: on a TTY that is not dumb.
 
-    Textual paints on stderr: with that in a file, nobody would see what the keys do.
+    Textual paints on stderr: redirected to a file, the console would be invisible.
     """
     ttys = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     return ttys and os.environ.get("TERM") != "dumb"
@@ -34,9 +34,9 @@ def open_console(
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code.
 
-    Without ``make_backend`` nothing can be changed through it.
+    Without ``make_backend`` it is read-only.
     """
-    # Only here: whoever asks whether there is a terminal may find none.
+    # lazy: most callers of this module only ask for a terminal, and find none
     from zconsole.ui.console_options import ConsoleOptions
     from zconsole.ui.start import run_console
     from zconsole.ui.theme.files import SavedTheme

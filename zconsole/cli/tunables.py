@@ -23,20 +23,20 @@ from zconsole.tunables.control import Control, Setting, known
 from zconsole.tunables.parameters import MODULE, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
 from zconsole.tunables.store import NAME, FileTunableStore
-from zconsole.units import parse_whole
+from zconsole.units import duration, parse_whole
 
 
 def run(args: argparse.Namespace, module: Path = MODULE) -> int:
-    """Do what is asked of the tunables of this machine; returns the exit code."""
+    """List or change the tunables of this machine; returns the exit code."""
     parameters = SysfsParameters(module)
     if args.action == "list":
         return _list(args, parameters)
     if args.read_only:
-        raise UsageError(f"{args.action} changes the kernel's tunables; not with --read-only")
+        raise UsageError(f"{args.action} changes tunables: not allowed with --read-only")
     values = assignments(args.words) if args.action == "set" else {}
     _check(args)
     if not parameters.era:
-        raise UnavailableError("the zfs module is not loaded on this machine")
+        raise UnavailableError("the ZFS kernel module is not loaded")
     memory = FileTunableStore(state_dir(create=False), partial(state_dir, create=True))
     control = Control(parameters, memory, audit_log())
     if args.action == "set":
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for words that make no sense, with ZFS or without."""
+    """Raise UsageError for bad arguments, whether or not ZFS is here."""
     if args.action == "preset" and (len(args.words) != 1 or args.words[0] not in NAMES):
         raise UsageError(f"preset needs one of {', '.join(NAMES)}")
     if args.action == "restore":
@@ -79,12 +79,12 @@ def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
     _show(args, control.list())
     if parameters.era:
         return ExitCode.OK
-    say("the zfs module is not loaded on this machine: there are no live values")
+    say("the ZFS kernel module is not loaded: no values to show")
     return ExitCode.UNAVAILABLE
 
 
 def _remembered() -> Path:
-    """Where originals are: our own directory, or the machine's where ours has none."""
+    """Where originals are kept: our own directory, else the machine's."""
     own, *others = state_dirs()
     places = (place for place in (own, *others) if (place / NAME).exists())
     return in_time(lambda: next(places, own))
@@ -99,15 +99,15 @@ def _set(
     if problem := next(filter(None, problems), None):
         raise UsageError(problem)
     place = in_time(partial(state_dir, create=True))
-    # Guarded ones last: what could be refused has been refused by then.
+    # Guarded ones last: by then, anything that can be refused has been.
     control.set(plain, time.time())
     for name, value in guarded.items():
         now = control.setting(name)
         if now.value == value and not now.ours:
-            say(f"{name} is {value} already, set by somebody else: nothing puts it back")
+            say(f"{name} is already {value}, set by someone else: it will not be restored")
             continue
         asyncio.run(guard.start(ProcessRunner(), place, name, value, args.seconds, None, module))
-        say(f"{name} is put back in {args.seconds:g} s by a guard process")
+        say(f"a guard process restores {name} in {duration(args.seconds)}")
     _show(args, [control.setting(name) for name in values])
     return ExitCode.OK
 
@@ -126,8 +126,8 @@ def _restore(args: argparse.Namespace, control: Control) -> int:
     for entry in done:
         say(f"{entry.name}: {entry.text}")
     if not done:
-        _remembered()  # nothing is known, too, of a directory that does not answer
-        say("nothing to put back")
+        _remembered()  # raises if the directory does not answer
+        say("nothing to restore")
     _show(args, [control.setting(entry.name) for entry in done])
     return ExitCode.OK
 

@@ -1,4 +1,4 @@
-"""``zconsole watch``: a line, or a JSON object, a pool and sample; and when a scan is over."""
+"""``zconsole watch``: one line or JSON object per pool and sample, and how a scan ended."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
 
 
 def _tell(update: Update) -> None:
-    """Alerts go to stderr, which is the terminal or somebody's log; stdout carries data only."""
+    """Alerts go to stderr, a terminal or a log; stdout carries data only."""
     for alert in update.alerts:
         say(f"{alert.pool}: {alert.text}")
     if update.ring and sys.stderr.isatty():
@@ -48,7 +48,7 @@ def _tell(update: Update) -> None:
 
 
 def over(frames: Sequence[Frame]) -> bool:
-    """Whether nothing runs any more and what follows an end has had time to happen."""
+    """Whether no scan runs any more and what follows its end has had time to happen."""
     return all(not frame.problem and frame.outcome.restored is not None for frame in frames)
 
 

@@ -8,17 +8,17 @@ from math import inf
 from zconsole.diagnosis.bottleneck.evidence import middle
 from zconsole.pool.model import IoRates
 from zconsole.pool.topology import Placed
-from zconsole.units import latency
+from zconsole.units import latency, percent
 
 LATENCY_FACTOR = 3.0
 LATENCY_FLOOR = 0.010
-"""Below 10 ms a wait says more about caches than about the disk."""
+"""Below 10 ms, latency says more about caches than about the disk."""
 BUSY_SHARE = 0.9
 BUSY_GAP = 0.3
 
 
 def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:
-    """Keys of leaves that stand out, with why: ``61ms, the others 8ms`` or ``97% busy, …``.
+    """Keys of leaves that stand out, with why: ``61ms, siblings 8ms`` or ``97 % busy, …``.
 
     A leaf stands out when its wait is over three times the median of the other leaves of the same
     top-level vdev (and over 10 ms), or when it is at least 90 % busy and 30 points above theirs.
@@ -56,9 +56,9 @@ def _stands_out(own: IoRates, others: Sequence[IoRates]) -> str | None:
     if own.latency is not None and own.latency >= LATENCY_FLOOR:
         usual = middle((o.latency for o in others), inf)
         if own.latency > LATENCY_FACTOR * usual:
-            return f"{latency(own.latency)}, the others {latency(usual)}"
+            return f"{latency(own.latency)}, siblings {latency(usual)}"
     if own.busy is not None and own.busy >= BUSY_SHARE:
         usual = middle((o.busy for o in others), inf)
         if own.busy - usual >= BUSY_GAP:
-            return f"{own.busy:.0%} busy, the others {usual:.0%}"
+            return f"{percent(own.busy)} busy, siblings {percent(usual)}"
     return None

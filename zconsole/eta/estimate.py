@@ -38,7 +38,7 @@ PAST = "past 100 %: remaining unknown"
 PAST_SHARE = 0.01
 """Writes during a scan carry its bytes a little past the total without anything wrong."""
 UNDONE_TAIL = 2.0
-"""Seconds the devices still work when the last byte has been issued, where nothing shows that."""
+"""Seconds the devices still work after the last byte was issued, if nothing shows that."""
 
 
 class Estimate(NamedTuple):
@@ -48,11 +48,11 @@ class Estimate(NamedTuple):
     low: float | None
     high: float | None
     reason: str
-    """What it rests on (``issuing at 124M/s over 5 min``), or why there is none."""
+    """What it is based on (``issuing at 124M/s over 5m00s``), or why there is none."""
 
 
 class Work(NamedTuple):
-    """What there is to do, and how exactly it is known; bytes and seconds."""
+    """The work to do, and how exactly it is known; bytes and seconds."""
 
     total: float
     """Bytes to issue in all."""
@@ -77,7 +77,7 @@ class Work(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """An estimate and the windowed rate it rests on."""
+    """An estimate and the windowed rate it is based on."""
 
     estimate: Estimate
     rate: float | None = None
@@ -92,7 +92,7 @@ def nothing(reason: str) -> Estimate:
 
 
 def forecast(course: ProgressCurve, work: Work) -> Forecast:
-    """When the work is done, judging by its course; with the reason when nobody can tell."""
+    """When the work is done, judging by its course; with the reason if that is unknown."""
     points = _issuing(course.points, work)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
         count = len(course.points)
@@ -105,7 +105,7 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
         return Forecast(nothing(PAST))
     speed = expected(slopes, max(0.0, left), 2 * work.resolution)
     if speed is None:
-        return _by_average(work, f"nothing moved for {units.duration(course.idle)}")
+        return _by_average(work, f"no progress for {units.duration(course.idle)}")
     tail = work.tail + (UNDONE_TAIL if queued is None else 0.0)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
     estimate = ranged(max(0.0, left) / speed.rate + tail, spread, _reason(work, speed))
@@ -131,7 +131,7 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
 
 
 def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float | None]:
-    """Bytes done at each point, and the bytes issued but not done now (None: not known).
+    """Bytes done at each point, and the bytes issued but not done now (None: unknown).
 
     Issued bytes run ahead of the devices by what is queued (tens of MB, and a whole metaslab in a
     rebuild), in bursts. Repaired bytes count what has come back; they are a fixed share of the
@@ -157,7 +157,7 @@ def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
         return best
     if work.sure:
         return work.share
-    # Far below what the topology says, more than queues explain: then the share is not known.
+    # Far below what the topology says, more than queues explain: then the share is unknown.
     if best < 0.5 * work.share:
         return None
     return work.share if best >= 0.85 * work.share else best
@@ -197,6 +197,6 @@ def _by_average(work: Work, why: str) -> Forecast:
         return Forecast(nothing(PAST))
     if not work.average or work.average <= 0:
         return Forecast(nothing(f"no estimate yet: {why}"))
-    reason = f"{why}: zpool averages {units.rate(work.average)} over this pass"
+    reason = f"zpool averages {units.rate(work.average)} over this pass ({why})"
     eta = max(0.0, left) / work.average + work.tail
     return Forecast(ranged(eta, MAX_SPREAD, reason), work.average)

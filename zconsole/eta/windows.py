@@ -63,7 +63,7 @@ class Present(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """The speed to expect: bytes/s, its log spread, and the seconds it mostly rests on."""
+    """The speed to expect: bytes/s, its log spread, and the seconds it is mostly based on."""
 
     rate: float
     spread: float

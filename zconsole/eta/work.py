@@ -63,7 +63,7 @@ def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
 
 
 def scan_work(scan: Scan, root: Vdev) -> Work | None:
-    """What is left of a scan; None when its total or its progress is not known."""
+    """What is left of a scan; None when its total or its progress is unknown."""
     done, total = issued_bytes(scan), scan.to_issue_bytes
     if done is None or total is None:
         return None
@@ -159,7 +159,7 @@ def activity_reading(t: float, clock: float, activity: Activity) -> ProgressRead
 
 
 def activity_work(activity: Activity) -> Work | None:
-    """What is left of an activity; None when that is not known."""
+    """What is left of an activity; None when that is unknown."""
     done, total = copied_bytes(activity), activity.total_bytes
     if done is None or total is None:
         return None

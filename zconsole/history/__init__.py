@@ -1,1 +1,1 @@
-"""What is remembered of a pool over time: rates, scans, changes; and kept between runs."""
+"""The past of a pool: rates, scans, changes; stored between runs."""

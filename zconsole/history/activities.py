@@ -15,7 +15,7 @@ ActivityKey = tuple[str, str | None, float | None]
 
 
 class ActivityTracker:
-    """The course of every activity that runs."""
+    """The progress of every running activity."""
 
     def __init__(self) -> None:
         self._courses: dict[ActivityKey, ProgressCurve] = {}
@@ -43,7 +43,7 @@ class ActivityTracker:
             return Forecast(nothing(activity.state))
         course, work = self._courses.get(_key(activity)), activity_work(activity)
         if work is None or course is None:
-            return Forecast(nothing("no estimate: the total is not known"))
+            return Forecast(nothing("no estimate: the total is unknown"))
         return forecast(course, work)
 
 

@@ -1,4 +1,4 @@
-"""What the console itself saw change between two samples, and what of it the kernel reports too."""
+"""Changes between two samples, combined with those that the kernel reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zconsole.pool.model import Event, Vdev
 from zconsole.pool.topology import Placed
 
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
-"""States no command puts a device into, but for ``zpool offline -f``."""
+"""States that no command sets, except ``zpool offline -f``."""
 Tree = Mapping[str, Placed]
 """Key to vdev, as ``zconsole.pool.topology.placed`` gives them."""
 
@@ -62,13 +62,13 @@ def _leaf_changes(t: float, before: Vdev, place: Placed) -> Iterator[Event]:
 
 
 def _errors_moved(before: Vdev, after: Vdev) -> str:
-    """``3 more checksum errors``; empty when no counter rose."""
+    """``3 new checksum errors``; empty when no counter rose."""
     kinds = {"read": "read", "write": "write", "cksum": "checksum"}
     parts = []
     for field, word in kinds.items():
         was, now = getattr(before.errors, field), getattr(after.errors, field)
         if was is not None and now is not None and now > was:
-            parts.append(f"{now - was} more {word} error{'s' if now - was > 1 else ''}")
+            parts.append(f"{now - was} new {word} error{'s' if now - was > 1 else ''}")
     return ", ".join(parts)
 
 
@@ -91,12 +91,12 @@ def _event(t: float, name: str, text: str, place: Placed, severity: str = "notic
 
 
 NEAR = 10.0
-"""Seconds between the kernel's event and what the scan's own figures say of the same change."""
+"""Seconds between the kernel's event and the scan's own figures for the same change."""
 
 _VERBS = {"restart": "start", "pause": "paused", "canceled": "abort"}
-"""The console's words that are not the kernel's."""
+"""Names of the console that differ from the kernel's."""
 _PLAIN = (" started", " paused", " resumed", " finished", " canceled")
-"""What the console sees and has nothing to add to."""
+"""Changes to which the console adds nothing."""
 
 
 def without_duplicates(

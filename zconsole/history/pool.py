@@ -1,4 +1,4 @@
-"""What was seen of one pool so far: rates, scans, activities and changes, from its samples.
+"""The past of one pool: rates, scans, activities and changes, from its samples.
 
 Pure: time comes with the samples. A pool with a thousand leaves costs a few ms a sample, and the
 rings and windows bound the memory.
@@ -27,7 +27,7 @@ NO_DATA = ("cache", "spare")
 
 
 class PoolHistory:
-    """The past of one pool; fed with every sample, in order."""
+    """The past of one pool; takes every sample, in order."""
 
     def __init__(self, tz: tzinfo = UTC) -> None:
         self.series = RateSeries()
@@ -47,11 +47,11 @@ class PoolHistory:
         leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
         """
         self.missing: dict[str, float] = {}
-        """Epoch seconds at which a vdev that is not ONLINE was seen to leave that, by its key."""
+        """Epoch seconds at which a vdev was seen to leave ONLINE, by its key."""
         self._returned: dict[str, float] = {}
         self._unfilled: frozenset[str] = frozenset()
         self.regrouped: float | None = None
-        """When a replacing or spare vdev, or a waiting device, was last seen to come."""
+        """When a replacing or spare vdev, or a waiting device, last appeared."""
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._last: Sample | None = None
         self._in_gap = False
@@ -77,7 +77,7 @@ class PoolHistory:
         self.tree, self._last = tree, sample
 
     def push_trouble(self, trouble: SampleFailure) -> None:
-        """Take in that there is no sample; what diskstats still gives goes on."""
+        """Take in a failed sample; the figures of diskstats continue."""
         if trouble.gap and not self._in_gap:
             self._events.append(Event(trouble.t, "gap", trouble.text, "info", None, "console"))
         self._in_gap = trouble.gap
@@ -93,14 +93,14 @@ class PoolHistory:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What ``zpool events`` reported and what the console saw itself, newest last."""
+        """Events of ``zpool events`` and of the console itself, newest last."""
         return tuple(self._events)
 
     @property
     def returned(self) -> frozenset[str]:
-        """Names of the leaves seen to come back ONLINE, until a repair has finished since then.
+        """Names of leaves that returned ONLINE, until a later repair has finished.
 
-        They lack what was written while they were away, which no source tells before the first
+        They lack what was written while they were away; no source shows that before the first
         repaired byte.
         """
         return frozenset(self._returned)
@@ -176,7 +176,7 @@ def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], spans: Mapping[s
     """Give every interior vdev what it lacks, from its children, bottom up.
 
     It lacks all that its own counters tell over a shorter time (seconds in ``spans``) than its
-    children's: they fell when a device left, and began anew.
+    children's: they fell when a device left, and started again.
     """
     below: dict[str, list[str]] = {}
     covered = dict(spans)
@@ -222,12 +222,12 @@ def _mean_latency(below: list[IoRates]) -> float | None:
 
 
 def _subject(event: Event) -> tuple[str, str | None]:
-    """What an event is about: the kernel's has the last part of a path that zpool shows whole."""
+    """The vdev of an event: the kernel names only the last part of the path zpool shows."""
     return event.name, event.vdev and event.vdev.rpartition("/")[2]
 
 
 def _with_block(place: Placed, trouble: SampleFailure) -> Placed:
-    """The vdev with nothing but the block counters that are still to be had."""
+    """The vdev with only the block counters that are still available."""
     block: BlockCounters | None = trouble.block.get(place.vdev.path or "")
     vdev = place.vdev._replace(io=None, rates=None, histograms={}, block=block)
     return place._replace(vdev=vdev)

@@ -2,7 +2,7 @@
 
 Bytes and operations come from the kernel's own counters against the kernel's own clock, else
 from rates a source gave ready-made, else from diskstats. A counter that fell, a device that was
-swapped or a clock that jumped starts the window anew: for one sample there is no rate, never an
+swapped or a clock that jumped restarts the window: for one sample there is no rate, never an
 absurd one.
 """
 
@@ -78,7 +78,7 @@ class RateWindow:
         new = CounterSnapshot(clock, vdev.io, vdev.block, wait)
         kept = self._kept
         if kept and (vdev.path != self.path or not _continues(kept, new)):
-            # Another disk in the same place, or counters that began anew: no difference is a rate.
+            # Another disk in the same place, or restarted counters: no difference is a rate.
             kept.clear()
         self.path = vdev.path
         kept.append(new)

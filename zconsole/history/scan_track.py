@@ -80,12 +80,12 @@ class ScanTrack:
         if scan.state == "paused":
             return Forecast(nothing("paused"))
         if work is None:
-            return Forecast(nothing("no estimate: the total is not known"))
+            return Forecast(nothing("no estimate: the total is unknown"))
         if work.issued <= 0:
             return Forecast(nothing(_nothing_issued(scan)))
         # Rates of a pass are worked out against the time of the sample; saved JSON has none.
         if not sample.dated and scan.pass_start is not None:
-            return Forecast(nothing("no estimate: the moment it was saved is not known"))
+            return Forecast(nothing("no estimate: the time it was saved is unknown"))
         return forecast(self.course, work)
 
     def _scan_rate(self, scan: Scan) -> float | None:
@@ -115,7 +115,7 @@ class ScanTrack:
 
     def view(self, sample: Sample, scan: Scan) -> ScanView:
         """What the views show of it."""
-        over = scan.state if scan.state in ("finished", "canceled") else "nothing runs"
+        over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
         shown = self.forecast if scan.active else Forecast(nothing(over))
         stalled = self.stalled if scan.active else None
         if stalled is not None:
@@ -140,10 +140,10 @@ class ScanTrack:
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:
-        """The stage as sampled; where a live exact source sees both taking turns, the one at work.
+        """The sampled stage; if a live exact source sees both alternate, the active one.
 
-        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops walking metadata to issue
-        what it has sorted, and goes back. Where nothing moved of late, it is what moved last.
+        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops scanning metadata to issue
+        what it has sorted, then continues. Without recent progress, it is the last active one.
         """
         live = sample.exact and sample.source != "replay"
         points = self.course.points
@@ -163,7 +163,7 @@ def _moved(points: Sequence[CurvePoint], at: int) -> bool:
 
 def _nothing_issued(scan: Scan) -> str:
     if scan.stage == "scanning" and scan.function != "rebuild":
-        return "still scanning metadata, nothing issued yet"
+        return "scanning metadata, nothing issued yet"
     return "nothing issued yet"
 
 
@@ -173,7 +173,7 @@ def _uncounted(scan: Scan) -> str:
         return "paused"
     if scan.function == "errorscrub":
         return "no estimate: an error scrub counts blocks with errors, not bytes"
-    return "no estimate: the bytes done are not known"
+    return "no estimate: the progress is unknown"
 
 
 def _broken_note(before: float, after: float, pass_start: float | None, when: str) -> str:
@@ -193,7 +193,7 @@ def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
     further = total / shown.rate
     factor = max(1.0, estimate.high / estimate.eta) if estimate.eta > 0 else 2.0
     devices = "1 device waits" if waiting == 1 else f"{waiting} devices wait"
-    reason = f"{devices} for another full pass, {units.duration(further)} at the present rate"
+    reason = f"{devices} for another full pass, {units.duration(further)} at the current rate"
     return Estimate(
         estimate.eta + further,
         estimate.low + further / factor,

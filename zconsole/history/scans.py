@@ -27,7 +27,7 @@ class ScanTracker:
         self._waiting: tuple[str, ...] = ()
         """Names of the leaves that waited for a further resilver in the last sample."""
         self.over_since: float | None = None
-        """Since when (epoch seconds) no scan was seen to run; None while one runs or is paused."""
+        """Since when (epoch seconds) no scan runs; None while one runs or is paused."""
         self._last: float | None = None
 
     @property
@@ -36,11 +36,11 @@ class ScanTracker:
         return tuple(self._tracks.values())
 
     def restore(self, track: ScanTrack) -> None:
-        """Take up a scan that was remembered."""
+        """Resume a stored scan."""
         self._tracks[scan_slot(track.scan)] = track
 
     def push(self, sample: Sample, tree: Tree, recent: Sequence[Event]) -> list[Event]:
-        """Take in a sample with its leaves and what happened lately; returns what scans did."""
+        """Take in a sample with its leaves and recent events; returns what scans did."""
         events: list[Event] = []
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
             if scan.function != "none":
@@ -82,10 +82,10 @@ class ScanTracker:
                 track.restarts = (before.restarts or 0) + 1
                 track.notes = [text, *before.notes]
             else:
-                text = f"took the place of the {_word(before.scan)} at {self._clock(scan.start)}"
+                text = f"replaced the {_word(before.scan)} at {self._clock(scan.start)}"
                 track.notes = [text]
         elif before is not None and self._waiting and scan.function == "resilver":
-            text = f"follow-on pass since {self._clock(scan.start)}: {_names(self._waiting)} waited"
+            text = f"follow-on pass since {self._clock(scan.start)} for {_names(self._waiting)}"
             track.notes = [text]
         words = f"{_word(scan)} {text}"
         events = [Event(scan.start or sample.t, name, words, severity, scan.vdev, "console")]
@@ -144,16 +144,16 @@ def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event
 
 
 def cause(recent: Sequence[Event], t: float) -> str:
-    """Why a scan restarted: `` after sdc came back``; empty when nothing was seen.
+    """Why a scan restarted: `` after sdc returned``; empty when nothing was seen.
 
-    A resilver restarts when a device comes back, or another is replaced or attached, or on
+    A resilver restarts when a device returns, or another is replaced or attached, or on
     ``zpool resilver`` while a device waits (vdev.c, ``vdev_online``; spa.c, ``spa_vdev_attach``).
     """
     for event in reversed(recent):
         if t - event.t > CAUSE_SECONDS or event.vdev is None:
             continue
         if event.name == "statechange" and event.text.endswith("to ONLINE"):
-            return f" after {event.vdev} came back"
+            return f" after {event.vdev} returned"
         if event.name == "statechange":
             return f" after {event.text}"
         if event.name == "vdev_added":

@@ -1,8 +1,8 @@
 """History that survives: the running scans of a pool and the sparklines, kept on disk.
 
-One file a pool (by GUID) holds what was seen of its scans (by function, vdev and start) in a few
-hundred points each, and the newest rates. The first console to come writes it; another one reads.
-What cannot be read is left alone, with a note, and history starts afresh.
+One file per pool (by GUID) holds its scans (by function, vdev and start) in a few hundred points
+each, and the newest rates. The first console writes it; others read it. An unreadable file is left
+alone, with a note, and history starts again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from zconsole.system.state_dir import StateError
 FORMAT = 1
 MOST_BYTES = 2 * 2**20
 MOST_DEVICES = 64
-"""Sparklines of this many vdevs are kept; of larger pools, only those of the scans."""
+"""Sparklines of this many vdevs are stored; for larger pools, only those of the scans."""
 SAVE_SECONDS = 30.0
 DIGITS = 4
 
@@ -38,12 +38,12 @@ DAMAGE = (ValueError, TypeError, KeyError, AttributeError)
 
 @dataclass(slots=True)
 class HistoryStore(LockedStore):
-    """Where the histories of pools are kept between runs."""
+    """Stores the histories of pools between runs."""
 
     _saved: dict[str, float] = field(default_factory=dict, init=False)
 
     def recall(self, guid: str, history: PoolHistory) -> str | None:
-        """Fill an empty history with what is remembered of a pool; a note on what went wrong."""
+        """Fill an empty history from a pool's file; returns a note on what went wrong."""
         for directory in self.readable:
             path = directory / _name(guid)
             try:
@@ -81,7 +81,7 @@ def _name(guid: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SavedScan:
-    """What a file keeps of one scan."""
+    """One scan in a file."""
 
     function: str
     vdev: str | None
@@ -156,11 +156,11 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
     scans = [{"current_pass": entry.pop("pass"), **entry} for entry in document["scans"]]
     saved = from_json(SavedHistory, {**document, "scans": scans})
     if saved.format != FORMAT or saved.guid != guid:
-        raise ValueError("not this pool's history")
+        raise ValueError("another pool's history")
     tracks = [_restored(each) for each in saved.scans]
     for key, rows in saved.series.items():
         if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
-            raise ValueError("not the series this version keeps")
+            raise ValueError("series of another version")
         _check(*(value for row in rows for value in row))
     # Only now, when all of it was found good: half a history would be worse than none.
     for track in tracks:
@@ -194,6 +194,6 @@ def _restored(saved: SavedScan) -> ScanTrack:
 
 
 def _check(*numbers: float | None) -> None:
-    """Raises ValueError for what can be neither a counter nor a time."""
+    """Raises ValueError for anything that is neither a counter nor a time."""
     if not all(number is None or 0 <= number < SANE for number in numbers):
-        raise ValueError("no counter or time")
+        raise ValueError("neither a counter nor a time")

@@ -1,4 +1,4 @@
-"""Scans, activities and rates with what follows from having watched them."""
+"""Scans, activities and rates with what follows from watching them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zconsole.pool.model import Activity, Scan
 
 
 class ScanView(NamedTuple):
-    """A scan with what follows from having watched it."""
+    """A scan with what follows from watching it."""
 
     scan: Scan
     key: str
@@ -26,7 +26,7 @@ class ScanView(NamedTuple):
     stalled: float | None = None
     """Seconds without progress, once that is long enough to call it stalled."""
     full: Estimate | None = None
-    """To full redundancy, where that is later than this pass (deferred devices, scrub to come)."""
+    """Time to full redundancy, if later than this pass (deferred devices, a scrub to follow)."""
     notes: tuple[str, ...] = ()
     """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
 

@@ -1,4 +1,4 @@
-"""What is known of one device beyond its samples: serial, model, sector sizes."""
+"""Facts of one device beyond its samples: serial, model, sector sizes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LABELS = {
     "logical_sector": "logical",
     "physical_sector": "physical",
 }
-"""Short enough for the column they stand in."""
+"""Short enough for their column."""
 
 
 async def machine_details(path: str) -> Pairs:
-    """What /sys and udev say of the device at ``path``; empty when they say it too late."""
+    """Facts from /sys and udev about the device at ``path``; empty if they take too long."""
     try:
         async with asyncio.timeout(DEADLINE):
             facts = described(await in_daemon_thread(device_facts, path))
@@ -40,7 +40,7 @@ async def machine_details(path: str) -> Pairs:
 
 
 async def _signs(path: str) -> Pairs:
-    """What SMART and the kernel's log say of it; for root only, who may ask."""
+    """Facts from SMART and the kernel's log; needs root."""
     if not is_root() or not path.startswith("/"):
         return ()
     found = await signs_of(ProcessRunner(), path, 0.0)

@@ -1,4 +1,4 @@
-"""Asking about devices in trouble beside the samples, and judging them by the answers."""
+"""Probes devices in trouble in the background, and judges them by the results."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, j
 from zconsole.monitor.frame import Frame
 
 Ask = Callable[[str, float], Awaitable[ProbeResults]]
-"""A leaf's path and the epoch second since which messages count, to what is said of it."""
+"""Maps a leaf's path, and the epoch second since which messages count, to probe results."""
 
 AGAIN = 300.0
-"""Seconds an answer holds while nothing new happens to the device."""
+"""Seconds a result is kept while nothing new happens to the device."""
 SOONEST = 60.0
 """… and while something does."""
 HOUR = 3600.0
 AT_ONCE = 4
-"""Devices asked about at a time: a shelf that fails must not start forty smartctl."""
+"""Devices probed at a time: a failing shelf must not start forty smartctl."""
 
 
 class DeviceProber:
-    """One for a run; answers come with a later round than they were asked for in."""
+    """One per run; results arrive in a later round than they were requested in."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -31,11 +31,11 @@ class DeviceProber:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def look(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
-        """The frames with their troubles judged by all that is known; never waits."""
+        """The frames, their troubles judged by all results so far; never waits."""
         return tuple(self._judged(frame) if frame.troubles else frame for frame in frames)
 
     async def aclose(self) -> None:
-        """Leave what is still being asked."""
+        """Cancel running probes."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

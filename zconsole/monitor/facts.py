@@ -1,7 +1,7 @@
-"""What is known of a scan and worth saying: label, value, how bad. Text and the screen show it.
+"""Facts of a scan for text and screen: label, value, how bad.
 
-Neither decides again what is known or what it is called: plain text sets facts side by side, the
-screen colors them and leaves out what has no room.
+Decided once for both: plain text lists the facts, the screen colors them and drops those without
+room.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from zconsole.units import duration
 
 
 class Fact(NamedTuple):
-    """Something known: ``errors 3``, and whether that is bad (``error``) or nothing ("")."""
+    """One fact: ``errors 3``, and whether that is bad (``error``) or not ("")."""
 
     label: str
     value: str
@@ -23,7 +23,7 @@ class Fact(NamedTuple):
 
 
 Size = Callable[[float | None], str]
-"""How bytes are written: ``units.size`` as zpool does, or in units that were chosen."""
+"""How bytes are formatted: ``units.size`` as zpool does, or in the chosen units."""
 
 
 def work_name(work: str, vdev: str | None) -> str:
@@ -38,8 +38,8 @@ def repaired_fact(scan: Scan, size: Size) -> Fact:
 
 
 def result_facts(scan: Scan, size: Size) -> Iterator[Fact]:
-    """What came of a scan, so far or in all: bytes written and skipped, errors; what is known."""
-    if scan.processed_bytes is not None:  # neither Solaris 10 nor an error scrub tells
+    """The known results of a scan so far: bytes written and skipped, errors."""
+    if scan.processed_bytes is not None:  # unknown on Solaris 10, and for an error scrub
         yield repaired_fact(scan, size)
     if scan.skipped_bytes:
         yield Fact("skipped", size(scan.skipped_bytes))
@@ -48,7 +48,7 @@ def result_facts(scan: Scan, size: Size) -> Iterator[Fact]:
 
 
 def seconds_taken(scan: Scan) -> float | None:
-    """Seconds from a scan's start to its end; None while it runs, or when not known."""
+    """Seconds from a scan's start to its end; None while it runs, or when unknown."""
     if scan.duration is not None or scan.start is None or scan.end is None:
         return scan.duration
     return scan.end - scan.start

@@ -1,4 +1,4 @@
-"""Where frames come from: the one thing that shows and alerts ask of the rest."""
+"""Where frames come from: the only interface that views and alerts use."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """One round of sampling: a frame for every pool, in an order that stays the same."""
+    """One round of sampling: a frame for every pool, in a stable order."""
 
     frames: tuple[Frame, ...]
     capabilities: Capabilities
-    """Of the source as it is now; it may have fallen back since the last round."""
+    """Those of the source now; it may have fallen back since the last round."""
     alerts: tuple[Alert, ...] = ()
-    """What is worth waking somebody for, each once; only of a feed with alerts."""
+    """What is worth waking someone for, each once; only with alerts."""
     ring: str = ""
-    """What those alerts are to write to the terminal: its bell, notifications."""
+    """What those alerts write to the terminal: its bell, notifications."""
     notes: tuple[str, ...] = ()
-    """What went wrong with what is kept on disk, each thing once."""
+    """Problems with stored history and reports, each once."""
 
 
 class Feed:
-    """Takes a round at every interval; history is fed whether or not anybody paints."""
+    """Takes a round at every interval; history is fed even if nothing is painted."""
 
     alerts: Alerting | None = None
-    """What looks at each round for something to tell; None where nobody asked for that."""
+    """Looks at each round for alerts; None if none were requested."""
 
     def __init__(self, interval: float) -> None:
         """``interval``: seconds between samples; 0 for a source with its own pace."""
@@ -66,26 +66,26 @@ class Feed:
         return replace(update, alerts=alerts, ring=ring)
 
     async def aclose(self) -> None:
-        """Stop sampling within a second; alerts under way are still sent."""
+        """Stop sampling within a second; running alert hooks still finish."""
         await self.close_sources()
         if self.alerts is not None:
             await self.alerts.aclose()
 
     async def sample(self) -> Update | None:
-        """A round taken now, or ``None`` once there will be no more (a recording has ended).
+        """A round taken now, or ``None`` once there are no more (the end of a recording).
 
         A pool that does not answer is a frame with ``problem`` and ``stale_seconds``, within the
-        sampling deadline; it is never an exception and never a call that stays away.
+        sampling deadline: never an exception, never a call that hangs.
         """
         raise NotImplementedError
 
     async def details(self, pool: str, key: str) -> Pairs:
-        """What is known of one device that sampling does not give (serial, model).
+        """Facts of one device that samples do not have (serial, model).
 
-        Asked for only when a row is expanded; empty when there is nothing to tell.
+        Requested only when a row is expanded; empty if nothing is known.
         """
         raise NotImplementedError
 
     async def close_sources(self) -> None:
-        """Keep the histories, and let go of all that is sampled."""
+        """Store the histories, and close the sources."""
         raise NotImplementedError

@@ -26,7 +26,7 @@ class Fleet(Feed):
     ) -> None:
         """``session`` makes one for each machine.
 
-        With ``needed`` the first round raises what it lacks, as one of this machine does.
+        With ``needed`` the first round raises its failures, like a local one.
         """
         super().__init__(interval)
         self._sources = tuple(sources)
@@ -36,7 +36,7 @@ class Fleet(Feed):
     async def sample(self) -> Update:
         """Every machine's frames, in their order; all are asked at the same time.
 
-        A machine that is away gives stale ones. Nothing may be changed on any.
+        An unreachable machine gives stale ones. All are read-only.
         """
         rounds = await asyncio.gather(*(feed.sample() for feed in self._feeds))
         pairs = [(s, r) for s, r in zip(self._sources, rounds, strict=True) if r is not None]
@@ -47,13 +47,13 @@ class Fleet(Feed):
         return Update(frames, self._sources[0].capabilities, notes=tuple(notes))
 
     async def pools(self) -> tuple[Frame, ...]:
-        """The frames without those that stand for machines no pool was ever seen of."""
+        """The frames, without placeholders for machines whose pools were never seen."""
         frames = (await self.sample()).frames
         unseen = {source.host for source in self._sources if not source.seen}
         return tuple(frame for frame in frames if frame.pool not in unseen)
 
     def failures(self) -> tuple[ZconsoleError, ...]:
-        """What the last round lacks: machines out of reach, then pools that no other one has."""
+        """Failures of the last round: unreachable machines, then pools that no machine has."""
         up = [source for source in self._sources if not source.failure]
         lacking = [set(source.missing) for source in up]
         missing = sorted(set.intersection(*lacking)) if lacking else []
@@ -66,7 +66,7 @@ class Fleet(Feed):
         return tuple(found)
 
     async def details(self, *_: str) -> Pairs:
-        """See Feed.details. Nothing beyond the sample is asked of another machine."""
+        """See Feed.details. Other machines give nothing beyond the sample."""
         return ()
 
     async def close_sources(self) -> None:
@@ -74,7 +74,7 @@ class Fleet(Feed):
         await asyncio.gather(*(feed.aclose() for feed in self._feeds))
 
     def _check(self) -> None:
-        """Raise the first failure where no pool was seen, or where no machine has one asked for."""
+        """Raise the first failure if no pool was seen, or no machine has a requested one."""
         self._needed = False
         failures = self.failures()
         seen = any(source.seen for source in self._sources)

@@ -37,30 +37,30 @@ class VdevRow(NamedTuple):
     vdev: Vdev
     rates: IoRates
     slow_sibling: str | None = None
-    """Why it is the odd one out among its siblings (``61 ms, others 8 ms``), else None."""
+    """Why it is the odd one out among its siblings (``61ms, siblings 8ms``), else None."""
     missing_since: float | None = None
-    """Epoch seconds at which the console saw it leave ONLINE, or its device go."""
+    """Epoch seconds at which it was seen to leave ONLINE, or its device to disappear."""
 
     @property
     def gone(self) -> bool:
-        """Whether its device left after the last answer of the pool, which has it ONLINE."""
+        """Whether its device disappeared after the pool's last answer, which has it ONLINE."""
         return self.missing_since is not None and self.vdev.state == "ONLINE"
 
 
 DONE = "done"
-"""Name of an event that is something done from a console: it stands on the timeline of rates."""
+"""Name of events done from a console: they are marked on the timeline of rates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One pool as the views show it. What the sample tells is read through properties."""
+    """One pool as the views show it. Properties give what the sample has."""
 
     pool: str
-    """The name it is shown by; of one of several machines with the host before it."""
+    """The shown name; with several machines, the host comes before it."""
     sample: Sample | None
-    """The newest good sample; None where none was ever taken, and ``failure`` says why."""
+    """The newest good sample; None if there never was one, and ``failure`` says why."""
     failure: SampleFailure | None
-    """Why there is no newer sample; None while there is nothing newer to be had."""
+    """Why there is no newer sample; None while the sample is fresh."""
     health: Health
     series: RateSeries
     scans: tuple[ScanView, ...] = ()
@@ -69,20 +69,20 @@ class Frame:
     rows: tuple[VdevRow, ...] = ()
     balance: Balance = field(default_factory=Balance)
     over_since: float | None = None
-    """Since when (epoch seconds) no scan was seen to run; None while one runs or is paused."""
+    """Since when (epoch seconds) no scan runs; None while one runs or is paused."""
     events: tuple[Event, ...] = ()
     """Newest last."""
     flags: tuple[str, ...] = ()
-    """REPLAY, DEMO, as the source says."""
+    """REPLAY, DEMO, from the source."""
     limit: Verdict | None = None
-    """What the running scan waits for; None when none runs."""
+    """What limits the running scan; None when none runs."""
     ceiling: Ceiling | None = None
-    """The fastest the running scan could go; None while that is not known."""
+    """The estimated maximum rate of the running scan; None while unknown."""
     troubles: tuple[DeviceFault, ...] = ()
-    """Devices with new errors, or that came and went, within the hour; worst first."""
+    """Devices with new errors, or that disconnected, within the hour; worst first."""
 
     def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
-        """With what was done from consoles, in the order of time, and with the jobs of the pool."""
+        """With actions done from consoles, in order of time, and the pool's jobs."""
         done = tuple(events)
         if not done and not jobs:
             return self
@@ -105,7 +105,7 @@ class Frame:
         return self.outcome_of(self.scan.scan if self.scan else None)
 
     def outcome_of(self, scan: Scan | None) -> ScanOutcome:
-        """How one of the pool's scans, also one it does not show any more, has ended."""
+        """How one of the pool's scans ended, including scans no longer shown."""
         waited = None if self.over_since is None else self.t - self.over_since
         return scan_outcome(scan, self.root, self.health.word, waited)
 
@@ -155,12 +155,12 @@ class Frame:
 
     @property
     def problem(self) -> str | None:
-        """Why there is no newer sample, in words; None while there is nothing wrong."""
+        """Why there is no newer sample, in words; None without a problem."""
         return self.failure.text if self.failure else None
 
     @property
     def absent(self) -> bool:
-        """Whether it was exported or destroyed: the kernel's list of pools has it no longer."""
+        """Whether it was exported or destroyed: it is no longer in the kernel's list of pools."""
         return self.failure is not None and self.failure.absent
 
     @property
@@ -179,7 +179,7 @@ class Frame:
     def looked(self) -> float | None:
         """Seconds of the steady clock when the newest reading of the pool began; None if unknown.
 
-        Also of one that ended in ``problem``: without a problem, the frame shows nothing older.
+        Also of a reading that ended in ``problem``. Without a problem, the frame is no older.
         """
         newest = self.failure or self.sample
         return newest.began if newest else None

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
+from zconsole.diagnosis.device_errors.faults import returned
 from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history.pool import PoolHistory
@@ -18,7 +19,7 @@ from zconsole.pool.redundancy import redundancy
 
 
 class PoolMonitor:
-    """Turns the samples of one pool into frames; fed with every one, in order."""
+    """Turns the samples of one pool into frames; takes every sample, in order."""
 
     def __init__(self, zone: tzinfo = UTC, flags: tuple[str, ...] = ()) -> None:
         self.history = PoolHistory(zone)
@@ -32,11 +33,13 @@ class PoolMonitor:
         history.push(sample)
         self._device_errors.push(sample.t, history.tree)
         bottleneck.push(sample, history.tree, history.rates, history.scan_views)
+        troubles = self._device_errors.faults(sample.t, history.tree, history.events, pool.scans)
+        unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
         return Frame(
             pool=pool.name,
             sample=sample,
             failure=None,
-            health=health(pool, sample.t, history.regrouped),
+            health=health(pool, sample.t, history.regrouped, unsteady),
             scans=history.scan_views,
             activities=history.activity_views,
             redundancy=redundancy(pool.root, pool.scans, history.returned),
@@ -48,14 +51,14 @@ class PoolMonitor:
             flags=self._flags,
             limit=bottleneck.verdict,
             ceiling=bottleneck.ceiling,
-            troubles=self._device_errors.faults(sample.t, history.tree, history.events, pool.scans),
+            troubles=troubles,
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:
-        """The frame of a pool that gave no sample, from ``last``, the one of its newest sample.
+        """The frame of a pool without a sample, from ``last``, the frame of its newest sample.
 
-        Its tree and ETA stay, aged, with why there is no newer one; rates are what diskstats still
-        gives. A pool that never gave a sample has only its name and why.
+        Its tree and ETA stay, aged, with the reason why there is no newer one; rates are those
+        that diskstats still has. A pool that never gave a sample has only its name and the reason.
         """
         history = self.history
         history.push_trouble(failure)

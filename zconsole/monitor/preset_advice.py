@@ -1,11 +1,11 @@
-"""Which preset lifts what limits the running scan, by the verdict on it."""
+"""Chooses the preset that lifts the limit of the running scan."""
 
 from __future__ import annotations
 
 from zconsole.monitor.frame import Frame
 
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
-"""Cause of a verdict to a key of ``presets.LIMITS``."""
+"""Maps a verdict's cause to a key of ``presets.LIMITS``."""
 
 OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
 """Causes that no tunable lifts."""
@@ -28,4 +28,4 @@ def hopeless(frame: Frame) -> str | None:
     """Why no tunable would make the scan faster; None when one might."""
     if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
         return None
-    return f"{frame.limit.text}: no tunable lifts that"
+    return f"{frame.limit.text}: no tunable helps"

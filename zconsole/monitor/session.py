@@ -1,4 +1,4 @@
-"""A run over any source: raw forms in, one frame a pool out, each pool with its own history."""
+"""A run over any source: raw forms in, one frame per pool out, each pool with its own history."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from zconsole.zfs.sources.samples import Gaps
 
 SETTLE = 0.5
-"""Seconds that the end waits for what is still to be written."""
+"""Seconds to wait at the end for pending writes."""
 
 
 class FrameKeeper(Protocol):
-    """Keeps something of every good frame beyond the run, as reports of scans."""
+    """Stores something of every good frame beyond the run, such as scan reports."""
 
     def push(self, frame: Frame) -> object:
         """Take in a frame. Raises StateError when something cannot be written."""
 
     def close(self) -> None:
-        """Write what is unfinished once more. Raises StateError when that fails."""
+        """Write unfinished reports once more. Raises StateError when that fails."""
 
 
 class Session:
@@ -49,11 +49,11 @@ class Session:
         notes: Iterable[str] = (),
         gaps: Gaps | None = None,
     ) -> None:
-        """A session that keeps nothing, as for recordings, demos and saved output, unless asked to.
+        """By default a session that stores nothing, as for recordings, demos and saved output.
 
-        ``store`` keeps histories between runs, ``reports`` those of scans, ``writer`` is what they
-        write with, if not at once, and ``notes`` what is wrong with them from the start. ``gaps``
-        counts the samples of a recording that cannot be read, which then are no reason to end.
+        ``store`` keeps histories between runs, ``reports`` those of scans; ``writer`` writes them
+        in the background, and ``notes`` are their problems at the start. ``gaps`` counts unreadable
+        samples of a recording, which then don't end it.
         """
         self._zone = zone
         self._flags = flags
@@ -70,8 +70,8 @@ class Session:
         """One frame for every pool of this round, in the round's order.
 
         A raw form that cannot be read is a frame with a ``problem`` once the pool is known;
-        raises NotUnderstoodError where nothing tells which pool it is. In a recording with
-        ``gaps`` it is one, and a problem of every pool that it may be about.
+        raises NotUnderstoodError if the pool is unknown. In a recording with ``gaps`` it is one,
+        and a problem of every pool that it may concern.
         """
         frames: list[Frame] = []
         for raw in raws:
@@ -94,7 +94,7 @@ class Session:
             raise NotUnderstoodError(self._gaps.first)
 
     def _missing(self, raw: Raw, error: NotUnderstoodError, gaps: Gaps) -> Iterator[Frame]:
-        """The frames of a gap. No rate is worked out across it: the counters begin anew."""
+        """The frames of a gap. Rates don't span it: the counters start again."""
         gaps.add(str(error))
         t, clock = raw["t"], raw.get("clock", raw["t"])
         text = f"gap in the recording: {error}"
@@ -103,9 +103,9 @@ class Session:
                 yield self._troubled(SampleFailure(name, t, clock, text, gap=True))
 
     def _apart(self, found: Iterable[Sample | SampleFailure]) -> Iterator[Sample | SampleFailure]:
-        """``found`` as it is; a pool that one output shows twice has no past the second time.
+        """``found``; a pool that appears twice in one output has no history the second time.
 
-        Nothing tells what time lies between the two, or whether they are of one machine.
+        The time between the two is unknown, and whether they are of one machine.
         """
         names: set[str] = set()
         for seen in found:
@@ -116,7 +116,7 @@ class Session:
             yield seen
 
     def history(self, pool: str) -> PoolHistory:
-        """What is remembered of a pool; empty for one not seen yet."""
+        """The history of a pool; empty for a new one."""
         return self._monitor(pool).history
 
     def _monitor(self, pool: str) -> PoolMonitor:
@@ -125,17 +125,17 @@ class Session:
         return self._monitors[pool]
 
     def last(self, pool: str) -> Frame | None:
-        """The last good frame of a pool; None for one that has given none."""
+        """The last good frame of a pool; None if there was none."""
         return self._last.get(pool)
 
     def take_notes(self) -> tuple[str, ...]:
-        """What went wrong with what is kept on disk since this was last asked, each thing once."""
+        """Problems with stored history and reports since the last call, each once."""
         new = tuple(note for note, taken in self._notes.items() if not taken)
         self._notes.update(dict.fromkeys(new, True))
         return new
 
     def close(self) -> None:
-        """Keep every history once more and let go of the files."""
+        """Store every history once more and release the files."""
         for frame in self._last.values():
             self._keep(frame, at_once=True)
         if self._store is not None:
@@ -164,7 +164,7 @@ class Session:
             return (SampleFailure(name, raw["t"], clock, str(error), raw.get("kstat")),)
 
     def _check_recorded(self, found: Iterable[Sample | SampleFailure]) -> None:
-        """Raise NotUnderstoodError where a recording holds no pool, or pools without end."""
+        """Raise NotUnderstoodError for a recording without a pool, or with too many."""
         seen = {sample.pool.name: sample for sample in found if isinstance(sample, Sample)}
         if not seen:
             raise NotUnderstoodError("no pool in it")
@@ -209,6 +209,6 @@ class Session:
 
 
 def _placed(error: NotUnderstoodError, raw: Raw) -> NotUnderstoodError:
-    """The error with the file and line it is about, where there are any."""
+    """The error, with its file and line if known."""
     place = raw.get("place")
     return NotUnderstoodError(f"{place}: {error}") if place else error

@@ -21,9 +21,9 @@ class SessionFeed(Feed):
         details: Callable[[str], Awaitable[Pairs]] | None = None,
         signs: DeviceProber | None = None,
     ) -> None:
-        """``details``: a leaf's path to what else is known of it.
+        """``details`` maps a leaf's path to further facts.
 
-        With ``signs`` the devices in trouble are asked about beside the sampling.
+        With ``signs``, devices in trouble are probed in the background.
         """
         super().__init__(interval)
         self._source = source

@@ -1,4 +1,4 @@
-"""Frames as the contract's JSON: one object a pool and sample, version 1."""
+"""Frames as the contract's JSON: one object per pool and sample, version 1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _NO_SCAN = ScanView(
-    Scan(), "", None, None, None, None, None, Estimate(None, None, None, "nothing runs"), None
+    Scan(), "", None, None, None, None, None, Estimate(None, None, None, "no scan running"), None
 )
 _BALANCE = "name kind size_bytes alloc_bytes free_bytes fill frag surplus_bytes new_write_share"
 

@@ -1,4 +1,4 @@
-"""Frames as plain text, for pipes, dumb terminals and screen readers. All of it is cleaned."""
+"""Frames as plain text, for pipes, dumb terminals and screen readers; cleaned for a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
 from zconsole.system.printable import clean
-from zconsole.units import duration, latency, rate, size
+from zconsole.units import duration, latency, percent, rate, size
 
 NAME_WIDTH = 16
 BAR_WIDTH = 30
@@ -60,14 +60,14 @@ def cells(text: str) -> int:
     """How many cells of a terminal clean text takes."""
     if text.isascii():
         return len(text)
-    # Only here: most names are plain, and loading it takes ten milliseconds.
+    # lazy: most names are plain, and loading it takes ten milliseconds
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
-    """One line a pool and sample: time, pool, health, the scan and what is left."""
+    """One line per pool and sample: time, pool, health, scan, redundancy left."""
     words = [date_of(frame.t, zone).strftime("%H:%M:%S"), frame.pool, frame.health.word]
     if frame.problem:
         age = frame.stale_seconds
@@ -79,12 +79,14 @@ def watch_line(frame: Frame, zone: tzinfo | None = None) -> str:
     if not frame.problem:
         words.extend(word for view in frame.activities for word in _activity_words(view))
     words.extend(f"{entry.vdev}:{entry.left}" for entry in frame.redundancy)
+    if frame.health.word == "ATTENTION":
+        words.extend(frame.health.reasons[:1])
     return clean("  ".join(words))
 
 
 def _heading(frame: Frame) -> Iterator[str]:
     state = f" ({frame.state})" if frame.state and frame.state != frame.health.word else ""
-    yield f"{frame.pool or 'a pool without a name'}: {frame.health.word}{state}"
+    yield f"{frame.pool or 'unnamed pool'}: {frame.health.word}{state}"
     yield from (f"  {reason}" for reason in frame.health.reasons)
     if frame.problem and frame.problem not in frame.health.reasons:
         yield f"  {frame.problem}"
@@ -97,16 +99,17 @@ def _heading(frame: Frame) -> Iterator[str]:
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:
-    """What the running scan waits for, how sure that is, what could be done, and the ceiling."""
+    """What limits the running scan, how sure that is, a suggestion, and the estimated maximum."""
     limit, ceiling = frame.limit, frame.ceiling
     if limit is None or not limit.figures:
         return
-    sure = f" ({limit.sure:.0%} sure)" if limit.sure else ""
+    sure = f" ({percent(limit.sure)} sure)" if limit.sure else ""
     yield f"  limited by {limit.text}{sure}" if limit.sure else f"  limit: {limit.text}"
     if limit.advice:
-        yield f"    {limit.advice}"
+        yield f"  suggestion: {limit.advice}"
     if ceiling is not None and ceiling.share is not None:
-        yield f"  at {ceiling.share:.0%} of the ceiling, {rate(ceiling.rate)}: {ceiling.text}"
+        reached = f"{percent(ceiling.share)} of the estimated maximum"
+        yield f"  {reached}, {rate(ceiling.rate)} ({ceiling.text})"
 
 
 def _left(entry: Redundancy) -> str:
@@ -122,7 +125,7 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
         return
     stage = f", {view.stage}" if view.stage else ""
     errors = f", {scan.errors} errors" if scan.errors else ""
-    done = "progress unknown" if view.percent is None else f"{view.percent:.2f}% done"
+    done = "progress unknown" if view.percent is None else f"{view.percent:.2f} % done"
     yield f"{work_name(scan.function, scan.vdev)}: {scan.state}{stage}, {done}{errors}"
     if amounts := _amounts(view):
         yield f"  {amounts}"
@@ -166,10 +169,16 @@ def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
     found = view.estimate
     zpool = f"; zpool says {duration(view.scan.zpool_eta, 'nothing')}"
     if found.eta is None:
-        return f"no ETA: {found.reason}{zpool}"
+        return f"{_no_eta(found.reason)}{zpool}"
     count = view.restarts or 0
     restarts = f", {count} restart{'s' * (count > 1)}" if count else ""
     return f"ETA {_span(found, now, zone)}; {found.reason}{zpool}{restarts}"
+
+
+def _no_eta(reason: str) -> str:
+    """``no ETA yet: 1 sample``: most reasons say themselves that there is no estimate."""
+    told = reason.replace("no estimate", "no ETA", 1)
+    return told if told.startswith("no ETA") else f"no ETA: {reason}"
 
 
 def _span(found: Estimate, now: float, zone: tzinfo | None) -> str:
@@ -181,7 +190,7 @@ def _span(found: Estimate, now: float, zone: tzinfo | None) -> str:
 def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
     activity = view.activity
     name = work_name(activity.kind, activity.vdev)
-    done = f", {activity.percent:.2f}% done" if activity.percent is not None else ""
+    done = f", {activity.percent:.2f} % done" if activity.percent is not None else ""
     at = f" at {rate(view.rate)}" if view.rate is not None else ""
     eta = f", ETA {duration(view.estimate.eta)}" if view.estimate.eta is not None else ""
     zpool = f"; zpool says {duration(activity.zpool_eta)}" if activity.zpool_eta is not None else ""
@@ -204,14 +213,14 @@ def _moved(activity: Activity) -> str:
 
 
 def _activity_words(view: ActivityView) -> Iterator[str]:
-    """A removal or expansion that goes on; of trims there may be one a device."""
+    """A running removal or expansion; trims are left out: there may be one per device."""
     activity = view.activity
     if activity.kind not in ("removal", "expansion") or activity.state not in ("running", "paused"):
         return
     yield activity.kind if activity.vdev is None else f"{activity.kind} {activity.vdev}"
     yield activity.state
     if activity.percent is not None:
-        yield f"{activity.percent:.2f}%"
+        yield f"{activity.percent:.2f} %"
     yield f"{size(activity.done_bytes)}/{size(activity.total_bytes)} at {rate(view.rate)}"
     if view.estimate.eta is not None:
         yield f"ETA {duration(view.estimate.eta)}"
@@ -222,7 +231,7 @@ def _scan_words(view: ScanView) -> Iterator[str]:
     yield scan.function if scan.vdev is None else f"{scan.function} {scan.vdev}"
     yield view.stage or scan.state
     if view.percent is not None:
-        yield f"{view.percent:.2f}%"
+        yield f"{view.percent:.2f} %"
     if not scan.active:
         return
     scanning = scan.function == "rebuild" or not scan.two_stage
@@ -232,7 +241,7 @@ def _scan_words(view: ScanView) -> Iterator[str]:
         yield f"{size(done)}/{size(total)} at {rate(speed)}"
     found = view.estimate
     if found.eta is None:
-        yield f"no ETA ({found.reason})"
+        yield _no_eta(found.reason)
     else:
         yield f"ETA {duration(found.eta)} ({duration(found.low)} to {duration(found.high)})"
     if view.full is not None:
@@ -241,7 +250,8 @@ def _scan_words(view: ScanView) -> Iterator[str]:
 
 def _table(rows: tuple[VdevRow, ...]) -> Iterator[str]:
     width = max(NAME_WIDTH, *(cells(clean(row.vdev.name)) + 2 * row.depth for row in rows))
-    yield f"{'NAME':<{width}}  {'STATE':<9} {'READ/s':>7} {'WRITE/s':>7} {'WAIT':>6} {'ERRORS':>11}"
+    rates = f"{'READ/s':>7} {'WRITE/s':>7} {'LATENCY':>7}"
+    yield f"{'NAME':<{width}}  {'STATE':<9} {rates} {'ERRORS':>11}"
     vclass = "normal"
     for row in rows:
         if row.vdev.vclass != vclass and row.depth == 1:
@@ -261,14 +271,14 @@ def _table_row(row: VdevRow, width: int) -> str:
         notes.append(f"slow: {row.slow_sibling}")
     return (
         f"{name}  {vdev.state:<9} {size(rates.read, ''):>7} {size(rates.write, ''):>7} "
-        f"{latency(rates.latency):>6} {errors:>11}  {', '.join(notes)}"
+        f"{latency(rates.latency):>7} {errors:>11}  {', '.join(notes)}"
     )
 
 
 def balance_lines(found: Balance) -> Iterator[str]:
-    """Spread and bytes to even out, then name, bar, fill, free and share of new writes a vdev."""
-    spread = "-" if found.spread is None else f"{100 * found.spread:.1f}%"
-    yield f"balance: spread {spread}, to even out {size(found.imbalance_bytes)}"
+    """Spread and bytes to rebalance; per vdev its name, bar, fill, free and share of new writes."""
+    spread, moving = percent(found.spread, 1), size(found.imbalance_bytes)
+    yield f"balance: spread {spread}, {moving} to rebalance"
     width = max((cells(clean(v.name)) for v in found.vdevs), default=0)
     yield from (_balance_line(vdev, width) for vdev in found.vdevs)
 
@@ -277,13 +287,13 @@ def _balance_line(vdev: VdevBalance, width: int) -> str:
     filled = "" if vdev.fill is None else "#" * round(min(1.0, max(0.0, vdev.fill)) * BAR_WIDTH)
     words = [
         f"  {padded(clean(vdev.name), width)}  {filled:.<{BAR_WIDTH}}",
-        "    -" if vdev.fill is None else f"{100 * vdev.fill:5.1f}%",
+        f"{percent(vdev.fill, 1):>7}",
         f"{size(vdev.free_bytes):>5} free",
     ]
     if vdev.frag is not None:
-        words.append(f"{100 * vdev.frag:.0f}% fragmented")
+        words.append(f"{percent(vdev.frag)} fragmented")
     if vdev.new_write_share is not None:
-        words.append(f"{100 * vdev.new_write_share:.0f}% of new writes")
+        words.append(f"{percent(vdev.new_write_share)} of new writes")
     return "  ".join(words)
 
 
@@ -303,5 +313,5 @@ def _day_clock(t: float, now: float, zone: tzinfo | None) -> str:
 
 
 def date_of(t: float, zone: tzinfo | None) -> datetime:
-    """The date of an epoch second, as far as there are dates: a stuck scan ends beyond them."""
+    """The date of an epoch second, limited to valid dates: a stuck scan ends beyond them."""
     return datetime.fromtimestamp(min(max(t, 0.0), LAST_DATE), zone)

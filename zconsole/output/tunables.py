@@ -30,18 +30,18 @@ def record(setting: Setting) -> dict[str, Any]:
 
 
 def notes(setting: Setting) -> Iterator[str]:
-    """What to know about a tunable beyond its meaning."""
+    """Notes on a tunable beyond its meaning."""
     tunable = setting.tunable
     if tunable.never:
-        yield f"not written: {tunable.never}"
+        yield f"never set: {tunable.never}"
     if tunable.note:
         yield tunable.note
     if setting.set_by_us is not None and not setting.ours:
-        yield f"we set {setting.set_by_us}; somebody else has changed it since"
+        yield f"set to {setting.set_by_us} here; changed by someone else since"
 
 
 def table(settings: Sequence[Setting]) -> Iterator[str]:
-    """A line a tunable that this kernel has: name, value, default, unit, meaning."""
+    """One line for each tunable of this kernel: name, value, default, unit, meaning."""
     present = [s for s in settings if s.value is not None]
     width = max((len(s.tunable.name) for s in present), default=0)
     for setting in present:

@@ -12,23 +12,23 @@ from zconsole.output.text import cells, padded
 from zconsole.pool.balance import VdevBalance
 from zconsole.pool.what_if import Outlook
 from zconsole.system.printable import clean
-from zconsole.units import size
+from zconsole.units import percent, size
 
 
 def outlook_lines(look: Outlook) -> Iterator[str]:
     """Size, free, fill and share of new writes of every vdev, before and after; then the cost."""
     width = max((cells(clean(v.name)) for v in look.after.vdevs), default=4)
-    yield f"{'VDEV':<{width}}  {'SIZE':>15} {'FREE':>15} {'FILL':>15} {'NEW WRITES':>15}"
+    yield f"{'VDEV':<{width}}  {'SIZE':>17} {'FREE':>17} {'FILL':>17} {'NEW WRITES':>17}"
     # In order, not by name: old listings call two vdevs the same.
     for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
         yield _line(now, was, width)
-    yield f"spread {_percent(look.before.spread)} -> {_percent(look.after.spread)}"
+    yield f"spread {percent(look.before.spread, 1)} -> {percent(look.after.spread, 1)}"
     yield f"rebalancing: {cost_words(look)}"
 
 
 def cost_words(look: Outlook) -> str:
-    """What levelling would take: ``1.2T to rewrite for a spread of 5.0%``."""
-    left = _percent(look.spread_after)
+    """What evening out would take: ``1.2T to rewrite for a spread of 5.0 %``."""
+    left = percent(look.spread_after, 1)
     if look.rewrite_bytes is None:
         return f"rewriting everything once leaves a spread of {left}"
     if look.rewrite_bytes:
@@ -40,15 +40,11 @@ def _line(now: VdevBalance, was: VdevBalance | None, width: int) -> str:
     pairs = (
         (size(was.size_bytes) if was else "", size(now.size_bytes)),
         (size(was.free_bytes) if was else "", size(now.free_bytes)),
-        (_percent(was.fill) if was else "", _percent(now.fill)),
-        (_percent(was.new_write_share) if was else "", _percent(now.new_write_share)),
+        (percent(was.fill, 1) if was else "", percent(now.fill, 1)),
+        (percent(was.new_write_share, 1) if was else "", percent(now.new_write_share, 1)),
     )
-    shown = (f"{f'{a} -> {b}' if a and a != b else b:>15}" for a, b in pairs)
+    shown = (f"{f'{a} -> {b}' if a and a != b else b:>17}" for a, b in pairs)
     return f"{padded(clean(now.name), width)}  {' '.join(shown)}"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def outlook_object(look: Outlook) -> dict[str, Any]:
@@ -58,7 +54,7 @@ def outlook_object(look: Outlook) -> dict[str, Any]:
 
 
 def duration_object(found: Estimate | None) -> dict[str, Any] | None:
-    """Seconds with their range, and what they rest on."""
+    """Seconds with their range, and what they are based on."""
     if found is None:
         return None
     return {

@@ -1,1 +1,1 @@
-"""Pure facts of one pool: what it is, how safe, how even, and what if."""
+"""Pure facts of one pool: topology, redundancy, health, balance, what if."""

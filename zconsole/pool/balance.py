@@ -42,7 +42,7 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
 
     ``version`` (``2.3.9``) chooses the allocator's rule: up to 2.3 a vdev's share of new writes
     is proportional to free bytes times data disks, from 2.4 to free bytes; free bytes also where
-    the version or a vdev's data disks are not known (metaslab_group_alloc_update, metaslab.c).
+    the version or a vdev's data disks are unknown (metaslab_group_alloc_update, metaslab.c).
     """
     vdevs = tuple(v for v in data_vdevs(root) if v.vclass == "normal")
     known = [v for v in vdevs if v.alloc_bytes is not None and v.size_bytes]
@@ -64,7 +64,7 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
 
 
 def data_disks(vdev: Vdev) -> int | None:
-    """Devices that hold data, parity taken off; None where the layout is not known."""
+    """Devices that hold data, parity taken off; None where the layout is unknown."""
     return disks_of(vdev.kind, len(vdev.children), vdev.spares_left or 0)
 
 

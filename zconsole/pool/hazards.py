@@ -1,4 +1,4 @@
-"""Bugs of OpenZFS releases: ``share/hazards.toml``, with the commits that mend them."""
+"""Bugs of OpenZFS releases: ``share/hazards.toml``, with the commits that fix them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLE = Path(__file__).parents[1] / "share" / "hazards.toml"
 
 
 class Hazard(NamedTuple):
-    """A bug that an action meets; the table says what each field holds."""
+    """A bug that an action meets; the table explains each field."""
 
     actions: tuple[str, ...]
     happens: str
@@ -28,11 +28,11 @@ class Hazard(NamedTuple):
         return known and (not self.layout or any(kind.startswith(self.layout) for kind in kinds))
 
     def words(self, version: Version) -> str | None:
-        """What this release does, which one mends it, what to do; None for a release without it."""
+        """What this release does, which one fixes it, what to do; None for a release without it."""
         for first, last, mended in self.affected:
             if first <= version[:3] <= last:
                 running = ".".join(map(str, version))
-                mends = f"mended in {mended}" if mended else "no release mends it yet"
+                mends = f"fixed in {mended}" if mended else "not fixed in any release yet"
                 return f"OpenZFS {running}: {self.happens} ({mends}): {self.do}"
         return None
 

@@ -1,9 +1,9 @@
-"""Is it all right? One word, and why, worst first."""
+"""The health of a pool: one word, and the reasons, worst first."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.pool.model import Pool, SampleFailure, Vdev
@@ -12,31 +12,39 @@ from zconsole.units import duration, size
 
 
 class Health(NamedTuple):
-    """Is it all right? ``word`` first, then why, worst first."""
+    """The word of a pool's health, and the reasons, worst first."""
 
     word: str
-    """OK, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
-    NOT IMPORTED."""
+    """OK, ATTENTION, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
+    NOT IMPORTED, UNKNOWN."""
     severity: str
     """ok, notice, warning or error."""
     reasons: tuple[str, ...] = ()
 
 
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
-"""How the notes of initialize and trim begin, which say nothing of why a device is gone."""
+"""How notes of initialize and trim begin: they don't explain why a device is gone."""
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
-def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
+def health(
+    pool: Pool, now: float, regrouped: float | None = None, unsteady: Iterable[str] = ()
+) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``.
 
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
-    is not restored and no repair runs), ERRORS (damaged data), DEGRADED, OK; UNKNOWN where the
-    source shows neither a state nor a device, as with the scan lines of saved output alone. States
-    of devices make it DEGRADED, too: of a disk that the kernel itself
-    faults (spa_async_fault_vdev, module/zfs/spa.c 2.4.4) the vdevs above stay ONLINE.
-    ``regrouped``: when a replacing vdev or a waiting device was last seen to come; a repair
-    begins some transaction groups later.
+    is not restored and no repair runs), ERRORS (damaged data), DEGRADED, ATTENTION (devices
+    collect errors), OK; UNKNOWN where the source shows neither a state nor a device, as with the
+    scan lines of saved output alone. Device states make it DEGRADED, too: when the kernel itself
+    faults a disk (spa_async_fault_vdev, module/zfs/spa.c 2.4.4), the vdevs above stay ONLINE.
+
+    Args:
+        pool: The newest sample.
+        now: Epoch seconds.
+        regrouped: When a replacing vdev or a waiting device last appeared; a repair begins some
+            transaction groups later.
+        unsteady: Devices that lately disconnected and returned, in words: the pool's own
+            counters don't show that.
     """
     unrestored = tuple(not_restored(pool, now, regrouped))
     reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
@@ -50,12 +58,14 @@ def health(pool: Pool, now: float, regrouped: float | None = None) -> Health:
     if pool.state not in (None, "ONLINE") or any(map(_is_impaired, pool.root.walk())):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
-    noisy = tuple(_counters(pool.root))
-    return Health("OK", "notice" if noisy else "ok", (*reasons, *noisy))
+    noisy = (*_counters(pool.root), *unsteady)
+    if noisy:
+        return Health("ATTENTION", "warning", (*reasons, *noisy))
+    return Health("OK", "ok", reasons)
 
 
 def unreachable(trouble: SampleFailure, age: float) -> Health:
-    """The health of a pool that gives no fresh sample: the last good one is ``age`` seconds old."""
+    """The health of a pool without a fresh sample; the last good one is ``age`` seconds old."""
     lost = trouble.kstat if trouble.kstat in LOST_STATES else None
     word = lost or ("NOT IMPORTED" if trouble.absent else "STALE")
     seen = f"last seen {duration(age)} ago"
@@ -63,14 +73,14 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 
 def _is_impaired(vdev: Vdev) -> bool:
-    """Whether a vdev shows that its pool, whatever its own state, is not whole."""
+    """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
     apart = vdev.kind == "root" or vdev.vclass in ("spare", "cache")
     return not apart and vdev.state not in ("ONLINE", "")
 
 
 def _lost(pool: Pool) -> Iterator[str]:
     if pool.state == "SUSPENDED":
-        yield "all I/O is suspended: bring the device back, then clear"
+        yield "all I/O is suspended: reconnect the device, then clear"
     elif pool.message:
         yield pool.message
 
@@ -93,10 +103,10 @@ def _devices(pool: Pool) -> Iterator[str]:
 
 
 def _counters(root: Vdev) -> Iterator[str]:
-    for leaf in root.leaves():
-        counts = leaf.errors
-        if counts.total:
-            yield (
-                f"{leaf.name}: {counts.read or 0} read, {counts.write or 0} write, "
-                f"{size(counts.cksum or 0)} checksum errors"
-            )
+    """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``."""
+    noisy = [leaf for leaf in root.leaves() if leaf.errors.total]
+    for leaf in sorted(noisy, key=lambda v: -v.errors.total):
+        read, write, cksum, _ = leaf.errors
+        counts = ((read, "read"), (write, "write"), (cksum, "checksum"))
+        said = ", ".join(f"{size(count)} {word}" for count, word in counts if count)
+        yield f"{leaf.name}: {said} error{'s' if leaf.errors.total > 1 else ''}"

@@ -216,7 +216,7 @@ class Scan(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Work that is no scan: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
+    """Work other than scans: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
 
     kind: str
     state: str
@@ -261,7 +261,7 @@ class Pool:
     damaged: bool = False
     """There are data errors, of unknown number."""
     errors: tuple[str, ...] | None = None
-    """Names of damaged files; None when not permitted or not asked for, () when there are none."""
+    """Names of damaged files; None when not permitted or not requested, () when there are none."""
     comment: str | None = None
 
     @property
@@ -315,13 +315,13 @@ class Sample:
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans, where the source could read them."""
     dated: bool = True
-    """Whether it was taken at ``t``: of saved output that says no time, nobody knows when."""
+    """Whether it was taken at ``t``; the time of saved output may be unknown."""
     began: float | None = None
     """Seconds of the steady clock when its reading began; None where the source doesn't say."""
 
 
 class SampleFailure(NamedTuple):
-    """Why there is no fresh sample of a pool, in words an operator can act on."""
+    """Why there is no fresh sample of a pool, in words that help an operator."""
 
     pool: str
     t: float
@@ -329,13 +329,13 @@ class SampleFailure(NamedTuple):
     text: str
     kstat: str | None = None
     block: Mapping[str, BlockCounters] = MappingProxyType({})
-    """What diskstats still gives: leaf path to counters."""
+    """Counters that diskstats still has, by leaf path."""
     gone: tuple[str, ...] = ()
-    """Paths of leaves whose devices diskstats has no longer."""
+    """Paths of leaves whose devices are no longer in diskstats."""
     host: HostLoad | None = None
     absent: bool = False
-    """Whether the kernel's list of pools has it no longer: it was exported, or destroyed."""
+    """Whether it was exported or destroyed: it is no longer in the kernel's list of pools."""
     gap: bool = False
     """Whether a recording has a sample here that could not be read."""
     began: float | None = None
-    """Seconds of the steady clock when the reading that gave nothing began; None if unknown."""
+    """Seconds of the steady clock when the failed reading began; None if unknown."""

@@ -1,4 +1,4 @@
-"""How many more devices each top-level vdev can lose, and which must not be touched."""
+"""How many more devices each top-level vdev can lose, and which must not be removed."""
 
 from __future__ import annotations
 

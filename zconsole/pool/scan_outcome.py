@@ -1,4 +1,4 @@
-"""Whether the scans of a pool are over, and whether they restored what they should.
+"""Whether the scans of a pool are over, and restored redundancy.
 
 After ``dsl_scan_done`` a replacing or spare vdev goes away only if the DTLs emptied: not with
 scan errors, and not while a checkpoint exists (module/zfs/dsl_scan.c, vdev.c 2.3.9). What stays
@@ -21,45 +21,49 @@ GRACE = 20.0
 further pass begins; and after a replacement in which its repair begins."""
 
 
+WELL = frozenset({"OK", "ATTENTION"})
+"""Words of health that leave nothing to restore: a device's errors may be older than the scan."""
+
+
 class ScanOutcome(NamedTuple):
-    """How a scan has ended."""
+    """How a scan ended."""
 
     over: bool
     """Whether no scan of its pool runs or is paused."""
     restored: bool | None
-    """Whether all is well after it; None until that is known: what is wrong may yet pass."""
+    """Whether redundancy is whole after it; None while that may still change."""
     left_behind: bool
-    """Whether something is there that a good repair takes away."""
+    """Whether something remains that a good repair removes."""
     canceled: bool
 
 
 def scan_outcome(
     scan: Scan | None, root: Vdev | None, word: str, waited: float | None
 ) -> ScanOutcome:
-    """How ``scan`` has ended in a pool of this tree and this word of health.
+    """How ``scan`` ended in a pool with this tree and this word of health.
 
     ``waited``: seconds since no scan was seen to run; None while one runs.
     """
     canceled = scan is not None and scan.state == "canceled"
     behind = left_behind(root)
-    bad = canceled or behind or word != "OK" or bool(scan is not None and scan.errors)
+    bad = canceled or behind or word not in WELL or bool(scan is not None and scan.errors)
     if waited is None or (bad and waited < GRACE):
         return ScanOutcome(waited is not None, None, behind, canceled)
     return ScanOutcome(True, not bad, behind, canceled)
 
 
 def settling(now: float, *ends: float | None) -> bool:
-    """Whether one of these moments was so short a time before ``now`` that more may follow."""
+    """Whether one of these moments is so recent that more may follow."""
     return any(0 <= now - t < GRACE for t in ends if t is not None)
 
 
 def left_behind(root: Vdev | None) -> bool:
-    """Whether something is there that a good repair takes away at its end or moments after it."""
+    """Whether something remains that a good repair removes at its end or moments later."""
     return root is not None and any(is_group(v) or v.awaiting_resilver for v in root.walk())
 
 
 def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iterator[str]:
-    """Why redundancy is not restored though no repair runs; nothing while one still does.
+    """Why redundancy is not restored although no repair runs; empty while one runs.
 
     ``regrouped``: when a replacing vdev or a waiting device was last seen to come.
     """
@@ -73,10 +77,10 @@ def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iter
     elif newest is not None and newest.errors:
         yield f"the last repair ended with {newest.errors} errors"
     if groups:
-        since = f"after the {newest.function}" if newest is not None else "and nothing fills it"
+        since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
         yield f"{', '.join(groups)} still there {since}"
         if _checkpointed(pool):
-            yield "a checkpoint keeps a resilver from completing; discard it, then resilver again"
+            yield "a checkpoint keeps resilvers from completing; discard it, then resilver again"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
@@ -84,7 +88,7 @@ def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iter
 
 
 def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
-    """A rebuild copies what it reads unchecked; the scrub that it starts may not find it all."""
+    """A rebuild copies without checksums; the scrub that follows may not repair everything."""
     rebuilt = [s.end for s in scans if s.function == "rebuild"]
     for scan in scans:
         own = scan.start is not None and settling(scan.start, *rebuilt)
@@ -93,7 +97,7 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
 
 
 def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[str]:
-    """Replacing and spare vdevs that a good repair would have ended.
+    """Replacing and spare vdevs that a good repair would have removed.
 
     Where no repair is known any more, a whole spare in the place of a lost device waits for none.
     """

@@ -75,7 +75,7 @@ def is_group(vdev: Vdev) -> bool:
 def disks_of(kind: str, devices: int, spares: int = 0) -> int | None:
     """Data disks of a top-level vdev of so many devices, ``spares`` of them distributed ones.
 
-    None where the layout is not known. A mirror or a single disk counts as one (vdev_get_ndisks,
+    None where the layout is unknown. A mirror or a single disk counts as one (vdev_get_ndisks,
     module/zfs/vdev.c 2.3.9).
     """
     if kind in ("mirror", "disk", "file") or not devices:

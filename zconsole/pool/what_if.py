@@ -1,4 +1,4 @@
-"""What if vdevs were added or disks swapped for bigger ones: balance after it, and what follows."""
+"""What if vdevs were added, or disks replaced by bigger ones: the balance afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zconsole.pool.version import parse_version
 from zconsole.units import parse_size
 
 LEVEL = 0.05
-"""Spread that counts as level."""
+"""Spread that counts as even."""
 _SHAPE = re.compile(
     r"(?:(?P<kind>mirror|raidz[123]|disk):)?(?:(?P<n>\d{1,9})x)?(?P<size>[\d.]+[BKMGTPE]?)"
 )
@@ -24,7 +24,7 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A top-level vdev as it is asked for: raw bytes of one member, and how many."""
+    """A requested top-level vdev: raw bytes of one member, and how many."""
 
     kind: str
     members: int
@@ -32,25 +32,25 @@ class Shape:
 
     @property
     def raw(self) -> int:
-        """Bytes the vdev can allocate, parity included; of a mirror those of one side."""
+        """Bytes the vdev can allocate, parity included; for a mirror, those of one side."""
         return self.member_bytes * (1 if self.kind == "mirror" else self.members)
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Balance before and after, and what levelling would then take."""
+    """Balance before and after, and the cost of evening out then."""
 
     before: Balance
     after: Balance
     rewrite_bytes: float | None
     """Raw bytes to rewrite until fills are within LEVEL; None when one pass cannot do it."""
     spread_after: float
-    """Spread left after rewriting those bytes, or everything once."""
+    """The spread after rewriting those bytes, or everything once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question in words: vdevs to add, others of another size, a disk to time a resilver of."""
+    """A parsed question: vdevs to add or resize, and a disk whose resilver to predict."""
 
     adds: tuple[Shape, ...] = ()
     resizes: Mapping[str, Shape] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def asked(text: str) -> Asked:
     try:
         words = [word.removeprefix("+") for word in shlex.split(text)]
     except ValueError:
-        raise UsageError("a quotation mark is missing") from None
+        raise UsageError("unclosed quotation mark") from None
     adds, resizes, disk = [], {}, None
     for word in filter(None, words):
         if word.startswith("disk="):
@@ -84,7 +84,7 @@ def asked(text: str) -> Asked:
 
 
 MOST_DISKS = 10_000
-"""Of one vdev; more are a slip of the hand."""
+"""Disks of one vdev; more are a typing mistake."""
 
 
 def resize_of(word: str) -> tuple[str, Shape]:
@@ -103,7 +103,7 @@ def shape_of(word: str) -> Shape:
     match = _SHAPE.fullmatch(word)
     each = parse_size(match["size"]) if match else None
     if match is None or not each:
-        raise UsageError(f"{word!r} is no size: 36.4T, 6x3T, raidz2:6x3T or mirror:2x4T")
+        raise UsageError(f"{word!r} is not a size: use 36.4T, 6x3T, raidz2:6x3T or mirror:2x4T")
     count = int(match["n"] or 1)
     if count > MOST_DISKS:
         raise UsageError(f"{word!r}: at most {MOST_DISKS} disks")
@@ -125,13 +125,15 @@ def disk_of(word: str) -> int:
 def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vdev:
     """The tree with vdevs added, and others of another size.
 
-    Raises UsageError for a name that is no normal-class top-level vdev, or a size that what is
-    there would not fit in.
+    Raises UsageError for a name that is not a normal-class top-level vdev, or a size too small
+    for its data.
     """
     names = [vdev.name for vdev in data_vdevs(root) if vdev.vclass == "normal"]
     for name in resizes:
         if names.count(name) > 1:
-            raise UsageError(f"{names.count(name)} vdevs are called {name!r}: which one is unclear")
+            raise UsageError(
+                f"{names.count(name)} vdevs are called {name!r}: the name is ambiguous"
+            )
         if name not in names:
             raise UsageError(f"no vdev {name!r} in {root.name}: {', '.join(sorted(names))}")
     kept = [_resized(v, resizes[v.name]) if v.name in resizes else v for v in root.children]
@@ -142,7 +144,7 @@ def grown(root: Vdev, adds: Sequence[Shape], resizes: Mapping[str, Shape]) -> Vd
 def _resized(vdev: Vdev, shape: Shape) -> Vdev:
     size = shape.member_bytes if vdev.kind == "mirror" else shape.raw
     if vdev.alloc_bytes is not None and size < vdev.alloc_bytes:
-        raise UsageError(f"{vdev.name} holds more than that")
+        raise UsageError(f"{vdev.name} holds more data than that")
     return vdev._replace(size_bytes=size, free_bytes=None)
 
 

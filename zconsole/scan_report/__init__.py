@@ -1,1 +1,1 @@
-"""What is kept of a scan when it is over: its rates, devices, limits, promises and changes."""
+"""The stored report of a scan: its rates, devices, limits, estimates and changes."""

@@ -1,4 +1,4 @@
-"""What each device did while a scan ran, summed up."""
+"""Totals of each device over a scan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zconsole.monitor.frame import VdevRow
 from zconsole.scan_report.report import DeviceReport
 
 MOST = 256
-"""Devices a report tells apart; the first ones of a larger pool."""
+"""Devices in a report; in larger pools, the first ones."""
 DATA = ("normal", "special", "dedup")
 
 
@@ -41,7 +41,7 @@ class DeviceLog:
     def add(self, rows: Sequence[VdevRow], seconds: float) -> None:
         """Take in the rows of a frame: errors new since the last one, and rates.
 
-        The rates held for ``seconds``; 0 where nothing is said of the time between.
+        The rates held for ``seconds``; 0 if the time between is unknown.
         """
         for row in rows:
             entry = self._of(row)

@@ -1,4 +1,4 @@
-"""A report as Markdown that reads as plain text too: something to send to a colleague."""
+"""A report as Markdown that also reads as plain text, to send to a colleague."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime, tzinfo
 from zconsole.diagnosis.bottleneck.finding import CAUSES
 from zconsole.monitor.facts import work_name
 from zconsole.output.text import cells, padded
+from zconsole.pool.scan_outcome import WELL
 from zconsole.scan_report.report import DeviceReport, ScanReport, TunableChange
 from zconsole.scan_report.statistics import (
     Difference,
@@ -20,17 +21,17 @@ from zconsole.scan_report.statistics import (
     waits,
 )
 from zconsole.system.printable import clean
-from zconsole.units import duration, latency, rate, size
+from zconsole.units import duration, latency, percent, rate, size
 
 ROWS = 12
-"""Lines of the course."""
+"""Lines of the rate over time."""
 BAR = 30
 LATE = 60.0
-"""Seconds after its start from which a scan counts as not watched from there."""
+"""Seconds after its start from which a scan counts as not watched from the start."""
 MOST = 0.9
-"""Share of its length from which a scan counts as watched."""
+"""Share of its duration from which a scan counts as watched."""
 FAR = 5.0
-"""From here on an error is a multiple: 17 times is easier to read than +1600 %."""
+"""Errors from here on are shown as multiples: 17 times is easier to read than +1600 %."""
 
 
 def markdown(report: ScanReport, zone: tzinfo | None = None) -> str:
@@ -72,7 +73,7 @@ def compared(first: ScanReport, second: ScanReport, zone: tzinfo | None = None) 
 
 
 def _limited(which: str, report: ScanReport) -> Iterator[str]:
-    words = ", ".join(f"{CAUSES.get(c, c)} {share:.0%}" for c, _, share in waits(report)[:3])
+    words = ", ".join(f"{CAUSES.get(c, c)} {percent(share)}" for c, _, share in waits(report)[:3])
     if words:
         yield f"- {which}: limited by {words}"
 
@@ -101,16 +102,16 @@ def _head(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
     yield f"- issued {size(report.issued_bytes)} of {size(report.total_bytes)}{at}"
     if report.ceiling:
         share = reached(report)
-        now = "" if share is None else f"; {share:.0%} of it was reached while watched"
-        yield f"- at best {rate(report.ceiling)} here: {report.ceiling_text}{now}"
+        now = "" if share is None else f"; {percent(share)} of it reached while watched"
+        yield f"- estimated maximum: {rate(report.ceiling)}, {report.ceiling_text}{now}"
     yield f"- {_done(report)}: {size(report.processed_bytes)}"
-    yield f"- errors: {'not known' if report.errors is None else report.errors}"
+    yield f"- errors: {'unknown' if report.errors is None else report.errors}"
     if report.restarts is not None:
         yield f"- restarts: {report.restarts}"
     elif late > LATE:
-        yield "- restarts: not known of the time before that"
+        yield "- restarts: unknown before that"
     if report.health:
-        yield f"- the pool when last seen: {report.health}"
+        yield f"- health of the pool when last seen: {report.health}"
     if report.version:
         yield f"- OpenZFS {report.version}"
 
@@ -129,28 +130,29 @@ def _done(report: ScanReport) -> str:
         return "repaired"
     filled = sum(device.filled for device in report.devices)
     if not filled:
-        return "written to what was filled"
+        return "written to new devices"
     return f"written to the {filled} new devices" if filled > 1 else "written to the new device"
 
 
 def _short(report: ScanReport) -> Iterator[str]:
-    """The whole in a sentence or two."""
-    words = {"finished": "It took", "running": "It has run for", "paused": "It stands still after"}
+    """The summary, in a sentence or two."""
+    words = {"finished": "It took", "running": "It has run for", "paused": "It is paused after"}
     said = f"{words.get(report.state, f'It was {report.state} after')} {duration(report.duration)}"
     if report.state == "finished" and report.health:
-        safe = report.health == "OK" and not report.errors
+        safe = report.health in WELL and not report.errors
         said += "; the pool is safe" if safe else f"; the pool is NOT safe: {_unsafe(report)}"
+        said += ", but its devices collect errors" if safe and report.health != "OK" else ""
     yield from ("", f"{said}.")
     cause, _, share = next(iter(waits(report)), ("unclear", 0.0, 0.0))
     if cause == "unclear":
         return
     total = sum(report.limits.values())
     part = f" it was watched ({duration(total)})" if total < MOST * report.duration else ""
-    yield f"For {share:.0%} of the time{part} its limit was {CAUSES.get(cause, cause)}."
+    yield f"For {percent(share)} of the time{part}, the limit was {CAUSES.get(cause, cause)}."
 
 
 def _unsafe(report: ScanReport) -> str:
-    return f"{report.errors} errors" if report.health == "OK" else report.health
+    return f"{report.errors} errors" if report.health in WELL else report.health
 
 
 def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
@@ -165,9 +167,10 @@ def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:
         part = moments[start : start + step]
         mean = sum(m.issue_rate or 0.0 for m in part) / len(part)
         bar = "#" * round(mean / top * BAR)
-        percent, clock = part[0].percent, _clock(part[0].t, zone)
+        clock = _clock(part[0].t, zone)
         when, day = (clock if clock[:10] != day else f"{'':11}{clock[11:]}"), clock[:10]
-        done = f"{percent:5.1f}%" if percent is not None else "     -"
+        share = part[0].percent
+        done = f"{share:5.1f} %" if share is not None else "      -"
         yield f"{when}  {done}  {rate(mean):>9}  {bar}"
     yield "```"
 
@@ -176,8 +179,8 @@ def _limits(report: ScanReport) -> Iterator[str]:
     found = waits(report)
     if not found:
         return
-    yield from ("", "## What it waited for", "")
-    rows = [(CAUSES.get(c, c), duration(seconds), f"{share:.0%}") for c, seconds, share in found]
+    yield from ("", "## Limits", "")
+    rows = [(CAUSES.get(c, c), duration(seconds), percent(share)) for c, seconds, share in found]
     yield from _table(("limit", "time", "share"), rows)
     evidence = [report.evidence[cause] for cause, *_ in found if cause in report.evidence]
     if evidence:
@@ -189,7 +192,7 @@ def _devices(devices: Sequence[DeviceReport]) -> Iterator[str]:
     if not devices:
         return
     yield from ("", "## Devices", "")
-    head = ("device", "read", "written", "mean rate", "busy", "wait", "worst", "new errors")
+    head = ("device", "read", "written", "mean rate", "busy", "latency", "worst", "new errors")
     yield from _table(head, [_device(device) for device in devices])
 
 
@@ -200,7 +203,7 @@ def _device(device: DeviceReport) -> tuple[str, ...]:
         size(device.read_bytes),
         size(device.write_bytes),
         rate(moved / device.seconds if device.seconds else None),
-        "-" if device.busy is None else f"{device.busy:.0%}",
+        percent(device.busy),
         latency(device.latency, "-"),
         latency(device.worst_latency, "-"),
         str(device.new_errors),
@@ -211,15 +214,19 @@ def _promised(report: ScanReport) -> Iterator[str]:
     found = promises(report)
     if not found:
         return
-    yield from ("", "## ETA as told, and what came true", "")
-    rows = [(f"{p.share:.0%}", duration(p.promised), duration(p.taken), _off(p)) for p in found]
-    yield from _table(("at", "told to go", "it took", "off by"), rows)
+    yield from ("", "## ETA accuracy", "")
+    rows = [(percent(p.share), duration(p.promised), duration(p.taken), _off(p)) for p in found]
+    yield from _table(("at", "predicted", "actual", "error"), rows)
 
 
 def _off(promise: Promise) -> str:
-    if abs(promise.error) < 0.005:
-        return "0%"
-    return f"{promise.error:+.0%}" if promise.error < FAR else f"{promise.error + 1:.0f} times"
+    far = promise.error >= FAR
+    return f"{promise.error + 1:.0f} times" if far else _signed(promise.error)
+
+
+def _signed(share: float) -> str:
+    whole = round(100 * share)
+    return f"{whole:+d} %" if whole else "0 %"
 
 
 def _set(report: ScanReport) -> Iterator[str]:
@@ -234,7 +241,7 @@ def _changes(changes: Sequence[TunableChange], zone: tzinfo | None) -> Iterator[
     if not changes:
         return
     yield from ("", "## Tunables changed", "")
-    head = ("when", "tunable", "from", "to", "rate before", "after", "wait before", "after")
+    head = ("when", "tunable", "from", "to", "rate before", "after", "latency before", "after")
     rows = [
         (
             _clock(c.t, zone), c.name, str(c.before), str(c.after),
@@ -275,12 +282,12 @@ def _value(value: float | None, unit: str) -> str:
     if unit == "s":
         return duration(value) if value >= 1 else latency(value)
     if unit == "share":
-        return f"{value:.1%}"
+        return percent(value, 1)
     return {"bytes": size(value), "bytes/s": rate(value)}.get(unit, f"{value:.0f}")
 
 
 def _change(difference: Difference) -> str:
-    return "" if difference.change is None else f"{difference.change:+.0%}"
+    return "" if difference.change is None else _signed(difference.change)
 
 
 def _clock(t: float | None, zone: tzinfo | None) -> str:

@@ -1,4 +1,4 @@
-"""Gathering reports of scans from frames, and writing them now and then and when a scan ends."""
+"""Collects reports of scans from frames; writes them from time to time and when a scan ends."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
 
 FINEST = 1.0
-"""Seconds between two kept moments, at first; doubled whenever there are too many."""
+"""Initial seconds between two stored moments; doubled whenever there are too many."""
 GAP = 60.0
-"""Seconds between two frames beyond which nothing is said of the time between."""
+"""Seconds between two frames beyond which the time between is unknown."""
 SAVE_SECONDS = 60.0
 
 ScanKey = tuple[str, str | None, float | None]
@@ -39,9 +39,9 @@ class _Ongoing:
 
 
 class ReportKeeper:
-    """Fed with every frame; hands over a report when its scan is over.
+    """Takes every frame; returns a report when its scan is over.
 
-    With a store, unfinished reports go on where an earlier run left off.
+    With a store, unfinished reports continue where an earlier run stopped.
     """
 
     def __init__(self, store: ReportStore | None = None) -> None:
@@ -66,12 +66,12 @@ class ReportKeeper:
         return done
 
     def current(self) -> tuple[ScanReport, ...]:
-        """The reports of the scans that still run, as far as they have come."""
+        """The reports so far of running scans."""
         every = (entry for ongoing in self._ongoing.values() for entry in ongoing.values())
         return tuple(map(_report, every))
 
     def close(self) -> None:
-        """Write what runs once more. Raises StateError when that fails."""
+        """Write the reports of running scans once more. Raises StateError when that fails."""
         try:
             self._write(self.current())
         finally:
@@ -79,7 +79,7 @@ class ReportKeeper:
                 self._store.close()
 
     def _unfinished(self, frame: Frame) -> dict[ScanKey, _Ongoing]:
-        """What an earlier run left of the pool's scans."""
+        """The unfinished reports of an earlier run."""
         if self._store is None or frame.guid is None:
             return {}
         left = self._store.unfinished(frame.guid)
@@ -112,9 +112,9 @@ def _closed(entry: _Ongoing, view: ScanView | None, frame: Frame) -> ScanReport:
 
 
 def _settling(entry: _Ongoing, view: ScanView | None, frame: Frame) -> bool:
-    """Whether a scan has just ended and what it ought to take away is still there.
+    """Whether a scan has just ended and a device to replace is still there.
 
-    Nothing follows it, and only what stays tells that nothing was restored.
+    Only what stays shows that nothing was restored.
     """
     if view is None:
         return False
@@ -191,7 +191,7 @@ def _moment(frame: Frame, view: ScanView) -> Moment:
 
 
 def _note_changes(entry: _Ongoing, frame: Frame) -> None:
-    """Keep what changed among the module parameters, and measure it while it is fresh."""
+    """Record changed module parameters, and measure their effect while it is fresh."""
     before, entry.tunables = entry.tunables, frame.tunables or entry.tunables
     if before is not None and frame.tunables:
         for name, value in frame.tunables.items():

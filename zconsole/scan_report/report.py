@@ -13,7 +13,7 @@ from zconsole.system.records import RecordError, from_json
 FORMAT = 1
 MOST_POINTS = 600
 _DIGITS = 12
-"""Of a float, where more would only fill the file."""
+"""Digits of a float: more would only fill the file."""
 _LATEST = 1e11
 """Epoch seconds, in the year 5138: every time below it has a date to print."""
 
@@ -28,14 +28,14 @@ class Moment:
     scan_rate: float | None = None
     percent: float | None = None
     told_end: float | None = None
-    """Epoch seconds at which it was said to end."""
+    """Epoch seconds of its predicted end."""
     cpu: float | None = None
     memory: float | None = None
     """Share of the machine's memory in use."""
     latency: float | None = None
     """Mean disk wait in seconds."""
     cause: str | None = None
-    """What it waited for (a cause of zconsole.diagnosis.bottleneck)."""
+    """What limited it (a cause of zconsole.diagnosis.bottleneck)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class TunableChange:
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """Everything kept of one scan. Bytes, seconds, epoch seconds."""
+    """The report of one scan. Bytes, seconds, epoch seconds."""
 
     pool: str
     guid: str | None
@@ -93,20 +93,20 @@ class ScanReport:
     limits: Mapping[str, float] = field(default_factory=dict)
     """Cause to the seconds it was the limit."""
     evidence: Mapping[str, str] = field(default_factory=dict)
-    """Cause to what showed it, in words, when it was seen last."""
+    """Cause to its evidence, in words, when last seen."""
     troubles: Mapping[str, str] = field(default_factory=dict)
     """Device to its new errors with their cause, in words."""
     changes: tuple[TunableChange, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans as they were when it was first seen, where known."""
     ceiling: float | None = None
-    """The fastest it could have gone on these disks, in issued bytes/s, by the last estimate."""
+    """Its estimated maximum rate on these disks, in issued bytes/s, by the last estimate."""
     ceiling_text: str = ""
     notes: tuple[str, ...] = ()
 
     @property
     def duration(self) -> float:
-        """Seconds from its start to its end, or to what was seen last."""
+        """Seconds from its start to its end, or to the last sample."""
         last = self.moments[-1].t if self.moments else self.start
         return max(0.0, (self.end if self.end is not None else last) - self.start)
 
@@ -119,7 +119,7 @@ class ScanReport:
 
 
 def dumped(report: ScanReport) -> str:
-    """The report as one JSON document; what is no number is null."""
+    """The report as one JSON document; NaN and infinity are null."""
     return line({"format": FORMAT, **asdict(report)}, digits=_DIGITS)
 
 
@@ -128,12 +128,12 @@ def loaded(text: str, name: str) -> ScanReport:
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
-            raise RecordError("not of this version")
+            raise RecordError("from another version")
         report = from_json(ScanReport, data)
         times = [report.start, report.watched_from, *(m.t for m in report.moments)]
         if not all(0 <= t < _LATEST for t in (*times, report.end or 0.0)):
             raise RecordError("a time out of range")
     except (ValueError, RecursionError) as error:
         why = error if isinstance(error, RecordError) else type(error).__name__
-        raise NotUnderstoodError(f"{name}: no scan report ({why})") from None
+        raise NotUnderstoodError(f"{name}: not a scan report ({why})") from None
     return replace(report, moments=report.moments[:MOST_POINTS])

@@ -11,13 +11,13 @@ from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.topology import data_vdevs
 from zconsole.scan_report.report import ScanReport
-from zconsole.units import rate
+from zconsole.units import percent, rate
 
 LEAST_SECONDS = 30.0
 LEAST_BYTES = 64 * 2**20
-"""What a report must have seen written to a disk for its rate to mean anything."""
+"""Bytes a report must have seen written to a disk for its rate to count."""
 GUESS = (0.6, 2.0)
-"""The range around a single known pace: fill, fragmentation and load differ from time to time."""
+"""The range around a single known rate: fill, fragmentation and load vary."""
 MARGIN = (0.85, 1.2)
 """… and around the slowest and the fastest of several."""
 
@@ -29,7 +29,7 @@ class PastRate:
     rate: float
     """Bytes/s."""
     text: str
-    """What it was: ``the last resilver, as its report tells``."""
+    """What it was: ``the last watched resilver``."""
     t: float
     """Epoch seconds at which it began; 0 when unknown."""
     closeness: int
@@ -40,10 +40,10 @@ class PastRate:
 def paces(
     root: Vdev, scans: Sequence[Scan], reports: Sequence[ScanReport] = ()
 ) -> tuple[PastRate, ...]:
-    """Every pace that finished scans and kept reports tell of; the nearest kind, newest, first.
+    """Every rate known from finished scans and reports; the most similar and newest first.
 
-    A finished scan of T allocated bytes in S seconds moved T by the disks it is spread over. A
-    report says what was written to the disk that was filled.
+    A finished scan of T allocated bytes in S seconds moved T divided by its disks per disk. A
+    report has what was written to the filled disk.
     """
     disks = sum(_width(vdev) for vdev in _tops(root))
     found = [*_of_reports(reports), *(_of_scan(s, disks) for s in scans if disks and _telling(s))]
@@ -53,14 +53,14 @@ def paces(
 def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Estimate | None:
     """How long a new disk of ``disk_bytes`` would take in its vdev's fill of its size.
 
-    It rests on the newest of the nearest paces known; its range on all of that kind. None
-    without a pace or anything to copy.
+    Based on the newest of the most similar past rates; the range on all of that kind. None
+    without a rate or anything to copy.
     """
     tops = _tops(root)
     if not known or not tops:
         return None
     fill = max((vdev.alloc_bytes or 0) / (vdev.size_bytes or 1) for vdev in tops)
-    return _duration(fill * disk_bytes, f"{fill:.0%} of the disk", known)
+    return _duration(fill * disk_bytes, f"{percent(fill)} of the disk", known)
 
 
 def member_duration(top: Vdev, known: Sequence[PastRate]) -> Estimate | None:
@@ -80,9 +80,9 @@ def _duration(need: float, what: str, known: Sequence[PastRate]) -> Estimate:
     low, high = GUESS[0] * expected, GUESS[1] * expected
     if len(alike) > 1:
         low, high = MARGIN[0] * need / max(alike), MARGIN[1] * need / min(alike)
-    reason = f"{what} at the pace of {newest.text} ({rate(newest.rate)} a disk)"
+    reason = f"{what} at the pace of {newest.text} ({rate(newest.rate)} per disk)"
     if len(alike) > 1:
-        reason += f", {len(alike)} such known"
+        reason += f", {len(alike)} recorded"
     return Estimate(expected, low, high, reason)
 
 
@@ -93,9 +93,7 @@ def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
         filled = [d for d in report.devices if d.filled and d.seconds >= LEAST_SECONDS]
         rates = [d.write_bytes / d.seconds for d in filled if d.write_bytes >= LEAST_BYTES]
         if rates:
-            yield PastRate(
-                min(rates), f"the last {report.function} that was watched", report.start, 2
-            )
+            yield PastRate(min(rates), f"the last watched {report.function}", report.start, 2)
 
 
 def _of_scan(scan: Scan, disks: int) -> PastRate:

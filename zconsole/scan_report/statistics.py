@@ -1,4 +1,4 @@
-"""Figures that follow from a report: how true its promises were, and how two reports differ."""
+"""Figures from a report: the accuracy of its ETAs, and how two reports differ."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What was said at some share of a scan's length, and what came of it."""
+    """An ETA at some share of a scan's duration, and what it really took."""
 
     share: float
     promised: float
-    """Seconds to go, as promised then."""
+    """Seconds left, as predicted then."""
     taken: float
     """Seconds it then took."""
 
     @property
     def error(self) -> float:
-        """By how much it was off, as a share of what it took; positive when it took less."""
+        """The error as a share of the actual time; positive when it took less."""
         return self.promised / self.taken - 1 if self.taken > 0 else 0.0
 
 
 def promises(report: ScanReport) -> tuple[Promise, ...]:
-    """What was promised at each of SHARES of a finished scan's length, where it was watched."""
+    """The ETAs at each of SHARES of a finished scan's duration, where it was watched."""
     if report.state != "finished" or report.end is None:
         return ()
     found = []
@@ -43,7 +43,7 @@ def promises(report: ScanReport) -> tuple[Promise, ...]:
 
 
 def _nearest(report: ScanReport, t: float) -> Moment | None:
-    """The moment next to ``t``, no farther than a twentieth of the whole."""
+    """The moment nearest to ``t``, at most 5 % of the whole away."""
     if not report.moments:
         return None
     moment = min(report.moments, key=lambda m: abs(m.t - t))
@@ -68,7 +68,7 @@ class Difference:
 
     @property
     def change(self) -> float | None:
-        """None where either is not known or the first is 0."""
+        """None if either is unknown or the first is 0."""
         if not self.first or self.second is None:
             return None
         return self.second / self.first - 1
@@ -88,12 +88,12 @@ def _figures(report: ScanReport) -> Iterator[tuple[str, str, float | None]]:
     yield "mean rate", "bytes/s", report.rate
     issuing = (m.issue_rate for m in moments if m.issue_rate)
     yield "best rate", "bytes/s", max(issuing, default=None)
-    yield "best possible rate", "bytes/s", report.ceiling
+    yield "estimated maximum rate", "bytes/s", report.ceiling
     yield "source disk, mean", "bytes/s", _disk(report, filled=False)
     yield "new disk, mean", "bytes/s", _disk(report, filled=True)
     yield "processor, mean", "share", mean(m.cpu for m in moments)
     yield "memory, mean", "share", mean(m.memory for m in moments)
-    yield "disk wait, mean", "s", mean(m.latency for m in moments)
+    yield "disk latency, mean", "s", mean(m.latency for m in moments)
     yield "errors", "count", _number(report.errors)
     yield "restarts", "count", _number(report.restarts)
 
@@ -110,7 +110,7 @@ def _disk(report: ScanReport, filled: bool) -> float | None:
 
 
 def waits(report: ScanReport) -> list[tuple[str, float, float]]:
-    """Each cause it waited for, the longest first, with its seconds and their share."""
+    """Each limit, the longest first, with its seconds and their share."""
     total = sum(report.limits.values())
     ranked = sorted(report.limits.items(), key=lambda item: -item[1])
     return [(cause, seconds, seconds / total) for cause, seconds in ranked] if total > 0 else []
@@ -123,7 +123,7 @@ def reached(report: ScanReport) -> float | None:
 
 
 def unusual(tunables: Mapping[str, int], version: str | None) -> Mapping[str, tuple[int, int]]:
-    """Module parameters that are not as this OpenZFS sets them: the value and that default."""
+    """Module parameters that differ from this OpenZFS's default: the value and the default."""
     running = parse_version(version)
     found = {}
     for name, value in sorted(tunables.items()):
@@ -134,7 +134,7 @@ def unusual(tunables: Mapping[str, int], version: str | None) -> Mapping[str, tu
 
 
 def set_apart(first: ScanReport, second: ScanReport) -> Mapping[str, tuple[int, int]]:
-    """Module parameters known of both that were not set alike."""
+    """Module parameters that differ between the two."""
     common = sorted(first.tunables.keys() & second.tunables.keys())
     pairs = {name: (first.tunables[name], second.tunables[name]) for name in common}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

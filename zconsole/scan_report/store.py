@@ -1,4 +1,4 @@
-"""Reports on disk: one file a scan in the state directory, the newest of each pool kept."""
+"""Reports on disk: one file per scan in the state directory, the newest of each pool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.jso
 
 
 class ReportStore(LockedStore):
-    """Where reports are written, by one console of a pool at a time, and read by all."""
+    """Stores reports: one console of a pool writes them at a time, all read them."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class ReportStore(LockedStore):
 
 
 def read_report(path: Path) -> ScanReport:
-    """A report somebody names by its file. Raises NotFoundError or NotUnderstoodError."""
+    """A report given as a file. Raises NotFoundError or NotUnderstoodError."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)

@@ -11,12 +11,12 @@ from zconsole.monitor.facts import work_name
 from zconsole.scan_report.report import Moment, ScanReport
 from zconsole.scan_report.statistics import waits
 from zconsole.system.printable import clean
-from zconsole.units import duration, rate
+from zconsole.units import duration, percent, rate
 
 WIDTH, HEIGHT = 860, 320
 LEFT, RIGHT, TOP, BOTTOM = 76, 20, 46, 58
 NEAR = 2.0
-"""A ceiling beyond this many times the best rate is left out: the curve would lie flat."""
+"""A maximum beyond this many times the best rate is left out: the curve would be flat."""
 COLOURS = {
     "new-disk": "#3b7dd8",
     "slow-disk": "#d8743b",
@@ -31,7 +31,7 @@ COLOURS = {
 
 
 def svg(report: ScanReport, zone: tzinfo | None = None) -> str:
-    """The chart: issued bytes/s over the scan's hours, coloured below by what it waited for.
+    """The chart: issued bytes/s over the scan's hours, coloured below by its limit.
 
     Its start is given in ``zone``, None for the machine's own.
     """
@@ -72,13 +72,13 @@ def _began(report: ScanReport, zone: tzinfo | None) -> str:
 
 
 def _ceiling(report: ScanReport) -> Iterator[str]:
-    """Where it could not go any faster, if that is within the chart."""
+    """The estimated maximum, if it is within the chart."""
     if not report.ceiling or report.ceiling > _top(report):
         return
     y = _y(report, Moment(report.start, report.ceiling))
     ends = f'x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"'
     yield f'<line {ends} stroke="#777" stroke-dasharray="4 4"/>'
-    yield _text(WIDTH - RIGHT, y - 4, f"at best {rate(report.ceiling)}", "end", 10)
+    yield _text(WIDTH - RIGHT, y - 4, f"estimated maximum {rate(report.ceiling)}", "end", 10)
 
 
 def _curve(report: ScanReport) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _causes(report: ScanReport) -> Iterator[str]:
         yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="8" fill="{colour}"/>'
     x = float(LEFT)
     for cause, _, share in waits(report)[:5]:
-        words = f"{CAUSES.get(cause, cause)} {share:.0%}"
+        words = f"{CAUSES.get(cause, cause)} {percent(share)}"
         colour = COLOURS.get(cause, "#bbbbbb")
         yield f'<rect x="{x:.0f}" y="{y + 14}" width="9" height="9" fill="{colour}"/>'
         yield _text(x + 13, y + 23, words, "start")

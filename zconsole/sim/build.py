@@ -150,13 +150,18 @@ class Build:
 
 
 class Scenario(NamedTuple):
-    """A named beginning; the docstring of what builds it says what it is about."""
+    """A named beginning."""
 
     name: str
     build: Callable[[int, float], tuple[PoolState, ...]]
     """Of a seed and the epoch seconds at which the story begins."""
     age: float = 0.0
     """Simulated seconds before the first sample."""
+
+    @property
+    def about(self) -> str:
+        """What it shows: the docstring of what builds it."""
+        return (self.build.__doc__ or "").removesuffix(".")
 
 
 def finished(

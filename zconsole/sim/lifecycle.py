@@ -78,7 +78,7 @@ def _conclude_rebuild(pool: PoolState, top: Top) -> None:
 def _settle(pool: PoolState) -> None:
     """Detaches the old device of every replacing vdev whose new one is complete.
 
-    A spare vdev stays until somebody detaches one of its devices, or the failed one has been
+    A spare vdev stays until one of its devices is detached, or the failed one has been
     replaced: then the spare goes back (spa_vdev_resilver_done_hunt).
     """
     for top in pool.tops:

@@ -1,6 +1,6 @@
-"""Time: moves a pool on, step by step, and lets what is finished end.
+"""Time: advances a pool step by step, and ends what is finished.
 
-Here is what applications do to it, and work that is no scan: removal, raidz expansion, checkpoint,
+Also the load of applications, and work other than scans: removal, raidz expansion, checkpoint,
 trim and initialize.
 """
 

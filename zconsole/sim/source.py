@@ -148,7 +148,7 @@ class SimulatedSource:
 
     @property
     def capabilities(self) -> Capabilities:
-        """A demo: live, and may be acted on, though nothing real is."""
+        """A demo: live, and actions are allowed, on the simulated pool."""
         version = self.world.pools[0].version
         return Capabilities("demo", version=version, flags=("DEMO",))
 
@@ -161,7 +161,7 @@ class SimulatedSource:
         return self.world.raws()
 
     async def aclose(self) -> None:
-        """Nothing is ever in flight."""
+        """Nothing is in flight."""
 
 
 def samples(

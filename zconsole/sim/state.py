@@ -1,4 +1,4 @@
-"""The simulated pool, its machine and what is under way on it: data, and what follows from it."""
+"""The simulated pool, its machine and its running work: data, and what follows from it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ForegroundLoad:
     bursty: float = 0.3
     """Share of the rate that comes and goes."""
     sync: float = 0.0
-    """Share of writes somebody waits for (they end txgs early and go to log vdevs)."""
+    """Share of synchronous writes (they end txgs early and go to log vdevs)."""
     kept: float = 0.0
     """Share of written bytes that stays allocated; the rest overwrites or is freed."""
     begin: float = 0.0
@@ -245,7 +245,7 @@ class Incident(NamedTuple):
 
 @dataclass(slots=True)
 class PoolState:
-    """Everything there is to know about a simulated pool."""
+    """The whole state of a simulated pool."""
 
     name: str
     guid: int
@@ -253,7 +253,7 @@ class PoolState:
     host: Host
     load: ForegroundLoad
     breath: Wobble
-    """The devices' little ups and downs."""
+    """Small variations of the devices."""
     layout: DataLayout = field(default_factory=DataLayout)
     version: str = VERSION
     spares: list[Leaf] = field(default_factory=list)

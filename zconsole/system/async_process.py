@@ -25,7 +25,7 @@ from zconsole.system.pipe_io import (
 from zconsole.system.process import Completed, DeadlineError, spawned, zfs_environment
 
 SETTLE_STEP = 0.01
-"""Seconds between two questions whether a process has ended."""
+"""Seconds between two checks whether a process has ended."""
 
 _P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
 
@@ -133,8 +133,8 @@ class ProcessRunner:
 class LastingRunner:
     """Runs commands that change something, and never cuts one short.
 
-    One that is no longer waited for, because time is up or this program ends, goes on by itself:
-    its output goes to a nameless file, so that it cannot fail for want of a reader.
+    A command that is no longer waited for, after the deadline or at the end of this program,
+    continues: its output goes to a nameless file, so that it cannot fail without a reader.
     """
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
@@ -154,7 +154,7 @@ class LastingRunner:
 
 
 async def _until(ended: Callable[[], bool]) -> None:
-    """Return once it has ended: nothing says so of a process that nobody watches any more."""
+    """Return once it has ended: there is no notification for an unwatched process."""
     while True:
         if ended():
             return
@@ -182,7 +182,7 @@ class _Output(asyncio.SubprocessProtocol):
             self.complete.set_result(None)
 
     def is_too_much(self) -> bool:
-        """Whether the command writes without end."""
+        """Whether the command writes too much."""
         return sum(map(len, self.stream.values())) > MOST_OUTPUT
 
     def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:

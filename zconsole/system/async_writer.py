@@ -1,7 +1,7 @@
-"""Files written beside the work: a disk that is slow to sync keeps nobody waiting.
+"""Files written in the background: a slow sync delays nothing else.
 
-A pool that resilvers may take seconds for one fsync(2), and one that hangs never ends it. Of files
-that all may read, one process is the writer, by a lock.
+On a resilvering pool one fsync(2) may take seconds, on a hung pool forever. Files shared by several
+processes have one writer, by a lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError
 
 Write = Callable[[Path, bytes], None]
-"""Puts content in the place of a file. Raises StateError."""
+"""Replaces the content of a file. Raises StateError."""
 
 
 class AsyncWriter:
@@ -35,7 +35,7 @@ class AsyncWriter:
         self._thread: threading.Thread | None = None
 
     def write(self, path: Path, data: bytes) -> None:
-        """Have it written soon. Raises StateError when that failed the last time."""
+        """Write it soon. Raises StateError if the last write failed."""
         with self._changed:
             self._waiting[path] = data
             if self._thread is None:
@@ -46,7 +46,7 @@ class AsyncWriter:
             raise failed
 
     def settle(self, patience: float) -> bool:
-        """Wait at most so many seconds until all is written; whether it is."""
+        """Wait at most so many seconds until all is written; returns whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, patience)
 
@@ -70,7 +70,7 @@ class AsyncWriter:
 
 @dataclass(slots=True)
 class LockedStore:
-    """Where files of one writer are; with ``directory`` None none are written."""
+    """The files of one writer; with ``directory`` None, none are written."""
 
     directory: Path | None
     readable: Sequence[Path] = ()
@@ -91,7 +91,7 @@ class LockedStore:
         return self._locks.get(lock) is not None
 
     def close(self) -> None:
-        """Let go of every lock."""
+        """Release every lock."""
         for handle in self._locks.values():
             _let_go(handle)
         self._locks.clear()

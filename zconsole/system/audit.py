@@ -1,8 +1,8 @@
-"""The audit log: one JSON object a line, only ever appended to, private to its owner.
+"""The audit log: one JSON object per line, append-only, private to its owner.
 
-What was changed, and by whom: ``begun`` is written before a change, ``ended`` after it. Where the
-file can't be written, the system's log has the lines. Either may hang: a pool that hangs may hold
-the file, and the reader of /dev/log may hang as well.
+What was changed, and by whom: ``begun`` is written before a change, ``ended`` after it. If the file
+can't be written, the lines go to the system log. Either may hang: the file may be on a hung pool,
+and the reader of /dev/log may hang as well.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ PRIORITY = 10 * 8 + 5
 LONGEST = 8000
 """Bytes of one message: rsyslog cuts longer ones, and a socket may refuse them."""
 SAID = 40
-"""Bytes of that for what says that it was cut."""
+"""Bytes of it reserved for the note that it was cut."""
 
 SENDING = 1.0
-"""Seconds a full queue of the system's log is waited for, in the thread that sends."""
+"""Seconds to wait for a full queue of the system log, in the sending thread."""
 
 PATIENCE = 3.0
-"""Seconds that one place may take to have a line."""
+"""Seconds that one place may take to write a line."""
 
 SETTLE = 1.0
-"""Seconds that a command's end waits for lines nobody waited for."""
+"""Seconds to wait for pending lines at the end of a command."""
 
 
 Place = Callable[[str], None]
-"""Puts a line somewhere; it may hang, and any error means that the line isn't there."""
+"""Writes a line; it may hang, and any error means that the line was not written."""
 
 
 class AuditError(ZconsoleError):
@@ -66,7 +66,7 @@ def whoami() -> dict[str, Any]:
 
 @dataclass(slots=True)
 class MemoryLog:
-    """An audit log that is forgotten: for simulated pools."""
+    """An audit log in memory, for simulated pools."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
 
@@ -99,7 +99,7 @@ class Audit:
         self._put(self._line(t, event, fields))
 
     def note(self, t: float, event: str, **fields: Any) -> None:
-        """The same for what must not wait: returns at once, and raises nothing.
+        """Like ``write``, without waiting: returns at once and raises nothing.
 
         A daemon thread writes such lines, in their order.
         """
@@ -110,7 +110,7 @@ class Audit:
                 self._thread.start()
 
     def settle(self, patience: float = SETTLE) -> bool:
-        """Wait at most ``patience`` seconds for all notes; whether they are written."""
+        """Wait at most ``patience`` seconds for all notes; returns whether they are written."""
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, patience)
 

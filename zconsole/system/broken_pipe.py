@@ -1,4 +1,4 @@
-"""Standard output whose reader may go away, as that of ``| head`` does."""
+"""Standard output whose reader may go away, like ``| head``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO
 
 @contextlib.contextmanager
 def for_who_reads() -> Iterator[None]:
-    """All that is printed is sent by the end; that nobody reads on is no failure."""
+    """Flush all output at the end; a closed pipe is not a failure."""
     try:
         yield
         sys.stdout.flush()
@@ -20,6 +20,6 @@ def for_who_reads() -> Iterator[None]:
 
 
 def swallow(stream: TextIO | None = None) -> None:
-    """Point a stream nowhere, else stdout: the interpreter's own last flush cannot complain."""
+    """Redirect a stream (default: stdout) to nowhere, so that the last flush at exit can't fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), (stream or sys.stdout).fileno())

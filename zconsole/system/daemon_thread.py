@@ -1,4 +1,4 @@
-"""Work beside the event loop that nobody has to wait for at the end."""
+"""Background work that the program need not wait for at its end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FileThread:
             raise DeadlineError(text, lambda: self._busy) from None
 
     def _freed(self, job: Callable[[], _T]) -> _T:
-        """Run the job in its thread; whoever still waits for it or not, the next may begin."""
+        """Run the job in its thread; afterwards the next may begin."""
         try:
             return job()
         finally:

@@ -1,4 +1,4 @@
-"""The machine beside the pool: clocks, boot, who runs this, the kernel's small files."""
+"""The machine: clocks, boot, the current user, small kernel files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def steady_clock() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Where the time comes from."""
+    """The clocks."""
 
     wall: Callable[[], float] = time.time
     """Epoch seconds."""
@@ -26,7 +26,7 @@ class Clocks:
 
 
 def boot_id(root: Path = ROOT) -> str | None:
-    """What tells this boot from others; None where the system does not say."""
+    """The id of this boot; None if the system has none."""
     return text_in(root / "proc/sys/kernel/random/boot_id") or None
 
 
@@ -41,7 +41,7 @@ def is_root() -> bool:
 
 
 def text_in(path: Path) -> str:
-    """What stands in it, stripped; empty where it is not there or not for us."""
+    """Its contents, stripped; empty if it is missing or not readable."""
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""Calls that may hang, each given a deadline: a disk that doesn't answer keeps nobody waiting."""
+"""Calls that may hang, each with a deadline: a dead disk blocks nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zconsole.system.state_dir import StateError, state_dir
 _T = TypeVar("_T")
 
 PATIENCE = 2.0
-"""Seconds for a call that takes a few milliseconds on a disk that is well."""
+"""Seconds for a call that takes a few milliseconds on a healthy disk."""
 
 
 class NoAnswerError(StateError):

@@ -19,8 +19,8 @@ MOST_OUTPUT = 64 * 2**20
 machine's may be anything, and a status of ten thousand devices is a tenth of it."""
 
 Heard = Callable[[memoryview], None]
-"""Told what a process writes to stdout, as it comes; nothing (0 bytes) once it has ended. The
-view is good during the call only."""
+"""Receives a process's stdout as it comes; 0 bytes once it has ended. The view is valid only
+during the call."""
 
 
 class Pipe(NamedTuple):
@@ -57,7 +57,7 @@ class Lines(Errors):
         self.ended = False
         self._rest: list[bytes] = []
         self._waiting = 0
-        """Bytes that nobody has taken."""
+        """Bytes not read yet."""
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """See asyncio.SubprocessProtocol; of one that writes without end, nothing more is kept."""
@@ -136,7 +136,7 @@ class LineProcess(_Started):
         return await self._lines.take()
 
     def write(self, line: str) -> None:
-        """Hand it a line; lost when it is gone."""
+        """Send it a line; lost if it has ended."""
         pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
         if pipe is not None and not pipe.is_closing():
             pipe.write(f"{line}\n".encode("utf-8", "surrogateescape"))

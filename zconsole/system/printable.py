@@ -1,4 +1,4 @@
-"""Text from outside, made safe to print: names, paths and messages may hold anything."""
+"""Text from outside made safe to print: names, paths and messages may contain anything."""
 
 from __future__ import annotations
 

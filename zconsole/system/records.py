@@ -1,4 +1,4 @@
-"""Dataclasses from JSON that may be damaged or somebody else's: each value fits its field's type.
+"""Dataclasses from JSON that may be damaged or foreign: each value fits its field's type.
 
 Fields may be text, numbers, booleans, other dataclasses or named tuples, ``X | None``, tuples, and
 mappings from text to any of these.
@@ -30,7 +30,7 @@ def from_json(cls: type[_T], data: Any, where: str = "") -> _T:
     another version wrote is not half understood. ``where`` is what the error calls the object.
     """
     if not isinstance(data, Mapping):
-        raise RecordError(f"{where or 'the record'} is no object")
+        raise RecordError(f"{where or 'the record'} is not an object")
     hints = _hints(cls)  # type: ignore[arg-type]  # mypy takes no class for hashable
     for name in data.keys() - hints.keys():
         raise RecordError(f"{where}{'.' if where else ''}{name} is unknown")
@@ -54,7 +54,7 @@ def value_of(kind: Any, data: Any, where: str) -> Any:
         return tuple(values) if origin is tuple else origin(*values)
     if inner:
         if not isinstance(data, dict):
-            raise RecordError(f"{where} is no object")
+            raise RecordError(f"{where} is not an object")
         return {
             name: value_of(inner[1], value, _inner(where, name)) for name, value in data.items()
         }
@@ -65,7 +65,7 @@ def _members(kind: type, inner: tuple[Any, ...], data: Any, where: str) -> Itera
     """The members of a tuple: of one type, of one for each place, or those of a named tuple."""
     kinds = inner or tuple(get_type_hints(kind).values())
     if not isinstance(data, list):
-        raise RecordError(f"{where} is no list")
+        raise RecordError(f"{where} is not a list")
     if kinds[1:] == (...,):
         kinds = kinds[:1] * len(data)
     if len(kinds) != len(data):
@@ -78,7 +78,7 @@ def _plain(kind: Any, data: Any, where: str) -> Any:
     accepted = (int, float) if kind is float else kind
     if not isinstance(data, accepted) or (isinstance(data, bool) and kind is not bool):
         raise RecordError(f"{where} is not {_WORDS[kind]}")
-    if kind in (int, float) and not -LARGEST < data < LARGEST:  # nor what is no number at all
+    if kind in (int, float) and not -LARGEST < data < LARGEST:  # excludes NaN
         raise RecordError(f"{where} is out of range")
     return data
 

@@ -1,4 +1,4 @@
-"""Ways through the tree of directories that nobody else can turn: who may change what we open.
+"""Paths that other users cannot redirect: who may change what we open.
 
 A directory is opened by its components from / on and each is looked at once it is open: it must
 be ours or root's and not writable by others, so that nobody can swap the next one between the
@@ -63,7 +63,7 @@ def sync_directory(path: Path) -> None:
 def resolved(path: Path) -> Path:
     """Where a file really is, or would be; the links that lead there are ours or root's.
 
-    Raises StateError where somebody else could turn the way, FileNotFoundError where a directory
+    Raises StateError where another user could redirect it, FileNotFoundError where a directory
     on it is missing.
     """
     for _ in range(MOST_LINKS):

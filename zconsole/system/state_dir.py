@@ -1,4 +1,4 @@
-"""The state directory, and files in it that nobody else can swap, read, tear or block.
+"""The state directory, and files in it that other users cannot swap, read, damage or block.
 
 Root's is /var/lib/zconsole, everybody else's the XDG state directory; ``$ZCONSOLE_STATE`` names
 another. Every file of ours is opened here: beneath a directory that was checked (``safe_path``),
@@ -36,7 +36,7 @@ _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
 def state_dir(create: bool, environ: Mapping[str, str] = os.environ) -> Path:
     """The state directory of whoever runs this; with ``create`` made (0700) and checked.
 
-    Raises StateError when it cannot be made, is a link, is somebody else's or others may write.
+    Raises StateError if it cannot be made, is a link, or others own it or may write to it.
     """
     path = _own(environ)
     if create:
@@ -199,7 +199,7 @@ def remove(path: Path) -> None:
 def check_database(path: Path) -> None:
     """Return if an SQLite database, and what lies beside it, is a file as ``open_private`` gives.
 
-    A log that somebody else planted would be played back into it. SQLite opens them by name, a
+    A log planted by another user would be played back into it. SQLite opens them by name, a
     moment later. That is the same file: in a checked directory only we can change a name. Nothing
     is opened here, as closing a database would drop SQLite's own locks on it (fcntl_locking(2)).
     Raises StateError, FileNotFoundError.
@@ -213,7 +213,7 @@ def check_database(path: Path) -> None:
 
 
 def try_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock file exclusively; None while somebody else does.
+    """A descriptor that holds the lock file exclusively; None while another process does.
 
     Closing it, or the end of the process, releases it. Raises StateError as ``open_private``.
     """

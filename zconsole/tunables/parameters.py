@@ -29,7 +29,7 @@ class Parameters(Protocol):
         """Where the parameter is, for people."""
 
     def read(self, name: str) -> int | None:
-        """The live value; None when this kernel has no such parameter (or it is no number)."""
+        """The live value; None when this kernel has no such parameter (or it is not a number)."""
 
     def write(self, name: str, value: int) -> None:
         """Set it. Raises UnavailableError without permission, ZconsoleError when refused."""

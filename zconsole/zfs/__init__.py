@@ -1,1 +1,1 @@
-"""Everything that speaks with ZFS: sources of raw forms, and their decoding."""
+"""Everything that talks to ZFS: sources of raw forms, and their decoding."""

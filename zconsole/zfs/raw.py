@@ -43,7 +43,7 @@ class Raw(TypedDict, total=False):
     source: str
     """libzfs, json, text or demo: what took the sample. A reader of a recording says ``replay``."""
     pool: str
-    """The pool asked for; always set by live sources."""
+    """The requested pool; always set by live sources."""
     libzfs: Mapping[str, Any]
     """The config nvlist as a JSON object: the names the reader asks for, arrays as lists. Just
     read from libzfs, its arrays of integers may still be packed (``numbers``)."""

@@ -209,7 +209,7 @@ async def test_a_sequential_rebuild_comes_first_only_where_it_works(version, err
         assert ("Not possible now" in a.screen) == errs
         said = await a.press("v") if errs else a.screen
         assert "zpool replace -s" in said
-        assert ("(mended in 2.3.7)" in " ".join(said.split())) == errs
+        assert ("(fixed in 2.3.7)" in " ".join(said.split())) == errs
 
 
 async def test_a_device_can_be_taken_offline_in_two_ways():
@@ -321,7 +321,7 @@ async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
     async with acting("resilver") as a:
         await a.press("R")
         (told,) = (n.message for n in a.app._notifications)
-        assert told.startswith("no device of tank has failed without a replacement: put")
+        assert told.startswith("no device of tank has failed without a replacement: select")
 
 
 class Stuck:

@@ -67,7 +67,7 @@ def test_what_rebalancing_would_cost_and_the_command_for_it_are_told():
 
 def test_the_resilver_of_a_typed_size_or_of_the_device_at_the_cursor():
     assert "a disk of 16T: unknown" in text("disk=16T")
-    assert "100M/s a disk" in text("disk=16T", paces=(PACE,))
+    assert "100M/s per disk" in text("disk=16T", paces=(PACE,))
     frame = frames.ALL["imbalance"]()
     leaf = next(row for row in frame.rows if not row.vdev.children)
     shown = text("", paces=(PACE,), row=leaf)
@@ -143,9 +143,7 @@ async def test_reports_kept_of_the_pool_time_a_resilver():
         await pilot.press("w", *"disk=4T")
         await pilot.pause()
         assert asked == ["7"]
-        assert "the last resilver that was watched (95.4M/s a disk)" in " ".join(
-            screen_text(app).split()
-        )
+        assert "the last watched resilver (95.4M/s per disk)" in " ".join(screen_text(app).split())
 
 
 def test_a_leaf_of_a_cache_or_spare_is_not_timed():

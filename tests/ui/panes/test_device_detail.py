@@ -40,7 +40,7 @@ class TestDetail:
         frame = frames.flaky()
         row = next(r for r in frame.rows if r.vdev.name.endswith("F34DA"))
         said = " ".join(text(detail_lines(row, frame, (), LOOK, 80)).split())
-        assert "it seems; 3 read, 40 checksum errors in 25m00s; left and came back 2 times" in said
+        assert "3 read, 40 checksum errors in 25m00s; disconnected and returned 2 times" in said
         assert "the kernel resets its link" in said
         assert "last 12:05" in said
         assert "SMART now passed, 0 reallocated, 0 pending, 0 uncorrectable, 112 CRC" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.factory import frame, noisy_pool
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
@@ -47,6 +48,15 @@ class TestHeader:
     def test_a_healthy_pool_is_not_colored(self):
         lines = header_lines(frames.healthy(), STATUS, LOOK, 80)
         assert {span.role for line in lines for span in line} <= {"", "bold", "dim"}
+
+    def test_an_online_pool_whose_device_collects_errors_is_marked_with_its_name(self):
+        noisy = frame(noisy_pool(), frames.NOW)
+        first, second, *_ = header(noisy)
+        assert (first[:20], second) == (" ATTENTION  tank on ", " sda: 12 checksum errors")
+        assert roles(header_lines(noisy, STATUS, LOOK, 80), "ATTENTION") == {"badge-warning"}
+        (line,) = overview_lines([noisy], LOOK, 80)
+        assert plain(line).split()[:2] == ["tank", "ATTENTION"]
+        assert plain(line).rstrip().endswith("sda: 12 checksum errors")
 
     def test_finished_is_not_safe(self):
         lines = header(frames.unrestored())
@@ -292,10 +302,10 @@ class TestScan:
     def test_a_device_in_trouble_is_told_with_what_it_speaks_for(self):
         narrow = text(scan_lines(frames.flaky(), LOOK, 80))
         assert "trouble" in narrow
-        assert "its cable, port or power, it seems; 3 read" in " ".join(narrow.split())
+        assert "likely cable, port or power; 3 read" in " ".join(narrow.split())
         assert "112 CRC" not in narrow
         wide = " ".join(text(scan_lines(frames.flaky(), LOOK, 200, roomy=True)).split())
-        assert "112 CRC errors on its link, 22 of them new" in wide
+        assert "112 CRC errors on its link, 22 new" in wide
         assert "trouble" not in text(scan_lines(frames.flaky(), LOOK, 60, compact=True))
 
     def test_only_the_worst_trouble_is_told_where_room_is_scarce(self):

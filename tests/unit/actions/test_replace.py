@@ -52,7 +52,7 @@ def test_a_replace_names_the_bugs_of_the_running_release(version, kind, sequenti
     one = replaced(s, sequential)
     two = plan_batch(s, (Swap("1000", NEW), Swap("1001", "/dev/y")), sequential)
     for plan in (one, two):
-        assert [re.findall(r"mended in ([\d.]+)", text) for text in plan.hazards] == [
+        assert [re.findall(r"fixed in ([\d.]+)", text) for text in plan.hazards] == [
             [release] for release in mended
         ]
 

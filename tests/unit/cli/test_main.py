@@ -121,7 +121,7 @@ def test_saved_json_without_a_time_has_no_average_of_the_pass(tmp_path, capsys):
     assert scan["state"] == "running"
     figures = ("scan_rate", "issue_rate", "eta_seconds", "zpool_eta_seconds")
     assert [scan[name] for name in figures] == [None] * 4
-    assert scan["eta_reason"] == "no estimate: the moment it was saved is not known"
+    assert scan["eta_reason"] == "no estimate: the time it was saved is unknown"
 
 
 def test_a_faulted_pool_exits_11(tmp_path):
@@ -136,6 +136,12 @@ def test_a_faulted_pool_exits_11(tmp_path):
         (["status", "--from", "/nonexistent/file"], 3, "/nonexistent/file"),
         (["status", "--from", "{empty}"], 5, ""),
         (["status", "--from", "{saved}", "other"], 3, "other"),
+        (["status", "--from", "/"], 3, "zconsole: / is a directory, not a file\n"),
+        (["balance", "--from", "/"], 3, "zconsole: / is a directory, not a file\n"),
+        (["replay", "/", "--json"], 3, "zconsole: / is a directory, not a file\n"),
+        (["report", "--from", "/"], 3, "zconsole: / is a directory, not a file\n"),
+        (["report", "--compare", "/", "/"], 3, "zconsole: / is a directory, not a file\n"),
+        (["record", "/"], 3, "zconsole: / is a directory, not a file\n"),
         (["replay", "/nonexistent/file", "--json"], 3, "/nonexistent/file"),
         (["replay", "{saved}", "--json"], 5, ""),
         (["demo", "--scenario", "no-such", "--json"], 2, "no-such"),
@@ -351,7 +357,7 @@ def test_every_pool_of_a_recording_is_reported_as_it_was_last(tmp_path, capsys):
 def test_an_empty_word_is_no_file(words, capsys):
     """As of a variable that was not set: what is live is not what was asked for."""
     assert main(words) == 2
-    assert "must be a file, not ''" in capsys.readouterr().err
+    assert "must be a file name, not ''" in capsys.readouterr().err
 
 
 def test_what_may_not_be_read_or_written_is_permission_denied(monkeypatch, capsys):
@@ -376,3 +382,22 @@ def test_help_fits_80_columns(name, capsys, monkeypatch):
 @pytest.mark.parametrize(("name", "said"), [("/a", "/a: Is a directory"), (3, "Is a directory")])
 def test_a_descriptor_is_no_name_of_what_failed(name: str | int, said: str) -> None:
     assert cli._reason(OSError(errno.EISDIR, "Is a directory", name)) == said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no scan reports yet: zconsole keeps one for each scan it watches"),
+        (["tank"], "no scan reports of tank yet: zconsole keeps one for each scan it watches"),
+        (["--from", "{recording}"], "{recording} has no scan"),
+    ],
+)
+def test_a_list_without_reports_says_so_beside_its_empty_output(words, said, tmp_path, capsys):
+    recording = tmp_path / "recording"
+    recording.write_text(json.dumps({"t": 1, "text": "  pool: tank\n state: ONLINE\n"}) + "\n")
+    words = [word.format(recording=recording) for word in words]
+    assert main(["report", "--list", *words]) == 0
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"zconsole: {said.format(recording=recording)}\n")
+    assert main(["report", *words]) == 3
+    assert capsys.readouterr().err == err

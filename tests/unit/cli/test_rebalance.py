@@ -256,7 +256,7 @@ def test_a_job_goes_on_when_nobody_takes_what_it_prints(
             check=False,
         )
     assert done.returncode == 0
-    reason = "No space left on device" if full else "nobody reads it"
+    reason = "No space left on device" if full else "closed"
     assert done.stderr.splitlines()[-1] == f"zconsole: stdout: {reason}; the job goes on"
     status = shell.status()
     assert (status["state"], status["files_done"]) == ("finished", 4)

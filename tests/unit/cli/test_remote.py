@@ -12,7 +12,7 @@ from zconsole.cli.main import main
     [
         (["--hook", ""], 2, "--hook needs a command"),
         (["--hook", "'x"], 2, "--hook"),
-        (["--hook", "/nonexistent/hook me"], 3, "there is no command '/nonexistent/hook'"),
+        (["--hook", "/nonexistent/hook me"], 3, "command '/nonexistent/hook' not found"),
         (["--stalled-after", "0"], 2, "must be a number above 0"),
         (["--stalled-after", "soon"], 2, "must be a number above 0"),
         (["--slip", "0"], 2, "must be a share above 0"),

@@ -160,7 +160,7 @@ def test_a_value_that_somebody_else_has_frozen_is_left_to_them(module, capsys):
     live.write_text("1\n")
     assert run(module, "set", "zfs_scan_suspend_progress=1", "--for", "0.1") == 0
     said = capsys.readouterr().err
-    assert "is 1 already, set by somebody else: nothing puts it back" in said
+    assert "is already 1, set by someone else: it will not be restored" in said
     assert "guard" not in said
 
 

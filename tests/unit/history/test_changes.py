@@ -36,7 +36,7 @@ def test_coming_back_is_good_news():
 def test_error_counters_that_rose_are_counted_and_cleared_ones_are_not():
     old = tree(disk("a", errors=ErrorCounters(1, 0, 2)), disk("b", errors=ErrorCounters(9, 9, 9)))
     new = tree(disk("a", errors=ErrorCounters(1, 1, 5)), disk("b", errors=ErrorCounters(0, 0, 0)))
-    assert told(old, new) == [("errors", "a: 1 more write error, 3 more checksum errors", "a")]
+    assert told(old, new) == [("errors", "a: 1 new write error, 3 new checksum errors", "a")]
 
 
 def test_unknown_counters_are_no_change():

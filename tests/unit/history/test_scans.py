@@ -90,7 +90,7 @@ def test_a_restart_is_counted_and_explained_by_the_device_that_came_back():
     history = watched(*samples)
     found = view(history, samples[-1])
     assert found.restarts == 1
-    assert found.notes == ("restarted 08:01 after b came back",)
+    assert found.notes == ("restarted 08:01 after b returned",)
     assert found.estimate.eta == pytest.approx(180, rel=0.1)
     assert "resilver_restart" in names(history)
 
@@ -124,7 +124,7 @@ def test_a_follow_on_pass_is_no_restart(seen_finished):
     samples += running(range(203, 210), start=202.0)
     found = view(watched(*samples), samples[-1])
     assert found.restarts == 0
-    assert found.notes == ("follow-on pass since 08:03: c waited",)
+    assert found.notes == ("follow-on pass since 08:03 for c",)
 
 
 def test_the_kernels_own_history_tells_a_restart_from_a_follow_on_pass():
@@ -140,7 +140,7 @@ def test_a_resilver_that_takes_a_scrubs_place_says_so():
     )
     found = view(watched(*samples), samples[-1])
     assert found.restarts == 0
-    assert found.notes == ("took the place of the scrub at 08:00",)
+    assert found.notes == ("replaced the scrub at 08:00",)
 
 
 def test_a_canceled_scrub_and_a_new_one_are_two_scans():
@@ -218,7 +218,7 @@ def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
     ]
     found = view(watched(*walking), walking[-1])
     assert found.estimate.eta is None
-    assert found.estimate.reason == "still scanning metadata, nothing issued yet"
+    assert found.estimate.reason == "scanning metadata, nothing issued yet"
 
 
 def alternating(source: str):
@@ -323,7 +323,7 @@ def test_a_rebuild_that_has_issued_nothing_is_not_walking_metadata():
 def test_a_scan_without_counters_has_no_estimate_however_long_it_is_watched():
     samples = [sample(n, Scan("resilver", "running", start=T, percent=5.0)) for n in range(5)]
     found = view(watched(*samples), samples[-1])
-    assert found.estimate.reason == "no estimate: the bytes done are not known"
+    assert found.estimate.reason == "no estimate: the progress is unknown"
 
 
 def test_it_is_over_since_the_first_sample_without_a_running_scan():

@@ -68,7 +68,7 @@ async def test_counts_that_grow_are_told_and_weigh_twice():
     grown = ProbeResults(SmartCounts(True, 0, 0, 0, 40), before=CRC)
     cause, signs = judge(Deltas(write=3), 0, grown)
     assert cause == "cable"
-    assert "40 CRC errors on its link, 28 of them new" in signs
+    assert "40 CRC errors on its link, 28 new" in signs
     old = ProbeResults(SmartCounts(True, 5, 2, 0, 40))
     assert judge(Deltas(write=3), 0, old)[0] == "unclear"
     grown_beside_old = ProbeResults(

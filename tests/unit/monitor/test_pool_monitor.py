@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from tests.factory import mirror_pool
+from tests.records import replace
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import situation_of
 from zconsole.history import pool as history_of_pool
@@ -40,6 +41,25 @@ def test_the_pool_of_a_frame_reaches_plans_whole():
     now = sample(1000.0)
     frame = PoolMonitor().push(now)
     assert situation_of(frame, Facts()).pool == now.pool
+
+
+def test_a_disk_that_disconnected_and_returned_within_the_hour_wants_attention():
+    def at(t: float, state: str) -> Sample:
+        pool = mirror_pool(RUNNING)
+        top = pool.root.children[0]
+        sda = top.children[0]._replace(state=state)
+        top = top._replace(children=(sda, *top.children[1:]))
+        return Sample(t, t, "libzfs", True, replace(pool, root=pool.root._replace(children=(top,))))
+
+    monitor = PoolMonitor()
+    words = [
+        monitor.push(at(t, state)).health.word
+        for t, state in ((1000.0, "ONLINE"), (1005.0, "REMOVED"))
+    ]
+    found = monitor.push(at(1010.0, "ONLINE")).health
+    assert (*words, found.word) == ("OK", "DEGRADED", "ATTENTION")
+    assert found.reasons == ("sda: disconnected, returned",)
+    assert monitor.push(at(1010.0 + 3601.0, "ONLINE")).health.word == "OK"
 
 
 def test_a_failure_ages_the_frame_and_leaves_what_the_sample_told():

@@ -4,7 +4,7 @@ from datetime import UTC
 
 from rich.cells import cell_len
 
-from tests.factory import frame, mirror_pool, view
+from tests.factory import frame, mirror_pool, noisy_pool, view
 from zconsole.eta.estimate import Estimate
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
@@ -62,7 +62,7 @@ def test_a_scan_of_another_year_has_the_year():
 
 def test_scan_lines_alone_say_nothing_of_health():
     text = report("scan: scrub repaired 0 in 1h2m with 0 errors on Wed Aug  6 03:21:22 2014\n")
-    assert text.startswith("a pool without a name: UNKNOWN\n")
+    assert text.startswith("unnamed pool: UNKNOWN\n")
 
 
 def test_nonsense_sizes_draw_no_endless_bar():
@@ -84,7 +84,14 @@ def test_a_rebuild_is_told_in_the_bytes_its_percent_rests_on():
         percent=25.0,
     )
     shown = view(scan, scan_rate=10 * 2**20, issue_rate=4 * 2**20)
-    assert "25.00%  100G/400G at 10M/s" in watch_line(frame(mirror_pool(scan), scans=(shown,)), UTC)
+    assert "25.00 %  100G/400G at 10M/s" in watch_line(
+        frame(mirror_pool(scan), scans=(shown,)), UTC
+    )
+
+
+def test_a_device_that_collects_errors_is_named_in_the_line_of_its_pool():
+    line = watch_line(frame(noisy_pool(), T), UTC)
+    assert line == "08:00:00  tank  ATTENTION  no scan  mirror-0:1  sda: 12 checksum errors"
 
 
 def test_a_device_that_waits_is_told_with_the_time_to_full_redundancy():
@@ -115,7 +122,7 @@ def test_what_zpool_says_of_a_copy_is_told():
         "remove: Evacuation of mirror-1 in progress since Fri Jan 15 07:00:00 2027\n"
         "\t128G copied out of 2.00T at 512M/s, 6.25% done, 1h2m to go\n"
     )
-    said = "removal of mirror-1: running, 128G of 2T at 512M/s, 6.25% done, ETA 1h04m"
+    said = "removal of mirror-1: running, 128G of 2T at 512M/s, 6.25 % done, ETA 1h04m"
     assert f"\n{said}; zpool says 1h02m\n" in report(f"{HEALTHY}{lines}")
 
 
@@ -129,7 +136,7 @@ def test_what_was_copied_is_told_with_its_end_and_why_a_copy_waits():
         "\t114M / 451M copied at 1.29M/s, 25.24% done, paused for resilver or clear\n"
     )
     said = report(f"{HEALTHY}{waits}")
-    assert "paused, 114M of 451M, 25.24% done, paused for resilver or clear\n" in said
+    assert "paused, 114M of 451M, 25.24 % done, paused for resilver or clear\n" in said
 
 
 def test_one_restart_is_one():
@@ -168,7 +175,7 @@ def test_a_removal_that_goes_on_is_in_the_line():
     )
     seen, session = thrice(f"{HEALTHY}{lines}")
     said = watch_line(seen, UTC)
-    assert "  no scan  removal sdb  running  25.00%  16M/64M at " in said
+    assert "  no scan  removal sdb  running  25.00 %  16M/64M at " in said
     done = "remove: Removal of vdev 1 copied 64M in 0h0m, completed on Fri Jan 15 07:00:00 2027\n"
     (seen,) = session.advance([{"t": T + 4, "text": f"{HEALTHY}{done}"}])
     assert "removal" not in watch_line(seen, UTC)
@@ -180,7 +187,7 @@ def test_an_error_scrub_counts_no_bytes():
         "\t40.00% done, issued I/O for 20 error blocks\n"
     )
     seen, _ = thrice(f"{HEALTHY}{lines}")
-    why = "no estimate: an error scrub counts blocks with errors, not bytes"
+    why = "an error scrub counts blocks with errors, not bytes"
     said = status_report(seen, UTC)
-    assert f"errorscrub: running, 40.00% done\n  no ETA: {why}; zpool says nothing\n" in said
-    assert f"  errorscrub  running  40.00%  no ETA ({why})" in watch_line(seen, UTC)
+    assert f"errorscrub: running, 40.00 % done\n  no ETA: {why}; zpool says nothing\n" in said
+    assert f"  errorscrub  running  40.00 %  no ETA: {why}" in watch_line(seen, UTC)

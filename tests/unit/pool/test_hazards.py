@@ -62,7 +62,7 @@ def test_the_table_has_no_field_that_a_hazard_lacks() -> None:
 )
 def test_a_release_is_told_its_own_mend(version: tuple[int, ...], mended: str | None) -> None:
     said = hazards("replace -s tank a b", version)
-    assert [re.findall(r"mended in (\S+)\)", words) for words in said] == (
+    assert [re.findall(r"fixed in (\S+)\)", words) for words in said] == (
         [[mended]] if mended else []
     )
     assert all(words.startswith(f"OpenZFS {'.'.join(map(str, version))}: ") for words in said)
@@ -70,7 +70,7 @@ def test_a_release_is_told_its_own_mend(version: tuple[int, ...], mended: str | 
 
 def test_what_no_release_mends_is_said_so() -> None:
     (said,) = hazards("attach tank raidz1-0 b", (2, 4, 4), ["raidz1"])
-    assert "(no release mends it yet)" in said
+    assert "(not fixed in any release yet)" in said
 
 
 @pytest.mark.parametrize(

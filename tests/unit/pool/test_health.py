@@ -32,10 +32,35 @@ def test_a_whole_idle_pool_is_ok_and_says_no_more():
     assert (found.word, found.severity, found.reasons) == ("OK", "ok", ())
 
 
-def test_error_counters_on_a_healthy_pool_are_a_notice():
-    found = judged(pool(disk("a", errors=ErrorCounters(0, 0, 3)), disk("b")))
-    assert (found.word, found.severity) == ("OK", "notice")
-    assert "a: 0 read, 0 write, 3 checksum errors" in found.reasons
+def test_an_online_pool_whose_devices_collect_errors_wants_attention():
+    found = judged(pool(disk("a", errors=ErrorCounters(0, 0, 12)), disk("b")))
+    assert (found.word, found.severity) == ("ATTENTION", "warning")
+    assert found.reasons == ("a: 12 checksum errors",)
+
+
+def test_the_device_with_the_most_errors_is_named_first_and_zeros_are_left_out():
+    few, many = ErrorCounters(1, None, 0), ErrorCounters(2, 4, 1536)
+    found = judged(pool(disk("a", errors=few), disk("b", errors=many)))
+    assert found.reasons == ("b: 2 read, 4 write, 1.50K checksum errors", "a: 1 read error")
+
+
+def test_errors_that_were_cleared_and_slow_requests_alone_want_none():
+    cleared = ErrorCounters(0, 0, 0, slow=40)
+    found = judged(pool(disk("a", errors=cleared), disk("b", errors=ErrorCounters())))
+    assert (found.word, found.severity, found.reasons) == ("OK", "ok", ())
+
+
+def test_a_device_that_left_an_online_pool_and_came_back_wants_attention():
+    found = health(pool(disk("a"), disk("b")), LATER, unsteady=("a: disconnected, returned",))
+    assert (found.word, found.reasons) == ("ATTENTION", ("a: disconnected, returned",))
+    worse = health(pool(disk("a"), state="DEGRADED"), LATER, unsteady=("a: disconnected",))
+    assert (worse.word, worse.reasons) == ("DEGRADED", ())
+
+
+def test_error_counters_change_no_word_that_is_worse():
+    noisy = disk("a", errors=ErrorCounters(0, 0, 3))
+    assert judged(pool(noisy, state="DEGRADED")).word == "DEGRADED"
+    assert judged(pool(noisy, error_count=1)).word == "ERRORS"
 
 
 def test_a_missing_disk_is_named_with_why():
@@ -117,7 +142,7 @@ def test_a_scrub_that_hides_the_repair_makes_nothing_safe(scrub):
     """The kernel keeps the figures of one scan: a scrub's take the place of the resilver's."""
     found = judged(pool(REPLACING, disk("b"), scans=(scrub,)))
     assert found.word == "NOT RESTORED"
-    assert found.reasons[0] == "replacing-0 still there and nothing fills it"
+    assert found.reasons[0] == "replacing-0 still there and no resilver runs"
     waiting = disk("w", awaiting_resilver=True)
     found = judged(pool(waiting, disk("b"), scans=(scrub,)))
     assert (found.word, found.reasons) == ("NOT RESTORED", ("w still waiting for a resilver",))

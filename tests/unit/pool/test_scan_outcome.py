@@ -40,6 +40,11 @@ def test_what_is_wrong_has_time_to_pass_before_it_is_said(scan, root, word):
     assert scan_outcome(scan, root, word, GRACE).restored is False
 
 
+def test_devices_that_collect_errors_leave_a_repair_restored():
+    assert scan_outcome(GOOD, WHOLE, "ATTENTION", 0.0).restored is True
+    assert scan_outcome(BAD, WHOLE, "ATTENTION", GRACE).restored is False
+
+
 def test_a_scan_never_seen_leaves_a_whole_pool_whole():
     assert scan_outcome(None, WHOLE, "OK", 0.0).restored is True
 

@@ -136,7 +136,7 @@ def test_the_command_prints_the_table_and_the_json(tmp_path, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "raidz2-1" in out
-    assert "100.0% -> 11.1%" in out
+    assert "100.0 % -> 11.1 %" in out
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [v["name"] for v in found["vdevs"]] == ["raidz2-0"]

@@ -74,7 +74,7 @@ async def test_a_report_survives_its_file(nvme):
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', '{"format": 1}', "null", '"x"'])
 def test_what_is_no_report_is_refused_in_one_line(text):
-    with pytest.raises(NotUnderstoodError, match="no scan report"):
+    with pytest.raises(NotUnderstoodError, match="not a scan report"):
         loaded(text, "x")
 
 
@@ -84,10 +84,10 @@ async def test_it_reads_like_something_to_send(nvme):
     for part in ("# resilver on flash: finished", "## Rate over time", "## Devices", "## ETA"):
         assert part in text
     assert "the pool is safe." in text
-    assert re.search(r"of the time it was watched \(7m\d+s\) its limit was the new disk's", text)
+    assert re.search(r"of the time it was watched \(7m\d+s\), the limit was the new disk's", text)
     watched = replace(report, limits={"new-disk": report.duration})
-    assert "For 100% of the time its limit was the new disk's writes." in markdown(watched)
-    assert "-0%" not in text
+    assert "For 100 % of the time, the limit was the new disk's writes." in markdown(watched)
+    assert "-0 %" not in text
     assert "- the new disk nvme-INTEL" in text
     assert "busy writing" in text
     assert "\x1b" not in text
@@ -97,7 +97,7 @@ async def test_devices_in_trouble_are_told_with_their_cause(tmp_path):
     report, before = await recorded(str(record(tmp_path / "rec", "flaky", 140)))
     assert before.state == "restarted"
     (told,) = report.troubles.values()
-    assert "its cable, port or power, it seems" in told
+    assert "likely cable, port or power" in told
     assert "## Devices in trouble" in markdown(report)
     assert loaded(dumped(report), "x").troubles == report.troubles
 
@@ -128,6 +128,8 @@ async def test_one_that_ended_badly_is_not_called_safe(nvme):
     bad = markdown(replace(report, health="NOT RESTORED"))
     assert "the pool is NOT safe: NOT RESTORED." in bad
     assert "the pool is NOT safe: 3 errors." in markdown(replace(report, errors=3))
+    noisy = replace(report, health="ATTENTION", errors=0)
+    assert "; the pool is safe, but its devices collect errors." in markdown(noisy)
     assert "It was canceled after" in markdown(replace(report, state="canceled"))
 
 
@@ -225,12 +227,12 @@ def test_a_file_that_is_no_report_is_named(text, tmp_path, monkeypatch, capsys):
     odd = tmp_path / "odd"
     odd.write_text(text)
     assert main(["report", "--compare", str(odd), str(odd)]) == 5
-    assert capsys.readouterr().err.startswith(f"zconsole: {odd}: no scan report")
+    assert capsys.readouterr().err.startswith(f"zconsole: {odd}: not a scan report")
 
 
 async def test_a_report_with_a_wrong_time_is_named(nvme):
     (report,) = await recorded(str(nvme))
-    with pytest.raises(NotUnderstoodError, match=r"^that\.json: no scan report"):
+    with pytest.raises(NotUnderstoodError, match=r"^that\.json: not a scan report"):
         loaded(dumped(replace(report, start=1e30)), "that.json")
 
 
@@ -251,9 +253,9 @@ async def test_how_fast_it_could_have_gone_is_told(nvme):
     (report,) = await recorded(str(nvme))
     assert report.ceiling == pytest.approx(18.6e9, rel=0.1)
     text = markdown(report)
-    assert "- at best 17." in text
-    assert "what the new disk takes in at its best seen rate" in text
-    assert "best possible rate" in compared(report, report)
+    assert "- estimated maximum: 17." in text
+    assert "the new disk at its best observed rate" in text
+    assert "estimated maximum rate" in compared(report, report)
 
 
 async def test_the_sentence_that_matters_comes_first_and_times_have_a_zone(nvme):
@@ -278,9 +280,9 @@ async def test_the_chart_joins_what_did_not_change(nvme):
     (report,) = await recorded(str(nvme))
     drawn = svg(report, UTC)
     assert drawn.count("<rect") < 12
-    assert "at best 17." in drawn
+    assert "estimated maximum 17." in drawn
     assert "2026-11-18 11:04:10 UTC" in drawn
-    assert "the new disk&apos;s writes 100%" in drawn or "the new disk's writes 100%" in drawn
+    assert "the new disk&apos;s writes 100 %" in drawn or "the new disk's writes 100 %" in drawn
 
 
 def test_a_report_of_a_recording_with_a_gap_goes_on_after_it(nvme, tmp_path, capsys):

@@ -45,7 +45,7 @@ def test_what_was_seen_written_to_a_new_disk_goes_before_what_a_scan_did_as_a_wh
     known = paces(raidz2(), [DONE], [report(1000.0, 100.0 * MIB)])
     found = member_duration(raidz2().children[0], known)
     assert found.eta == pytest.approx(12.9 * TIB / 6 / (100 * MIB))
-    assert "100M/s a disk" in found.reason
+    assert "100M/s per disk" in found.reason
 
 
 def test_the_newest_report_is_the_pace_and_all_of_them_the_range():
@@ -55,7 +55,7 @@ def test_the_newest_report_is_the_pace_and_all_of_them_the_range():
     assert found.eta == pytest.approx(need / (100 * MIB))
     assert found.low == pytest.approx(0.85 * need / (100 * MIB))
     assert found.high == pytest.approx(1.2 * need / (50 * MIB))
-    assert "2 such known" in found.reason
+    assert "2 recorded" in found.reason
 
 
 def test_a_resilver_goes_before_a_newer_scrub():

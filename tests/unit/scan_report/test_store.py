@@ -37,11 +37,11 @@ def test_a_report_of_an_earlier_version_is_read():
         ({"limits": {"memory": "long"}}, r"limits\.memory is not a number"),
         ({"colour": "red"}, "colour is unknown"),
         ({"watched_from": -1.0}, "a time out of range"),
-        ({"format": 2}, "not of this version"),
+        ({"format": 2}, "from another version"),
     ],
 )
 def test_the_reason_why_a_report_is_refused_names_the_field(tmp_path, fields, why):
-    with pytest.raises(NotUnderstoodError, match=rf"odd: no scan report \({why}\)$"):
+    with pytest.raises(NotUnderstoodError, match=rf"odd: not a scan report \({why}\)$"):
         read_report(changed(tmp_path / "odd", **fields))
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from zconsole.pool.model import Sample, SampleFailure
-from zconsole.sim.scenarios import DEFAULT, find, names
+from zconsole.sim.scenarios import DEFAULT, find, listed, names
 from zconsole.sim.source import World, samples
 from zconsole.zfs.decode import decode
 
@@ -48,7 +48,13 @@ def test_names_are_short_unique_and_begin_with_the_default():
     assert names()[0] == DEFAULT
     assert len(set(names())) == len(names()) >= 12
     assert all(name == name.lower() and " " not in name for name in names())
-    assert all(find(name).build.__doc__ for name in names())
+
+
+def test_the_list_has_each_name_first_and_a_line_of_description():
+    lines = list(listed())
+    assert [line.split(" ")[0] for line in lines] == list(names())
+    assert {len(find(name).about.split()) >= 4 for name in names()} == {True}
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize("name", names())

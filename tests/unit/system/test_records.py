@@ -45,7 +45,7 @@ def test_a_record_is_made_of_all_its_parts():
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ([], "the record is no object"),
+        ([], "the record is not an object"),
         ({"share": 1, "on": True}, "name is missing"),
         ({**GOOD, "more": 1}, "more is unknown"),
         ({**GOOD, "name": 7}, "name is not text"),
@@ -56,12 +56,12 @@ def test_a_record_is_made_of_all_its_parts():
         ({**GOOD, "share": float("inf")}, "share is out of range"),
         ({**GOOD, "share": 10**400}, "share is out of range"),
         ({**GOOD, "on": 1}, "on is not true or false"),
-        ({**GOOD, "inner": {}}, "inner is no list"),
-        ({**GOOD, "inner": [{"name": "a"}, 3]}, "inner[1] is no object"),
+        ({**GOOD, "inner": {}}, "inner is not a list"),
+        ({**GOOD, "inner": [{"name": "a"}, 3]}, "inner[1] is not an object"),
         ({**GOOD, "inner": [{"name": "a", "count": 1.5}]}, "inner[0].count is not a whole number"),
         ({**GOOD, "points": [[1]]}, "points[0] has 1 values, not 2"),
         ({**GOOD, "pair": ["p", "q"]}, "pair[1] is not a whole number"),
-        ({**GOOD, "by_name": []}, "by_name is no object"),
+        ({**GOOD, "by_name": []}, "by_name is not an object"),
         ({**GOOD, "by_name": {"b": {}}}, "by_name.b.name is missing"),
     ],
 )

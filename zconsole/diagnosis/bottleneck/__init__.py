@@ -1,1 +1,1 @@
-"""What a running scan waits for, and how fast it could go: judged from what any real pool shows."""
+"""What limits a running scan, and its estimated maximum, judged from figures of any real pool."""

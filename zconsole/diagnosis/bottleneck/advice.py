@@ -1,4 +1,4 @@
-"""What could be done about a limit: the command or the tunable, by the version that runs."""
+"""Suggestions for each limit: the command or tunable, for the running version."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.pool.hazards import hazards
 from zconsole.tunables.catalog import BY_NAME
 
-METADATA = "wait: small reads first, sorted ones follow; more ARC for metadata shortens it"
-CPU = "lighter checksums do not change what is written already; leave it the cores it wants"
+METADATA = "wait: metadata is read first; more ARC for metadata shortens this"
+CPU = "leave the scan more CPU; a cheaper checksum affects new writes only"
 BUS = (
     "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
     "spread the disks over more ports"
 )
-UNSORTED = "this version takes blocks in the order they were written; from 0.8 it sorts them"
+UNSORTED = "this version reads blocks in the order they were written; OpenZFS 0.8 sorts them"
 FIRST_SORTED = (0, 8)
 """From this release scans sort what they issue and have no delays (dsl_scan.c)."""
 
@@ -23,13 +23,13 @@ class Throttle(NamedTuple):
     """A tunable that holds a scan back, if one was found, and what to do."""
 
     name: str
-    """Of one found away from its default; empty without."""
+    """The tunable, if one differs from its default; else empty."""
     value: int
     text: str
 
 
 def throttle(seen: Evidence) -> Throttle:
-    """Which tunable holds the scan back; without a name where none is known to."""
+    """The tunable that holds the scan back; without a name if none is known."""
     if seen.tunables.get("zfs_scan_suspend_progress"):
         advice = "zconsole tunables restore zfs_scan_suspend_progress"
         return Throttle("zfs_scan_suspend_progress", 1, advice)
@@ -39,7 +39,7 @@ def throttle(seen: Evidence) -> Throttle:
         value, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
         if value is not None and default is not None and value < default:
             return Throttle(name, value, f"zconsole tunables set {name}={default} (its default)")
-    return Throttle("", 0, f"try a higher {_candidates(seen)[0]} (zconsole tunables set)")
+    return Throttle("", 0, f"raise {_candidates(seen)[0]} (zconsole tunables set)")
 
 
 def _delay(seen: Evidence) -> Throttle:
@@ -48,7 +48,7 @@ def _delay(seen: Evidence) -> Throttle:
     value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
     if not value:
         return Throttle("", 0, "check zfs_scan_idle and zfs_top_maxinflight next")
-    advice = f"set {name}=0: the scan then no longer waits {value} ticks before each read"
+    advice = f"set {name}=0 so that the scan stops waiting {value} ticks before each read"
     return Throttle(name, value, advice)
 
 
@@ -86,7 +86,7 @@ def slow_disk(name: str) -> str:
 
 def stuck(name: str) -> str:
     """For a disk that no longer answers."""
-    return f"check the kernel's log and {name}'s cable, power and SMART; pull it if it stays so"
+    return f"check the kernel's log and {name}'s cable, power and SMART; pull it if it stays stuck"
 
 
 def new_disk(seen: Evidence, disk: Disk) -> str:
@@ -97,36 +97,36 @@ def new_disk(seen: Evidence, disk: Disk) -> str:
     top = seen.tops.get(disk.top)
     rebuilt = top is not None and top.kind.startswith(("mirror", "draid"))
     if small and rebuilt and not hazards("replace -s", seen.version):
-        return "small writes: next time a sequential rebuild (replace -s), which writes larger"
-    return "nothing to tune: it writes as fast as it can; a write this slow for its kind is a fault"
+        return "small writes: next time use a sequential rebuild (replace -s): larger writes"
+    return "nothing to tune: the disk is at its limit; check it if that is slow for its model"
 
 
 def smr(name: str) -> str:
-    """For a disk that collapsed."""
+    """For a disk whose writes became slow."""
     return (
-        f"check {name}'s model for shingled recording; let it drain with less load, or replace it "
-        "with a conventional disk"
+        f"check whether {name} is a shingled model; reduce the load so that its cache empties, or "
+        "replace it with a conventional disk"
     )
 
 
 def foreground(seen: Evidence) -> str:
     """For a scan that gives way to applications."""
     if seen.version and seen.version < FIRST_SORTED:
-        return "zfs_scrub_delay=0 or zfs_resilver_delay=0 puts it on a par with other I/O"
+        return "set zfs_scrub_delay=0 or zfs_resilver_delay=0 to give the scan equal priority"
     kind = "scrub" if seen.scan.function == "scrub" else "resilver"
-    return f"less load, or zconsole tunables set zfs_{kind}_min_time_ms higher, at their expense"
+    return f"reduce the load, or raise zfs_{kind}_min_time_ms (slows the applications)"
 
 
 def memory(seen: Evidence) -> str:
     """For a scan that cannot sort everything at once.
 
-    Its limit is a share of RAM, but no more than a twentieth of what the pool holds
+    Its limit is a share of RAM, but no more than 5 % of the pool's data
     (dsl_scan_should_clear, module/zfs/dsl_scan.c).
     """
     value = seen.tunables.get("zfs_scan_mem_lim_fact", 20)
     held = seen.scan.total_bytes
     if seen.memory and held and held / 20 <= seen.memory / max(1, value):
-        return "nothing to tune: sort memory is at its limit (5% of pool data)"
+        return "nothing to tune: sort memory is at its limit (5 % of pool data)"
     better = max(1, value // 2)
     setting = f"zfs_scan_mem_lim_fact={better}"
     return f"zconsole tunables set {setting} (1/{better} of RAM; now 1/{value})"
@@ -138,4 +138,4 @@ def random_io(seen: Evidence) -> str:
         return UNSORTED
     if seen.scan.function == "rebuild":
         return ""
-    return "small, scattered blocks; zfs_vdev_scrub_max_active higher lets disks reorder more"
+    return "small, scattered blocks: raise zfs_vdev_scrub_max_active so that disks reorder more"

@@ -1,4 +1,4 @@
-"""What is remembered of each disk between samples: mean queues, best rates, recent writes."""
+"""The recent past of each disk: mean queues, best rates, recent writes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ KEEP_EVERY = 5.0
 SURE_BUSY = 0.1
 TOTALS_KEPT = 8
 LARGE = 128 * 1024.0
-"""Bytes a request from which busy time says how fast a disk could stream."""
+"""Request size from which busy time tells how fast a disk could stream."""
 
 
 class PoolLoad(NamedTuple):
-    """What all devices of a pool move together, read and written, in bytes/s."""
+    """The rate of all devices of a pool together, read and written, in bytes/s."""
 
     now: float = 0.0
     most: float = 0.0
-    """The most that was ever seen for two samples in a row."""
+    """The highest rate over two consecutive samples."""
     unsteady: float = 1.0
-    """How much it varied of late: standard deviation by mean; 1 where too little was seen."""
+    """Recent variation: standard deviation by mean; 1 with too few samples."""
     recent: tuple[float, ...] = ()
     """The last samples, oldest first."""
 
     def after(self, now: float) -> PoolLoad:
-        """What it is with one sample more."""
+        """With one more sample."""
         most = max(self.most, min(self.now, now)) if self.recent else self.most
         recent = (*self.recent, now)[-TOTALS_KEPT:]
         return PoolLoad(now, most, _variation(recent, TOTALS_KEPT, 1.0), recent)
@@ -45,12 +45,12 @@ class LeafStats:
     pending: dict[str, float] = field(default_factory=dict)
     active: dict[str, float] = field(default_factory=dict)
     best_read: float = 0.0
-    """The fastest it was seen to read, or would have at its then busy share; 0 while it idled."""
+    """Its best read rate, extrapolated by its busy share; 0 while it was idle."""
     best_write: float = 0.0
     seen_read: float = 0.0
-    """The fastest it was seen to read for two samples in a row, in this scan or before it."""
+    """Its best read rate over two consecutive samples, in this scan or before."""
     seen_write: float = 0.0
-    """The fastest it was seen to write in this scan."""
+    """Its best write rate in this scan."""
     writes: deque[float] = field(default_factory=lambda: deque(maxlen=WRITES_KEPT))
     _kept: float = float("-inf")
     _read: float = 0.0
@@ -68,7 +68,7 @@ class LeafStats:
             self._kept = clock
 
     def begin(self) -> None:
-        """Another scan begins: how it writes now says nothing of how it did."""
+        """Forget write rates when another scan begins: they don't carry over."""
         self.seen_write = 0.0
         self.writes.clear()
 
@@ -91,7 +91,7 @@ def _mixed(old: float, new: float, weight: float) -> float:
 def _possible(rate: float | None, ops: float | None, rates: IoRates) -> float:
     """What a disk could stream: its rate by its busy share, for large requests of one direction.
 
-    What a disk does that idles most of the time says nothing of what it could.
+    A mostly idle disk doesn't show what it could do.
     """
     if not rate or not ops or (rates.busy is not None and rates.busy < SURE_BUSY):
         return 0.0

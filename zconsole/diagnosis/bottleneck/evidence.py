@@ -1,4 +1,4 @@
-"""The figures a verdict rests on, gathered from one sample and the pool's recent past."""
+"""The figures a verdict is based on, gathered from one sample and the pool's recent past."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCANNING = ("scrub", "rebuild")
 
 
 class Disk(NamedTuple):
-    """One leaf at work for the scan. Rates in bytes/s and requests/s, times in seconds."""
+    """One leaf that the scan uses. Rates in bytes/s and requests/s, times in seconds."""
 
     name: str
     top: str
@@ -74,7 +74,7 @@ class Disk(NamedTuple):
 
     @property
     def others(self) -> float | None:
-        """Share of the requests in flight that are applications'; None without queue figures."""
+        """Share of the requests in flight from applications; None without queue figures."""
         active = self.past.active
         total = sum(active.values())
         if not active or total <= 0:
@@ -83,7 +83,7 @@ class Disk(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What there is to judge one running scan by."""
+    """The evidence about one running scan."""
 
     scan: Scan
     stage: str | None
@@ -97,15 +97,15 @@ class Evidence(NamedTuple):
     seconds: float = 0.0
     """How long it was watched."""
     turns: StageCycles = StageCycles()
-    """How walking and issuing took turns."""
+    """How scanning and issuing alternated."""
     walked: float | None = None
-    """Share of the metadata that has been walked, 0…1."""
+    """Share of the metadata that is scanned, 0…1."""
     sorted_share: float | None = None
-    """How much of what is left to issue was sorted in memory, at most, in this issuing."""
+    """The largest share of the blocks left to issue that was sorted in memory in this turn."""
     foreground_writes: float = 0.0
     """Bytes/s written to the disks the scan only reads."""
     load: PoolLoad = PoolLoad()
-    """What all devices move together."""
+    """The rate of all devices together."""
     version: tuple[int, ...] = ()
     tunables: Mapping[str, int] = MappingProxyType({})
     """Live module parameters, where known."""

@@ -1,4 +1,4 @@
-"""What is found: the limit of a running scan, and the ceiling above it."""
+"""What is found: the limit of a running scan, and its estimated maximum."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ CAUSES = {
     "memory": "scan memory",
     "cpu": "the processor",
     "bus": "a shared link",
-    "smr": "the collapse of the new disk",
-    "disks": "the disks themselves",
-    "metadata": "walking metadata",
-    "unclear": "not clear",
+    "smr": "a shingled new disk",
+    "disks": "disk throughput",
+    "metadata": "metadata scanning",
+    "unclear": "unclear",
 }
 """Every cause a verdict can name, in words; ``disks`` is a scan that keeps its disks streaming."""
 
 
 class Verdict(NamedTuple):
-    """What a running scan waits for, in one line, and what that rests on."""
+    """What limits a running scan, in one line, and the figures behind it."""
 
     cause: str
     """One of CAUSES."""
     text: str
-    """``the new disk sdx: 98% busy writing 12.2M/s in 30K pieces, the others 45%``."""
+    """``the new disk sdx: 98 % busy writing 12.2M/s in 30K pieces, siblings 45 %``."""
     figures: Mapping[str, float] = NOTHING
-    """What it rests on: bytes/s, seconds and shares by name."""
+    """What it is based on: bytes/s, seconds and shares by name."""
     sure: float = 0.0
-    """How sure it is, 0…1; 0 when not clear."""
+    """How sure it is, 0…1; 0 when unclear."""
     advice: str = ""
     """What could be done, naming the command or tunable; empty when nothing can."""
 
 
-TOO_LITTLE = Verdict("unclear", "not clear yet: too little was seen")
+TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")
 
 
 class Ceiling(NamedTuple):
-    """The fastest this scan could go on these disks."""
+    """The estimated maximum rate of this scan on these disks."""
 
     rate: float
     """Issued bytes/s."""
     share: float | None
     """Share of it reached now, 0…1."""
     text: str
-    """What it rests on."""
+    """What it is based on."""

@@ -1,9 +1,9 @@
-"""Judging: the first cause whose signs are there; "not clear" rather than a guess.
+"""Judging: the first cause whose signs are there; "unclear" rather than a guess.
 
-Signs are taken in the order in which one hides another: too little seen, a disk that answers
-nothing, walking metadata, the processor, one disk that the others wait for, queues that are kept
-short, applications, a link that many share, memory, seeks, disks at their streaming rate, and last
-disks that idle.
+Signs are checked in the order in which one hides another: too few samples, a disk that does not
+answer, scanning metadata, the processor, one disk that the others wait for, queues that are kept
+short, applications, a shared link, memory, seeks, disks at their streaming rate, and last idle
+disks.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from zconsole.diagnosis.bottleneck import advice
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, middle
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
-from zconsole.units import duration, latency, rate, size
+from zconsole.units import duration, latency, percent, rate, size
 
 LEAST_SECONDS = 5.0
-"""Below a transaction group there is nothing to judge."""
+"""Less than a transaction group is not enough to judge."""
 SATURATED = 0.85
 IDLE = 0.6
 PROCESSOR = 0.9
@@ -27,7 +27,7 @@ STRAGGLING = 1.4
 STRAGGLING_GAP = 0.15
 """How much busier than its siblings it is."""
 COLLAPSE = 0.4
-"""A disk that now writes less than this share of what it did has collapsed."""
+"""A disk that writes less than this share of its best rate has slowed down."""
 UNSTEADY = 0.15
 """Variation of write rates from which they count as unsteady: a held disk is held evenly."""
 WAITING = 8.0
@@ -58,21 +58,21 @@ ALONE = 0.65
 FLAT = 0.85
 """Share of the most all devices ever moved from which they move as much as they can together."""
 STEADY = 0.08
-"""A link gives the same all the time; disks that seek do not."""
+"""Variation of a shared link; disks that seek vary more."""
 SHORT = 1.25
-"""How much more the disks would do together than they ever did, were each at its best."""
+"""How much faster the disks would be together, each at its best, than they ever were."""
 
 Rule = Callable[[Evidence], Verdict | None]
 
 
 def judge(seen: Evidence) -> Verdict | None:
-    """What a running scan waits for; None when none runs."""
+    """What limits a running scan; None when none runs."""
     if seen.scan.state != "running":
         return None
     if seen.seconds < LEAST_SECONDS or not seen.disks:
         return TOO_LITTLE
     if not all(disk.measured for disk in seen.disks):
-        return Verdict("unclear", "not clear: nothing here tells how busy the disks are")
+        return Verdict("unclear", "unclear: how busy the disks are is unknown here")
     for rule in RULES:
         verdict = rule(seen)
         if verdict is not None:
@@ -81,7 +81,7 @@ def judge(seen: Evidence) -> Verdict | None:
 
 
 def _stuck(seen: Evidence) -> Verdict | None:
-    """One disk has requests in flight all the time and answers none; everything waits for it."""
+    """One disk always has requests in flight and answers none; everything waits for it."""
     stuck = [d for d in seen.disks if (d.busy or 0.0) >= SATURATED and _answers(d) < ANSWERS]
     others = [d.busy for d in seen.disks if d not in stuck]
     if len(stuck) != 1 or not others or middle(others) >= IDLE:
@@ -89,8 +89,8 @@ def _stuck(seen: Evidence) -> Verdict | None:
     disk = stuck[0]
     what, cause = ("the new disk", "new-disk") if disk.target else ("a source disk", "slow-disk")
     busy, usual = disk.busy or 0.0, middle(others)
-    text = f"{what}, {disk.name}, answers nothing: {busy:.0%} busy with what it was sent, the "
-    text += f"others {usual:.0%}"
+    text = f"{what}, {disk.name}, does not answer: {percent(busy)} busy, "
+    text += f"siblings {percent(usual)}"
     figures = {"busy": busy, "others_busy": usual, "answers": _answers(disk)}
     return Verdict(cause, text, figures, 0.9, advice.stuck(disk.name))
 
@@ -104,8 +104,8 @@ def _metadata(seen: Evidence) -> Verdict | None:
         return None
     walked = seen.walked or 0.0
     if seen.turns.limited:
-        return _remembered(seen, "take turns", 0.8)
-    text = f"scanning metadata ({walked:.0%})"
+        return _remembered(seen, 0.8)
+    text = f"scanning metadata ({percent(walked)})"
     return Verdict("metadata", text, {"walked": walked}, 0.9, advice.METADATA)
 
 
@@ -113,13 +113,13 @@ def _processor(seen: Evidence) -> Verdict | None:
     busiest = _busiest(seen.disks)
     if seen.cpu is None or seen.cpu < PROCESSOR or busiest >= SATURATED:
         return None
-    text = f"the processor: {seen.cpu:.0%} busy with checksums and parity, "
-    text += f"disks at most {busiest:.0%}"
+    text = f"the processor: {percent(seen.cpu)} busy with checksums and parity, "
+    text += f"disks at most {percent(busiest)}"
     return Verdict("cpu", text, {"cpu": seen.cpu, "busy": busiest}, 0.9, advice.CPU)
 
 
 def _straggler(seen: Evidence) -> Verdict | None:
-    """One source far busier, or slower to answer, than its like."""
+    """One source far busier, or slower to answer, than its siblings."""
     for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
         others = [d for d in seen.sources if d.top == disk.top and d is not disk]
         if (disk.busy or 0.0) >= SATURATED and len(others) > 1 and _lags(disk, others):
@@ -137,7 +137,7 @@ def _lags(disk: Disk, others: list[Disk]) -> bool:
 def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:
     busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
     own = disk.rates.latency
-    text = f"a slow source disk, {disk.name}: {busy:.0%} busy, the others {usual:.0%}"
+    text = f"a slow source disk, {disk.name}: {percent(busy)} busy, siblings {percent(usual)}"
     if own is not None:
         text += f"; latency {latency(own)}, siblings {latency(wait)}"
     figures = {"busy": busy, "others_busy": usual, "rate": disk.rate}
@@ -148,7 +148,7 @@ def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:
 
 
 def _filled(seen: Evidence) -> Verdict | None:
-    """The disk being filled is at its end, and the sources wait for it."""
+    """The disk being filled is saturated, and the sources wait for it."""
     targets = sorted(seen.targets, key=lambda d: -(d.busy or 0.0))
     if not targets:
         return None
@@ -180,8 +180,8 @@ def _collapsed(disk: Disk, usual: float) -> Verdict | None:
     large = (disk.request or 0.0) >= 64 * 1024
     if not large or disk.rate >= COLLAPSE * seen or disk.past.unsteady < UNSTEADY:
         return None
-    text = f"the new disk {disk.name} collapsed from {rate(seen)} to {rate(disk.rate)}, "
-    text += f"{disk.busy or 0:.0%} busy: as shingled (SMR) disks do when their cache is full"
+    text = f"the new disk {disk.name} dropped from {rate(seen)} to {rate(disk.rate)}, "
+    text += f"{percent(disk.busy or 0)} busy, like a shingled (SMR) disk with a full cache"
     figures = {"write_rate": disk.rate, "best_write_rate": seen, "busy": disk.busy or 0.0}
     figures |= {"unsteady": disk.past.unsteady, "others_busy": usual}
     return Verdict("smr", text, figures, 0.85, advice.smr(disk.name))
@@ -190,8 +190,8 @@ def _collapsed(disk: Disk, usual: float) -> Verdict | None:
 def _new(seen: Evidence, disk: Disk, usual: float) -> Verdict:
     busy, count = disk.busy or 0.0, len(seen.targets)
     pieces = f" in {size(disk.request)} pieces" if disk.request else ""
-    text = f"the new disk {disk.name}: {busy:.0%} busy writing {rate(disk.rate)}{pieces}, "
-    text += f"the others {usual:.0%}"
+    text = f"the new disk {disk.name}: {percent(busy)} busy writing {rate(disk.rate)}{pieces}, "
+    text += f"siblings {percent(usual)}"
     if count > 1:
         text = f"the {count} new disks, first {text.removeprefix('the new disk ')}"
     figures = {"write_rate": disk.rate, "busy": busy, "others_busy": usual}
@@ -209,33 +209,31 @@ def _foreground(seen: Evidence) -> Verdict | None:
     if not disks or share < OTHERS or middle(d.busy for d in disks) < 0.4:
         return None
     busy = middle(d.busy for d in disks)
-    text = f"other I/O: {share:.0%} of the requests in flight are applications', "
-    text += f"disks {busy:.0%} busy"
+    text = f"other I/O: {percent(share)} of the requests in flight are from applications, "
+    text += f"disks {percent(busy)} busy"
     if seen.foreground_writes > 1e6:
-        text += f", {rate(seen.foreground_writes)} written besides"
+        text += f", {rate(seen.foreground_writes)} of other writes"
     figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
     return Verdict("foreground", text, figures, 0.8, advice.foreground(seen))
 
 
 def _memory(seen: Evidence) -> Verdict | None:
-    """Issuing though not all is walked: what could be sorted at once was too little."""
+    """Issuing before all metadata is scanned: too little could be sorted at once."""
     if seen.stage != "issuing" or seen.walked is None or seen.sorted_share is None:
         return None
     idle = middle(d.busy for d in seen.sources) < IDLE
     if seen.sorted_share > ENOUGH_SORTED or idle or not _seeks(seen):
         return None
     if seen.turns.limited:
-        return _remembered(seen, "take turns", 0.9)
-    return _remembered(seen, "take turns: it issues already", 0.7)
+        return _remembered(seen, 0.9)
+    return _remembered(seen, 0.7)
 
 
-def _remembered(seen: Evidence, how: str, sure: float) -> Verdict:
-    """Walking stops whenever memory is full of what is to be issued (dsl_scan_should_clear)."""
+def _remembered(seen: Evidence, sure: float) -> Verdict:
+    """Scanning stops whenever memory is full of blocks to issue (dsl_scan_should_clear)."""
     walked = seen.walked or 0.0
-    text = (
-        f"scan memory: scanning and issuing {how}, with {walked:.0%} of the metadata scanned, so "
-    )
-    text += "only part can be sorted at a time"
+    text = f"scan memory: scanning and issuing alternate, {percent(walked)} of the metadata is "
+    text += "scanned; only part of the blocks can be sorted at a time"
     figures = {"walked": walked, "turns": float(seen.turns.changes)}
     figures["issuing"] = seen.turns.issuing
     if seen.sorted_share is not None:
@@ -246,18 +244,18 @@ def _remembered(seen: Evidence, how: str, sure: float) -> Verdict:
 
 
 def _random(seen: Evidence) -> Verdict | None:
-    """Sources busy positioning: small extents, each a movement of the heads."""
+    """Sources busy seeking: small extents, each a movement of the heads."""
     busy = middle(d.busy for d in seen.sources)
     if busy < SATURATED or not _seeks(seen):
         return None
     request = middle(d.request for d in seen.sources)
     ops = middle(d.ops for d in seen.sources)
-    text = f"random I/O: {ops:.0f} reads/s a disk of {size(request)} each, "
-    text += f"{busy:.0%} busy: mostly seeks"
+    text = f"random I/O: {ops:.0f} reads/s of {size(request)} per disk, "
+    text += f"{percent(busy)} busy, mostly seeking"
     figures = {"request_bytes": request, "ops": ops, "busy": busy}
     sure = 0.9 if request < SMALL else 0.7
     if request >= BIG and len(seen.sources) >= MANY and seen.load.unsteady < STEADY:
-        text, sure = f"{text}, or wait for a link they share", 0.4
+        text, sure = f"{text}, or waiting for a shared link", 0.4
     return Verdict("random", text, figures, sure, advice.random_io(seen))
 
 
@@ -277,38 +275,38 @@ def _seek_share(seen: Evidence) -> float:
 
 
 def _all_slow(seen: Evidence) -> Verdict | None:
-    """The only source, or all of them, take longer than any seek: a disk that is ill or held."""
+    """The only source, or all, take longer than any seek: failing or throttled disks."""
     services = [d.service for d in seen.sources if d.service is not None]
     busy = middle(d.busy for d in seen.sources)
     if not services or busy < SATURATED or middle(services) < SLOW_REQUEST:
         return None
     disk = max(seen.sources, key=lambda d: d.service or 0.0)
-    text = f"a slow source disk, {disk.name}: {busy:.0%} busy reading only {rate(disk.rate)}, "
-    text += f"{latency(disk.service)} a request of {size(disk.request)}"
+    text = f"a slow source disk, {disk.name}: {percent(busy)} busy reading only {rate(disk.rate)}, "
+    text += f"{latency(disk.service)} per request of {size(disk.request)}"
     figures = {"busy": busy, "rate": disk.rate, "service": disk.service or 0.0}
     return Verdict("slow-disk", text, figures, 0.7, advice.slow_disk(disk.name))
 
 
 def _streaming(seen: Evidence) -> Verdict | None:
-    """The disks do what they can, in large pieces."""
+    """The disks stream at their maximum, in large requests."""
     busy = middle(d.busy for d in seen.sources)
     if busy < SATURATED:
         return None
     each = middle(d.rate for d in seen.sources)
-    text = f"disk throughput: {rate(each)} each, sequential, {busy:.0%} busy"
+    text = f"disk throughput: {rate(each)} each, sequential, {percent(busy)} busy"
     return Verdict("disks", text, {"rate": each, "busy": busy}, 0.8, "")
 
 
 def _idle(seen: Evidence) -> Verdict | None:
-    """Nothing is at its end: a shared link, or something that lets too few requests out."""
+    """Nothing is saturated: a shared link, or something that sends too few requests."""
     busiest = _busiest(seen.disks)
     if busiest >= IDLE:
         return None
     if _shared(seen):
         return _bus(seen)
     total = sum(disk.rate for disk in seen.disks)
-    text = f"a throttle or tunable: the disks idle ({busiest:.0%} busy at most, {rate(total)} in "
-    text += "all)" if seen.rate > 0 else "all) and nothing moves"
+    text = f"a throttle or tunable: the disks are at most {percent(busiest)} busy, "
+    text += f"{rate(total)} in total" + ("" if seen.rate > 0 else "; the scan makes no progress")
     found = advice.throttle(seen)
     if found.name:
         text += f"; {found.name} is {found.value}"
@@ -329,25 +327,25 @@ def _shared(seen: Evidence) -> bool:
 def _bus(seen: Evidence, faster: Sequence[Disk] = ()) -> Verdict:
     moving = [d for d in seen.disks if d.rate > 1e6]
     total = sum(d.rate for d in moving)
-    text = f"a link the disks share: {len(moving)} disks move {rate(total)} together, "
+    text = f"a shared link: {len(moving)} disks move {rate(total)} together, "
     text += f"{rate(total / len(moving))} each"
     figures = {"rate": total, "disks": float(len(moving)), "busy": _busiest(seen.disks)}
     if not faster:
-        text += f", and are only {_busiest(seen.disks):.0%} busy"
+        text += f", only {percent(_busiest(seen.disks))} busy"
         return Verdict("bus", text, figures, 0.6, advice.BUS)
     alone = middle(d.past.seen_read for d in faster)
     wait = middle(d.rates.latency for d in moving)
-    text += f"; {len(faster)} of them read {rate(alone)} each when fewer were at work, "
-    text += f"all wait {latency(wait)}"
+    text += f"; {len(faster)} of them read {rate(alone)} each when fewer were active; "
+    text += f"latency of all: {latency(wait)}"
     figures |= {"alone": alone, "latency": wait}
     return Verdict("bus", text, figures, 0.8, advice.BUS)
 
 
 def _crowded(seen: Evidence) -> Verdict | None:
-    """Disks that were faster by themselves, all busy and evenly slow, and together as much as ever.
+    """Disks faster alone, now all busy and evenly slow, and together as fast as ever.
 
-    What is in flight counts as busy (/proc/diskstats), so a disk that waits for the link looks as
-    one that works. Only that the sum stays the same whoever takes part tells them apart.
+    Requests in flight count as busy (/proc/diskstats), so a disk that waits for the link looks
+    like a working one. Only the sum, which stays the same with any number of disks, shows it.
     """
     moving = [d for d in seen.disks if d.rate > 1e6]
     rates = [d.rate for d in moving]
@@ -364,10 +362,10 @@ def _crowded(seen: Evidence) -> Verdict | None:
 
 def _unclear(seen: Evidence) -> Verdict:
     busiest = _busiest(seen.disks)
-    text = f"not clear: the busiest disk {busiest:.0%} busy"
+    text = f"unclear: the busiest disk is {percent(busiest)} busy"
     if seen.cpu is not None:
-        text += f", processor {seen.cpu:.0%}"
-    return Verdict("unclear", f"{text}, watched {duration(seen.seconds)}", {"busy": busiest})
+        text += f", processor {percent(seen.cpu)}"
+    return Verdict("unclear", f"{text}, observed for {duration(seen.seconds)}", {"busy": busiest})
 
 
 def _busiest(disks: tuple[Disk, ...]) -> float:

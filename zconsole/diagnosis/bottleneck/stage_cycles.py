@@ -1,4 +1,4 @@
-"""Walking metadata and issuing by turns, as a scan does whose queues fill the memory it may use."""
+"""Scanning metadata and issuing by turns, as a scan does whose queues fill its memory limit."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 from zconsole.pool.model import Scan
 
 WINDOW = 3600.0
-"""Seconds that are looked back on."""
+"""Seconds of the window."""
 CHECKPOINT = 7200.0
-"""Seconds between checkpoints (zfs_scan_checkpoint_intval), for which queues are emptied whatever
-memory there is; the first is due so long after the scan began or the pool was imported."""
+"""Seconds between checkpoints (zfs_scan_checkpoint_intval), which empty the queues
+regardless of memory; the first is due this long after the scan began or the pool was imported."""
 WALKED = 0.99
 MINUTE = 60.0
 TURNS = 3
@@ -25,20 +25,20 @@ issued as soon as they are found (dsl_scan_enqueue, module/zfs/dsl_scan.c)."""
 
 
 class StageCycles(NamedTuple):
-    """How walking and issuing took turns of late."""
+    """How scanning and issuing alternated recently."""
 
     changes: int = 0
     """Changes within the window."""
     early: bool = False
     """Whether it issued before any checkpoint was due."""
     returned: bool = False
-    """Whether walking went on while much of what was sorted was still to be issued."""
+    """Whether scanning resumed while many sorted blocks were still to be issued."""
     issuing: float = 0.0
     """Share of the window's time spent issuing."""
 
     @property
     def limited(self) -> bool:
-        """Whether that speaks for a limit on what may be sorted at once."""
+        """Whether that indicates a memory limit on sorting."""
         return self.changes >= TURNS or self.early or self.returned
 
 
@@ -50,7 +50,7 @@ class _Step(NamedTuple):
 
 
 class StageCycleTracker:
-    """Fed with the counters of one scan; forgets what is older than the window."""
+    """Takes the counters of one scan; forgets those older than the window."""
 
     def __init__(self) -> None:
         self.stage: str | None = None
@@ -82,7 +82,7 @@ class StageCycleTracker:
         return StageCycles(changes, self._early, self._returned, issuing / total if total else 0.0)
 
     def _step(self, clock: float, seconds: float, old: Scan, new: Scan) -> None:
-        """What moved, or where nothing did what moved last: bytes count as issued when sent."""
+        """The stage that moved, or moved last: bytes count as issued when sent."""
         walked = (new.scanned_bytes or 0) - (old.scanned_bytes or 0)
         issued = (new.issued_bytes or 0) - (old.issued_bytes or 0)
         stage = "scanning" if walked > 0 else "issuing" if issued > 0 else self.stage
@@ -109,17 +109,17 @@ class StageCycleTracker:
 
 
 def _nearly_walked(scan: Scan) -> bool:
-    """Whether the walk is over, or as good as: it often ends a little short of the total."""
+    """Whether scanning is over, or nearly: it often ends a little short of the total."""
     return (scan.scanned_bytes or 0) >= WALKED * (scan.total_bytes or 0)
 
 
 def _follows(old: Scan, new: Scan) -> bool:
-    """Whether counters go on from each other: on import, what was walked counts as issued."""
+    """Whether counters continue: on import, scanned bytes count as issued."""
     return old.stage == "scanning" and old.pass_start == new.pass_start
 
 
 def queued(scan: Scan) -> float:
-    """Bytes walked that are still to be issued."""
+    """Scanned bytes that are still to be issued."""
     done = (scan.skipped_bytes or 0) + (scan.issued_bytes or 0)
     return float(max(0, (scan.scanned_bytes or 0) - done))
 

@@ -23,7 +23,7 @@ SELDOM = 20.0
 
 
 class BottleneckTracker:
-    """Fed with every sample; judges the first running scan, by those before it too.
+    """Takes every sample; judges the first running scan, also by earlier samples.
 
     It remembers the disks from one scan to the next.
     """
@@ -133,20 +133,20 @@ class BottleneckTracker:
 
 
 SPAN = 120.0
-"""Seconds of issuing that are looked back on."""
+"""Seconds of issuing that count."""
 
 
 class Hysteresis:
-    """One verdict for a scan whose stages take turns: what limited its issuing longest of late."""
+    """One verdict for a scan whose stages alternate: what recently limited its issuing longest."""
 
     def __init__(self) -> None:
         self._found: deque[tuple[float, Verdict]] = deque()
         self._clock: float | None = None
 
     def push(self, clock: float, stage: str | None, found: Verdict | None) -> Verdict | None:
-        """Take in what was found at the monotonic ``clock``; returns what to show.
+        """Take in a verdict found at the monotonic ``clock``; returns the one to show.
 
-        What is found while it walks metadata is shown only before any issuing was seen.
+        Verdicts while scanning metadata are shown only until issuing was seen.
         """
         seconds, self._clock = clock - (self._clock or clock), clock
         issuing = stage == "issuing"
@@ -159,7 +159,7 @@ class Hysteresis:
             return found
         if issuing or shown.cause == "memory":
             return shown
-        return shown._replace(text=f"{shown.text}, when it issues; now it scans metadata")
+        return shown._replace(text=f"{shown.text}, while issuing; now scanning metadata")
 
     def _longest(self) -> Verdict | None:
         """The newest verdict of the cause that was found for longest."""
@@ -172,7 +172,7 @@ class Hysteresis:
 
 
 def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
-    """The ceiling of a running scan in issued bytes/s; None while no disk was seen to work.
+    """The estimated maximum of a running scan in issued bytes/s; None before any disk was active.
 
     A scan's rate counts allocated bytes: on a mirror those of one disk, on raidz those of all
     disks, parity included. So a scrub can reach one disk's rate a mirror, all disks' together a
@@ -222,8 +222,8 @@ def _copies(tops: Mapping[str, Vdev]) -> float:
 
 def _words(seen: Evidence) -> str:
     if seen.targets:
-        return "what the new disk takes in at its best seen rate"
+        return "the new disk at its best observed rate"
     kinds = {top.kind for top in seen.tops.values()}
     if kinds == {"mirror"}:
-        return "one disk's best seen rate a mirror, summed"
-    return "the disks' best seen rates, summed"
+        return "the best observed rates of one disk per mirror, summed"
+    return "the best observed rates of the disks, summed"

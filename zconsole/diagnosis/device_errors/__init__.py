@@ -1,1 +1,1 @@
-"""Errors with their time and their likely cause: enough to tell a cable from a disk."""
+"""Errors with their time and likely cause: enough to tell a cable from a disk."""

@@ -1,4 +1,4 @@
-"""What is wrong with one device, and the signs that say why."""
+"""What is wrong with one device, and the signs of its cause."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from zconsole.units import duration
 
 
 class SmartCounts(NamedTuple):
-    """A device's own counts, since it was made; None where it keeps none."""
+    """A device's own lifetime counts; None where it keeps none."""
 
     passed: bool | None = None
     """Its own overall verdict."""
     reallocated: int | None = None
-    """Sectors it has given up (ATA attribute 5, SCSI grown defects)."""
+    """Sectors it has replaced (ATA attribute 5, SCSI grown defects)."""
     pending: int | None = None
     """Sectors it cannot read now (197)."""
     uncorrectable: int | None = None
@@ -45,22 +45,22 @@ class Deltas(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Read, write and checksum errors together; slow I/Os are none."""
+        """Read, write and checksum errors together; slow I/Os are not errors."""
         return self.read + self.write + self.cksum
 
 
 class ProbeResults(NamedTuple):
-    """What the device and the kernel say themselves."""
+    """What the device and the kernel report."""
 
     smart: SmartCounts | None = None
     kernel: tuple[str, ...] = ()
     """The kernel's messages about it within the hour, newest last."""
     before: SmartCounts | None = None
-    """What it counted when it was asked first: counts that grow are of now, not of long ago."""
+    """Its counts when first asked: only counts that grew since are new."""
 
 
 class DeviceFault(NamedTuple):
-    """One device with new errors, or that came and went."""
+    """One device with new errors, or that disconnected."""
 
     key: str
     name: str
@@ -68,29 +68,29 @@ class DeviceFault(NamedTuple):
     last: float
     """Epoch seconds of the newest sign."""
     flaps: int = 0
-    """How often it left and came back within the hour."""
+    """How often it disconnected and returned within the hour."""
     restarts: int = 0
     """How many scan restarts followed it."""
     copied_to: tuple[str, ...] = ()
-    """The devices to which a rebuild may have copied what it returned damaged, by name."""
+    """The devices to which a rebuild may have copied its damaged data, by name."""
     cause: str = "unclear"
     """``cable`` (link, power, port), ``disk`` or ``unclear``."""
     text: str = ""
-    """In one line: what was seen, and what it speaks for."""
+    """In one line: the likely cause, and what was observed."""
     gone: bool = False
-    """Whether it left and is not back."""
+    """Whether it is still disconnected."""
     signs: ProbeResults | None = None
-    """What the device and the kernel said; None where they were not asked."""
+    """What the device and the kernel reported; None if not probed."""
 
 
 def judge(
     deltas: Deltas, flaps: int = 0, signs: ProbeResults | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """Cable or disk, and the signs of it; unclear where all together contradict or say too little.
+    """Cable or disk, and the signs; unclear where they contradict each other or are too few.
 
-    A link that is bad damages transfers (CRC counts, checksum errors) and lets devices vanish and
-    come back; a disk that is bad has sectors it cannot read, and grows slow. Counts that grow
-    while it is watched weigh twice as much as those of a device's whole life.
+    A bad link damages transfers (CRC counts, checksum errors) and makes devices disconnect and
+    return; a bad disk has unreadable sectors and becomes slow. Counts that grow while it is
+    watched weigh twice as much as lifetime counts.
     """
     signs = signs or ProbeResults()
     link, medium = _link_signs(deltas, flaps, signs), _disk_signs(deltas, signs)
@@ -112,10 +112,10 @@ def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Weighed:
     found: Weighed = []
     smart = signs.smart or SmartCounts()
     if flaps:
-        found.append((LEFT[flaps > 1], 1))
+        found.append((returned(flaps), 1))
     found += _counted(signs, "crc", "CRC errors on its link")
     if deltas.cksum > 3 * max(1, deltas.read) and not smart.pending:
-        found.append(("what it returns without an error is damaged", 1))
+        found.append(("it returns damaged data without an error", 1))
     if any(_says(line, LINK_WORDS) for line in signs.kernel):
         found.append(("the kernel resets its link", 1))
     return found
@@ -124,15 +124,15 @@ def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Weighed:
 def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Weighed:
     found: Weighed = []
     if signs.smart is not None and signs.smart.passed is False:
-        found.append(("SMART says it fails", 1))
-    found += _counted(signs, "pending", "sectors it cannot read")
+        found.append(("SMART reports a failing disk", 1))
+    found += _counted(signs, "pending", "unreadable sectors")
     found += _counted(signs, "uncorrectable", "uncorrectable errors")
-    found += _counted(signs, "reallocated", "sectors given up")
+    found += _counted(signs, "reallocated", "reallocated sectors")
     if deltas.read > 3 * max(1, deltas.cksum):
-        found.append(("it reports read errors itself", 1))
+        found.append(("the disk itself reports read errors", 1))
     if any(_says(line, DISK_WORDS) for line in signs.kernel):
         found.append(("the kernel reports bad sectors", 1))
-    if deltas.slow and found:  # by themselves they may be load, link or disk
+    if deltas.slow and found:  # slow I/Os alone may come from load, link or disk
         found.append((f"{deltas.slow} slow I/Os", 1))
     return found
 
@@ -144,11 +144,10 @@ def _counted(signs: ProbeResults, name: str, words: str) -> Weighed:
     if not now:
         return []
     if before is not None and now > before:
-        return [(f"{now} {words}, {now - before} of them new", 2)]
+        return [(f"{now} {words}, {now - before} new", 2)]
     return [(f"{now} {words}", 1)]
 
 
-LEFT = ("it left and came back", "it leaves and comes back")
 LINK_WORDS = (
     "link is slow",
     "hard resetting link",
@@ -162,10 +161,10 @@ LINK_WORDS = (
     "link down",
     "usb disconnect",
 )
-"""libata, SCSI and USB messages about the way to a device (drivers/ata/libata-{core,eh}.c)."""
+"""libata, SCSI and USB messages about the link to a device (drivers/ata/libata-{core,eh}.c)."""
 
 DISK_WORDS = ("medium error", "unrecovered read error", "critical medium", "unc ", "{ unc }")
-"""… and about what is written on it (drivers/scsi/constants.c, block/blk-core.c)."""
+"""… and about the medium (drivers/scsi/constants.c, block/blk-core.c)."""
 
 
 def _says(line: str, words: Sequence[str]) -> bool:
@@ -174,21 +173,26 @@ def _says(line: str, words: Sequence[str]) -> bool:
 
 
 SUSPECTS = {
-    "cable": "its cable, port or power, it seems",
-    "disk": "the disk itself, it seems",
-    "unclear": "cable or disk, not clear",
+    "cable": "likely cable, port or power",
+    "disk": "likely the disk itself",
+    "unclear": "cable or disk: unclear",
 }
 
 
-def judged(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
-    """The fault with its likely cause and its text, by what the device and the kernel say too.
+def returned(flaps: int) -> str:
+    """How often a device disconnected, in words."""
+    return f"disconnected and returned {flaps} times" if flaps > 1 else "disconnected, returned"
 
-    The text: ``sdc: its cable, port or power, it seems; 40 checksum errors in 1h00m; a restart
-    followed``. What was counted is not repeated as a sign.
+
+def judged(fault: DeviceFault, signs: ProbeResults | None = None) -> DeviceFault:
+    """The fault with its likely cause and its text, from the counts and the probe results.
+
+    The text: ``sdc: likely cable, port or power; 40 checksum errors in 1h00m; the scan
+    restarted``. What was counted is not repeated as a sign.
     """
     cause, found = judge(fault.deltas, fault.flaps, signs)
     parts = list(_counts(fault))
-    more = [sign for sign in found if sign not in (*LEFT, *parts)]
+    more = [sign for sign in found if sign not in parts]
     if found:
         parts.insert(0, SUSPECTS[cause])
     text = f"{fault.name}: {'; '.join(parts)}" + (f" ({'; '.join(more)})" if more else "")
@@ -203,10 +207,10 @@ def _counts(fault: DeviceFault) -> Iterator[str]:
     if deltas.slow:
         yield f"{deltas.slow} slow I/Os"
     if flaps:
-        yield f"left and came back {flaps} times" if flaps > 1 else "left and came back"
+        yield returned(flaps)
     if fault.gone:
-        yield "gone again" if flaps else "gone"
+        yield "disconnected again" if flaps else "disconnected"
     if fault.copied_to:
-        yield f"the rebuild may have copied damage to {', '.join(fault.copied_to)}"
+        yield f"the rebuild may have copied damaged data to {', '.join(fault.copied_to)}"
     if restarts := fault.restarts:
-        yield f"{restarts} scan restarts followed" if restarts > 1 else "a restart followed"
+        yield f"the scan restarted {restarts} times" if restarts > 1 else "the scan restarted"

@@ -1,4 +1,4 @@
-"""Asking smartctl and the kernel's log about one device; for root, where they are there.
+"""Probes one device with smartctl and the kernel's log; needs root.
 
 Output: smartmontools 7.0 and later, ``smartctl -j -H -A`` (smartctl.cpp, ataprint.cpp,
 nvmeprint.cpp, scsiprint.cpp).
@@ -24,13 +24,13 @@ from zconsole.zfs.sources.blockdev import node_name, slaves
 
 DEADLINE = 3.0
 LINES = 5
-"""Kernel messages that are shown of one device, the newest."""
+"""Newest kernel messages shown for one device."""
 
 
 async def smart_of(runner: CommandRunner, device: str) -> SmartCounts | None:
     """A device's SMART counts; None without smartctl, permission or an answer in time.
 
-    ``-n standby`` lets a disk that sleeps go on sleeping (smartctl(8)).
+    ``-n standby`` doesn't wake a sleeping disk (smartctl(8)).
     """
     try:
         done = await runner.run(("smartctl", "-j", "-H", "-A", "-n", "standby", device), DEADLINE)
@@ -42,9 +42,9 @@ async def smart_of(runner: CommandRunner, device: str) -> SmartCounts | None:
 async def signs_of(
     runner: CommandRunner, path: str, since: float, root: Path = ROOT
 ) -> ProbeResults:
-    """What the disk under a leaf counts, and what the kernel said of it since ``since``.
+    """SMART counts of the disk under a leaf, and the kernel's messages about it since ``since``.
 
-    Either is empty where it is not there, not permitted or not in time.
+    Either is empty if missing, not permitted or too late.
     """
     names = await in_daemon_thread(log_names, path, root)
     if not names:
@@ -56,7 +56,7 @@ async def signs_of(
 
 
 def _older(line: str, since: float) -> bool:
-    """Whether a line of ``dmesg --time-format iso`` is of before ``since``; no if not known."""
+    """Whether a line of ``dmesg --time-format iso`` is older than ``since``; no if unknown."""
     try:
         return datetime.fromisoformat(line.split(" ", 1)[0]).timestamp() < since
     except ValueError:
@@ -66,7 +66,7 @@ def _older(line: str, since: float) -> bool:
 async def kernel_messages(runner: CommandRunner, names: Sequence[str]) -> tuple[str, ...]:
     """The newest kernel messages about the block devices of these names (``sda``, ``nvme0n1``).
 
-    None where dmesg is kept from other users (kernel.dmesg_restrict).
+    Empty where dmesg is restricted to root (kernel.dmesg_restrict).
     """
     try:
         done = await runner.run(("dmesg", "--time-format", "iso", "--level", LEVELS), DEADLINE)
@@ -97,7 +97,7 @@ LEVELS = "emerg,alert,crit,err,warn"
 
 
 def messages_about(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The newest lines that name one of these devices, and not one whose name goes on."""
+    """The newest lines that name one of these devices exactly."""
     wanted = "|".join(re.escape(name) for name in names if name)
     if not wanted:
         return ()
@@ -109,7 +109,7 @@ ATTRIBUTES = {5: "reallocated", 197: "pending", 198: "uncorrectable", 199: "crc"
 
 
 def smart_counts(text: str) -> SmartCounts | None:
-    """The counts in ``smartctl -j`` output; None when it is none or tells nothing."""
+    """The counts in ``smartctl -j`` output; None without any."""
     try:
         document = json.loads(text)
     except ValueError:

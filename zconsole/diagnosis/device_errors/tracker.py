@@ -11,14 +11,14 @@ from zconsole.pool.topology import Placed
 
 HOUR = 3600.0
 KEPT = 200
-"""Changes of one device's counters that are kept."""
+"""Stored changes of one device's counters."""
 AFTER = 120.0
-"""Seconds within which a scan restart is put down to a device that came or went."""
+"""Seconds within which a scan restart is attributed to a device that came or went."""
 HERE = ("ONLINE", "DEGRADED")
 
 
 class _Device:
-    """What is remembered of one device; ``changes`` are new errors as (t, r, w, c, slow)."""
+    """The past of one device; ``changes`` are new errors as (t, r, w, c, slow)."""
 
     __slots__ = ("back", "changes", "counters", "left", "state")
 
@@ -31,7 +31,7 @@ class _Device:
 
 
 class DeviceErrorTracker:
-    """Fed with every sample's tree; says which devices had new errors or left within the hour."""
+    """Takes every sample's tree; reports devices with new errors or disconnects within the hour."""
 
     def __init__(self) -> None:
         self._devices: dict[str, _Device] = {}

@@ -1,1 +1,1 @@
-"""Alerts: what is worth waking somebody for, and how they are sent."""
+"""Alerts: what is worth waking someone for, and how it is sent."""

@@ -1,4 +1,4 @@
-"""The alerts of a feed: what is worth waking somebody for is found in its rounds, and sent."""
+"""The alerts of a feed: found in its rounds, and sent."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
 
 HOOK_DEADLINE = 60.0
-"""Seconds a hook may take before it is ended. What is to outlive it must let go of its output."""
+"""Seconds a hook may run before it is killed; children that outlive it must close its output."""
 BELL = "\a"
 
 
 @dataclass(slots=True)
 class Alerting:
-    """Looks at each round of a feed; hooks run beside it, without holding up the sampling."""
+    """Looks at each round of a feed; hooks run in the background and delay no sample."""
 
     rules: AlertRules
     runner: ProcessRunner
     complain: Callable[[str], None]
-    """Given one line about each hook that failed."""
+    """Called with one line about each failed hook."""
     hook: tuple[str, ...] = ()
     """Argument vector of a command to run for each alert; empty for none."""
     bell: bool = False
     notify: bool = False
-    """Whether the terminal is to show a desktop notification."""
+    """Whether to show a desktop notification through the terminal."""
     _hooks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     def look(self, frames: Sequence[Frame]) -> tuple[tuple[Alert, ...], str]:
-        """The alerts of a round, their hooks under way, and what the terminal is to get."""
+        """The alerts of a round, whose hooks are now running, and what to write to the terminal."""
         alerts = self.rules.look(frames)
         for alert in alerts if self.hook else ():
             task = asyncio.create_task(self._run(alert))
@@ -45,7 +45,7 @@ class Alerting:
         return alerts, "".join(map(self._ring, alerts))
 
     async def aclose(self) -> None:
-        """Wait for the hooks under way; each has its own deadline."""
+        """Wait for running hooks; each has its own deadline."""
         if self._hooks:
             await asyncio.wait(tuple(self._hooks))
 
@@ -61,14 +61,14 @@ class Alerting:
 def notification(alert: Alert) -> str:
     """OSC 9 and OSC 777, two dialects of one desktop notification, with text made harmless.
 
-    A terminal that knows neither ignores both (iTerm2 and ConEmu for 9, rxvt for 777).
+    Terminals that know neither ignore both (iTerm2 and ConEmu read 9, rxvt reads 777).
     """
     body = clean(f"{alert.pool}: {alert.text}").replace(";", ",")
     return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
 
 
 def hook_argv(command: str) -> tuple[str, ...]:
-    """The words of a hook command, split as a shell splits them but never given to one.
+    """The words of a hook command, split like a shell does, but never passed to one.
 
     Raises UsageError for an empty command or an unclosed quote.
     """
@@ -82,7 +82,7 @@ def hook_argv(command: str) -> tuple[str, ...]:
 
 
 async def run_hook(runner: ProcessRunner, argv: Sequence[str], alert: Alert) -> str | None:
-    """Run the hook with an alert as one JSON line on its stdin; what went wrong, or None."""
+    """Run the hook with an alert as one JSON line on stdin; returns what went wrong, or None."""
     said = json.dumps({"version": 1, **asdict(alert)}) + "\n"
     try:
         done = await runner.tell(argv, said, HOOK_DEADLINE)

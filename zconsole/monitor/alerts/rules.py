@@ -1,4 +1,4 @@
-"""What is worth waking somebody for: rules over frames, each said once until it has passed."""
+"""What is worth waking someone for: rules over frames, each sent once until it has passed."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from zconsole.history.changes import BROKEN
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
-from zconsole.units import duration
+from zconsole.pool.scan_outcome import WELL
+from zconsole.units import duration, percent
 
 WORKING = ("ONLINE", "DEGRADED")
 
 QUIET = 30.0
-"""Seconds a condition must be gone before it may be said again."""
+"""Seconds a condition must be gone before it is sent again."""
 ERRORS_QUIET = 900.0
 """The same for new errors of one device, which come in trickles."""
 STANDING = 60.0
-"""Seconds an estimate must have been watched before it counts as a promise."""
+"""Seconds an estimate must be watched before a later ETA is a slip."""
 LEAST_SLIP = 60.0
-"""Seconds by which an end may always move: no estimate is finer."""
+"""Seconds by which an end may always move: estimates are no finer."""
 FREED = 0.01
-"""Share of the pool above the floor that must be free again before the floor counts as left."""
+"""Share above the floor that must be free again before it is too little a second time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One thing to tell, in one line."""
+    """One event, in one line."""
 
     kind: str
     pool: str
@@ -36,12 +37,12 @@ class Alert:
     text: str
     severity: str
     subject: str = ""
-    """The device, vdev or scan it is about; what makes two alerts of a kind different."""
+    """The device, vdev or scan it is about; tells two alerts of a kind apart."""
 
 
 @dataclass(slots=True)
 class _Promise:
-    """The end that was expected when the estimate first stood on enough, and when that was."""
+    """The end expected when the estimate was first reliable, and when that was."""
 
     seen: float
     end: float | None = None
@@ -68,7 +69,7 @@ class _Watched:
 
 @dataclass(slots=True)
 class AlertRules:
-    """Looks at every round of frames and says what is new; pure but for what it remembers."""
+    """Looks at each round of frames and reports what is new; pure except for its memory."""
 
     stalled_after: float = 600.0
     """Seconds of standstill."""
@@ -81,7 +82,7 @@ class AlertRules:
     def look(self, frames: Sequence[Frame]) -> tuple[Alert, ...]:
         """The alerts of this round.
 
-        A condition that holds on is said once, and again only after it has been gone for a while:
+        A lasting condition is sent once, and again only after it has been gone for a while:
         QUIET, or ERRORS_QUIET.
         """
         return tuple(alert for frame in frames for alert in self._pool(frame))
@@ -108,7 +109,7 @@ class AlertRules:
         yield from _unprotected(frame)
         for view in frame.scans:
             if view.stalled is not None and view.stalled >= self.stalled_after:
-                text = f"the {view.scan.function} has not moved for {duration(view.stalled)}"
+                text = f"the {view.scan.function} made no progress for {duration(view.stalled)}"
                 yield _alert(frame, "stalled", "warning", text, _identity(view))
         yield from self._space(frame, seen)
 
@@ -119,7 +120,7 @@ class AlertRules:
         floor = self.free_floor + (FREED if seen.short_of_space else 0.0)
         seen.short_of_space = 1 - fill < floor
         if seen.short_of_space:
-            text = f"only {100 * (1 - fill):.1f}% of the pool is free"
+            text = f"only {percent(1 - fill, 1)} of the pool is free"
             yield _alert(frame, "free-floor", "warning", text)
 
     def _happenings(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
@@ -159,7 +160,7 @@ def _identity(view: ScanView) -> str:
 
 
 def _unprotected(frame: Frame) -> Iterator[Alert]:
-    """Redundant top-level vdevs that have none left; a single disk never had any."""
+    """Redundant top-level vdevs with none left; a single disk never had any."""
     tops = {row.vdev.name: row.vdev for row in frame.rows if row.depth == 1}
     for entry in frame.redundancy:
         if entry.left == 0 and _redundant(tops.get(entry.vdev)):
@@ -188,7 +189,7 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
 
 
 def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
-    """Devices that have left by themselves, whether or not they counted errors before."""
+    """Devices that went away by themselves, with or without errors before."""
     leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
     for key, vdev in leaves.items():
         if key in seen.working and vdev.state in BROKEN:
@@ -198,14 +199,14 @@ def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
 
 
 def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
-    """A restart that was seen happen: a count that rose, from unknown to one as well."""
+    """An observed restart: a count that rose, or became known."""
     # A scan first seen has no restarts to report, however many it had before.
     known = seen.restarts.get(view.key)
     now = view.restarts or 0
     seen.restarts[view.key] = now
     if known is not None and now > known and view.scan.active:
         cause = f": {view.notes[0]}" if view.notes else ""
-        text = f"the {view.scan.function} started over{cause}"
+        text = f"the {view.scan.function} restarted{cause}"
         yield _alert(frame, "restarted", "warning", text, f"{_identity(view)}:{now}")
 
 
@@ -217,7 +218,7 @@ def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
             del seen.running[key]
             seen.ended[key] = current or view
     seen.running.update({key: view for key, view in now.items() if view.scan.active})
-    # A follow-on pass, or the scrub after a rebuild: what it ends in counts, not what came before.
+    # A follow-on pass, or the scrub after a rebuild: its end counts, not the one before.
     if seen.running:
         seen.ended.clear()
         return
@@ -232,12 +233,13 @@ def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:
     name, subject = view.scan.function, _identity(view)
     if restored:
         text = f"the {name} finished, the pool is safe"
+        text += "".join(f"; check {reason}" for reason in frame.health.reasons[:1])
         return _alert(frame, "finished", "notice", text, subject)
     why = next(iter(frame.health.reasons), frame.health.word)
-    if frame.health.word == "OK":
-        why = "what it should have replaced is still there"
+    if frame.health.word in WELL:
+        why = "the device to replace is still in the pool"
     if view.scan.state == "canceled":
         why = "it was canceled"
     elif view.scan.errors:
         why = f"{view.scan.errors} errors"
-    return _alert(frame, "not-restored", "error", f"the {name} is over, but: {why}", subject)
+    return _alert(frame, "not-restored", "error", f"the {name} ended, not restored: {why}", subject)

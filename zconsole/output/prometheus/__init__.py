@@ -1,1 +1,1 @@
-"""Prometheus metrics of what no other exporter knows: stages, windowed rates, ETA, redundancy."""
+"""Prometheus metrics that no other exporter has: stages, recent rates, ETA, redundancy."""

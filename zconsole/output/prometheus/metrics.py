@@ -1,6 +1,6 @@
 """Frames and rebalance jobs as gauges of the official client library: a page, or a textfile.
 
-Base units, as is custom.
+In base units, as Prometheus recommends.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.system.printable import clean
@@ -27,45 +27,45 @@ MISSING = (
 FAMILIES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("zconsole_pool_up", "1 when the newest sample of the pool succeeded", ("pool",)),
     ("zconsole_pool_stale_seconds", "age of the newest good sample", ("pool",)),
-    ("zconsole_pool_health", "1 for the pool's present word", ("pool", "word")),
+    ("zconsole_pool_health", "1 for the current word of the pool's health", ("pool", "word")),
     ("zconsole_pool_data_errors", "data errors", ("pool",)),
     ("zconsole_scan_active", "1 while running, 0 while paused", ("pool", "function", "vdev")),
-    ("zconsole_scan_stage", "1 for the stage at work", ("pool", "function", "vdev", "stage")),
+    ("zconsole_scan_stage", "1 for the current stage", ("pool", "function", "vdev", "stage")),
     ("zconsole_scan_done_ratio", "progress as zpool prints it", ("pool", "function", "vdev")),
-    ("zconsole_scan_issue_bytes_per_second", "windowed", ("pool", "function", "vdev")),
-    ("zconsole_scan_scan_bytes_per_second", "windowed", ("pool", "function", "vdev")),
+    ("zconsole_scan_issue_bytes_per_second", "bytes issued, recent", ("pool", "function", "vdev")),
+    ("zconsole_scan_scan_bytes_per_second", "bytes scanned, recent", ("pool", "function", "vdev")),
     ("zconsole_scan_eta_seconds", "time left", ("pool", "function", "vdev")),
     ("zconsole_scan_eta_low_seconds", "low end of its range", ("pool", "function", "vdev")),
     ("zconsole_scan_eta_high_seconds", "high end of its range", ("pool", "function", "vdev")),
-    ("zconsole_scan_stalled_seconds", "0 while it moves", ("pool", "function", "vdev")),
-    ("zconsole_scan_restarts", "restarts seen", ("pool", "function", "vdev")),
+    ("zconsole_scan_stalled_seconds", "time without progress", ("pool", "function", "vdev")),
+    ("zconsole_scan_restarts", "restarts observed", ("pool", "function", "vdev")),
     ("zconsole_scan_errors", "errors found", ("pool", "function", "vdev")),
-    ("zconsole_scan_limit", "1 for what the running scan waits for", ("pool", "cause")),
-    ("zconsole_scan_ceiling_bytes_per_second", "fastest these disks could go", ("pool",)),
-    ("zconsole_redundancy_left", "devices that may still fail", ("pool", "vdev")),
-    ("zconsole_balance_spread_ratio", "largest fill less smallest", ("pool",)),
+    ("zconsole_scan_limit", "1 for what limits the running scan", ("pool", "cause")),
+    ("zconsole_scan_ceiling_bytes_per_second", "estimated maximum rate", ("pool",)),
+    ("zconsole_redundancy_left", "devices that may fail without data loss", ("pool", "vdev")),
+    ("zconsole_balance_spread_ratio", "largest fill minus smallest", ("pool",)),
     ("zconsole_balance_imbalance_bytes", "bytes above the common fill", ("pool",)),
     ("zconsole_vdev_fill_ratio", "share allocated", ("pool", "vdev")),
     ("zconsole_vdev_new_write_ratio", "expected share of new writes", ("pool", "vdev")),
-    ("zconsole_device_read_bytes_per_second", "windowed", ("pool", "vdev", "device")),
-    ("zconsole_device_write_bytes_per_second", "windowed", ("pool", "vdev", "device")),
-    ("zconsole_device_wait_seconds", "mean wait of a request", ("pool", "vdev", "device")),
+    ("zconsole_device_read_bytes_per_second", "recent rate", ("pool", "vdev", "device")),
+    ("zconsole_device_write_bytes_per_second", "recent rate", ("pool", "vdev", "device")),
+    ("zconsole_device_wait_seconds", "mean latency of a request", ("pool", "vdev", "device")),
     ("zconsole_device_busy_ratio", "share of time busy", ("pool", "vdev", "device")),
     ("zconsole_device_new_errors", "errors within the hour", ("pool", "device")),
-    ("zconsole_device_flaps", "times it left and came back within the hour", ("pool", "device")),
+    ("zconsole_device_flaps", "disconnects within the hour", ("pool", "device")),
     ("zconsole_rebalance_job", "1 for the job's state", ("job", "state")),
     ("zconsole_rebalance_done_bytes", "bytes rewritten", ("job",)),
     ("zconsole_rebalance_total_bytes", "bytes to rewrite", ("job",)),
-    ("zconsole_rebalance_bytes_per_second", "present rate", ("job",)),
+    ("zconsole_rebalance_bytes_per_second", "current rate", ("job",)),
 )
 """Name, help text and labels of every metric."""
 
 
 class Gauges:
-    """Collects samples under the declared families; what is not known has no sample."""
+    """Collects samples under the declared families; unknown values have no sample."""
 
     def __init__(self) -> None:
-        from prometheus_client.core import GaugeMetricFamily  # lazy: not everybody has the library
+        from prometheus_client.core import GaugeMetricFamily  # lazy: an optional library
 
         self.families = {
             name: GaugeMetricFamily(name, text, labels=labels) for name, text, labels in FAMILIES
@@ -73,7 +73,7 @@ class Gauges:
         self._seen: set[tuple[str, tuple[str, ...]]] = set()
 
     def put(self, name: str, value: float | None, *labels: str | None) -> None:
-        """A sample with its label values, in the family's order; the first of equal ones counts."""
+        """Add a sample; label values in the family's order. The first of equal ones counts."""
         values = tuple(clean(label or "") for label in labels)
         if value is None or (name, values) in self._seen:
             return
@@ -185,9 +185,10 @@ class Page:
 def write(page: Page, path: Path) -> None:
     """Replace a textfile of node_exporter's at once.
 
-    Its directory is often another user's: the file written beside it first has a name that nobody
-    can guess and is new, so that no link leads root to a file elsewhere. Raises ZconsoleError when
-    it cannot be replaced, UnavailableError where it may not be.
+    Its directory is often another user's: the draft beside it is new and its name cannot be
+    guessed, so that no link leads root to a file elsewhere. Raises ZconsoleError when
+    it cannot be replaced, NotFoundError where it is a directory, UnavailableError where it may not
+    be.
     """
     from prometheus_client import generate_latest
 
@@ -199,6 +200,8 @@ def write(page: Page, path: Path) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink()
+        if isinstance(error, IsADirectoryError):
+            raise NotFoundError(f"{path} is a directory, not a file") from None
         if isinstance(error, PermissionError):
             raise UnavailableError(f"{path}: permission denied") from None
         raise ZconsoleError(f"{path}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""The HTTP server of the metrics: no client keeps a connection, or keeps others from one."""
+"""The HTTP server of the metrics: no client can hold a connection, or block others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from zconsole.units import parse_whole
 
 LOOPBACK = "127.0.0.1"
 DEADLINE = 10.0
-"""Seconds from a connection to its end. A scrape takes milliseconds, and Prometheus itself waits
+"""Seconds a connection may last. A scrape takes milliseconds; Prometheus itself waits
 ten seconds (scrape_timeout)."""
 MOST = 16
-"""Connections at a time, each a thread; the oldest gives way to a new one."""
+"""Connections at a time, each a thread; a new one replaces the oldest."""
 _LOOKS = 4
-"""How often within the deadline connections are looked at."""
+"""How often connections are checked within the deadline."""
 
 
 class _Handler(WSGIRequestHandler):
@@ -37,7 +37,7 @@ class Server(ThreadingMixIn, WSGIServer):
     request_queue_size = 64
 
     def __init__(self, address: tuple[str, int], deadline: float, most: int) -> None:
-        """Raises OSError where the address cannot be had, UnicodeError for no name of a host."""
+        """Raises OSError for an unavailable address, UnicodeError for an invalid host name."""
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         self.address_family = found[0][0]
         self._deadline = deadline
@@ -62,7 +62,7 @@ class Server(ThreadingMixIn, WSGIServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Cut off who has had its time, however busy it is: a byte now and then is no request."""
+        """Cut off connections whose time is over, however busy: a slow trickle is no request."""
         began_by = time.monotonic() - self._deadline
         with self._lock:
             for request, began in list(self._open.items()):
@@ -70,7 +70,7 @@ class Server(ThreadingMixIn, WSGIServer):
                     self._cut(request)
 
     def server_close(self) -> None:
-        """Let go of the address and of every connection."""
+        """Release the address and every connection."""
         super().server_close()
         with self._lock:
             for request in list(self._open):
@@ -104,7 +104,7 @@ def serve(
     """Serve the page at /metrics in a thread; returns what stops it.
 
     A connection ends after ``deadline`` seconds; of more than ``most`` the oldest ends. Raises
-    ZconsoleError when the address cannot be had.
+    ZconsoleError if the address is unavailable.
     """
     from prometheus_client import make_wsgi_app
 
@@ -114,7 +114,7 @@ def serve(
     except OSError as error:
         raise ZconsoleError(f"--listen {host}:{port}: {error.strerror}") from None
     except UnicodeError:  # what getaddrinfo raises for a name that no host can have
-        raise ZconsoleError(f"--listen {host}:{port}: not the name of a host") from None
+        raise ZconsoleError(f"--listen {host}:{port}: not a host name") from None
     server.set_app(make_wsgi_app(page.registry))
     every = min(0.5, deadline / _LOOKS)
     thread = threading.Thread(target=server.serve_forever, args=(every,), daemon=True)

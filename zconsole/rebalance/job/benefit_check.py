@@ -110,7 +110,7 @@ class BenefitCheck:
     samples: Sequence[Samples]
     """One a directory of the job: they may be on datasets of which one keeps its blocks."""
     balancing: bool
-    """Whether the job is to even out the vdevs; with another aim they need not change."""
+    """Whether the job balances the vdevs; with another aim they need not change."""
     local: Callable[[], datetime]
     _already: int | None = None
     """Bytes that the runs before this one moved."""

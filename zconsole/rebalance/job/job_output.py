@@ -1,6 +1,6 @@
-"""What jobs print: while they run, at their end, and for who asks how they are.
+"""What jobs print: while they run, at their end, and as their status.
 
-A job goes on when nobody reads its output any more.
+A job goes on when its output is closed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lasting(show: Show) -> Show:
         except OSError as error:
             swallow()
             with contextlib.suppress(OSError):
-                reason = "nobody reads it" if error.errno == errno.EPIPE else error.strerror
+                reason = "closed" if error.errno == errno.EPIPE else error.strerror
                 say(f"zconsole: stdout: {reason}; the job goes on")
 
     return _show

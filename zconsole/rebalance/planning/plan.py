@@ -199,7 +199,7 @@ def _overlay(sys: Sys, files: FilesInUse, root: bytes) -> str | None:
 
 
 def _leave_out_too_large(plan: DirectoryPlan) -> None:
-    """A copy needs room for a whole file: larger ones are skipped, and foretell nothing."""
+    """A copy needs room for a whole file: larger ones are skipped, and predict nothing."""
     large = plan.found.too_large
     if large.files:
         plan.found.skipped["too large for the free space"] += large.files

@@ -1,4 +1,4 @@
-"""Named scenarios; ``zconsole demo --list`` prints their names."""
+"""Named scenarios; ``zconsole demo --list`` prints them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ def names() -> tuple[str, ...]:
     return tuple(scenario.name for scenario in _each())
 
 
+def listed() -> Iterator[str]:
+    """A line for each scenario: its name, then what it shows."""
+    width = max(map(len, names()))
+    return (f"{scenario.name:<{width}}  {scenario.about}" for scenario in _each())
+
+
 def find(name: str) -> Scenario:
     """The scenario of that name. Raises NotFoundError."""
     for scenario in _each():
         if scenario.name == name:
             return scenario
-    raise NotFoundError(f"no scenario {name!r}; `zconsole demo --list` names them")
+    raise NotFoundError(f"no scenario {name!r}; see zconsole demo --list")
 
 
 def _each() -> Iterator[Scenario]:

@@ -1,4 +1,4 @@
-"""One scenario for each thing that can be what a scan waits for."""
+"""One scenario for each limit of a scan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zconsole.sim.topology import Member
 
 
 def memory_limited(seed: int, start: float) -> tuple[PoolState, ...]:
-    """Too little memory to sort everything: the scan walks and issues by turns."""
+    """A scrub with too little memory to sort everything at once."""
     make = Build(seed, "archive", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(8, RED_8T), fill=0.6)],
@@ -31,7 +31,7 @@ def memory_limited(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def foreground_load(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A resilver beside busy applications."""
+    """A resilver slowed down by busy applications."""
     make = Build(seed, "prod", start)
     disks = make.leaves(7, RED_8T)
     old, new = make.leaf(RED_8T), make.leaf(RED_8T)
@@ -46,7 +46,7 @@ def foreground_load(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def straggler(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A resilver that waits for one slow source disk."""
+    """A resilver held back by one slow source disk."""
     make = Build(seed, "media", start)
     disks = make.leaves(8, EXOS_16T)
     disks[3].slow, disks[3].error_rate = 0.16, (0.0, 0.0, 0.0, 6.0)
@@ -61,7 +61,7 @@ def straggler(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def shingled(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A new shingled disk that collapses once its cache is full."""
+    """A new shingled disk slows the resilver once its cache is full."""
     make = Build(seed, "home", start)
     disks = make.leaves(4, RED_8T)
     old, new = make.leaf(RED_8T), make.leaf(SHINGLED_8T)
@@ -71,7 +71,7 @@ def shingled(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def random_reads(seed: int, start: float) -> tuple[PoolState, ...]:
-    """Old, fragmented, small blocks: the heads do nothing but seek."""
+    """A scrub of old, small, fragmented blocks: the disks mostly seek."""
     make = Build(seed, "mail", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(6, RED_4T), fill=0.3, frag=0.62)],
@@ -83,7 +83,7 @@ def random_reads(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def few_requests(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A new disk far away, sent too few writes at a time to be busy."""
+    """A resilver onto a remote disk that gets too few writes at a time."""
     make = Build(seed, "remote", start)
     disks = make.leaves(5, REMOTE_4T)
     old, new = make.leaf(REMOTE_4T), make.leaf(REMOTE_4T)
@@ -98,7 +98,7 @@ def few_requests(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def shared_bus(seed: int, start: float) -> tuple[PoolState, ...]:
-    """Eighteen disks behind one link: a resilver of six of them ends, a scrub of all begins."""
+    """Eighteen disks behind one link: a resilver ends, a scrub begins."""
     make = Build(seed, "shelf", start)
     disks = make.leaves(18, ULTRASTAR_18T, bus="expander")
     new = make.leaf(ULTRASTAR_18T, bus="expander")
@@ -119,7 +119,7 @@ def _scrub_walked(pool: PoolState) -> None:
 
 
 def processor(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub of fast flash that waits for checksums."""
+    """A scrub of fast flash limited by checksums on the processor."""
     make = Build(seed, "fast", start)
     pool = make.pool(
         [make.raidz(3, make.leaves(8, NVME_2T), fill=0.5)],

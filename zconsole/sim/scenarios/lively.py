@@ -1,4 +1,4 @@
-"""The default scenario: a resilver with something to look at in every pane."""
+"""The default scenario: a resilver with content in every pane."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zconsole.sim.topology import Member
 
 
 def resilver(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A raidz2 of eight, one disk replaced by a bigger one, one of the others slow."""
+    """A raidz2 resilver onto a bigger disk while another disk is slow."""
     make = Build(seed, "tank", start, bays=True)
     disks = make.leaves(8, RED_4T)
     disks[5].slow = 0.62

@@ -1,4 +1,4 @@
-"""Sequential rebuild, dRAID, and work that is no scan; many devices, several pools, none ill."""
+"""Sequential rebuild, dRAID, work other than scans; many devices, several pools, a healthy one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zconsole.sim.topology import Member, Top
 
 
 def sequential(seed: int, start: float) -> tuple[PoolState, ...]:
-    """``replace -s`` in two mirrors at once, and the scrub that follows."""
+    """Two sequential rebuilds (replace -s) at once, then their scrub."""
     make = Build(seed, "vm", start)
     old, new = make.leaves(2, RED_4T), make.leaves(2, RED_4T)
     tops = [
@@ -53,7 +53,7 @@ def draid(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def removal(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A mirror is being evacuated to be removed."""
+    """A mirror is being evacuated so that it can be removed."""
     make = Build(seed, "pond", start)
     tops = [make.mirror(make.leaves(2, RED_4T), fill=fill) for fill in (0.38, 0.41, 0.22)]
     tops[2].removing, tops[2].allocating = True, False
@@ -63,7 +63,7 @@ def removal(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def expansion(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A sixth disk has been attached to a raidz1, which is being reflowed."""
+    """A raidz1 expansion: a sixth disk was attached."""
     make = Build(seed, "nas", start)
     top = make.raidz(1, make.leaves(5, RED_4T), fill=0.61)
     top.members.append(make.leaf(RED_4T))
@@ -73,7 +73,7 @@ def expansion(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def trimming(seed: int, start: float) -> tuple[PoolState, ...]:
-    """Flash mirrors being trimmed, and one disk initialized."""
+    """Flash mirrors being trimmed, and one disk being initialized."""
     make = Build(seed, "db", start)
     tops = [make.mirror(make.leaves(2, SSD_1T), fill=0.4) for _ in range(3)]
     tops.append(make.mirror(make.leaves(2, NVME_2T), fill=0.2))
@@ -86,7 +86,7 @@ def trimming(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def paused(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub that somebody paused."""
+    """A scrub that was paused two hours ago."""
     make = Build(seed, "tank", start)
     pool = make.pool(
         [make.raidz(2, make.leaves(6, RED_8T), fill=0.5)],
@@ -109,7 +109,7 @@ def paused(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def thousand(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub of a hundred raidz2 vdevs of ten, for budgets."""
+    """A scrub of 1,000 disks in a hundred raidz2 vdevs."""
     make = Build(seed, "exa", start)
     tops: list[Top] = [
         make.raidz(2, make.leaves(10, EXOS_16T), fill=make.random.uniform(0.35, 0.7))
@@ -122,7 +122,7 @@ def thousand(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def two_pools(seed: int, start: float) -> tuple[PoolState, ...]:
-    """Two pools: one resilvers, the other idles."""
+    """Two pools: one resilvers, the other is idle."""
     make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_8T)
     new = make.leaf(RED_8T)
@@ -140,7 +140,7 @@ def two_pools(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
-    """An idle pool with every class of vdev."""
+    """An idle, healthy pool with every class of vdev."""
     make = Build(seed, "vault", start, bays=True)
     pool = make.pool(
         [

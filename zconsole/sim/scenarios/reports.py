@@ -1,4 +1,4 @@
-"""Cases people wrote about: the field reports, with their disks, fill and figures."""
+"""Cases from field reports, with their disks, fill and figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ISCSI_2T = DiskModel("scsi-SSUN_COMSTAR", 2 * TB, 160e6, 110e6, 0.006, 0.0008)
 
 
 def six_disk_swap(seed: int, start: float) -> tuple[PoolState, ...]:
-    """Six 3 TB disks of a raidz2 swapped for 5 TB ones at once, in one two-stage resilver."""
+    """Six 3 TB disks of a raidz2 replaced by 5 TB ones in one resilver."""
     make = Build(seed, "jackscoldsweat", start)
     pairs = [make.replacing(make.leaf(GREEN_3T), make.leaf(DESKTOP_5T)) for _ in range(6)]
     pool = make.pool(
@@ -32,7 +32,7 @@ def six_disk_swap(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def one_new_disk(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A raidz2 of five 1 TB disks whose resilver waits for its one new 7200 rpm disk."""
+    """A raidz2 resilver limited by its one new 7200 rpm disk."""
     make = Build(seed, "export", start)
     new = make.leaf(_DESKSTAR_2T)
     gone = make.lost(make.leaf(_DESKSTAR_1T))
@@ -50,7 +50,7 @@ def one_new_disk(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def clamped_scrub(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub of mirrors held at 3 MB/s by zfs_scrub_delay while users do a little I/O."""
+    """An OpenZFS 0.7 scrub held at 3 MB/s by zfs_scrub_delay."""
     make = Build(seed, "fs0", start)
     mirrors = [make.mirror(make.leaves(2, _ISCSI_2T, bus="iscsi"), fill=0.76) for _ in range(2)]
     pool = make.pool(
@@ -65,7 +65,7 @@ def clamped_scrub(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def nvme_raidz1(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A raidz1 of ten fast flash drives, bound by what the new one can write."""
+    """A resilver of NVMe drives limited by the new drive's writes."""
     make = Build(seed, "flash", start)
     disks = make.leaves(9, NVME_1T5)
     new = make.leaf(NVME_1T5)
@@ -80,7 +80,7 @@ def nvme_raidz1(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def added_vdev(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A raidz1 of 102T that was 93 % full when a second one of 36.4T was added."""
+    """A raidz1 pool, 93 % full, to which an empty vdev was added."""
     make = Build(seed, "storage", start)
     pool = make.pool(
         [
@@ -99,7 +99,7 @@ def added_vdev(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def mirror_ceiling(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub of three mirrors as fast as it can be: one disk's rate for each vdev."""
+    """A scrub of three mirrors at the full speed of their disks."""
     make = Build(seed, "mirrors", start)
     pool = make.pool(
         [make.mirror(make.leaves(2, RED_8T), fill=0.55) for _ in range(3)],

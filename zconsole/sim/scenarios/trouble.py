@@ -14,7 +14,7 @@ from zconsole.sim.topology import Member
 
 
 def failed_disk(seed: int, start: float) -> tuple[PoolState, ...]:
-    """Night: a disk of a raidz2 has just been faulted; a spare and new disks are there."""
+    """A raidz2 disk has just failed; a spare and new disks are there."""
     make = Build(seed, "tank", start, bays=True)
     disks = make.leaves(8, RED_4T)
     failed = make.lost(disks[4], state=FAULTED, aux=11)
@@ -34,7 +34,7 @@ def failed_disk(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def second_replace(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A second disk is replaced while the first resilvers: it has to wait for its own pass."""
+    """A second disk is replaced during a resilver and has to wait."""
     make = Build(seed, "tank", start)
     disks = make.leaves(8, RED_4T)
     new = make.leaf(RED_4T)
@@ -54,7 +54,7 @@ def _replace(pool: PoolState, old: Leaf, new: Leaf) -> None:
 
 
 def flaky(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A disk with a bad cable drops out and comes back, and each time the resilver restarts."""
+    """A disk with a bad cable disconnects, and the resilver restarts."""
     make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_4T)
     new = make.leaf(RED_4T)
@@ -73,7 +73,7 @@ def flaky(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def suspended(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A raidz1 loses a second disk while it resilvers, and suspends; the disk is back later."""
+    """A raidz1 loses a second disk and suspends; later it returns."""
     make = Build(seed, "backup", start)
     disks = make.leaves(5, RED_4T)
     new = make.leaf(RED_4T)
@@ -95,7 +95,7 @@ def _plug(pool: PoolState, leaf: Leaf) -> None:
 
 
 def not_restored(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A resilver that ends while a checkpoint exists: finished, and nothing is restored."""
+    """A checkpoint keeps a resilver from restoring redundancy."""
     make = Build(seed, "tank", start)
     disks = make.leaves(6, RED_4T)
     new = make.leaf(RED_4T)
@@ -107,7 +107,7 @@ def not_restored(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def damaged(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub that found files it could not repair, on a raidz1 with a failing disk."""
+    """A scrub found files it could not repair; one disk is failing."""
     make = Build(seed, "photos", start)
     disks = make.leaves(4, RED_8T)
     disks[1].cksum_errors, disks[1].reads.errors = 47.0, 12.0
@@ -125,7 +125,7 @@ def damaged(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def hot_spare(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A hot spare has stepped in for a failed disk and is being resilvered."""
+    """A hot spare takes over from a failed disk."""
     make = Build(seed, "tank", start)
     disks, spares = make.leaves(7, EXOS_16T), make.leaves(2, EXOS_16T)
     failed = make.lost(disks[2], state=FAULTED, aux=11)

@@ -51,7 +51,7 @@ def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[L
 def candidate_lines(
     candidates: Sequence[Candidate], look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """A line a device: what it is, and what stands against it."""
+    """One line per device: what it is, and what stands against it."""
     names = _names(candidates, look, width)
     return tuple(_candidate(candidate, names, look, width) for candidate in candidates)
 
@@ -72,7 +72,7 @@ def candidate_about(
 def swap_lines(
     swaps: Sequence[tuple[Target, str | None]], look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """A line a device: its state, and the path of the one that is to take its place."""
+    """One line per device: its state, and the path of its replacement."""
     glyphs = look.glyphs
     room = max(12, width // 3)
     arrow = "->" if glyphs.is_ascii else "→"

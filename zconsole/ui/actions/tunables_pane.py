@@ -78,7 +78,7 @@ class TunablesScreen(PickScreen):
 
 
 def tunable_lines(shown: Sequence[Shown], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """A line a tunable that this kernel has: value, default, unit, what was done, meaning."""
+    """One line per tunable of this kernel: value, default, unit, what was done, meaning."""
     names = max((len(s.setting.tunable.name) for s in shown), default=0)
     return tuple(_line(each, names, look, width) for each in shown)
 

@@ -177,7 +177,7 @@ def _only_failed(s: Situation, below: Target | None) -> Target:
         return found[0]
     if not found:
         what = "has failed without a replacement" if _replaced_already(s, below) else "has failed"
-        raise ZconsoleError(f"no device of {where} {what}: put the cursor on the one to replace")
+        raise ZconsoleError(f"no device of {where} {what}: select a device to replace")
     names = ", ".join(target.name for target in found)
     raise ZconsoleError(f"{names} have failed: put the cursor on one of them")
 

@@ -160,7 +160,7 @@ class ConfirmScreen(Dialog[None]):
 
     def _words(self) -> tuple[str, str]:
         if self._state == "running":
-            return "running; Esc leaves it running", "dim"
+            return "running in the background after Esc", "dim"
         if self._state == "over":
             return "Esc goes back", "dim"
         ways = f"v: another way ({self._index + 1} of {len(self._confirmations)})  " * (

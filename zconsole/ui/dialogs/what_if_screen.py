@@ -111,7 +111,7 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[L
 
 
 def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """A bar a vdev as it is, and under it one as it would be."""
+    """One bar per vdev as it is, and below it one as it would be."""
     columns: Line = (Span(_numbers("fill", "free", "new writes")),)
     head = spread((Span(f" {fit('VDEV', _NAME)}"),), columns, _wide(width), look.glyphs.ellipsis)
     yield tuple(Span(span.text, "title") for span in head)

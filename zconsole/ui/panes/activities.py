@@ -1,4 +1,4 @@
-"""The lines about what runs on a pool and is no scan."""
+"""The lines about work on a pool other than scans."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _WIDE = 100
 
 
 def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
-    """Spread and bytes to even out; what the last column is."""
+    """Spread and bytes to rebalance; what the last column is."""
     columns = "free    frag  new writes " if width >= _WIDE else "free   new writes "
     if len(balance.vdevs) <= 1:
         columns = "free    frag " if width >= _WIDE else "free "

@@ -131,7 +131,7 @@ def _first_stage(view: ScanView, ink: Ink) -> Line:
 
 
 def _estimate(view: ScanView, ink: Ink) -> list[Line]:
-    """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, zpool's own and what ours rests on."""
+    """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, zpool's own and what ours is based on."""
     parts: list[Line] = [eta_line("ETA", view.estimate, ink)]
     if view.full is not None and view.full != view.estimate:
         parts.append(eta_line("full redundancy", view.full, ink))

@@ -178,7 +178,7 @@ def is_aged(rows: Sequence[FolderRow]) -> bool:
 
 
 def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """A line a directory: mark, size, files, what of it is old, its share of the largest, name."""
+    """One line per directory: mark, size, files, old part, share of the largest, name."""
     largest, aged = dict(_largest(rows)), is_aged(rows)
     return tuple(_folder(row, largest, look, width, aged) for row in rows)
 

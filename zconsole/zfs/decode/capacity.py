@@ -127,7 +127,7 @@ def _from_text(text: str) -> Iterator[CapacityRow]:
 
 
 def _bare_layout(line: str) -> Sequence[str]:
-    """The columns of a pool's line without a heading above it; () where it is no pool's."""
+    """The columns of a pool's line without a heading above it; () if it is not a pool's."""
     cells = line.split("\t")
     layout = _BARE_LAYOUTS.get(len(cells), ())
     return layout if layout and _HEALTH.fullmatch(cells[layout.index("HEALTH")]) else ()

@@ -72,7 +72,7 @@ def pool_of(
 
     ``names``: leaf path to printed name. ``message``: what only zpool knows (``status``,
     ``action``, ``see``, ``errors``). ``blocks``: counters of the devices under the leaves.
-    Raises NotUnderstoodError when it is no pool's config.
+    Raises NotUnderstoodError when it is not a pool's config.
     """
     tree = mapping(config.get("vdev_tree"), "vdev_tree")
     if not tree or not isinstance(config.get("name"), str):

@@ -85,7 +85,7 @@ _CONDENSE_STATES = {"condensing": "running", "done": "finished"}
 
 
 def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
-    """The scan of one section's lines; None for ``none requested`` and what is no scan."""
+    """The scan of one section's lines; None for ``none requested`` and anything else."""
     stripped = _unwrapped(line.strip() for line in lines if line.strip())
     if not stripped:
         return None

@@ -104,7 +104,7 @@ def is_rounded(value: object) -> bool:
 
 
 def is_cell(word: str) -> bool:
-    """Whether a word of a table is a figure, or the dash for one not known."""
+    """Whether a word of a table is a figure, or the dash for an unknown one."""
     return word == "-" or parse_size(word) is not None
 
 
@@ -123,7 +123,7 @@ def count(node: Mapping[str, Any], key: str) -> int:
 
 
 def damaged_files(listed: object, errors: int | None) -> tuple[str, ...] | None:
-    """The names of damaged files; () where there are no errors, None for names not known."""
+    """The names of damaged files; () where there are no errors, None for unknown names."""
     if isinstance(listed, Sequence) and not isinstance(listed, str):
         return tuple(str(name) for name in listed)
     return () if errors == 0 else None

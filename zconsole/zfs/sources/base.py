@@ -11,12 +11,12 @@ NO_READER = "none"
 
 
 class Capabilities(NamedTuple):
-    """What a source can do; the console greys what it cannot, with the reason."""
+    """What a source can do; the console greys out the rest, with the reason."""
 
     name: str
     """libzfs, json, text, replay or demo."""
     reason: str = ""
-    """Why this source and no better one: ``libzfs.so not found``."""
+    """Why no better source is used: ``libzfs.so not found``."""
     live: bool = True
     """Whether pools can be acted on through it."""
     denied: str = ""
@@ -31,14 +31,14 @@ class Source(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this source is and can do; may improve or fall back between samples."""
+        """What this source can do; may improve or fall back between samples."""
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """One raw form a pool, in a fixed order; a pool that gave none has ``problem`` set.
+        """One raw form per pool, in a fixed order; a pool without one has ``problem`` set.
 
         ``None`` means that the source has ended (a recording played to its end).
         Raises UnavailableError or NotFoundError only before the first sample.
         """
 
     async def aclose(self) -> None:
-        """Stop, within a second, whatever is still in flight."""
+        """Stop everything in flight within a second."""

@@ -59,7 +59,7 @@ def slaves(name: str, root: Path = ROOT) -> tuple[str, ...]:
 
 
 def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
-    """The lines of /proc/diskstats by device name, or what psutil knows instead of them."""
+    """The lines of /proc/diskstats by device name, or psutil's figures instead."""
     try:
         lines = (root / "proc/diskstats").read_text().splitlines()
     except OSError:
@@ -68,7 +68,7 @@ def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
 
 
 def device_facts(path: str, root: Path = ROOT) -> Mapping[str, str]:
-    """What is known of the disk under a leaf, without starting a process or touching the disk.
+    """Facts of the disk under a leaf, without starting a process or accessing the disk.
 
     Keys, where known: device, disks, serial, model, size (bytes), rotational (0, 1),
     logical_sector, physical_sector (bytes).
@@ -156,7 +156,7 @@ def _psutil_rows() -> Mapping[str, str]:
 
 
 def _psutil_line(name: str, found: object) -> str:
-    """Fields 1 to 14 of iostats.rst; merged and in-flight requests are not known here."""
+    """Fields 1 to 14 of iostats.rst; merged and in-flight requests are unknown here."""
     keys = ("read_count", "read_bytes", "read_time", "write_count", "write_bytes", "write_time")
     reads, read, read_ms, writes, written, write_ms = (_count(found, key) for key in keys)
     moved = f"{reads} 0 {read // SECTOR} {read_ms} {writes} 0 {written // SECTOR} {write_ms}"

@@ -21,13 +21,13 @@ from zconsole.zfs.decode.words import VDEV_STATES, state_word
 
 COMMAND = ("zpool", "events", "-Hvf")
 KEPT = 200
-"""Different events kept for a pool that is not watched, the newest."""
+"""Newest different events kept for a pool that is not watched."""
 
 BURST = 50
 """Events of one class that are read between two samples."""
 
 RESTART_AFTER = 10.0
-"""Seconds after which a command that ended is started anew: by itself it never ends."""
+"""Seconds until an ended command is restarted: normally it never ends."""
 
 _LEVELS = {
     "warning": (
@@ -43,7 +43,7 @@ _LEVELS = {
     ),
 }
 SEVERITIES = {name: level for level, names in _LEVELS.items() for name in names.split()}
-"""Class of an event to how bad it is; what is not here is only good to know."""
+"""Severity by class of event; others are informational."""
 NOISE = frozenset({"config_sync", "history_event"})
 SCAN_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "scan done")
 """Internal history records that explain a scan's course (module/zfs/dsl_scan.c)."""
@@ -119,8 +119,8 @@ def _number(word: str) -> int | None:
 class EventFollower:
     """Follows ``zpool events`` from ``since`` (epoch seconds) on.
 
-    A failing device reports hundreds of errors a second: what repeats is reported once,
-    with a count, and beyond BURST of a class between two calls of ``take`` it is not even read.
+    A failing device reports hundreds of errors a second: repeated events are reported once, with
+    a count, and beyond BURST of a class between two calls of ``take`` they are not even read.
     """
 
     def __init__(self, spawner: Spawner, since: float) -> None:

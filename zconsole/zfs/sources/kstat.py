@@ -12,7 +12,7 @@ from pathlib import Path
 from zconsole.system.host import ROOT, number_in, text_in
 
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
-"""State words under which no zpool or libzfs call is made: it could wait for ever."""
+"""State words under which no zpool or libzfs call is made: it could hang."""
 
 
 def pool_states(root: Path = ROOT) -> Mapping[str, str]:

@@ -42,13 +42,13 @@ from zconsole.zfs.sources.reader import (
 from zconsole.zfs.sources.zpool import zpool_readers
 
 DEADLINE = 5.0
-"""Seconds after which a call is taken for stuck and no longer waited for."""
+"""Seconds after which a call counts as stuck and is abandoned."""
 
 PATIENCE = 1.0
 """Seconds a later sample waits for a slow pool before the others are shown without it."""
 
 CLOSE_DEADLINE = 0.3
-"""Seconds that tasks, and then processes, are given to end when the source is closed."""
+"""Seconds for tasks, and then processes, to end when the source is closed."""
 
 FILES_DEADLINE = 1.0
 LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk counters only"
@@ -56,7 +56,7 @@ LOCK_HELD = "the kernel's pool lock is held: no pool answers; kstat and disk cou
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What the live source takes from the machine; tests put their own in."""
+    """What the live source uses of the machine; tests replace it."""
 
     runner: CommandRunner
     spawner: ProcessRunner
@@ -94,7 +94,7 @@ class LiveSource:
         self._probe: PoolPoller | None = None
         self._states: Mapping[str, str] = {}
         self._listed = False
-        """Whether it ever learned which pools are imported."""
+        """Whether it ever knew which pools are imported."""
         self._unlisted: Sequence[str] = ()
         self._version: str | None = None
         self._boot: str | None = None
@@ -275,7 +275,7 @@ class LiveSource:
         return cast("Raw", {**known, **times, "pool": poller.name, "problem": why})
 
     def _lock_held(self) -> bool:
-        """Whether no pool at all answers though the kernel calls some healthy."""
+        """Whether no pool answers although the kernel calls some healthy."""
         if self._pollers is None:
             return False
         healthy = [name for name, state in self._states.items() if state not in HANGING_STATES]

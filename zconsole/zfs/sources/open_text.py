@@ -1,7 +1,7 @@
-"""Files as they are kept: plain, packed by gzip, or in the encoding a shell chose.
+"""Files as users keep them: plain, packed by gzip, or in the encoding of a shell.
 
-What they hold is taken in pieces of a limited size: of a file that is nothing of ours, or that
-was made to hurt, never more is in memory than one line may have.
+They are read in pieces of limited size: of a foreign or malicious file, memory never holds more
+than the longest line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zconsole.errors import NotFoundError, NotUnderstoodError, UnavailableError,
 STDIN = "-"
 GZIP = b"\x1f\x8b"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""What PowerShell makes of any output."""
+"""PowerShell's encoding of any output."""
 LONGEST_LINE = 16 * 2**20
 """Characters of a line. A sample has 3,500 a device: one of 4,000 devices fits, twice what any
 pool has."""
@@ -36,15 +36,15 @@ DAMAGE = (EOFError, UnicodeError)
 
 
 def place_of(path: str) -> str:
-    """What messages call it."""
+    """Its name in messages."""
     return "standard input" if path == STDIN else path
 
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[TextIO]:
-    """A file's text, or that of standard input (``-``), bytes that are no UTF-8 surrogate-escaped.
+    """A file's text, or that of standard input (``-``), bytes that are not UTF-8 surrogate-escaped.
 
-    Whatever goes wrong in the block is raised as one line with the file's name: NotFoundError,
+    Errors in the block are raised as one line with the file's name: NotFoundError,
     UnavailableError (permission), NotUnderstoodError (damaged), ZconsoleError.
     """
     try:
@@ -52,6 +52,8 @@ def reading(path: str) -> Iterator[TextIO]:
             yield file
     except FileNotFoundError:
         raise NotFoundError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise NotFoundError(f"{path} is a directory, not a file") from None
     except PermissionError:
         raise UnavailableError(f"{path}: permission denied") from None
     except DAMAGE as error:
@@ -97,7 +99,7 @@ def _opened(path: str) -> Iterator[TextIO]:
 
 
 def _text(file: BinaryIO) -> TextIO:
-    """What stands in it, its ends of lines as they are."""
+    """Its text, with unchanged line ends."""
     head = cast("io.BufferedReader", file).peek(2)[:2]
     if head in UTF_16:
         return io.TextIOWrapper(file, encoding="utf-16", errors="replace", newline="\n")

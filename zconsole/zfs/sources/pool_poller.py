@@ -1,4 +1,4 @@
-"""One watched pool: a read in flight at most, what came of it, and the disks below it."""
+"""One watched pool: at most one read in flight, its result, and the disks below it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MESSAGE_PATIENCE = 2.0
 GLANCE = 1.0
 """Seconds the one read of a pool that may not be asked can take; others wait for it."""
 
-GONE = "not imported any more"
+GONE = "no longer imported"
 
 AT_MOST_EVERY = 10.0
 """Seconds between two commands for a message, however fast a failing disk's counters move."""
@@ -71,7 +71,7 @@ class PoolPoller:
         self._deadline = deadline
         self._problem = ""
         self._known = False
-        """Whether it was read, or it was tried to while it might not be."""
+        """Whether it was read, or tried while it may not be asked."""
         self._task: asyncio.Task[Raw | None] | None = None
         self._began = 0.0
         self._hung: DeadlineError | None = None
@@ -85,12 +85,12 @@ class PoolPoller:
 
     @property
     def forgettable(self) -> bool:
-        """Whether nothing is known of it, and nothing under way that could tell."""
+        """Whether nothing is known of it, and no read is running."""
         return not (self.seen or self._task or self.hanging)
 
     @property
     def hanging(self) -> bool:
-        """Whether a call passed its deadline and the kernel still has not let it go."""
+        """Whether a call passed its deadline and is still stuck in the kernel."""
         return self._hung is not None and self._hung.alive()
 
     def begin(self, state: str | None) -> asyncio.Task[Raw | None] | None:
@@ -184,7 +184,7 @@ class PoolPoller:
                 self._hung = error
                 self._problem = str(error)
                 return None
-        self._problem = f"no way to read the pool: {self._readers.reason}"
+        self._problem = f"cannot read the pool: {self._readers.reason}"
         return None
 
     async def _read_with(self, reader: PoolReader, deadline: float) -> Raw:

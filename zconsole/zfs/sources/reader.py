@@ -70,7 +70,7 @@ class FallbackReader:
         names = [candidate.name for candidate in candidates]
         start = names.index(prefer) if prefer in names else 0
         self._left = list(candidates[start:])
-        self._reasons: list[str] = [f"{prefer} asked for"] if start else []
+        self._reasons: list[str] = [f"{prefer} requested"] if start else []
         self._reader: PoolReader | None = None
         self._abandoned: list[PoolReader] = []
 

@@ -78,6 +78,8 @@ class Recorder:
             raise ZconsoleError(f"{self._path}: {error.strerror}") from None
 
     def _open(self) -> int:
+        if Path(self._path).is_dir():
+            raise NotFoundError(f"{self._path} is a directory, not a file")
         try:
             file = os.open(self._path, self._flags(), 0o644)
         except FileNotFoundError:
@@ -115,14 +117,14 @@ class Recorder:
             first = existing.readline(LONGEST_LINE + 1).decode("utf-8-sig", "surrogateescape")
             if not is_sample(first):
                 os.close(file)
-                raise UsageError(f"{self._path} exists and is no recording")
+                raise UsageError(f"{self._path} exists and is not a recording")
             end = _end_of_last_line(existing.fileno(), size)
         if end != size:
             os.ftruncate(file, end)
 
 
 def _others_write(place: Path) -> bool:
-    """Whether somebody else can change a name in a directory. Raises FileNotFoundError."""
+    """Whether another user can change a name in a directory. Raises FileNotFoundError."""
     try:
         with directory(place):
             return False

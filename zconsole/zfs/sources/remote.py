@@ -161,7 +161,7 @@ class RemoteSource:
         self.failure = ""
         """Why the newest sample could not tell which pools there are; empty when it could."""
         self.missing: tuple[str, ...] = ()
-        """Pools asked for that the host never had."""
+        """Requested pools that the host never had."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -170,7 +170,7 @@ class RemoteSource:
         return Capabilities(
             name=reader.name if reader else NO_READER,
             reason=f"over ssh from {self.host}",
-            denied="another machine's pools are only watched",
+            denied="pools of other machines are read-only",
             version=self._version,
         )
 

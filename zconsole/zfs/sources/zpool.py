@@ -37,7 +37,7 @@ def zpool_readers(
     runner: CommandRunner, spawner: Spawner, interval: float, version: str | None, clocks: Clocks
 ) -> tuple[ReaderOption, ...]:
     """The ways to read pools by ``zpool`` alone, JSON before text."""
-    no_json = "" if has_json(version) else f"zpool {version} has no JSON"
+    no_json = "" if has_json(version) else f"zpool {version} has no JSON output"
     return (
         ReaderOption("json", lambda: JsonReader(runner, spawner, interval, clocks), no_json),
         ReaderOption("text", lambda: TextReader(runner, spawner, interval, version, clocks)),
@@ -141,7 +141,7 @@ async def _status(kept: _Pool, commands: Commands, pool: str) -> Mapping[str, An
 
 
 async def _with_names(commands: Commands, pool: str) -> Mapping[str, Any] | None:
-    """``zpool status`` with the names of damaged files; None where that is no JSON."""
+    """``zpool status`` with the names of damaged files; None if that is not JSON."""
     with contextlib.suppress(ReadFailedError):
         return await commands.document(*STATUS, "-v", pool)
     return None
@@ -235,7 +235,7 @@ def config_names(text: str) -> Iterator[str]:
 RESTART_AFTER = 5.0
 """Seconds between two starts of a command that ended."""
 SILENT = 30.0
-"""Seconds without a line after which a command is started anew: ``zpool iostat`` goes on without a
+"""Seconds without a line after which a command is restarted: ``zpool iostat`` goes on without a
 word when its pool is exported, and says nothing of it either when it is imported again."""
 
 

@@ -44,7 +44,7 @@ def test_a_device_that_leaves_and_comes_back_flaps_and_the_restart_is_put_down_t
     restart = Event(1045.0, "resilver_restart", "restarted")
     (found,) = tracker.faults(1050.0, tree(), (restart,))
     assert (found.flaps, found.restarts, found.cause) == (1, 1, "cable")
-    assert "came back" in found.text
+    assert "returned" in found.text
 
 
 def spared(state: str, *inside: Vdev):
@@ -64,7 +64,7 @@ def test_a_device_that_is_gone_is_told_so_until_it_is_back():
     for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED")):
         tracker.push(1000.0 + t, tree(state))
     (found,) = tracker.faults(1020.0, tree("REMOVED"), ())
-    assert (found.text, found.gone) == ("sdc: gone", True)
+    assert (found.text, found.gone) == ("sdc: disconnected", True)
     tracker.push(1040.0, tree("ONLINE"))
     (found,) = tracker.faults(1050.0, tree(), ())
     assert not found.gone
@@ -121,7 +121,7 @@ REBUILT = Scan("rebuild", "finished", vdev="mirror-0", start=1001.0, end=1030.0)
 def test_damage_that_a_rebuild_may_have_copied_is_put_down_to_where_it_came_from():
     (found,) = accused((REBUILT,), sda=96, sdb=0, sdc=14)
     assert (found.name, found.copied_to) == ("sda", ("sdc",))
-    assert "the rebuild may have copied damage to sdc" in found.text
+    assert "the rebuild may have copied damaged data to sdc" in found.text
 
 
 def test_as_many_errors_as_another_are_no_copies():

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.factory import frame, mirror_pool, view
+from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
 from zconsole.eta.estimate import Estimate
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
@@ -35,6 +35,14 @@ def test_the_end_of_a_good_scan_is_said_once_and_at_once():
     (alert,) = vigil.look([frame(mirror_pool(FINISHED), 1001.0)])
     assert (alert.kind, alert.pool, alert.severity) == ("finished", "tank", "notice")
     assert vigil.look([frame(mirror_pool(FINISHED), 1002.0)]) == ()
+
+
+def test_a_good_end_names_the_device_that_collects_errors():
+    vigil = Only("finished", "not-restored")
+    vigil.look([running(1000.0)])
+    (alert,) = vigil.look([frame(noisy_pool(FINISHED), 1001.0)])
+    assert (alert.kind, alert.severity) == ("finished", "notice")
+    assert alert.text.endswith("finished, the pool is safe; check sda: 12 checksum errors")
 
 
 def test_a_scan_that_was_over_before_the_watch_is_no_news():
@@ -89,7 +97,7 @@ def test_a_scrub_after_a_resilver_that_restored_nothing_does_not_make_it_safe():
     vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0)])
     alerts = vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0 + GRACE, over_since=1101.0)])
     assert kinds(alerts) == ["not-restored"]
-    assert "replacing-0 still there and nothing fills it" in alerts[0].text
+    assert "replacing-0 still there and no resilver runs" in alerts[0].text
 
 
 def test_what_is_left_is_not_safe_even_where_health_finds_nothing_wrong():
@@ -98,7 +106,7 @@ def test_what_is_left_is_not_safe_even_where_health_finds_nothing_wrong():
     vigil.look([frame(pool, 1001.0)])
     (alert,) = vigil.look([frame(pool, 1001.0 + GRACE, over_since=1001.0)])
     assert alert.kind == "not-restored"
-    assert alert.text.endswith("but: what it should have replaced is still there")
+    assert alert.text.endswith(": the device to replace is still in the pool")
 
 
 def test_an_end_whose_replaced_device_goes_a_moment_later_is_good():

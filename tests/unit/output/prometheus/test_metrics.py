@@ -15,7 +15,7 @@ from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole.cli import export
 from zconsole.cli.export import publish
 from zconsole.cli.main import main
-from zconsole.errors import UnavailableError, UsageError, ZconsoleError
+from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.feed import Update
 from zconsole.output.prometheus.metrics import FAMILIES, Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
@@ -111,7 +111,7 @@ def test_a_link_that_waits_beside_a_textfile_leads_nowhere(resilver, tmp_path):
 
 def test_a_textfile_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path):
     (tmp_path / "x.prom" / "sub").mkdir(parents=True)
-    with pytest.raises(ZconsoleError):
+    with pytest.raises(NotFoundError, match="is a directory, not a file"):
         write(Page(), tmp_path / "x.prom")
     assert [path.name for path in tmp_path.iterdir()] == ["x.prom"]
 

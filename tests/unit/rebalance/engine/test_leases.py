@@ -71,7 +71,7 @@ def test_a_copy_without_leases_names_the_release_that_grants_them(
         os.close(fd)
     said = str(refused.value)
     assert said.startswith(NO_LEASES)
-    assert (f"(mended in {mended})" in said) == bool(mended)
+    assert (f"(fixed in {mended})" in said) == bool(mended)
     assert ("OpenZFS" in said) == bool(mended)
 
 

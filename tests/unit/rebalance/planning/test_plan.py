@@ -100,7 +100,7 @@ class Unleased(Sys):
 @pytest.mark.parametrize(
     ("version", "dataset", "refused"),
     [
-        ((2, 4, 1), Dataset("tank", {}), r"OpenZFS 2\.4\.1: .* \(mended in 2\.4\.2\): .*"),
+        ((2, 4, 1), Dataset("tank", {}), r"OpenZFS 2\.4\.1: .* \(fixed in 2\.4\.2\): .*"),
         ((2, 4, 2), Dataset("tank", {}), ""),
         ((2, 4, 1), None, ""),
     ],

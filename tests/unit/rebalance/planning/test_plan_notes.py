@@ -83,7 +83,7 @@ def test_a_copy_names_the_bugs_of_the_running_release(
 ) -> None:
     plans = [planned(engine=engine), planned("tank/b", engine=engine)]
     notes = of_plan(PlanDocument(()), plans, replace(MIRROR, version=version), Limits())
-    said = [re.findall(r"mended in ([\d.]+)", note) for note in notes if "OpenZFS" in note]
+    said = [re.findall(r"fixed in ([\d.]+)", note) for note in notes if "OpenZFS" in note]
     assert said == [[release] for release in mended]
 
 
@@ -93,7 +93,7 @@ def test_a_copy_without_leases_names_the_release_that_grants_them() -> None:
     for engine, count in (("copy", 1), ("rewrite", 0)):
         unleased.choice = Choice(engine, "")
         found = of_plan(PlanDocument(()), [unleased], replace(MIRROR, version=(2, 4, 1)), Limits())
-        assert sum("no leases" in note and "mended in 2.4.2" in note for note in found) == count
+        assert sum("no leases" in note and "fixed in 2.4.2" in note for note in found) == count
 
 
 def test_the_quotas_of_everybody_are_read() -> None:

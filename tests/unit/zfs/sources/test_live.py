@@ -173,7 +173,7 @@ async def test_an_exported_pool_is_said_to_be_gone_and_a_new_one_appears(tmp_pat
     set_state(tmp_path, "new", "ONLINE")
     new, tank = await made.sample()
     assert new["libzfs"]["name"] == "new"
-    assert (tank["problem"], tank["absent"]) == ("not imported any more", True)
+    assert (tank["problem"], tank["absent"]) == ("no longer imported", True)
     set_state(tmp_path, "tank", "SUSPENDED")
     _, tank = await made.sample()
     assert "absent" not in tank

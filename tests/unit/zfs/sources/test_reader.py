@@ -50,7 +50,7 @@ async def test_an_old_zpool_is_read_as_text_with_the_reason(tmp_path):
     ("answer", "problem"),
     [
         (HANG, "no answer"),
-        (printed("", 1, "cannot open 'tank': no such pool\n"), "not imported any more"),
+        (printed("", 1, "cannot open 'tank': no such pool\n"), "no longer imported"),
         (printed("", 1, "internal error: out of memory\n"), "internal error: out of memory"),
         (printed("", 139), "exit status 139"),
     ],
@@ -87,6 +87,6 @@ async def test_a_hung_zpool_is_not_started_again_before_it_is_gone(tmp_path):
 async def test_no_zpool_at_all_is_a_problem_with_every_reason(tmp_path):
     made = source(tmp_path, answers={}, spawn=FakeSpawner({}))
     (raw,) = await made.sample()
-    assert "no way to read the pool" in raw["problem"]
+    assert "cannot read the pool" in raw["problem"]
     assert "libzfs" in raw["problem"]
     await made.aclose()

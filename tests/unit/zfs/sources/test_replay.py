@@ -88,7 +88,7 @@ class TestRecorder:
     @pytest.mark.parametrize("content", ["precious\n", "{}\n", "[1]\n", '{"t": 1'])
     def test_another_file_is_left_alone(self, tmp_path, content):
         path = write(tmp_path / "r", content)
-        with pytest.raises(UsageError, match="no recording"):
+        with pytest.raises(UsageError, match="not a recording"):
             Recorder(path)
         assert (tmp_path / "r").read_text() == content
 
@@ -100,6 +100,14 @@ class TestRecorder:
     def test_a_missing_directory_is_not_found(self, tmp_path):
         with pytest.raises(NotFoundError):
             Recorder(str(tmp_path / "no/r"))
+
+    @pytest.mark.parametrize("root", [False, True])
+    def test_a_directory_is_no_file(self, tmp_path, monkeypatch, root):
+        monkeypatch.setattr(record, "is_root", lambda: root)
+        tmp_path.chmod(0o1777)
+        (tmp_path / "d").mkdir()
+        with pytest.raises(NotFoundError, match=r"/d is a directory, not a file$"):
+            Recorder(str(tmp_path / "d"))
 
     def test_root_follows_no_link(self, tmp_path, monkeypatch):
         monkeypatch.setattr(record, "is_root", lambda: True)

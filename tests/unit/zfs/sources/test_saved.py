@@ -17,7 +17,7 @@ import pytest
 
 from tests.unit.zfs.sources.source_fakes import CONFIG, STATUS, TEXT
 from tests.unit.zfs.sources.written import line, sample, write
-from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
+from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.saved import LIST, as_printed, read_states, read_text
 from zconsole.zfs.sources.saved import STATUS as BEGINS
@@ -142,8 +142,8 @@ class TestSaved:
         with pytest.raises(NotFoundError):
             read_newest(str(tmp_path / "s"))
 
-    def test_a_directory_is_one_clear_line(self, tmp_path):
-        with pytest.raises(ZconsoleError, match="directory"):
+    def test_a_directory_is_no_file(self, tmp_path):
+        with pytest.raises(NotFoundError, match=f"^{tmp_path} is a directory, not a file$"):
             read_text(str(tmp_path))
 
     def test_stdin_and_foreign_bytes(self, monkeypatch):

@@ -1,4 +1,4 @@
-"""The console's end of the helper process: asks, waits until a deadline, starts a new one."""
+"""The console's end of the helper process: asks, waits until a deadline, restarts it."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class LibzfsReader:
             except _HelperEndedError as error:
                 self._crashes += 1
                 if self._crashes > CRASHES_ALLOWED:
-                    raise ReaderUnusableError(f"the libzfs helper keeps ending: {error}") from None
-                raise ReadFailedError(f"the libzfs helper ended: {error}") from None
+                    raise ReaderUnusableError(f"the libzfs helper keeps exiting: {error}") from None
+                raise ReadFailedError(f"the libzfs helper exited: {error}") from None
 
     async def _ask(self, helper: _Helper, pool: str, deadline: float) -> Mapping[str, Any]:
-        """The helper's answer; lets go of a helper that gives none in time."""
+        """The helper's answer; abandons a helper that gives none in time."""
         try:
             return await helper.ask(pool, deadline)
         except TimeoutError:
@@ -73,7 +73,7 @@ class LibzfsReader:
         await asyncio.sleep(0)  # one turn of the loop, in which the pipes close
 
     async def _running(self) -> _Helper:
-        """The helper, started when there is none. Raises ReaderUnusableError when it cannot."""
+        """The helper, started if necessary. Raises ReaderUnusableError if that fails."""
         if self._helper is not None and self._helper.serving:
             return self._helper
         async with self._starting:
@@ -101,7 +101,7 @@ class LibzfsReader:
         return helper
 
     def _replace(self, helper: _Helper | None) -> None:
-        """Let go of a helper; the next read starts another."""
+        """Abandon a helper; the next read starts another."""
         if helper is None:
             return
         helper.abandon()
@@ -114,7 +114,7 @@ def _form_of(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"libzfs": assembled(answer["form"], iter(answer["values"]))}
     if "gone" in answer:
         raise PoolGoneError
-    raise ReaderUnusableError(str(answer.get("error", "the libzfs helper answered nonsense")))
+    raise ReaderUnusableError(str(answer.get("error", "the libzfs helper gave an invalid answer")))
 
 
 class _HelperEndedError(Exception):
@@ -122,7 +122,7 @@ class _HelperEndedError(Exception):
 
 
 class _HelperReplacedError(Exception):
-    """The helper was let go of, as another pool's call in it passed its deadline."""
+    """The helper was abandoned because another pool's call passed its deadline."""
 
 
 class _Helper:
@@ -172,12 +172,12 @@ class _Helper:
             late.cancel()
 
     def abandon(self) -> None:
-        """Kill it without waiting; whoever awaits an answer gets an error."""
+        """Kill it without waiting; pending calls get an error."""
         self.channel.abandon()
         self._end(_HelperReplacedError())
 
     def hear(self, data: memoryview) -> None:
-        """Take in what it wrote; nothing means that it has ended."""
+        """Take in its output; no bytes mean that it has ended."""
         if not data:
             self._loop.call_soon(self._close)  # what it last said to stderr comes by then
             return
@@ -186,11 +186,11 @@ class _Helper:
                 self._take(answer)
         except ValueError:
             self.channel.abandon()
-            self._end(_HelperEndedError("it wrote no answer"))
+            self._end(_HelperEndedError("it gave no answer"))
 
     def _close(self) -> None:
         last_words = self.channel.stderr.strip().rpartition("\n")[2]
-        self._end(_HelperEndedError(last_words or "without a word"))
+        self._end(_HelperEndedError(last_words or "without a message"))
 
     def _take(self, answer: dict[str, Any]) -> None:
         if not self._hello.done():

@@ -63,7 +63,7 @@ _FIELDS_BELOW: Mapping[str, Mapping[str, int]] = {
     "vdev_stats_ex": _LEAF_FIELDS,
 }
 _MOVING = {"txg", "error_count", *_LEAF_FIELDS}
-"""Integers that move; where another one changes, everything is found anew."""
+"""Integers that move; where another one changes, everything is located again."""
 
 _HEAD = 12
 """Encoding, byte order and two spare bytes (``nvs_header_t``), version and flags."""

@@ -1,4 +1,4 @@
-"""What the console and its helper say to each other, over two pipes.
+"""The protocol of the console and its helper, over two pipes.
 
 A request is the name of a pool in a record of fixed length: threads that read one at a time from
 the same pipe never get half of one. An answer is a dictionary, marshalled, which takes a fifth of
@@ -16,7 +16,7 @@ RECORD = 256
 
 _HEAD = 4
 _LONGEST = 1 << 28
-"""Bytes of an answer beyond which it is none: a leaf takes one or two thousand."""
+"""Longest answer in bytes: a leaf takes one or two thousand."""
 
 
 def request(pool: str) -> bytes:
@@ -36,13 +36,13 @@ def packed(answer: dict[str, Any]) -> bytes:
 
 
 class Answers:
-    """Puts answers together from what comes out of the pipe."""
+    """Assembles answers from the bytes of the pipe."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def take(self, data: bytes | memoryview) -> Iterator[dict[str, Any]]:
-        """The answers that ``data`` completes. Raises ValueError where it is none."""
+        """The answers that ``data`` completes. Raises ValueError for anything else."""
         self._rest += data
         while len(self._rest) >= _HEAD:
             end = _HEAD + int.from_bytes(self._rest[:_HEAD], "little")

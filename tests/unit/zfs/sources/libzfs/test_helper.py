@@ -236,9 +236,9 @@ async def test_a_helper_without_libzfs_is_unusable_with_its_reason(device):
 async def test_a_helper_that_keeps_crashing_is_given_up(device):
     source, spawner = reader(device, lambda: FakeChannel([READY], ends=True))
     for _ in range(CRASHES_ALLOWED):
-        with pytest.raises(ReadFailedError, match="ended"):
+        with pytest.raises(ReadFailedError, match="exited"):
             await source.read("tank", 5)
-    with pytest.raises(ReaderUnusableError, match="keeps ending"):
+    with pytest.raises(ReaderUnusableError, match="keeps exiting"):
         await source.read("tank", 5)
     assert len(spawner.started) == CRASHES_ALLOWED + 1
 

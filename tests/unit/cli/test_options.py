@@ -1,0 +1,39 @@
+"""What `--help` tells of each option."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import pytest
+
+from zconsole.cli.options import COMMANDS, parser_of
+
+
+def parsers() -> Iterator[argparse.ArgumentParser]:
+    """That of every command, and of every command of a command."""
+    for name in COMMANDS:
+        parser = parser_of(name)
+        yield parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield from action.choices.values()
+
+
+@pytest.mark.parametrize("parser", [*parsers()], ids=lambda parser: parser.prog)
+def test_every_option_is_described_in_a_phrase(parser):
+    assert parser.description
+    own = [each for each in parser._actions if not isinstance(each, argparse._SubParsersAction)]
+    phrases = {each.dest: each.help or "" for each in own}
+    assert {dest for dest, phrase in phrases.items() if len(phrase.split()) < 2} == set()
+    assert {phrase for phrase in phrases.values() if phrase.endswith(".")} == set()
+
+
+@pytest.mark.parametrize("parser", [*parsers()], ids=lambda parser: parser.prog)
+def test_a_default_that_is_a_number_is_told(parser):
+    silent = [
+        each.dest
+        for each in parser._actions
+        if type(each.default) in (int, float) and "default:" not in (each.help or "")
+    ]
+    assert silent == []
