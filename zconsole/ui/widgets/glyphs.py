@@ -10,6 +10,8 @@ class Glyphs(NamedTuple):
 
     spark: str
     """Levels from nothing to full, lowest first."""
+    heat: str
+    """Levels of a cell of a strip, from none to the most."""
     gap: str
     """A moment without a sample, between two that have one."""
     full: str
@@ -23,6 +25,8 @@ class Glyphs(NamedTuple):
     """Between two facts on one line."""
     folded: str
     sorted: str
+    pointer: str
+    """Before the line the cursor rests on, in a pane that is not in focus."""
     mark: str
     """Below a moment on a timeline."""
     dots: str
@@ -46,6 +50,7 @@ class Glyphs(NamedTuple):
 
 UNICODE = Glyphs(
     spark=" ▁▂▃▄▅▆▇█",
+    heat=" ░▒▓█",
     gap="·",
     full="█",
     partial="▏▎▍▌▋▊▉",
@@ -55,6 +60,7 @@ UNICODE = Glyphs(
     dot="·",
     folded="▸",
     sorted="▾",
+    pointer="›",
     mark="▴",
     dots=" ⢀⢠⢰⢸⡀⣀⣠⣰⣸⡄⣄⣤⣴⣼⡆⣆⣦⣶⣾⡇⣇⣧⣷⣿",
     rising="▲",
@@ -67,6 +73,7 @@ UNICODE = Glyphs(
 
 ASCII = Glyphs(
     spark=" _.-=+*#@",
+    heat=" .:*#",
     gap="?",
     full="#",
     partial="",
@@ -76,6 +83,7 @@ ASCII = Glyphs(
     dot="|",
     folded="+",
     sorted="v",
+    pointer=">",
     mark="^",
     dots="",
     rising="^",

@@ -175,12 +175,13 @@ class CursorView(LinesView):
         """Keep the cursor in sight: where a list opens far down, and in a smaller window."""
         self.reveal()
 
-    def reveal(self) -> None:
-        """Scroll so that the cursor is in sight, and draw."""
+    def reveal(self, last: int = 0) -> None:
+        """Scroll to show the cursor, and the lines below it up to ``last``, and draw."""
         self.update_lines()  # the lines there are now say how far there is to scroll
         room = max(1, self.size.height - int(self.has_title))
         top = self.scroll_offset.y
-        wanted = min(max(top, self.cursor - room + 1), self.cursor)
+        wanted = min(max(top, max(self.cursor, last) - room + 1), self.cursor)
         if wanted != top:
-            self.scroll_to(y=wanted, animate=False, immediate=True)
+            # By force: textual learns only with the next layout that there is more than fits.
+            self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
             self.update_lines()
