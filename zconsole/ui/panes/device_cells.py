@@ -200,14 +200,14 @@ def errors_cell(at: Cell) -> tuple[str, str]:
     errors = at.row.vdev.errors
     if errors.read is None and errors.write is None and errors.cksum is None:
         return "", ""
-    return count(errors.total), "error" if errors.total else ""
+    return count(errors.total), "error" if errors.total else "dim"
 
 
 def counter_cell(name: str, at: Cell) -> tuple[str, str]:
     """One of the counters that zpool clear sets to 0."""
     value: int | None = getattr(at.row.vdev.errors, name)
     role = "warning" if name == "slow" else "error"
-    return count(value, ""), role if value else ""
+    return count(value, ""), role if value else "dim"
 
 
 def note_cell(at: Cell) -> tuple[str, str]:

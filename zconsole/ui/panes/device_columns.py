@@ -177,8 +177,8 @@ def _title(column: Column, panel: Panel) -> str:
 
 def _steps(bounds: Sequence[str], glyphs: Glyphs) -> str:
     """The levels of a strip and what lies between them: ``░5▒20▓80█``."""
-    _, first, *others = glyphs.heat
-    return first + "".join(map("".join, zip(bounds, others, strict=True)))
+    levels = glyphs.heat[1:]
+    return levels[0] + "".join(map("".join, zip(bounds, levels[1:], strict=True)))
 
 
 def row_line(item: TreeLine, panel: Panel) -> Line:
