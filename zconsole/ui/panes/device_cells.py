@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +16,6 @@ from zconsole.ui.widgets.spark import heat_strip, sparkline
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.device_errors.faults import DeviceFault
-    from zconsole.ui.panes.device_columns import Column
 
 STEPS = {"latency": (0.005, 0.02, 0.08), "busy": (0.25, 0.5, 0.75)}
 """Seconds, and shares, from which a cell of a strip is a level darker."""
@@ -43,6 +42,17 @@ _SAID_BY_STATE = frozenset({"(resilvering)", "(awaiting resilver)", "(removing)"
 _SUSPECTS = {"cable": "cable?", "disk": "failing?", "unclear": "new trouble"}
 """What new errors speak for, in a word; the detail says why."""
 _BUSY_FULL = 0.95
+
+
+class Column(NamedTuple):
+    """One column; its width never depends on the values of the moment."""
+
+    key: str
+    title: str
+    width: int
+    cell: Callable[[Cell], tuple[str, str]]
+    """What stands in it for a row, and its role."""
+    right: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -10,23 +10,11 @@ from zconsole import units
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes import device_cells as cells
-from zconsole.ui.panes.device_cells import Cell, Panel, note_words
+from zconsole.ui.panes.device_cells import Cell, Column, Panel, note_words
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.glyphs import Glyphs
 from zconsole.ui.widgets.spark import scale
-
-
-class Column(NamedTuple):
-    """One column; its width never depends on the values of the moment."""
-
-    key: str
-    title: str
-    width: int
-    cell: Callable[[Cell], tuple[str, str]]
-    """What stands in it for a row, and its role."""
-    right: bool = False
-
 
 _NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
 _SPARK_MAX = 60
@@ -161,7 +149,7 @@ def heading(panel: Panel, sort: str) -> Line:
         title = _title(column, panel)
         if column.key == sorted_key:
             mark = panel.look.glyphs.sorted
-            title = title[: max(0, column.width - len(mark))] + mark
+            title = _SHORT.get(column.key, title)[: max(0, column.width - len(mark))] + mark
         spans.append(Span(_fit(title, column, panel.look), "title"))
     return _spaced(spans, "title")
 

@@ -10,9 +10,8 @@ from textual import events
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.device_cells import Panel
+from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
-    Column,
     arrange,
     common_scale,
     heading,
