@@ -90,12 +90,13 @@ def test_eighty_columns_have_read_write_and_cksum_where_any_is_not_0():
 
 def test_notes_take_no_width_where_there_are_none():
     assert "note" not in keys(198)
-    assert "note" in keys(118, has=Worth(notes=True))
-    assert len(keys(118)) > len(keys(118, has=Worth(notes=True)))
+    assert "note" in keys(128, has=Worth(notes=True))
+    assert len(keys(128)) > len(keys(128, has=Worth(notes=True)))
 
 
 def test_wide_screens_have_strips_of_latency_and_busy():
-    assert {"lat_heat", "busy_heat"} <= set(keys(118))
+    for has in EVERY:
+        assert {"lat_heat", "busy_heat"} <= set(keys(118, 41, has=has))
 
 
 def test_two_hundred_have_everything():

@@ -56,9 +56,9 @@ def arrival(has: Worth) -> tuple[tuple[str, ...], ...]:
         *((_ERRORS,) if has.errors else ()),
         ("busy",),
         _SPARKS,
+        _HEATS,
         ("name",),
         *((("note",),) if has.notes else ()),
-        _HEATS,
         *(() if has.errors else (_ERRORS,)),
         ("read_ops", "write_ops"),
         ("slow",),
@@ -72,8 +72,8 @@ def arrange(
     """The columns that fit ``width`` cells, one cell between two of them.
 
     ``longest`` is what the longest name with its indent would take, ``number`` the width of a
-    rate. Names get up to 18 cells before anything else and up to 28 before the columns of a wide
-    screen; room left over goes to the names, then to notes and the past.
+    rate. Names get up to 18 cells before anything else and up to 28 before the notes; room left
+    over goes to the names, then to notes and the past.
     """
     sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
     for group in arrival(has):
