@@ -69,14 +69,6 @@ class RateSeries:
         later = sum(each >= t for each in self._times)
         return None if later == len(self._times) else max(0, later - 1)
 
-    def ages(self, count: int) -> list[float]:
-        """Seconds from each of the last ``count`` samples to the newest, oldest first.
-
-        Samples of an earlier run have none.
-        """
-        times = list(self._times)[-count:] if count > 0 else []
-        return [times[-1] - t for t in times]
-
     def put(self, key: str, *values: float | None) -> None:
         """Keep a vdev's DEVICE_METRICS, or a scan's SCAN_METRICS, for the present sample."""
         ring = self._rings.get(key)
@@ -121,3 +113,11 @@ class RateSeries:
             return ()
         metrics = SCAN_METRICS if metric in SCAN_METRICS else DEVICE_METRICS
         return ring.tail(self._tick, metrics.index(metric), count)
+
+    def ages(self, count: int) -> list[float]:
+        """Seconds from each of the last ``count`` samples to the newest, oldest first.
+
+        Samples of an earlier run have none.
+        """
+        times = list(self._times)[-count:] if count > 0 else []
+        return [times[-1] - t for t in times]

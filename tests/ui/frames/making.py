@@ -26,6 +26,9 @@ class Past:
     tables: Mapping[tuple[str, str], Sequence[float | None]] = field(default_factory=dict)
     length: int = 240
 
+    def ages(self, count: int) -> list[float]:
+        return [float(age) for age in reversed(range(min(count, self.length)))]
+
     def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
         if (key, metric) in self.tables:
             return list(self.tables[key, metric])[-count:]
@@ -34,9 +37,6 @@ class Past:
             return [None] * min(count, self.length)
         phase = sum(map(ord, key))
         return [now * (0.85 + 0.15 * math.sin(phase + i)) for i in range(min(count, self.length))]
-
-    def ages(self, count: int) -> list[float]:
-        return [float(age) for age in reversed(range(min(count, self.length)))]
 
     def since(self, t: float) -> int | None:
         """A sample a second, the newest at NOW."""

@@ -1,9 +1,9 @@
-"""Strips of cells; sparklines are tested with the panes that draw them."""
+"""Strips of cells, the darker the more."""
 
 from __future__ import annotations
 
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
-from zconsole.ui.widgets.spark import heat_strip
+from zconsole.ui.widgets.heat import heat_strip
 
 STEPS = (0.25, 0.5, 0.75)
 
