@@ -64,6 +64,13 @@ def test_the_cursor_stands_out_from_the_lines_and_the_title_beside_it(name):
     assert beside(looks["cursor"][""], looks[""]["title"]) >= 3
 
 
+@pytest.mark.parametrize("name", COLORED)
+@pytest.mark.parametrize("ground", GROUNDS)
+def test_body_text_is_the_strongest_on_every_ground(name, ground):
+    looks = LOOKS[name][ground]
+    assert all(read(looks[""]) >= read(looks[role]) for role in ("dim", "notice", "good", "spark"))
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_pane_in_focus_stands_out_from_the_others(name):
     looks = LOOKS[name][""]
