@@ -171,7 +171,7 @@ def _short(seen: Evidence, disk: Disk) -> Verdict:
     text = f"a throttle: {disk.pending:.0f} writes wait for {disk.name} while only {flight:.1f} "
     text += f"are in flight ({latency(disk.rates.latency, '-')} each)"
     figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
-    return Verdict("throttle", text, figures, 0.8, advice.more_writes(seen), disk.name)
+    return Verdict("throttle", text, figures, 0.8, advice.more_writes(seen))
 
 
 def _collapsed(disk: Disk, usual: float) -> Verdict | None:
