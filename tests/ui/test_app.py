@@ -226,11 +226,11 @@ async def test_sort_goes_through_its_orders():
 async def test_the_order_is_marked_on_every_title(size):
     """A title that fills its column gives its last letter for the mark, and is not cut."""
     async with view_state(frames.resilver(), size=size) as (_, pilot, screen):
-        for title in ("LAT▾", "BUS▾", "READ▾", "WRI", "▾"):
+        for title in ("LAT▾", "BUSY▾", "READ/▾", "WRITE/▾", "▾"):
             await pilot.press("s")
             (heading,) = [line for line in screen().splitlines() if line.startswith(" NAME")]
             assert "…" not in heading
-            if title == "BUS▾" and size[0] == 60:
+            if title == "BUSY▾" and size[0] == 60:
                 assert " by busy " in heading  # the column has no room
                 continue
             assert title in heading

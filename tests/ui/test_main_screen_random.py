@@ -33,7 +33,8 @@ from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
 from zconsole.ui.main_screen import notice_line
 from zconsole.ui.pane_layout import WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
-from zconsole.ui.panes.device_columns import Panel, arrange, common_scale, heading, row_line
+from zconsole.ui.panes.device_cells import Panel
+from zconsole.ui.panes.device_columns import arrange, common_scale, heading, row_line
 from zconsole.ui.panes.device_detail import detail_lines
 from zconsole.ui.panes.device_tree import SORTS, Arrangement, items
 from zconsole.ui.panes.events import pane_lines

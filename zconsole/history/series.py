@@ -113,3 +113,11 @@ class RateSeries:
             return ()
         metrics = SCAN_METRICS if metric in SCAN_METRICS else DEVICE_METRICS
         return ring.tail(self._tick, metrics.index(metric), count)
+
+    def ages(self, count: int) -> list[float]:
+        """Seconds from each of the last ``count`` samples to the newest, oldest first.
+
+        Samples of an earlier run have none.
+        """
+        times = list(self._times)[-count:] if count > 0 else []
+        return [times[-1] - t for t in times]

@@ -172,8 +172,7 @@ class MainScreen(Screen[None]):
             begin(self, partial(self._look_up, frame.pool, key), group="facts")
 
     async def _look_up(self, pool: str, key: str) -> None:
-        self.devices.facts[key] = await self._details(pool, key)
-        self.devices.rearrange()
+        self.devices.learn(key, await self._details(pool, key))
 
     def action_sort(self) -> None:
         """Go on to the next order."""

@@ -26,6 +26,9 @@ class Past:
     tables: Mapping[tuple[str, str], Sequence[float | None]] = field(default_factory=dict)
     length: int = 240
 
+    def ages(self, count: int) -> list[float]:
+        return [float(age) for age in reversed(range(min(count, self.length)))]
+
     def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
         if (key, metric) in self.tables:
             return list(self.tables[key, metric])[-count:]

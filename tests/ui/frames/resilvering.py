@@ -46,6 +46,7 @@ def resilver() -> Frame:
             "WCC7K0F34DA: 61 ms a read at 97% busy, the others 8 ms",
             sure=0.9,
             advice="look at its SMART errors; it may be the next to fail",
+            disk=IDS[3],
         ),
         ceiling=Ceiling(410 * MIB, 0.3, "the slowest disk"),
         redundancy=(Redundancy("raidz2-0", 1),),

@@ -1,45 +1,173 @@
+"""The columns of the device list: by worth and width, and never by the numbers of the moment."""
+
 from __future__ import annotations
+
+import itertools
 
 import pytest
 
-from zconsole.ui.panes.device_columns import COLUMNS, arrange
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.drawn import LOOK, plain
+from zconsole.pool.model import ErrorCounters, IoRates
+from zconsole.ui.panes.device_cells import Panel
+from zconsole.ui.panes.device_columns import (
+    COLUMNS,
+    NOTHING_YET,
+    Worth,
+    arrange,
+    heading,
+    row_line,
+    worth,
+)
+from zconsole.ui.panes.device_tree import TreeLine
+
+EVERY = [Worth(*each) for each in itertools.product((False, True), repeat=2)]
+COUNTERS = {"err_read", "err_write", "err_cksum"}
 
 
-def keys(width, longest=20, number=5):
-    return [column.key for column in arrange(width, longest, number)]
+def keys(width, longest=20, number=5, has=NOTHING_YET):
+    return [column.key for column in arrange(width, longest, number, has)]
 
 
+def panel(frame, width, has=None):
+    has = worth(frame, LOOK, NOTHING_YET) if has is None else has
+    return Panel(frame, LOOK, arrange(width, 20, 5, has), {}, 64.0 * 2**20)
+
+
+def drawn(frame, index, width, has=None):
+    row = frame.rows[index]
+    return plain(row_line(TreeLine(row.key, row.depth, row), panel(frame, width, has)))
+
+
+def failing(frame, index, **fields):
+    """The frame with this row's vdev or the row itself changed."""
+    row = frame.rows[index]
+    if "slow_sibling" in fields:
+        changed = replace(row, **fields)
+    else:
+        changed = replace(row, vdev=replace(row.vdev, **fields))
+    rows = (*frame.rows[:index], changed, *frame.rows[index + 1 :])
+    return replace(frame, rows=rows)
+
+
+@pytest.mark.parametrize("has", EVERY)
 @pytest.mark.parametrize("width", range(12, 260))
-def test_columns_fit(width):
-    columns = arrange(width, 60)
+def test_columns_fit(width, has):
+    columns = arrange(width, 60, 5, has)
     assert sum(c.width for c in columns) + len(columns) - 1 <= max(width, 15)
 
 
-def test_a_wider_screen_never_has_fewer_facts():
+@pytest.mark.parametrize("has", EVERY)
+def test_a_wider_screen_never_has_fewer_facts(has):
     seen = 0
     for width in range(40, 260):
-        facts = {"err" if k.startswith("err") else k for k in keys(width)}
+        facts = {"err" if k.startswith("err") else k for k in keys(width, has=has)}
         assert len(facts) >= seen
         seen = len(facts)
 
 
 def test_the_order_never_changes():
-    for width in range(20, 260, 7):
-        shown = keys(width)
+    for width, has in itertools.product(range(20, 260, 7), EVERY):
+        shown = keys(width, has=has)
         assert shown == [c.key for c in COLUMNS if c.key in shown]
 
 
 def test_sixty_columns_keep_rates_latency_and_errors():
-    assert keys(58) == ["name", "state", "read", "write", "lat", "err"]
+    for has in EVERY:
+        assert keys(58, has=has) == ["name", "state", "read", "write", "lat", "err"]
 
 
 def test_eighty_columns_have_sparklines_and_busy():
-    assert {"read_spark", "write_spark", "busy"} <= set(keys(78))
+    assert {"read_spark", "write_spark", "busy", "err"} <= set(keys(78))
+
+
+def test_eighty_columns_have_read_write_and_cksum_where_any_is_not_0():
+    shown = keys(78, has=Worth(errors=True))
+    assert set(shown) >= {*COUNTERS, "read", "write", "lat", "busy"}
+    assert "err" not in shown
+
+
+def test_notes_take_no_width_where_there_are_none():
+    assert "note" not in keys(198)
+    assert "note" in keys(128, has=Worth(notes=True))
+    assert len(keys(128)) > len(keys(128, has=Worth(notes=True)))
+
+
+def test_wide_screens_have_strips_of_latency_and_busy():
+    for has in EVERY:
+        assert {"lat_heat", "busy_heat"} <= set(keys(118, 41, has=has))
 
 
 def test_two_hundred_have_everything():
-    assert {"queue", "slow", "note", "read_ops", "err_cksum"} <= set(keys(198))
+    everything = {column.key for column in COLUMNS} - {"err"}
+    assert set(keys(198, has=Worth(errors=True, notes=True))) == everything
 
 
 def test_exact_numbers_get_room():
     assert next(c for c in arrange(120, 20, 12) if c.key == "read").width == 12
+
+
+def test_a_pool_without_errors_or_notes_needs_neither_column():
+    assert worth(frames.many(), LOOK, NOTHING_YET) == NOTHING_YET
+
+
+def test_one_counter_that_is_not_0_brings_the_columns_and_0_does_not_take_them_away():
+    calm = frames.many()
+    seen = worth(failing(calm, 9, errors=ErrorCounters(0, 0, 1, 0)), LOOK, NOTHING_YET)
+    assert seen == Worth(errors=True)
+    assert worth(calm, LOOK, seen) == seen
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"note": "was /dev/sdq"}, {"slow_sibling": "61ms, siblings 8ms"}],
+)
+def test_one_note_brings_its_column(fields):
+    calm = frames.many()
+    assert worth(failing(calm, 9, **fields), LOOK, NOTHING_YET).notes
+    assert not worth(failing(calm, 9, note="(resilvering)"), LOOK, NOTHING_YET).notes
+
+
+def test_headings_are_those_of_zpool_and_say_what_a_strip_means():
+    title = plain(heading(panel(frames.flaky(), 198, Worth(True, True)), "tree"))
+    for word in ("READ/s", "WRITE/s", "LATENCY", " READ WRITE CKSUM ", "░5▒20▓80█", "░25▒50▓75█"):
+        assert word in title
+    narrow = plain(heading(panel(frames.flaky(), 58), "tree"))
+    assert narrow.split() == ["NAME", "STATE", "READ/s", "WRITE/s", "LAT", "ERR"]
+
+
+@pytest.mark.parametrize("width", [58, 78, 118, 198])
+def test_no_number_moves_a_column(width):
+    calm = frames.resilver()
+    row = calm.rows[-1]
+    wild = IoRates(9e13, 1.0, 99999.0, 3.0, 130.0, 1.0)
+    rows = (*calm.rows[:-1], replace(row, rates=wild))
+    assert len(drawn(replace(calm, rows=rows), -1, width)) == len(drawn(calm, -1, width))
+
+
+def test_a_device_that_collects_errors_is_marked_though_it_is_online():
+    marked = drawn(failing(frames.many(), 9, errors=ErrorCounters(0, 0, 4, 0)), 9, 78)
+    assert "! ONLINE" in marked
+    assert marked.split()[-3:] == ["0", "0", "4"]
+
+
+def test_a_device_that_is_gone_keeps_its_errors_beside_its_note():
+    frame = failing(
+        frames.resilver(),
+        5,
+        state="REMOVED",
+        note="was /dev/sdq",
+        errors=ErrorCounters(3, 0, 40, 0),
+    )
+    said = drawn(frame, 5, 78)
+    assert "was /dev/sdq" in said
+    assert said.split()[-3:] == ["3", "0", "40"]
+
+
+def test_a_strip_says_by_how_dark_it_is_how_long_a_disk_takes():
+    frame = frames.resilver()
+    slow, usual = drawn(frame, 6, 198), drawn(frame, 5, 198)
+    assert "▓▓▓" in slow
+    assert "▓" not in usual
+    assert "▒▒▒" in usual

@@ -13,6 +13,16 @@ def filled(count: int, capacity: int = 8) -> RateSeries:
     return series
 
 
+def test_how_old_the_last_samples_are():
+    series = RateSeries(capacity=4)
+    assert series.ages(3) == []
+    for t in (10.0, 20.0, 30.5):
+        series.advance(t)
+    assert series.ages(2) == [10.5, 0.0]
+    assert series.ages(9) == [20.5, 10.5, 0.0]
+    assert series.ages(0) == []
+
+
 def test_the_newest_values_come_last_and_no_more_than_are_kept():
     assert filled(3).tail("a", "read", 2) == [1.0, 2.0]
     assert filled(20).tail("a", "read", 50) == [float(n) for n in range(12, 20)]

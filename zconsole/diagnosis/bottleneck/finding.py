@@ -37,6 +37,8 @@ class Verdict(NamedTuple):
     """How sure it is, 0…1; 0 when unclear."""
     advice: str = ""
     """What could be done, naming the command or tunable; empty when nothing can."""
+    disk: str = ""
+    """The name of the one device that the text blames; empty where it blames none."""
 
 
 TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")

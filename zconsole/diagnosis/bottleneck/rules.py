@@ -92,7 +92,7 @@ def _stuck(seen: Evidence) -> Verdict | None:
     text = f"{what}, {disk.name}, does not answer: {percent(busy)} busy, "
     text += f"siblings {percent(usual)}"
     figures = {"busy": busy, "others_busy": usual, "answers": _answers(disk)}
-    return Verdict(cause, text, figures, 0.9, advice.stuck(disk.name))
+    return Verdict(cause, text, figures, 0.9, advice.stuck(disk.name), disk.name)
 
 
 def _answers(disk: Disk) -> float:
@@ -144,7 +144,7 @@ def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:
     if own is not None:
         figures |= {"latency": own, "others_latency": wait}
     sure = 0.95 if busy > 2 * usual else 0.8
-    return Verdict("slow-disk", text, figures, sure, advice.slow_disk(disk.name))
+    return Verdict("slow-disk", text, figures, sure, advice.slow_disk(disk.name), disk.name)
 
 
 def _filled(seen: Evidence) -> Verdict | None:
@@ -184,7 +184,7 @@ def _collapsed(disk: Disk, usual: float) -> Verdict | None:
     text += f"{percent(disk.busy or 0)} busy, like a shingled (SMR) disk with a full cache"
     figures = {"write_rate": disk.rate, "best_write_rate": seen, "busy": disk.busy or 0.0}
     figures |= {"unsteady": disk.past.unsteady, "others_busy": usual}
-    return Verdict("smr", text, figures, 0.85, advice.smr(disk.name))
+    return Verdict("smr", text, figures, 0.85, advice.smr(disk.name), disk.name)
 
 
 def _new(seen: Evidence, disk: Disk, usual: float) -> Verdict:
@@ -198,7 +198,7 @@ def _new(seen: Evidence, disk: Disk, usual: float) -> Verdict:
     if disk.request:
         figures["request_bytes"] = disk.request
     sure = 0.95 if busy - usual > 0.3 else 0.8
-    return Verdict("new-disk", text, figures, sure, advice.new_disk(seen, disk))
+    return Verdict("new-disk", text, figures, sure, advice.new_disk(seen, disk), disk.name)
 
 
 def _foreground(seen: Evidence) -> Verdict | None:
@@ -284,7 +284,7 @@ def _all_slow(seen: Evidence) -> Verdict | None:
     text = f"a slow source disk, {disk.name}: {percent(busy)} busy reading only {rate(disk.rate)}, "
     text += f"{latency(disk.service)} per request of {size(disk.request)}"
     figures = {"busy": busy, "rate": disk.rate, "service": disk.service or 0.0}
-    return Verdict("slow-disk", text, figures, 0.7, advice.slow_disk(disk.name))
+    return Verdict("slow-disk", text, figures, 0.7, advice.slow_disk(disk.name), disk.name)
 
 
 def _streaming(seen: Evidence) -> Verdict | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from zconsole import units
@@ -10,7 +10,8 @@ from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.model import Vdev
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.panes.device_columns import note_words
+from zconsole.ui.panes.device_cells import note_words
+from zconsole.ui.panes.device_graphs import graphs
 from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
 from zconsole.ui.widgets.spark import sparkline
@@ -20,22 +21,34 @@ _SHOWN_BUCKETS = 24
 
 
 def detail_lines(
-    row: VdevRow, frame: Frame, facts: Pairs, look: DisplayFormat, width: int
+    row: VdevRow, frame: Frame, facts: Pairs, look: DisplayFormat, width: int, rows: int = 1
 ) -> tuple[Line, ...]:
-    """The detail of ``row``, every line within ``width`` cells."""
+    """The detail of ``row``, every line within ``width`` cells; its graphs ``rows`` lines high.
+
+    How it is and was comes first: that is what is looked for, and there may be little room.
+    """
     indent = min(row.depth + 2, 8)
     room = max(20, width - indent)
-    pairs = [*_identity(row.vdev, look), *_sizes(row.vdev, look), *_condition(row, frame, look)]
-    pairs += _troubles(row, frame, look)
-    pairs += _pool(frame, look) if row.vdev.kind == "root" else []
-    pairs += [(look.text(label), look.text(value)) for label, value in facts]
-    # Each whole, on as many lines as it takes: nothing else on the screen shows the rest.
-    lines = [line for label, value in pairs for line in beside(_label(label), value, room)]
+    now = [*_troubles(row, frame, look), *_condition(row, frame, look)]
+    lasting = [*_identity(row.vdev, look), *_sizes(row.vdev, look)]
+    lasting += _pool(frame, look) if row.vdev.kind == "root" else []
+    lasting += [(look.text(label), look.text(value)) for label, value in facts]
+    lines = [
+        *_paired(now, room),
+        *graphs(row.key, frame, look, room, rows),
+        *_paired(lasting, room),
+    ]
     if row.vdev.queues:
         lines.extend(_queues(row.vdev.queues, room))
     lines.extend(_histograms(row.vdev, look))
     made = ((Span(" " * indent), *line) for line in lines)
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+
+
+def _paired(pairs: Sequence[tuple[str, str]], room: int) -> Iterator[Line]:
+    """Each whole, on as many lines as it takes: nothing else on the screen shows the rest."""
+    for label, value in pairs:
+        yield from beside(_label(label), value, room)
 
 
 def _identity(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
@@ -84,7 +97,7 @@ def _condition(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[st
             (
                 "operations",
                 f"{rates.read_ops or 0:.0f} reads/s  {rates.write_ops or 0:.0f} writes/s"
-                f"  wait {units.latency(rates.latency, '-')}",
+                f"  latency {units.latency(rates.latency, '-')}",
             )
         )
     return pairs

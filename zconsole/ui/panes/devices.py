@@ -10,9 +10,8 @@ from textual import events
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
-    Column,
-    Panel,
     arrange,
     common_scale,
     heading,
@@ -20,11 +19,14 @@ from zconsole.ui.panes.device_columns import (
     sort_key,
 )
 from zconsole.ui.panes.device_detail import detail_lines
+from zconsole.ui.panes.device_memory import DeviceMemory
 from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.lines_view import CursorView
 from zconsole.ui.widgets.short_names import short_names
 
+_TALL, _GRAPH = 20, 3
+"""Lines of the list from which each graph in a detail takes several, and how many."""
 _NOTHING = TreeLine("", 0, title="nothing matches")
 
 
@@ -39,6 +41,9 @@ class DeviceView(CursorView):
         self._look = DisplayFormat()
         self._width = 80
         self._panel: Panel | None = None
+        self._memories: dict[str, DeviceMemory] = {}
+        """By pool."""
+        self._memory = DeviceMemory()
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
         self.facts: dict[str, Pairs] = {}
@@ -48,6 +53,8 @@ class DeviceView(CursorView):
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
         """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
         self._frame, self._look, self._width = frame, look, width
+        self._memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
+        self._memory.take(frame, look)
         self.rearrange()
 
     def rearrange(self, **change: object) -> None:
@@ -55,7 +62,7 @@ class DeviceView(CursorView):
         self.arrangement = replace(self.arrangement, **change)  # type: ignore[arg-type]
         if self._frame is None:
             return
-        at = self.current
+        at = self._at_cursor
         self._details = self._make_details(self._frame)
         found = items(self._frame.rows, self.arrangement)
         self._items = self._with_details(found or (_NOTHING,))
@@ -65,7 +72,11 @@ class DeviceView(CursorView):
 
     @property
     def current(self) -> TreeLine | None:
-        """What the cursor is on."""
+        """What the cursor is seen on; None while the list is hidden."""
+        return self._at_cursor if self.display else None
+
+    @property
+    def _at_cursor(self) -> TreeLine | None:
         return self._items[self.cursor] if self.cursor < len(self._items) else None
 
     def fold(self, change: Callable[[frozenset[str], frozenset[str]], frozenset[str]]) -> None:
@@ -81,7 +92,20 @@ class DeviceView(CursorView):
             return None
         self.expanded ^= {item.key}
         self.rearrange()
+        self._reveal_detail(item.key)
         return item.key if item.key in self.expanded else None
+
+    def learn(self, key: str, facts: Pairs) -> None:
+        """Show what the feed knows of a device in its detail."""
+        self.facts[key] = facts
+        self.rearrange()
+        if (item := self._at_cursor) is not None and item.key == key:
+            self._reveal_detail(key)
+
+    def _reveal_detail(self, key: str) -> None:
+        """Scroll so that as much of the detail is in sight as there is room for."""
+        own = (index for index, item in enumerate(self._items) if item.key == key)
+        self.reveal(max(own, default=0))
 
     def line_count(self) -> int:
         """Rows, class titles and lines of detail."""
@@ -91,8 +115,17 @@ class DeviceView(CursorView):
         """The line at an index; drawn only now that it is wanted."""
         item = self._items[index]
         if item.detail is not None:
-            return self._details[item.key][item.detail]
-        return row_line(item, self._panel) if self._panel else ()
+            line = self._details[item.key][item.detail]
+        else:
+            line = row_line(item, self._panel) if self._panel else ()
+        resting = line and self.ground(index) == "rest"
+        return _pointed(line, self._look.glyphs.pointer) if resting else line
+
+    def ground(self, index: int) -> str:
+        """That of the cursor, else the tint of the device that limits the scan."""
+        item = self._items[index]
+        tinted = item.key == self._memory.culprit and item.detail is None
+        return super().ground(index) or ("tint" if tinted else "")
 
     @property
     def has_title(self) -> bool:
@@ -109,10 +142,6 @@ class DeviceView(CursorView):
         if not mark:
             return line
         return _over(merged(line), mark)
-
-    def selected(self, index: int) -> bool:
-        """Whether the cursor is on that line."""
-        return self.has_focus and super().selected(index)
 
     def to_parent(self) -> None:
         """Put the cursor on the row that the present one hangs from."""
@@ -143,7 +172,7 @@ class DeviceView(CursorView):
         mark = 5 if self.arrangement.folded else 0
         longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
         longest = max(longest, len("NAME  ") + len(self._position(marked=True)))
-        return arrange(max(1, self._width - 2), longest, self._look.number)
+        return arrange(max(1, self._width - 2), longest, self._look.number, self._memory.has)
 
     def _short(self, frame: Frame, width: int) -> dict[str, str]:
         """Leaf names shortened together; worked out again only when names or width change."""
@@ -159,8 +188,9 @@ class DeviceView(CursorView):
     def _make_details(self, frame: Frame) -> dict[str, tuple[Line, ...]]:
         if not self.expanded:
             return {}
+        look, width, rows = self._look, self._width, 1 if self.size.height < _TALL else _GRAPH
         return {
-            row.key: detail_lines(row, frame, self.facts.get(row.key, ()), self._look, self._width)
+            row.key: detail_lines(row, frame, self.facts.get(row.key, ()), look, width, rows)
             for row in frame.rows
             if row.key in self.expanded
         }
@@ -197,8 +227,14 @@ class DeviceView(CursorView):
         if self.arrangement.filter:
             parts.append(f"/{self._look.text(self.arrangement.filter)}")
         if len(self._items) > self.size.height - 1:
-            parts.append(f"{self.cursor + 1}/{len(self._items)}")
+            total = str(len(self._items))
+            parts.append(f"{self.cursor + 1:>{len(total)}}/{total}")
         return " ".join(parts)
+
+
+def _pointed(line: Line, pointer: str) -> Line:
+    """``pointer`` in the first cell, which is blank on every line."""
+    return (Span(pointer, "key"), Span(line[0].text[1:], line[0].role), *line[1:])
 
 
 def _over(line: Line, mark: str) -> Line:

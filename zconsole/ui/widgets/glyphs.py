@@ -10,6 +10,8 @@ class Glyphs(NamedTuple):
 
     spark: str
     """Levels from nothing to full, lowest first."""
+    heat: str
+    """Levels of a cell of a strip, from none to the most."""
     gap: str
     """A moment without a sample, between two that have one."""
     full: str
@@ -23,8 +25,22 @@ class Glyphs(NamedTuple):
     """Between two facts on one line."""
     folded: str
     sorted: str
+    pointer: str
+    """Before the line the cursor rests on, in a pane that is not in focus."""
     mark: str
     """Below a moment on a timeline."""
+    dots: str
+    """Braille cells by the levels (0 to 4) of their left and right column; empty where none."""
+    rising: str
+    falling: str
+    steady: str
+    """How a rate goes."""
+    rule: str
+    """Between two panes."""
+    box: str
+    """Corners of a frame, from the top left, clockwise, then its side."""
+    axis: str
+    """At the top, along and at the foot of a scale."""
 
     @property
     def is_ascii(self) -> bool:
@@ -34,6 +50,7 @@ class Glyphs(NamedTuple):
 
 UNICODE = Glyphs(
     spark=" ▁▂▃▄▅▆▇█",
+    heat=" ░▒▓█",
     gap="·",
     full="█",
     partial="▏▎▍▌▋▊▉",
@@ -43,11 +60,20 @@ UNICODE = Glyphs(
     dot="·",
     folded="▸",
     sorted="▾",
+    pointer="›",
     mark="▴",
+    dots=" ⢀⢠⢰⢸⡀⣀⣠⣰⣸⡄⣄⣤⣴⣼⡆⣆⣦⣶⣾⡇⣇⣧⣷⣿",
+    rising="▲",
+    falling="▼",
+    steady="=",
+    rule="─",
+    box="╭╮╯╰│",
+    axis="┤│┴",
 )
 
 ASCII = Glyphs(
     spark=" _.-=+*#@",
+    heat=" .:*#",
     gap="?",
     full="#",
     partial="",
@@ -57,5 +83,13 @@ ASCII = Glyphs(
     dot="|",
     folded="+",
     sorted="v",
+    pointer=">",
     mark="^",
+    dots="",
+    rising="^",
+    falling="v",
+    steady="=",
+    rule="-",
+    box="++++|",
+    axis="||+",
 )

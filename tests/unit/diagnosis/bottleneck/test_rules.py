@@ -34,6 +34,8 @@ CAUSES = {
     "shingled": "smr",
     "mirror-scrub": "disks",
 }
+ONE_DISK = ("new-disk", "slow-disk", "smr")
+"""Causes that are one device."""
 TIMES = {"shingled": (600.0, 10.0), "shared-bus": (110.0, 2.0)}
 """Seconds to watch and between samples, where what is to be seen comes later."""
 
@@ -46,6 +48,8 @@ def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
     assert len(right) >= NEEDED, [verdict and verdict.text for verdict in found]
     assert all(verdict.figures and verdict.sure > 0.5 for verdict in right)
     assert all("\n" not in verdict.text for verdict in right)
+    assert all(verdict.disk in verdict.text for verdict in right)
+    assert all(bool(verdict.disk) == (cause in ONE_DISK) for verdict in right)
 
 
 def test_no_disk_of_a_draid_is_new_that_rebuilds_to_its_distributed_spare():
@@ -156,6 +160,7 @@ def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause)
     scan = Scan("resilver", "running", "issuing", total_bytes=100, scanned_bytes=100)
     found = judge(Evidence(scan, "issuing", 0.0, disks, seconds=60.0))
     assert found.cause == cause
+    assert found.disk == "sdb"
     assert "sdb, does not answer" in found.text
     busy = disks[0]._replace(rates=hangs._replace(read_ops=200.0, read=2e7))
     both = judge(Evidence(scan, "issuing", 0.0, (busy, disks[1]), seconds=60.0))

@@ -1,0 +1,108 @@
+"""The device list on the screen: cursor, tint, details that are opened, keys without a list."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.fakes import FakeFeed, view_state
+from zconsole.pool.model import ErrorCounters
+
+
+def grounds(app):
+    """What each line of the list on the screen stands on."""
+    devices = app.devices
+    return [devices._at(y)[1] for y in range(1, devices.size.height)]
+
+
+def heading(screen):
+    return next(line for line in screen().splitlines() if line.startswith(" NAME"))
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+@pytest.mark.parametrize("key", ["G", "j"])
+async def test_a_detail_that_is_opened_is_on_the_screen(size, key):
+    async with view_state(frames.many(), size=size) as (app, pilot, _):
+        await pilot.press(key, "enter")
+        await pilot.pause()
+        key = app.devices.current.key
+        own = [n for n, item in enumerate(app.devices._items) if item.key == key]
+        top, room = app.devices.scroll_offset.y, app.devices.size.height - 1
+        assert own[0] == app.devices.cursor
+        assert top <= own[0] < top + room
+        assert own[-1] < top + room or own[0] == top
+        assert len(own) > 3
+
+
+async def test_what_the_feed_tells_later_of_a_detail_is_on_the_screen_too():
+    async with view_state(frames.healthy(), size=(80, 24)) as (_, pilot, screen):
+        await pilot.press("G", "enter")
+        await pilot.pause()
+        assert "WDC WD40EFRX" in screen()
+
+
+async def test_the_cursor_is_seen_also_while_another_pane_is_in_focus():
+    async with view_state(frames.resilver()) as (app, pilot, screen):
+        await pilot.press("j", "j")
+        assert grounds(app)[2] == "cursor"
+        await pilot.press("tab")
+        await pilot.pause()
+        assert grounds(app)[2] == "rest"
+        (line,) = [each for each in screen().splitlines() if "replacing-0" in each]
+        assert line.startswith("›")
+
+
+async def test_the_pane_in_focus_has_a_badge():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        badge = app.devices._at(0)[0]
+        assert [s.text for s in badge if s.role == "focus"] == [" NAME "]
+        await pilot.press("tab")
+        assert "focus" not in {span.role for span in app.devices._at(0)[0]}
+
+
+async def test_no_key_acts_on_a_row_that_is_not_on_the_screen():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        await pilot.press("j", "j")
+        assert app.devices.current is not None
+        await pilot.press("tab", "z")
+        await pilot.pause()
+        assert not app.devices.display
+        assert app.devices.current is None
+        await pilot.press("enter", "space")
+        assert not app.devices.expanded
+        assert not app.devices.arrangement.folded
+        await pilot.press("z")
+        await pilot.pause()
+        assert app.devices.current.row.vdev.name == "replacing-0"
+
+
+async def test_the_row_of_the_device_that_limits_the_scan_is_tinted():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        assert grounds(app).index("tint") == 6
+        await pilot.press(*"jjjjjj")
+        assert "tint" not in grounds(app)
+        assert grounds(app)[6] == "cursor"
+
+
+async def test_columns_move_once_when_errors_come_and_not_again_when_they_are_cleared():
+    calm = frames.many()
+    row = calm.rows[9]
+    bad = replace(row, vdev=replace(row.vdev, errors=ErrorCounters(0, 0, 7, 0)))
+    feed = FakeFeed((calm,))
+    async with view_state(feed=feed) as (app, pilot, screen):
+        assert "CKSUM" not in heading(screen)
+        for frame in (replace(calm, rows=(*calm.rows[:9], bad, *calm.rows[10:])), calm):
+            feed.put(frame)
+            await pilot.pause()
+            app.paint()
+            await pilot.pause()
+            assert "READ WRITE CKSUM" in heading(screen)
+
+
+async def test_no_column_moves_as_the_cursor_goes_down_a_long_list():
+    async with view_state(frames.many()) as (_, pilot, screen):
+        at = heading(screen).index("STATE")
+        for _ in range(12):
+            await pilot.press("j")
+            assert heading(screen).index("STATE") == at
