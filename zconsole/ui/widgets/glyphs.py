@@ -25,6 +25,18 @@ class Glyphs(NamedTuple):
     sorted: str
     mark: str
     """Below a moment on a timeline."""
+    dots: str
+    """Braille cells by the levels (0 to 4) of their left and right column; empty where none."""
+    rising: str
+    falling: str
+    steady: str
+    """How a rate goes."""
+    rule: str
+    """Between two panes."""
+    box: str
+    """Corners of a frame, from the top left, clockwise, then its side."""
+    axis: str
+    """At the top, along and at the foot of a scale."""
 
     @property
     def is_ascii(self) -> bool:
@@ -44,6 +56,13 @@ UNICODE = Glyphs(
     folded="▸",
     sorted="▾",
     mark="▴",
+    dots=" ⢀⢠⢰⢸⡀⣀⣠⣰⣸⡄⣄⣤⣴⣼⡆⣆⣦⣶⣾⡇⣇⣧⣷⣿",
+    rising="▲",
+    falling="▼",
+    steady="=",
+    rule="─",
+    box="╭╮╯╰│",
+    axis="┤│┴",
 )
 
 ASCII = Glyphs(
@@ -58,4 +77,11 @@ ASCII = Glyphs(
     folded="+",
     sorted="v",
     mark="^",
+    dots="",
+    rising="^",
+    falling="v",
+    steady="=",
+    rule="-",
+    box="++++|",
+    axis="||+",
 )
