@@ -363,7 +363,7 @@ def test_pauses_and_the_end_of_the_metadata_walk_are_marked_where_they_were():
 
 def test_tunables_changed_while_it_runs_are_marked():
     def at(second, **tunables):
-        return sample(second, resilver(second * MIB))._replace(tunables=tunables)
+        return replace(sample(second, resilver(second * MIB)), tunables=tunables)
 
     samples = [
         at(2, zfs_a=1, zfs_b=1, zfs_c=1),
