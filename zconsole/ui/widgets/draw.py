@@ -122,6 +122,12 @@ def spread(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
     return (*left, Span(" " * (room - width_of(left))), *right)
 
 
+def ruled(left: str, right: str, rule: str, width: int) -> Line:
+    """The title of a pane as a thin rule between it and the one above."""
+    fill = rule * max(0, width - 2 * cell_len(rule) - cell_len(left) - cell_len(right))
+    return (Span(set_cell_size(f"{rule}{left}{fill}{right}{rule}", width), "title"),)
+
+
 def merged(line: Line) -> Line:
     """The same line in as few spans as look the same: each costs some 40 bytes to send.
 
