@@ -255,10 +255,11 @@ class MainScreen(Screen[None]):
         scan = self._scan(body, 1)
         balance = len(body.balance.vdevs) + 1 if body.balance.vdevs else 0
         wanted = WantedHeights(header, len(scan), tree_height(body.rows) + 1, balance)
-        view, rows = body.scan, 1
-        if view is not None and view.scan.active:
+        running, rows = body.scan is not None and body.scan.scan.active, 1
+        if running:
             rows = graph_rows(width, height, wanted, zoomed=zoomed == "scan")
-        self.scan.follow(view.past if view else None, rows, self._state.look)
+        past = body.scan.past if body.scan is not None and running else None
+        self.scan.follow(past, rows, self._state.look)
         if rows > 1:
             scan = self._scan(body, rows)
         # Details take room from the events, never from the graph: they come and go.

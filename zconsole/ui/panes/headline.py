@@ -117,8 +117,9 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
         return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or why]]
     when: Line = (Span(look.when(now + estimate.eta, now)),)
     first = [_named("ETA", units.duration(estimate.eta), "bold"), when]
-    ranged = _old(place.frame) or _range(estimate)
-    if zpool is None:
+    old = _old(place.frame)
+    ranged = old or _range(estimate)
+    if zpool is None or old:
         return [first, [ranged]]
     said = units.duration(zpool)
     if place.tall:

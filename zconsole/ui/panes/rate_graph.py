@@ -40,7 +40,7 @@ class ShownSteps(NamedTuple):
     """Whether it ends with the newest sample."""
 
 
-def window(past: PastRates, most: int, until: float | None = None) -> ShownSteps:
+def shown_steps(past: PastRates, most: int, until: float | None = None) -> ShownSteps:
     """At most ``most`` steps up to the moment ``until``; without it, the newest."""
     last = len(past.rates)
     if until is not None:
@@ -60,7 +60,7 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     """The graph in ``rows`` lines, and where it has several, one more for the time axis."""
     look = ink.look
     width = graph_width(ink.width, rows, look.number)
-    shown = window(view.past, graph_values(width, rows, look.glyphs), until)
+    shown = shown_steps(view.past, graph_values(width, rows, look.glyphs), until)
     top = scale(shown.rates)
     drawn = graph_lines(shown.rates, width, rows, top, look.glyphs)
     if rows > 1:
@@ -98,11 +98,11 @@ def _axis(shown: ShownSteps, past: PastRates, width: int, rows: int, ink: Ink) -
         ]
         for at in places:
             line.mark(at)
+        end = "now" if shown.is_now else look.when(shown.end, ink.now)
+        line.put(width - len(end), end)
         for at, mark in reversed([*zip(places, seen, strict=True)]):
             said = fit(look.text(mark.text), _MARK, ellipsis=look.glyphs.ellipsis).rstrip()
             line.name(at, f"{said} {look.clock(mark.t)}")
-        end = "now" if shown.is_now else look.when(shown.end, ink.now)
-        line.put(width - len(end), end)
         line.put(width - math.ceil(len(shown.rates) / per_cell), look.when(shown.begin, ink.now))
     return (Span(f"{'0':>{_LABEL}} {look.glyphs.axis[2]}", "dim"), *line.spans())
 
