@@ -94,7 +94,7 @@ def _stacked(
     """Balance, then events, in what the devices leave; a chosen pane takes room from them."""
     spare = max(0, room - wanted.devices)
     most = max(2, room // 3)
-    balance = _share(chosen.get("balance"), wanted.balance, max(spare, most // 2), room - floor)
+    balance = _share(chosen.get("balance"), wanted.balance, max(spare, room // 5), room - floor)
     balance = min(balance, max(most, spare))
     spare = max(0, spare - balance)
     asked = chosen.get("events")

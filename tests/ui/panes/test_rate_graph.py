@@ -54,7 +54,7 @@ def test_ascii_has_one_step_a_cell():
 
 
 def test_before_the_first_rate_its_lines_are_there():
-    assert [line.strip() for line in drawn(PastRates(), 2)] == ["1/s ┤", "rate │", f"0 ┴{'─' * 46}"]
+    assert [line.strip() for line in drawn(PastRates(), 2)] == ["┤", "rate │", f"0 ┴{'─' * 46}"]
     assert len(drawn(PastRates(), 1)) == 1
 
 

@@ -31,7 +31,7 @@ def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
 
 def _evening(amount: float | None, look: DisplayFormat, room: int) -> str:
     """How much would have to move; an amount is shown whole or not at all."""
-    if amount is None:
+    if not amount:
         return ""
     texts = (f" {look.size(amount)} {words} " for words in ("to rebalance", "to move"))
     return next((text for text in texts if len(text) <= room), "")

@@ -62,10 +62,11 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     width = graph_width(ink.width, rows, look.number)
     shown = shown_steps(view.past, graph_values(width, rows, look.glyphs), until)
     top = scale(shown.rates)
+    said = look.rate(top) if any(shown.rates) else ""
     drawn = graph_lines(shown.rates, width, rows, top, look.glyphs)
     if rows > 1:
-        return [*_scaled(drawn, look.rate(top), ink), _axis(shown, view.past, width, rows, ink)]
-    size, span = f" {look.rate(top):>{look.number + 2}} ", f"{_span(shown, ink):>{_SPAN}}"
+        return [*_scaled(drawn, said, ink), _axis(shown, view.past, width, rows, ink)]
+    size, span = f" {said:>{look.number + 2}} ", f"{_span(shown, ink):>{_SPAN}}"
     head = Span(f" {'rate':<{_LABEL - 1}}", "dim")
     return [(head, Span(drawn[0], "spark"), Span(size, "dim"), Span(span, "dim"))]
 
