@@ -45,7 +45,7 @@ def _key(key: Key, width: int) -> tuple[Line, ...]:
 
 def _pair(key: str, text: str, width: int) -> tuple[Line, ...]:
     """A key and what it does, wrapped beside it."""
-    return beside(Span(f"  {fit(key, _KEY)}", "accent"), text, width - 1)
+    return beside(Span(f"  {fit(key, _KEY)}", "key"), text, width - 1)
 
 
 def footer_line(width: int, *, several_pools: bool = False, denied: str | None = None) -> Line:
@@ -54,7 +54,7 @@ def footer_line(width: int, *, several_pools: bool = False, denied: str | None =
     if several_pools:
         parts[1:1] = [_short("[ ]", "pool"), _short("o", "all pools")]
     actions = () if denied is None else (key for key in ACTIONS if key.short)
-    grey = ("track", "track") if denied else ("accent", "dim")
+    grey = ("track", "track") if denied else ("key", "dim")
     extra = [_short(shown(key.keys[0]), key.short, *grey) for key in actions]
     quit_part = parts.pop()
     lines = joined([*parts[:2], *extra, *parts[2:]], "  ", width - width_of(quit_part) - 4)
@@ -62,5 +62,5 @@ def footer_line(width: int, *, several_pools: bool = False, denied: str | None =
     return (Span(" "), *first, Span("  "), *quit_part)
 
 
-def _short(key: str, word: str, key_role: str = "accent", role: str = "dim") -> Line:
+def _short(key: str, word: str, key_role: str = "key", role: str = "dim") -> Line:
     return (Span(f"{key} ", key_role), Span(word, role))

@@ -110,12 +110,12 @@ class JobScreen(Dialog[None]):
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
-        parts: list[Line] = [(Span("Esc ", "accent"), Span("leaves it", "dim"))]
+        parts: list[Line] = [(Span("Esc ", "key"), Span("leaves it", "dim"))]
         for key, word in WORDS.items():
             on = key in offers
             if on or (key not in "pr" and not over):
                 shown = (
-                    Span(f"{key} ", "accent" if on else "track"),
+                    Span(f"{key} ", "key" if on else "track"),
                     Span(word, "dim" if on else "track"),
                 )
                 parts.insert(-1, shown)
