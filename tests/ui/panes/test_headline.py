@@ -63,6 +63,15 @@ def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
     assert "canceled  no errors" in said(replace(base, scans=(view,)))[1]
 
 
+def test_a_finished_repair_says_that_redundancy_is_restored():
+    done = frames.unrestored().scans[0]
+    view = done._replace(scan=replace(done.scan, errors=0))
+    whole = replace(frames.healthy(), scans=(view,), over_since=frames.NOW - 60)
+    assert "redundancy restored" in said(whole)[1]
+    assert role_of(whole, "restored") == {"good"}
+    assert "restored" not in said(frames.unrestored())[1]
+
+
 @pytest.mark.parametrize(("growth", "way"), [(1.0, "▲"), (-0.5, "▼"), (0.01, "=")])
 def test_the_rate_says_where_it_goes(growth, way):
     past = PastRates(0.0, 1.0, (10.0,) * 300 + (10.0 * (1 + growth),) * 300)

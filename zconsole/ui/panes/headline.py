@@ -186,7 +186,7 @@ def _last_scan(view: ScanView | None, place: Place) -> Cell:
     if scan.state != "finished":
         facts.append((Span(look.text(scan.state), "warning"),))
     elif place.frame.outcome.restored and scan.function in REPAIRS:
-        facts.append((Span("redundancy restored"),))
+        facts.append((Span("redundancy restored", "good"),))
     if scan.errors is not None:
         some = f"{scan.errors} error{'s' if scan.errors != 1 else ''}"
         facts.append((Span(some, "error") if scan.errors else Span("no errors"),))
