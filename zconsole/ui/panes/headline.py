@@ -27,6 +27,8 @@ _NORMAL = (31, 16, 18, 11)
 """Columns of the cells at 60 and at 80 columns."""
 _SHARES = (4, 3, 2, 1)
 """How many tenths of any further columns each cell gets."""
+_SPREAD = 60
+"""Of more columns than this the cells take none: they stay within one glance."""
 _NONE = "none"
 _UPKEEP = ("trim", "initialize")
 """Work on devices that changes nothing of the pool."""
@@ -68,7 +70,7 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
 def _widths(width: int, look: DisplayFormat) -> list[int]:
     """The columns of each cell; where every byte is shown, the rate takes some of the first's."""
     least = _NORMAL if width >= sum(_NORMAL) + len(_NORMAL) else _SMALL
-    more = max(0, width - sum(least) - len(least))
+    more = max(0, min(_SPREAD, width - sum(least) - len(least)))
     widths = [n + more * share // sum(_SHARES) for n, share in zip(least, _SHARES, strict=True)]
     longer = max(0, len("RATE /s =") + look.number - widths[1])
     return [widths[0] - longer, widths[1] + longer, *widths[2:]]
