@@ -51,7 +51,7 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     assert first.startswith(" LAST SCRUB Mon 12:41 ")
     assert "FILL 33.3 %" in first
     assert second.startswith(" no errors  took 4h12m ")
-    assert "every vdev: 1 disk" in second
+    assert "all vdevs: 1 disk" in second
     none = replace(frames.healthy(), scans=())
     assert said(none)[0].startswith(" LAST SCAN none recorded")
 

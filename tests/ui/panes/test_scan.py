@@ -306,6 +306,22 @@ class TestScan:
         counts = {len(scan_lines(each, LOOK, width, **form)) for each in frame_of}
         assert len(counts) == 1
 
+    def test_a_long_name_in_a_limit_gives_way_to_its_figures(self):
+        base = frames.resilver()
+        name = base.rows[-1].vdev.name
+        text_of = f"a slow source disk, {name}: 97 % busy, the others 40 %"
+        long = replace(base, limit=replace(base.limit, text=text_of))
+        assert "7K02B5AF: 97 % busy, the others" in (text(scan_lines(long, LOOK, 80)))
+        assert text_of in text(scan_lines(long, LOOK, 120))
+
+    def test_a_paused_scan_waits_for_nothing(self):
+        base = frames.resilver()
+        view = base.scans[0]
+        paused = view._replace(scan=replace(view.scan, state="paused"))
+        said = text(scan_lines(replace(base, limit=None, scans=(paused,)), LOOK, 80))
+        assert "not known yet" not in said
+        assert "not known yet" in text(scan_lines(replace(base, limit=None), LOOK, 80))
+
     def test_a_limit_that_is_not_sure_is_called_so(self):
         base = frames.resilver()
         doubtful = replace(base, limit=replace(base.limit, sure=0.2))

@@ -218,7 +218,7 @@ def _redundancy(place: Place) -> Cell:
     worst, best = ordered[0], ordered[-1]
     alarming = place.frame.health.severity != "ok" and not worst.left
     left = _left(worst.left, alarming)
-    name = "every vdev" if len(ordered) > 1 and worst.left == best.left else worst.vdev
+    name = "all vdevs" if len(ordered) > 1 and worst.left == best.left else worst.vdev
     room = place.width - len(left) - 2
     named = f"{middle(place.look.text(name), room, place.look.glyphs.ellipsis)}: {left}"
     shown = left if place.is_small else named

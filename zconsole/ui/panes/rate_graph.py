@@ -73,7 +73,7 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
 
 def _scaled(drawn: Sequence[str], top: str, ink: Ink) -> Iterator[Line]:
     """The rows of the graph with the scale before them."""
-    upper, side, _ = ink.look.glyphs.axis
+    upper, side = ink.look.glyphs.axis[0], ink.look.glyphs.axis[1]
     labels = {0: top, 1: "rate"}
     for row, text in enumerate(drawn):
         label = labels.get(row, "")

@@ -169,27 +169,50 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
 def _advice(ink: Ink, *, is_running: bool) -> list[Line]:
     """What holds the running scan back, what could be done, and devices in trouble.
 
-    Each has its lines whether there is anything to say or not; without trouble, a long
-    suggestion has those of the trouble, too.
+    Each has its lines whether there is anything to say or not.
     """
     most = 2 if ink.roomy else 1
-    limit, told = ink.frame.limit, ink.frame.troubles
     if ink.frame.problem:
-        return [()] * ((1 + most + 2 * ink.roomy) * is_running + most)
-    troubles = _troubles(told, most, ink) if told else [()] * most
+        return _blank((1 + most + 2 * ink.roomy) * is_running + most)
     if not is_running:
-        return troubles
-    if not told:
-        troubles = fixed("trouble", "none", most, ink, "dim")
-    if limit is None or limit.cause == "unclear":
-        lines = [*fixed("limit", "not known yet", 1, ink, "dim"), *[()] * most, *troubles]
-    else:
-        doubt = "perhaps " if limit.sure < _SURE else ""
-        advice = fixed("suggestion", limit.advice, most if told else 2 * most, ink)
-        taken = not told and any(advice[most:])
-        lines = fixed("limit", f"{doubt}{limit.text}", 1, ink)
-        lines += advice if taken else [*advice[:most], *troubles]
+        return _troubles(most, ink) if ink.frame.troubles else _blank(most)
+    lines = [*_limit(ink), *_suggestion_and_troubles(most, ink)]
     return [*lines, *_surroundings(ink)] if ink.roomy else lines
+
+
+def _blank(lines: int) -> list[Line]:
+    nothing: Line = ()
+    return [nothing] * lines
+
+
+def _limit(ink: Ink) -> list[Line]:
+    """What the running scan waits for."""
+    limit, scan = ink.frame.limit, ink.frame.scan
+    if limit is None or limit.cause == "unclear":
+        is_paused = scan is not None and scan.scan.state == "paused"
+        return fixed("limit", "" if is_paused else "not known yet", 1, ink, "dim")
+    doubt = "perhaps " if limit.sure < _SURE else ""
+    return _shortened("limit", f"{doubt}{limit.text}", 1, ink)
+
+
+def _suggestion_and_troubles(most: int, ink: Ink) -> list[Line]:
+    """``most`` lines each; without trouble, a long suggestion has those of the trouble, too."""
+    limit, told = ink.frame.limit, ink.frame.troubles
+    advice = "" if limit is None or limit.cause == "unclear" else limit.advice
+    lines = _shortened("suggestion", advice, most if told else 2 * most, ink)
+    if not told and any(lines[most:]):
+        return lines
+    return [*lines[:most], *_troubles(most, ink)]
+
+
+def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
+    """A text in its lines; where it has too few, long names of devices lose their middle."""
+    if not ink.whole and len(ink.paragraph(label, text)) > rows:
+        for row in ink.frame.rows:
+            name = row.vdev.name
+            if len(name) > _NAME and name in text:
+                text = text.replace(name, middle(name, _NAME, ink.look.glyphs.ellipsis))
+    return fixed(label, text, rows, ink)
 
 
 def _surroundings(ink: Ink) -> list[Line]:
@@ -207,8 +230,11 @@ def _surroundings(ink: Ink) -> list[Line]:
     return [*fixed("tunables", said, 1, ink), *fixed("machine", load, 1, ink)]
 
 
-def _troubles(found: Sequence[DeviceFault], rows: int, ink: Ink) -> list[Line]:
+def _troubles(rows: int, ink: Ink) -> list[Line]:
     """Devices with new errors or flaps, the worst first, and what that speaks for."""
+    found = ink.frame.troubles
+    if not found:
+        return fixed("trouble", "none", rows, ink, "dim")
     if len(found) == 1 or (rows == 1 and not ink.whole):
         return _trouble(found[0], rows, ink)
     shown = found if ink.whole else found[:rows]

@@ -51,9 +51,15 @@ class ScanPane(LinesView):
         self.scroll_time(direction * max(1, self._steps // 8))
 
     def page(self, pages: int) -> None:
-        """Go half of what is shown back or on."""
+        """Go half of what is shown back or on; without a graph, scroll."""
+        if not self._past.rates:
+            super().page(pages)
+            return
         self.scroll_time(pages * max(1, self._steps // 2))
 
     def edge(self, direction: int) -> None:
-        """Go to the beginning of the scan, or back to now."""
+        """Go to the beginning of the scan, or back to now; without a graph, scroll."""
+        if not self._past.rates:
+            super().edge(direction)
+            return
         self.scroll_time(direction * len(self._past.rates))
