@@ -76,7 +76,10 @@ class ScanTrack:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
         self.forecast = self._forecast(sample, scan)
         self.scan_rate = self._scan_rate(scan)
-        self.past.add(sample.t, 0.0 if scan.state == "paused" else self._issue_rate)
+        # Nothing is issued while it is paused, nor before the walk has found what to issue.
+        idle = scan.state == "paused" or scan.stage == "scanning"
+        rate = self._issue_rate
+        self.past.add(sample.t, 0.0 if rate is None and idle else rate)
 
     def go_on(self, before: ScanTrack, t: float, why: str) -> None:
         """Take the rates of the scan that this one follows for its own, with a mark at ``t``."""

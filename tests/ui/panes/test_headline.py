@@ -94,6 +94,13 @@ def test_what_is_not_known_is_said_in_its_cell():
     assert "unknown  " in second
 
 
+def test_of_a_reason_without_room_whole_clauses_are_told():
+    why = "still scanning metadata, nothing issued yet"
+    scanning = of_scan(estimate=Estimate(None, None, None, why))
+    assert said(scanning)[1].startswith(" still scanning metadata  ")
+    assert why in said(scanning, 120)[1]
+
+
 def test_figures_of_a_pool_that_does_not_answer_are_called_old():
     assert " stale: 2m08s old " in said(frames.suspended())[1]
     assert role_of(frames.suspended(), "stale") == {"warning"}

@@ -361,6 +361,12 @@ def test_pauses_and_the_end_of_the_metadata_walk_are_marked_where_they_were():
     assert past.rates[18:23] == (0.0,) * 5
 
 
+def test_before_anything_is_issued_the_rate_is_zero_and_not_unknown():
+    walking = {"stage": "scanning", "scanned_bytes": TOTAL // 2}
+    samples = [sample(n, resilver(0, **walking)) for n in range(2, 6)]
+    assert view(watched(*samples), samples[-1]).past.rates == (0.0,) * 4
+
+
 def test_tunables_changed_while_it_runs_are_marked():
     def at(second, **tunables):
         return replace(sample(second, resilver(second * MIB)), tunables=tunables)

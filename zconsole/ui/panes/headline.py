@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
+
 from zconsole import units
 from zconsole.eta.estimate import Estimate
 from zconsole.history.past_rates import PastRates
@@ -115,7 +117,10 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
     """Duration and clock time, then the range and what zpool says; or why there is none."""
     look, now = place.look, place.frame.t
     if estimate.eta is None:
-        why: Line = (Span(look.text(estimate.reason), "dim"),)
+        said = look.text(estimate.reason)
+        while cell_len(said) > place.width and ", " in said:
+            said = said.rpartition(", ")[0]
+        why: Line = (Span(said, "dim"),)
         return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or why]]
     when: Line = (Span(look.when(now + estimate.eta, now)),)
     first = [_named("ETA", units.duration(estimate.eta), "bold"), when]

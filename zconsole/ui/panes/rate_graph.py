@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from zconsole import units
 from zconsole.history.past_rates import Mark, PastRates
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import DONE, Frame
@@ -21,8 +22,8 @@ from zconsole.ui.widgets.graph import graph_lines, graph_values
 from zconsole.ui.widgets.spark import scale
 
 _LABEL = 11
-_SPAN = 16
-"""Columns of the time span beside a graph of one row: ``Mon 23:46-12:41``."""
+_SPAN = 17
+"""Columns of the time span beside a graph of one row."""
 _MARK = 40
 """Columns of what is said of a mark."""
 _BESIDE = 5.0
@@ -81,11 +82,13 @@ def _scaled(drawn: Sequence[str], top: str, ink: Ink) -> Iterator[Line]:
 
 
 def _span(shown: ShownSteps, ink: Ink) -> str:
-    """``from 07:07``, or ``07:07-08:10`` where it was scrolled back."""
+    """``last 47m28s``, or ``3h10m-2h23m ago`` where it was scrolled back."""
     if not shown.rates:
         return ""
-    begin = ink.look.when(shown.begin, ink.now)
-    return f"from {begin}" if shown.is_now else f"{begin}-{ink.look.clock(shown.end)}"
+    if shown.is_now:
+        return f"last {units.duration(shown.end - shown.begin)}"
+    begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
+    return f"{begin}-{end} ago"
 
 
 def _axis(shown: ShownSteps, past: PastRates, width: int, rows: int, ink: Ink) -> Line:

@@ -106,6 +106,8 @@ def at_most(most: int, lines: Sequence[Line], ellipsis: str = "…") -> Sequence
 
 def broken(text: str, width: int) -> list[str]:
     """Text on as many lines of at most ``width`` cells as it takes; at least one."""
+    if cell_len(text) <= width:
+        return [text.rstrip()]
     # For textwrap every character is one cell: a wide one brings a second with it.
     double = "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
     lines = wrap(double, max(1, width - (double != text)), break_on_hyphens=False)

@@ -38,7 +38,11 @@ def graph_lines(
     levels = [_level(value, top, rows * per_row) for value in _begun(shown)]
     levels = [0] * (graph_values(width, rows, glyphs) - len(levels)) + levels
     draw = _dotted if glyphs.dots else _blocks
-    return [draw(levels, row * per_row, per_row, glyphs) for row in reversed(range(rows))]
+    every = range(-1, rows * per_row + 1)
+    return [
+        draw(levels, [max(0, min(per_row, n - row * per_row)) for n in every], row > 0, glyphs)
+        for row in reversed(range(rows))
+    ]
 
 
 def _begun(values: Sequence[float | None]) -> list[float | None]:
@@ -54,21 +58,17 @@ def _level(value: float | None, top: float, levels: int) -> int:
     return math.ceil(min(1.0, value / top) * levels) if value > 0 and top > 0 else 0
 
 
-def _dotted(levels: Sequence[int], below: int, per_row: int, glyphs: Glyphs) -> str:
-    """One line in braille; ``below`` levels are under it."""
-    cells: list[str] = []
-    for left, right in zip(levels[::2], levels[1::2], strict=True):
-        if left < 0 and right < 0:
-            cells.append(" " if below else glyphs.gap)
-            continue
-        a, b = (max(0, min(per_row, level - below)) for level in (left, right))
-        cells.append(glyphs.dots[a * (per_row + 1) + b])
-    return "".join(cells)
-
-
-def _blocks(levels: Sequence[int], below: int, per_row: int, glyphs: Glyphs) -> str:
-    """One line in blocks, or in plain characters."""
-    gap = " " if below else glyphs.gap
+def _dotted(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs: Glyphs) -> str:
+    """One line in braille; ``filled`` has how much of it each level fills, that of -1 first."""
+    dots, gap = glyphs.dots, " " if is_upper else glyphs.gap
+    step = _DOTS + 1
     return "".join(
-        gap if level < 0 else glyphs.spark[max(0, min(per_row, level - below))] for level in levels
+        dots[filled[left + 1] * step + filled[right + 1]] if left >= 0 or right >= 0 else gap
+        for left, right in zip(levels[::2], levels[1::2], strict=True)
     )
+
+
+def _blocks(levels: Sequence[int], filled: Sequence[int], is_upper: bool, glyphs: Glyphs) -> str:
+    """One line in blocks, or in plain characters."""
+    gap = " " if is_upper else glyphs.gap
+    return "".join(gap if level < 0 else glyphs.spark[filled[level + 1]] for level in levels)
