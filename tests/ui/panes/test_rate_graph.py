@@ -47,6 +47,11 @@ def test_several_rows_have_a_scale_and_a_time_axis():
     assert lines[0].index("⣿") == lines[-1].index("10:41")
 
 
+def test_the_newest_step_of_a_pool_that_does_not_answer_is_not_of_now():
+    assert drawn(hours(), 1, problem="no answer")[0].endswith(" 23m00s to 12:41")
+    assert drawn(hours(), 4, problem="no answer")[-1].endswith("─ 12:41")
+
+
 def test_ascii_has_one_step_a_cell():
     lines = drawn(hours(), 4, look=replace(LOOK, glyphs=ASCII))
     assert all(line.isascii() for line in lines)

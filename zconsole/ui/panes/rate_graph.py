@@ -86,7 +86,9 @@ def _span(shown: ShownSteps, ink: Ink) -> str:
     if not shown.rates:
         return ""
     if shown.is_now:
-        return f"last {units.duration(shown.end - shown.begin)}"
+        length = units.duration(shown.end - shown.begin)
+        # Of a pool that does not answer the newest step is not of now.
+        return f"{length} to {ink.look.clock(shown.end)}" if ink.frame.problem else f"last {length}"
     begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
     return f"{begin}-{end} ago"
 
@@ -102,7 +104,8 @@ def _axis(shown: ShownSteps, past: PastRates, width: int, rows: int, ink: Ink) -
         ]
         for at in places:
             line.mark(at)
-        end = "now" if shown.is_now else look.when(shown.end, ink.now)
+        is_now = shown.is_now and not ink.frame.problem
+        end = "now" if is_now else look.when(shown.end, ink.now)
         line.put(width - len(end), end)
         for at, mark in reversed([*zip(places, seen, strict=True)]):
             said = fit(look.text(mark.text), _MARK, ellipsis=look.glyphs.ellipsis).rstrip()

@@ -172,10 +172,12 @@ def _advice(ink: Ink, *, is_running: bool) -> list[Line]:
     Each has its lines whether there is anything to say or not.
     """
     most = 2 if ink.roomy else 1
-    if ink.frame.problem:
-        return _blank((1 + most + 2 * ink.roomy) * is_running + most)
     if not is_running:
-        return _troubles(most, ink) if ink.frame.troubles else _blank(most)
+        told = ink.frame.troubles and not ink.frame.problem
+        return _troubles(most, ink) if told else _blank(most)
+    if ink.frame.problem:
+        said = fixed("limit", "unknown while the pool does not answer", 1, ink, "dim")
+        return [*said, *_blank(2 * most + 2 * ink.roomy)]
     lines = [*_limit(ink), *_suggestion_and_troubles(most, ink)]
     return [*lines, *_surroundings(ink)] if ink.roomy else lines
 
