@@ -24,7 +24,7 @@ def places(screen: str) -> dict[str, tuple[int, int]]:
     return {label: spots[0] for label, spots in found.items() if spots}
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
 @pytest.mark.parametrize("scenario", ["resilver", "flaky"])
 async def test_the_parts_of_the_screen_stay_where_they_are_while_a_resilver_runs(scenario, size):
     async with acting(scenario, size=size) as a:
