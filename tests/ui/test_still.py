@@ -24,8 +24,17 @@ def places(screen: str) -> dict[str, tuple[int, int]]:
     return {label: spots[0] for label, spots in found.items() if spots}
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
-@pytest.mark.parametrize("scenario", ["resilver", "flaky"])
+@pytest.mark.parametrize(
+    ("scenario", "size"),
+    [
+        ("resilver", (60, 15)),
+        ("resilver", (80, 24)),
+        ("resilver", (120, 40)),
+        ("resilver", (200, 50)),
+        ("flaky", (80, 24)),
+        ("flaky", (120, 40)),
+    ],
+)
 async def test_the_parts_of_the_screen_stay_where_they_are_while_a_resilver_runs(scenario, size):
     async with acting(scenario, size=size) as a:
         (frame,) = a.app.view_state.frames
