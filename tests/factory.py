@@ -25,9 +25,6 @@ class NoSeries:
     def tail(self, _key: str, _metric: str, _count: int) -> Sequence[float | None]:
         return ()
 
-    def since(self, _t: float) -> int | None:
-        return None
-
 
 def view(scan: Scan, estimate: Estimate = NOTHING, **fields) -> ScanView:
     """A scan with no more known of it than its own counters."""

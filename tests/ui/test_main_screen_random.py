@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from tests.records import replace
 from tests.ui.frames import NOW, Past
 from zconsole.eta.estimate import Estimate
+from zconsole.history.past_rates import Mark, PastRates
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
@@ -127,6 +128,13 @@ scans = records(
     paused_since=when,
     two_stage=st.booleans(),
 )
+past = st.builds(
+    PastRates,
+    st.floats(NOW - 1e6, NOW),
+    st.sampled_from([1.0, 64.0, 4096.0]),
+    st.lists(st.none() | st.floats(0, 1e12), max_size=40).map(tuple),
+    st.lists(st.builds(Mark, st.floats(NOW - 1e6, NOW + 1e6), words), max_size=3).map(tuple),
+)
 views = records(
     ScanView,
     scans,
@@ -141,6 +149,7 @@ views = records(
     seconds,
     st.none() | estimates,
     st.lists(words, max_size=2).map(tuple),
+    past,
 )
 activities = records(
     ActivityView,
@@ -210,9 +219,11 @@ def any_frame(draw):
 def everything(frame, look, width, height):
     """Every line any view would draw of a frame."""
     status = HeaderStatus("host", ("PAUSED",), 1.0, frame.stale_seconds, NOW)
-    lines = [*header_lines(frame, status, look, width)]
+    lines = [*header_lines(frame, status, look, width, height)]
     for compact in (False, True):
         lines += scan_lines(frame, look, width, compact=compact)
+    lines += scan_lines(frame, look, width, roomy=True, graph=5, until=NOW)
+    lines += scan_lines(frame, look, width, roomy=True, whole=True, graph=9)
     lines += [balance_title(frame.balance, look, width)]
     lines += balance_lines(frame.balance, look, width)
     lines += pane_lines(frame, None, look, width)
@@ -227,7 +238,7 @@ def everything(frame, look, width, height):
         lines += [row_line(item, panel) for item in items(frame.rows, Arrangement(sort))]
     for row in frame.rows:
         lines += detail_lines(row, frame, (("fact", "\x1b"),), look, width)
-    allot(width, height, WantedHeights(2, 3, len(frame.rows), 3, 3), {})
+    allot(width, height, WantedHeights(2, 3, len(frame.rows), 3), {})
     return lines
 
 

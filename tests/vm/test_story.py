@@ -75,7 +75,7 @@ class Operator:
         self.see(said)
         self.press("Tab", "Enter")
         self.see("Done")
-        self.back("Redundancy left")
+        self.back("REDUNDANCY")
 
 
 @pytest.mark.slow
@@ -173,7 +173,7 @@ def grow(operator: Operator) -> None:
     operator.see("never shrinks")
     operator.press("Tab", "mirror-0", "Enter")
     operator.see("Done")
-    operator.back("Redundancy left")
+    operator.back("REDUNDANCY")
 
 
 def kill_the_console(operator: Operator) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from zconsole import units
@@ -10,6 +10,7 @@ from zconsole.eta.estimate import Estimate, Forecast, forecast, nothing
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_work
+from zconsole.history.past_rates import PastRates, PastRecorder
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
 
@@ -21,6 +22,8 @@ STAGE_SECONDS = 3.0
 """How far back what moved counts: at least to the sample before."""
 ENDED_SHARE = 0.98
 MAX_NOTES = 8
+MARKED_TUNABLES = 2
+"""Of more that change at once, only the number is marked: a preset sets many."""
 
 
 def scan_slot(scan: Scan) -> str:
@@ -44,8 +47,11 @@ class ScanTrack:
         course: ProgressCurve | None = None,
         restarts: int | None = None,
         notes: Sequence[str] = (),
+        past: PastRates | None = None,
     ) -> None:
         self.scan = scan
+        self.past = PastRecorder(past)
+        self._tunables: Mapping[str, int] = {}
         self.course = ProgressCurve() if course is None else course
         self.restarts = restarts
         self.notes = list(notes)
@@ -57,6 +63,7 @@ class ScanTrack:
 
     def add(self, sample: Sample, scan: Scan, when: str) -> None:
         """Take in one sample of this scan; ``when`` is its clock time in words."""
+        self._mark_changes(sample, scan)
         self.scan = scan
         reading = scan_reading(sample.t, sample.clock, scan)
         if not scan.active:
@@ -69,6 +76,39 @@ class ScanTrack:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
         self.forecast = self._forecast(sample, scan)
         self.scan_rate = self._scan_rate(scan)
+        # Nothing is issued while it is paused, nor before the walk has found what to issue.
+        idle = scan.state == "paused" or scan.stage == "scanning"
+        rate = self._issue_rate
+        self.past.add(sample.t, 0.0 if rate is None and idle else rate)
+
+    def go_on(self, before: ScanTrack, t: float, why: str) -> None:
+        """Take the rates of the scan that this one follows for its own, with a mark at ``t``."""
+        self.past = before.past
+        self.past.mark(t, why)
+
+    def _mark_changes(self, sample: Sample, scan: Scan) -> None:
+        """Mark a pause, a resume, the end of the metadata walk, and tunables that changed."""
+        old, known = self.scan, self._tunables
+        self._tunables = {**known, **sample.tunables}
+        if not scan.active:
+            return
+        if old.state != scan.state:
+            self.past.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
+        if (old.stage, scan.stage) == ("scanning", "issuing"):
+            self.past.mark(sample.t, "issuing")
+        changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
+        if changed:
+            many = len(changed) > MARKED_TUNABLES
+            text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
+            self.past.mark(sample.t, text)
+
+    @property
+    def _issue_rate(self) -> float | None:
+        """Bytes/s over the window, else zpool's own average; None while it does not run."""
+        rate = self.forecast.rate
+        return (
+            rate if rate is not None or self.scan.state != "running" else self.scan.zpool_issue_rate
+        )
 
     def note(self, text: str) -> None:
         """Keep something to tell, newest first."""
@@ -128,15 +168,14 @@ class ScanTrack:
             stage=self.stage(sample, scan),
             percent=scan.percent,
             scan_rate=self.scan_rate if running else None,
-            issue_rate=shown.rate
-            if shown.rate is not None or not running
-            else scan.zpool_issue_rate,
+            issue_rate=self._issue_rate if scan.active else None,
             window=shown.window,
             estimate=shown.estimate,
             restarts=self.restarts,
             stalled=stalled,
             full=_to_full(sample.pool.root, scan, shown) if running else None,
             notes=tuple(self.notes),
+            past=self.past.past,
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:

@@ -81,12 +81,14 @@ class ScanTracker:
                 text = f"restarted {self._clock(scan.start)}{cause(recent, sample.t)}"
                 track.restarts = (before.restarts or 0) + 1
                 track.notes = [text, *before.notes]
+                track.go_on(before, scan.start or sample.t, "restart")
             else:
                 text = f"replaced the {_word(before.scan)} at {self._clock(scan.start)}"
                 track.notes = [text]
         elif before is not None and self._waiting and scan.function == "resilver":
             text = f"follow-on pass since {self._clock(scan.start)} for {_names(self._waiting)}"
             track.notes = [text]
+            track.go_on(before, scan.start or sample.t, "next pass")
         words = f"{_word(scan)} {text}"
         events = [Event(scan.start or sample.t, name, words, severity, scan.vdev, "console")]
         if not scan.active:  # it was over before it was seen

@@ -61,14 +61,6 @@ class RateSeries:
         self._tick += 1
         self._times.append(t)
 
-    def since(self, t: float) -> int | None:
-        """How many samples ago (0: the newest) the first one at or after ``t`` was taken.
-
-        None when no sample before ``t`` is kept.
-        """
-        later = sum(each >= t for each in self._times)
-        return None if later == len(self._times) else max(0, later - 1)
-
     def put(self, key: str, *values: float | None) -> None:
         """Keep a vdev's DEVICE_METRICS, or a scan's SCAN_METRICS, for the present sample."""
         ring = self._rings.get(key)

@@ -16,6 +16,7 @@ from typing import Any
 
 from zconsole.eta.estimate import Estimate, Forecast
 from zconsole.eta.progress_curve import MAX_POINTS, SANE, CurvePoint, ProgressCurve, ProgressReading
+from zconsole.history.past_rates import MOST_MARKS, MOST_STEPS, PastRates
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scan_track import MAX_NOTES, ScanTrack
 from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
@@ -34,6 +35,8 @@ DIGITS = 4
 
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError)
 """What reading a damaged file can run into."""
+NONE_KEPT = PastRates()
+"""What an earlier version kept of the rates of a scan."""
 
 
 @dataclass(slots=True)
@@ -98,6 +101,7 @@ class SavedScan:
     """When the pass began, and the seconds it was paused; ``pass`` in the file."""
     low: float | None
     """The least that was left, in seconds."""
+    past: PastRates = NONE_KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ def _rounded(column: Sequence[float | None]) -> list[float | None]:
 
 
 def _saved(track: ScanTrack) -> dict[str, Any]:
-    scan, last = track.scan, track.course.last
+    scan, last, past = track.scan, track.course.last, track.past.past
     return {
         "function": scan.function,
         "vdev": scan.vdev,
@@ -148,6 +152,7 @@ def _saved(track: ScanTrack) -> dict[str, Any]:
         "last": last and [last.t, last.running, last.issued, last.scanned, last.processed],
         "pass": last and [last.pass_start, last.paused],
         "low": track.forecast.estimate.low,
+        "past": past._replace(rates=tuple(_rounded(past.rates))),
     }
 
 
@@ -176,6 +181,10 @@ def _restored(saved: SavedScan) -> ScanTrack:
     began, paused = saved.current_pass
     _check(*(n for point in points for n in point), t, issued, scanned, processed, began, paused)
     _check(saved.start, saved.total, saved.skipped, saved.restarts, saved.low)
+    past = saved.past
+    _check(past.begin, past.step, *past.rates, *(mark.t for mark in past.marks))
+    if past.step < 1 or len(past.rates) > MOST_STEPS or len(past.marks) > MOST_MARKS:
+        raise ValueError("not the rates this version keeps")
     scan = Scan(
         function=saved.function,
         state=saved.state,
@@ -188,7 +197,7 @@ def _restored(saved: SavedScan) -> ScanTrack:
     )
     last = ProgressReading(t, 0.0, running, issued, scanned, processed, began, paused)
     curve = ProgressCurve(points, last)
-    track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES])
+    track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES], past)
     track.forecast = Forecast(Estimate(saved.low, saved.low, saved.low, "remembered"))
     return track
 

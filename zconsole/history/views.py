@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from zconsole.eta.estimate import Estimate
+from zconsole.history.past_rates import PastRates
 from zconsole.pool.model import Activity, Scan
 
 
@@ -29,6 +30,8 @@ class ScanView(NamedTuple):
     """Time to full redundancy, if later than this pass (deferred devices, a scrub to follow)."""
     notes: tuple[str, ...] = ()
     """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
+    past: PastRates = PastRates()
+    """Its issue rate since it began, through restarts and follow-on passes."""
 
 
 class ActivityView(NamedTuple):

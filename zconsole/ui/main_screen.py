@@ -15,19 +15,31 @@ from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.pane_layout import COMPACT, PANES, ROOMY, SMALLEST, Heights, WantedHeights, allot
+from zconsole.ui.pane_layout import (
+    COMPACT,
+    PANES,
+    SMALLEST,
+    TALL,
+    Heights,
+    WantedHeights,
+    allot,
+    graph_rows,
+)
 from zconsole.ui.panes.balance import balance_lines, balance_title
-from zconsole.ui.panes.device_tree import SORTS
+from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.events import pane_count, pane_lines
+from zconsole.ui.panes.events import events_title, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
 from zconsole.ui.panes.help import footer_line
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.scan import scan_lines
+from zconsole.ui.panes.scan_pane import ScanPane
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
 from zconsole.ui.widgets.lines_view import LinesView
 
+WRAPPED = 6
+"""From this many lines on the events pane shows whole messages."""
 _FILTER = "show only: name, state, path, note"
 
 Details = Callable[[str, str], Awaitable[Pairs]]
@@ -55,12 +67,17 @@ class MainScreen(Screen[None]):
         """The parts, from the top."""
         yield LinesView(id="header")
         yield LinesView(id="tabs")
-        yield LinesView(id="scan", focusable=True)
+        yield ScanPane(id="scan", repaint=self.repaint)
         yield DeviceView(id="devices")
         with Container(id="bottom"):
             yield LinesView(id="balance", focusable=True)
             yield LinesView(id="events", focusable=True)
         yield LinesView(id="footer")
+
+    @property
+    def scan(self) -> ScanPane:
+        """The scans and activities."""
+        return self.query_one("#scan", ScanPane)
 
     @property
     def devices(self) -> DeviceView:
@@ -88,18 +105,14 @@ class MainScreen(Screen[None]):
             return
         header = self._header(frame, status)
         tabs = 1 if len(state.frames) > 1 else 0
-        scan = self._scan(body)
-        heights = self._heights(body, len(header) + tabs, len(scan))
-        if 0 < heights.scan < len(scan) and self.zoomed is None:
-            scan = self._scan(body, heights.scan)
-            heights = self._heights(body, len(header) + tabs, len(scan))
+        scan, heights = self._arranged(body, len(header) + tabs)
         self._resize(heights, header=len(header), tabs=tabs)
         self._view("header").show(header)
         if tabs:
             self._view("tabs").show((tab_line(state.frames, state.index, state.look, width),))
-        self._view("scan").show(scan)
+        self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
-        self._paint_bottom(body, width // 2 if heights.side else width)
+        self._paint_bottom(body, width // 2 if heights.side else width, heights.events)
         footer = footer_line(width, several_pools=tabs > 0, denied=state.denied)
         self._view("footer").show((footer,))
 
@@ -168,6 +181,7 @@ class MainScreen(Screen[None]):
     def action_open(self) -> None:
         """Open or close the detail of a row, and ask the feed for more about it."""
         key, frame = self.devices.toggle_detail(), self._state.frame
+        self.repaint()
         if key is not None and frame is not None:
             begin(self, partial(self._look_up, frame.pool, key), group="facts")
 
@@ -185,7 +199,13 @@ class MainScreen(Screen[None]):
         self.devices.fold(lambda folded, row: folded ^ row)
 
     def action_fold_in(self) -> None:
-        """Fold the row at the cursor; from one without rows below it, go to the one above."""
+        """Fold the row at the cursor; from one without rows below it, go to the one above.
+
+        In the scan pane: go back in time.
+        """
+        if self.scan.has_focus:
+            self.scan.shift(-1)
+            return
         item = self.devices.current
         if item is None or item.row is None or not item.row.vdev.children or item.folded:
             self.devices.to_parent()
@@ -193,7 +213,10 @@ class MainScreen(Screen[None]):
             self.devices.fold(lambda folded, row: folded | row)
 
     def action_fold_out(self) -> None:
-        """Unfold the row at the cursor."""
+        """Unfold the row at the cursor; in the scan pane: go on in time."""
+        if self.scan.has_focus:
+            self.scan.shift(1)
+            return
         self.devices.fold(lambda folded, row: folded - row)
 
     def action_filter(self) -> None:
@@ -223,22 +246,43 @@ class MainScreen(Screen[None]):
         return {view.id for view in self.query(LinesView)} >= {"header", "tabs", "footer", *PANES}
 
     def _header(self, frame: Frame, status: HeaderStatus) -> tuple[Line, ...]:
-        width, height = self.app.size
-        most = 1 if height < COMPACT else 2
-        return header_lines(frame, status, self._state.look, width, most)
+        return header_lines(frame, status, self._state.look, *self.app.size)
 
-    def _scan(self, body: Frame, room: int | None = None) -> tuple[Line, ...]:
-        width, height = self.app.size
-        roomy = height >= ROOMY or self.zoomed == "scan"
-        compact = height < COMPACT and self.zoomed != "scan"
-        return scan_lines(body, self._state.look, width, compact=compact, roomy=roomy, room=room)
-
-    def _heights(self, body: Frame, header: int, scan: int) -> Heights:
+    def _arranged(self, body: Frame, header: int) -> tuple[tuple[Line, ...], Heights]:
+        """The scan's lines, and the lines each pane gets below ``header`` of them."""
+        (width, height), zoomed = self.app.size, self.zoomed
+        scan = self._scan(body, 1)
         balance = len(body.balance.vdevs) + 1 if body.balance.vdevs else 0
-        messages = pane_count(body, self._state.source)
-        events = messages + 1 if messages else 0
-        wanted = WantedHeights(header, scan, len(body.rows) + 1, balance, events)
-        return allot(*self.app.size, wanted, self.chosen, self.zoomed)
+        wanted = WantedHeights(header, len(scan), tree_height(body.rows) + 1, balance)
+        running, rows = body.scan is not None and body.scan.scan.active, 1
+        if running:
+            rows = graph_rows(width, height, wanted, zoomed=zoomed == "scan")
+        past = body.scan.past if body.scan is not None and running else None
+        self.scan.follow(past, rows, self._state.look)
+        if rows > 1:
+            scan = self._scan(body, rows)
+        # Details take room from the events, never from the graph: they come and go.
+        listed = max(wanted.devices, self.devices.line_count() + 1)
+        wanted = wanted._replace(scan=len(scan), devices=listed)
+        heights = allot(width, height, wanted, self.chosen, zoomed)
+        if 0 < heights.scan < len(scan) and zoomed is None:
+            scan = self._scan(body, rows, heights.scan)
+        return scan, heights
+
+    def _scan(self, body: Frame, graph: int, room: int | None = None) -> tuple[Line, ...]:
+        width, height = self.app.size
+        whole = self.zoomed == "scan"
+        return scan_lines(
+            body,
+            self._state.look,
+            width,
+            compact=height < COMPACT and not whole,
+            roomy=height >= TALL or whole,
+            whole=whole,
+            graph=graph,
+            until=self.scan.until,
+            room=room,
+        )
 
     def _view(self, name: str) -> LinesView:
         return self.query_one(f"#{name}", LinesView)
@@ -261,16 +305,16 @@ class MainScreen(Screen[None]):
         bottom.display = heights.balance + heights.events > 0
         bottom.set_class(heights.side, "side")
 
-    def _paint_bottom(self, body: Frame, width: int) -> None:
+    def _paint_bottom(self, body: Frame, width: int, events: int) -> None:
         look = self._state.look
         self._view("balance").show(
             balance_lines(body.balance, look, width), balance_title(body.balance, look, width)
         )
-        title: Line = (Span(" EVENTS AND MESSAGES", "title"),)
-        whole = self.zoomed == "events"
-        self._view("events").show(
-            pane_lines(body, self._state.source, look, width, whole=whole), title
+        every = self.zoomed == "events"
+        lines = pane_lines(
+            body, self._state.source, look, width, whole=events > WRAPPED, every=every
         )
+        self._view("events").show(lines, events_title(look, width))
 
     def _paint_notice(self, frame: Frame, width: int) -> None:
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)

@@ -10,21 +10,26 @@ SMALLEST = (54, 10)
 """Below this many columns or lines there is only a notice with the essential numbers."""
 COMPACT = 20
 """Below this many lines the header and the scan leave out what can be done without."""
-ROOMY = 30
-"""From this many lines on, what is only good to know may take several."""
+TALL = 38
+"""From this many lines on the headline is framed where it is wide, and advice has several."""
 _DEVICES_MIN = 5
+_EVENTS_MIN = 4
 _EVENTS_FULL = 10
+_GRAPH_FROM = 30
+"""Below this many lines the graph has one row."""
+_GRAPH_ROWS = (8, 6, 4)
+_GRAPH_MOST = 20
+"""Rows of a graph that has the whole screen."""
 _WIDE = 140
 
 
 class WantedHeights(NamedTuple):
-    """How many lines each part would fill, titles included."""
+    """How many lines each part would fill, titles included; events take what there is."""
 
     header: int
     scan: int
     devices: int
     balance: int
-    events: int
 
 
 class Heights(NamedTuple):
@@ -37,6 +42,22 @@ class Heights(NamedTuple):
     side: bool = False
 
 
+def graph_rows(width: int, height: int, wanted: WantedHeights, *, zoomed: bool = False) -> int:
+    """Rows of the rate's graph, where ``wanted.scan`` has one for it: 1, or what there is room for.
+
+    Of a few heights only, so that a device more or less seldom moves anything.
+    """
+    room = height - wanted.header - 1 - wanted.scan
+    if zoomed:
+        return min(room, _GRAPH_MOST) if room > 1 else 1
+    if height < _GRAPH_FROM:
+        return 1
+    low = (wanted.balance, _EVENTS_MIN)
+    spare = room - wanted.devices - (max(low) if width >= _WIDE else sum(low))
+    least = _GRAPH_ROWS[-1] if height >= TALL else 1
+    return next((rows for rows in _GRAPH_ROWS if rows <= spare), least)
+
+
 def allot(
     width: int,
     height: int,
@@ -47,7 +68,8 @@ def allot(
     """Share ``height`` lines less header and footer.
 
     ``chosen`` holds panes the operator has shown or hidden; the others come and go with the
-    room. The devices always keep some lines, unless hidden or another pane is zoomed.
+    room, not with what they have to show. The devices always keep some lines, unless hidden or
+    another pane is zoomed; what they do not fill is for the events.
     """
     room = max(0, height - wanted.header - 1)
     if zoomed is not None:
@@ -72,10 +94,11 @@ def _stacked(
     """Balance, then events, in what the devices leave; a chosen pane takes room from them."""
     spare = max(0, room - wanted.devices)
     most = max(2, room // 3)
-    balance = _share(chosen.get("balance"), wanted.balance, max(spare, most // 2), room - floor)
+    balance = _share(chosen.get("balance"), wanted.balance, max(spare, room // 5), room - floor)
     balance = min(balance, max(most, spare))
     spare = max(0, spare - balance)
-    events = _share(chosen.get("events"), wanted.events, spare, room - floor - balance)
+    asked = chosen.get("events")
+    events = _share(asked, max(2, spare), spare, room - floor - balance)
     return balance, events
 
 
@@ -83,10 +106,10 @@ def _side(
     room: int, floor: int, wanted: WantedHeights, chosen: Mapping[str, bool]
 ) -> tuple[int, int]:
     """Balance and events beside each other, equally high."""
-    free = max(0, min(room - floor, max(room - wanted.devices, room // 4)))
     balance = 0 if chosen.get("balance") is False else wanted.balance
-    events = 0 if chosen.get("events") is False else min(wanted.events, _EVENTS_FULL)
-    both = min(free, max(balance, events))
+    events = chosen.get("events") is not False
+    least = min(room // 4, max(balance, _EVENTS_FULL if events else 0))
+    both = max(0, min(room - floor, max(room - wanted.devices if events else 0, least)))
     if both < 2:
         return 0, 0
     return (both if balance else 0), (both if events else 0)

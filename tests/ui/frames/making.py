@@ -38,10 +38,6 @@ class Past:
         phase = sum(map(ord, key))
         return [now * (0.85 + 0.15 * math.sin(phase + i)) for i in range(min(count, self.length))]
 
-    def since(self, t: float) -> int | None:
-        """A sample a second, the newest at NOW."""
-        return round(NOW - t) if 0 <= NOW - t < self.length else None
-
 
 def disk(name: str, **fields: object) -> Vdev:
     """A leaf with zero errors."""

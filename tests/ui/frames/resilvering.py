@@ -15,6 +15,7 @@ from zconsole.diagnosis.device_errors.faults import (
     judged,
 )
 from zconsole.eta.estimate import Estimate
+from zconsole.history.past_rates import Mark, PastRates
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.balance import Balance, VdevBalance
@@ -120,7 +121,16 @@ def _issuing() -> ScanView:
         Estimate(64320, 58200, 78000, "issuing at 124M/s over 5m00s"),
         1,
         notes=("restarted 12:03 after WCC7K0F34DA came back",),
+        past=_past(),
     )
+
+
+def _past() -> PastRates:
+    """Five and a half hours: metadata first, a dip where a disk was gone, and a restart."""
+    rates = [0.0 if n < 40 else 124.0 * MIB * (0.9 + 0.1 * math.sin(n / 9)) for n in range(313)]
+    rates[276:280] = [None, 20.0 * MIB, 12.0 * MIB, 60.0 * MIB]
+    marks = (Mark(NOW - 17400, "issuing"), Mark(NOW - 2280, "restart"))
+    return PastRates(NOW - 20032, 64.0, tuple(rates), marks)
 
 
 def _rates() -> dict[str, IoRates]:

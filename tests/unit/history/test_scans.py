@@ -335,3 +335,53 @@ def test_it_is_over_since_the_first_sample_without_a_running_scan():
         history.push(sample(n, scan))
         since.append(history.scans.over_since)
     assert since == [None, T + 1, T + 1, None, T + 4]
+
+
+def test_the_past_rates_go_on_through_a_restart_which_is_marked():
+    samples = [*running(range(2, 60)), *running(range(61, 90), start=60.0)]
+    past = view(watched(*samples), samples[-1]).past
+    assert past.begin == T + 2
+    assert past.end == T + 90
+    assert [(mark.t - T, mark.text) for mark in past.marks] == [(60.0, "restart")]
+    assert past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
+
+
+def test_pauses_and_the_end_of_the_metadata_walk_are_marked_where_they_were():
+    walking = {"stage": "scanning", "scanned_bytes": TOTAL // 2}
+    samples = [sample(n, resilver(n * MIB, **walking)) for n in range(2, 10)]
+    samples += running(range(10, 20), rate=MIB)
+    samples += [sample(n, resilver(19 * MIB, state="paused")) for n in range(20, 25)]
+    samples += [sample(25, resilver(19 * MIB))]
+    past = view(watched(*samples), samples[-1]).past
+    assert [(m.t - T, m.text) for m in past.marks] == [
+        (10, "issuing"),
+        (20, "paused"),
+        (25, "resumed"),
+    ]
+    assert past.rates[18:23] == (0.0,) * 5
+
+
+def test_before_anything_is_issued_the_rate_is_zero_and_not_unknown():
+    walking = {"stage": "scanning", "scanned_bytes": TOTAL // 2}
+    samples = [sample(n, resilver(0, **walking)) for n in range(2, 6)]
+    assert view(watched(*samples), samples[-1]).past.rates == (0.0,) * 4
+
+
+def test_tunables_changed_while_it_runs_are_marked():
+    def at(second, **tunables):
+        return replace(sample(second, resilver(second * MIB)), tunables=tunables)
+
+    samples = [
+        at(2, zfs_a=1, zfs_b=1, zfs_c=1),
+        at(3, zfs_a=2, zfs_b=1, zfs_c=1),
+        at(4, zfs_a=2, zfs_b=1, zfs_c=1),
+        at(5),
+        at(6, zfs_a=3, zfs_b=3, zfs_c=3),
+        at(7, zfs_a=3, zfs_b=4, zfs_c=4),
+    ]
+    past = view(watched(*samples), samples[-1]).past
+    assert [(m.t - T, m.text) for m in past.marks] == [
+        (3, "zfs_a=2"),
+        (6, "3 tunables changed"),
+        (7, "zfs_b=4, zfs_c=4"),
+    ]

@@ -77,14 +77,3 @@ def test_a_dump_with_nothing_in_it_restores_to_nothing(rows):
     again.restore({"a": rows})
     again.advance()
     assert again.tail("a", "read", 1) in ([None], ())
-
-
-def test_how_many_samples_ago_a_moment_was():
-    series = RateSeries(capacity=4)
-    for t in (10.0, 20.0, 30.0):
-        series.advance(t)
-    assert [series.since(t) for t in (9.0, 11.0, 20.0, 21.0, 30.0, 31.0)] == [None, 1, 1, 0, 0, 0]
-    for t in (40.0, 50.0):
-        series.advance(t)
-    assert series.since(20.0) is None
-    assert series.since(21.0) == 2

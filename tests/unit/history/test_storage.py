@@ -227,3 +227,40 @@ def test_a_note_says_what_is_wrong_with_a_file(tmp_path):
     path.chmod(0o600)
     note = HistoryStore(tmp_path).recall(GUID, PoolHistory()) or ""
     assert note.endswith("is damaged (scans[0].total is not a whole number)")
+
+
+def test_the_rates_of_the_whole_scan_are_kept_with_their_marks():
+    old = watched(range(2, 100))
+    (track,) = old.scans.tracks
+    track.past.mark(T + 50, "restart")
+    (new,) = again(old).scans.tracks
+    assert len(new.past.past.rates) == 98
+    assert new.past.past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
+    assert new.past.past.marks == ((T + 50, "restart"),)
+
+
+def test_a_file_of_a_version_that_kept_no_rates_is_read():
+    document = json.loads(encode(watched(range(2, 100)), GUID, T))
+    del document["scans"][0]["past"]
+    history = PoolHistory()
+    restore(history, document, GUID)
+    assert history.scans.tracks[0].past.past.rates == ()
+
+
+@pytest.mark.parametrize(
+    "past",
+    [
+        [0.0, 0.0, [1.0], []],
+        [0.0, 1.0, [-1.0], []],
+        [0.0, 1.0, [1.0] * 601, []],
+        [0.0, 1.0, [], [[-1.0, "restart"]]],
+        [0.0, 1.0, []],
+    ],
+)
+def test_rates_that_cannot_be_are_refused(past):
+    document = json.loads(encode(watched(range(2, 100)), GUID, T))
+    document["scans"][0]["past"] = past
+    history = PoolHistory()
+    with pytest.raises(ValueError, match=r"rates|counter|values"):
+        restore(history, document, GUID)
+    assert not history.scans.tracks

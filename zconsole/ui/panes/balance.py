@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.bars import bar
-from zconsole.ui.widgets.draw import Line, Span, fit, spread
+from zconsole.ui.widgets.draw import Line, Span, fit, ruled
 from zconsole.ui.widgets.short_names import middle
 
 _NAME = 14
@@ -19,23 +19,21 @@ _WIDE = 100
 
 def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
     """Spread and bytes to rebalance; what the last column is."""
-    columns = "free    frag  new writes " if width >= _WIDE else "free   new writes "
+    columns = " free    frag  new writes" if width >= _WIDE else " free   new writes"
     if len(balance.vdevs) <= 1:
-        columns = "free    frag " if width >= _WIDE else "free "
-    room = width - len(columns) - 1
-    facts = " BALANCE"
+        columns = " free    frag" if width >= _WIDE else " free"
+    facts = " BALANCE "
     if len(balance.vdevs) > 1:
-        facts += f"  spread {percent(balance.spread)}"
-        facts += _evening(balance.imbalance_bytes, look, room - len(facts))
-    line = spread((Span(facts),), (Span(columns),), width, look.glyphs.ellipsis)
-    return tuple(Span(span.text, "title") for span in line)
+        facts += f" spread {percent(balance.spread)} "
+        facts += _evening(balance.imbalance_bytes, look, width - len(columns) - len(facts) - 3)
+    return ruled(facts, columns, look.glyphs.rule, width)
 
 
 def _evening(amount: float | None, look: DisplayFormat, room: int) -> str:
     """How much would have to move; an amount is shown whole or not at all."""
-    if amount is None:
+    if not amount:
         return ""
-    texts = (f"  {words}even out {look.size(amount)}" for words in ("to ", ""))
+    texts = (f" {look.size(amount)} {words} " for words in ("to rebalance", "to move"))
     return next((text for text in texts if len(text) <= room), "")
 
 

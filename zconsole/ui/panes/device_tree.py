@@ -51,6 +51,12 @@ class Arrangement:
     folded: frozenset[str] = frozenset()
 
 
+def tree_height(rows: Sequence[VdevRow]) -> int:
+    """How many lines the whole tree takes, with the titles of its classes."""
+    classes = {row.vdev.vclass for row in rows if row.depth == 1}
+    return len(rows) + len(classes & CLASS_TITLES.keys())
+
+
 def items(rows: Sequence[VdevRow], arrangement: Arrangement) -> tuple[TreeLine, ...]:
     """The lines for ``rows``, which come in tree order."""
     kept = rows if not arrangement.filter else _filtered(rows, arrangement.filter)

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Event
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
 from zconsole.ui.widgets.short_names import middle
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
@@ -37,9 +37,9 @@ class _Message(NamedTuple):
     """Whether the end of the text must stay."""
 
 
-def pane_count(frame: Frame, source: Capabilities | None) -> int:
-    """How many lines the pane has where each thing takes one."""
-    return len([*_damaged(frame), *frame.events, *_words(frame, source)])
+def events_title(look: DisplayFormat, width: int) -> Line:
+    """The rule above the pane."""
+    return ruled(" EVENTS AND MESSAGES ", "", look.glyphs.rule, width)
 
 
 def pane_lines(
@@ -49,13 +49,15 @@ def pane_lines(
     width: int,
     *,
     whole: bool = False,
+    every: bool = False,
 ) -> tuple[Line, ...]:
     """Damaged files, events, then zpool's words and why ``source`` is not the best there is.
 
-    One line each, or, with ``whole``, as many as it takes, and every damaged file.
+    One line each, or, with ``whole``, as many as it takes; ``every``: all damaged files, whole.
     """
     events = (_of_event(event, frame.t, look) for event in reversed(frame.events))
-    shown = (*_damaged(frame, whole=whole), *events, *_words(frame, source))
+    whole = whole or every
+    shown = (*_damaged(frame, every=every), *events, *_words(frame, source))
     if not shown:
         return ((Span(" nothing has happened since the console began to watch", "dim"),),)
     return tuple(line for m in shown for line in _message_lines(m, look, width, whole=whole))
@@ -72,10 +74,10 @@ def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:
     return _Message(when, text, role, _MARKS.get(event.severity, " "), seen)
 
 
-def _damaged(frame: Frame, *, whole: bool = False) -> Iterator[_Message]:
+def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
     """The files that are damaged, a few of them or all."""
     names = frame.seen.errors or ()
-    shown = len(names) if whole or len(names) <= _DAMAGED_SHOWN else _DAMAGED_SHOWN - 1
+    shown = len(names) if every or len(names) <= _DAMAGED_SHOWN else _DAMAGED_SHOWN - 1
     for name in names[:shown]:
         yield _Message(_DAMAGED, name, "error", "x", is_path=True)
     if frame.seen.error_count and not names:

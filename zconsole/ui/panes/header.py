@@ -1,4 +1,4 @@
-"""The first lines of the screen: is it all right, and what must not be touched."""
+"""The first lines of the screen: is it all right, how long still, and what must not be touched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import Redundancy
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.pane_layout import COMPACT, TALL
+from zconsole.ui.panes.headline import headline, is_working
 from zconsole.ui.widgets.draw import Line, Span, crop, hung, joined, spread, width_of
 from zconsole.ui.widgets.short_names import middle, short_names
 
@@ -15,6 +17,9 @@ _FRESH = 2.0
 _DISK = 16
 _NAME = 24
 _GONE_SHOWN = 2
+_BOXED = 100
+_WORD = 15
+"""Columns of the word of health in a frame: the longest is ``NOT IMPORTED``."""
 
 
 class HeaderStatus(NamedTuple):
@@ -31,18 +36,49 @@ class HeaderStatus(NamedTuple):
 
 
 def header_lines(
-    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, reason_lines: int = 2
+    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, height: int = 24
 ) -> tuple[Line, ...]:
-    """Health and identity; then why, where there is anything; then the redundancy left."""
-    lines = [_first(frame, status, look, width)]
-    reasons = _reasons(frame, look)
-    if reasons:
-        role = "" if frame.health.severity == "ok" else frame.health.severity
-        dot = f" {look.glyphs.dot} "
-        parts: list[Line] = [(Span(reason, role),) for reason in reasons]
-        lines.extend(_counted(Span(" "), parts, dot, width, reason_lines, role))
-    lines.extend(redundancy_lines(frame, look, width))
+    """Health and identity, the headline's cells, then why and what must not be removed.
+
+    As many lines as the size of the screen says, whatever is in them; only an alarm takes more.
+    """
+    if width >= _BOXED and height >= TALL:
+        lines = _boxed(frame, status, look, width)
+    else:
+        most = 1 if height < COMPACT else 2
+        cells = headline(frame, look, width, 2)
+        lines = (_first(frame, status, look, width), *cells, *_messages(frame, look, width, most))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _boxed(frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """The same in a thin frame that holds the pool's name, with a third row of cells."""
+    box, rule = look.glyphs.box, look.glyphs.rule
+    inner = width - 2
+    rows = zip(_heads(frame, look), headline(frame, look, inner - _WORD, 3), strict=True)
+    inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
+    top = _titled(*_identity(frame, status, look, inner - 2), rule, inner - 2)
+    lines: list[Line] = [(Span(box[0] + rule, "track"), *top, Span(rule + box[1], "track"))]
+    for row in (*inside, *_messages(frame, look, inner - 1, 2)):
+        shown = crop(row, inner, look.glyphs.ellipsis)
+        blank = Span(" " * (inner - width_of(shown)))
+        lines.append((Span(box[4], "track"), *shown, blank, Span(box[4], "track")))
+    return (*lines, (Span(box[3] + rule * inner + box[2], "track"),))
+
+
+def _titled(left: Line, right: Line, rule: str, width: int) -> Line:
+    """What a frame says at the left and right of its upper edge."""
+    return (*left, Span(" "), Span(rule * (width - width_of((*left, *right)) - 1), "track"), *right)
+
+
+def _heads(frame: Frame, look: DisplayFormat) -> tuple[Line, ...]:
+    """The word of health, and below it how full the pool is where no cell says so."""
+    root, word = frame.root, health_word(frame, look)
+    if root is None or not root.size_bytes or root.alloc_bytes is None or not is_working(frame):
+        return word, (), ()
+    free = look.size(root.size_bytes - root.alloc_bytes)
+    full = percent(root.alloc_bytes / root.size_bytes)
+    return word, (Span(f" {full} full", "dim"),), (Span(f" {free} free", "dim"),)
 
 
 def health_word(frame: Frame, look: DisplayFormat) -> Line:
@@ -54,17 +90,26 @@ def health_word(frame: Frame, look: DisplayFormat) -> Line:
 
 def _first(frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int) -> Line:
     """Word, pool and flags at the left; age, interval and clock at the right as they fit."""
-    left: list[Span] = [*health_word(frame, look), Span(f" {look.text(frame.pool)}", "bold")]
+    word = health_word(frame, look)
+    left, right = _identity(frame, status, look, width - width_of(word))
+    return spread((*word, *left), right, width, look.glyphs.ellipsis)
+
+
+def _identity(
+    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int
+) -> tuple[Line, Line]:
+    """Pool, host and flags; and age, interval and clock. What does not fit beside them goes."""
+    pool = Span(f" {look.text(frame.pool)}", "bold")
     flags: list[Span] = []
     for flag in dict.fromkeys((*frame.flags, *status.flags)):
         flags += [Span(" "), Span(f" {look.text(flag)} ", "badge-notice")]
     host = [Span(f" on {look.text(status.host)}", "dim")] if status.host else []
     right = _right(status, look)
-    while len(right) > 1 and width_of((*left, *flags, *_row(right))) + 2 > width:
+    while len(right) > 1 and width_of((pool, *flags, *_row(right))) + 2 > width:
         right.pop(1)  # the interval goes first, then the clock, the age never
-    if width_of((*left, *host, *flags, *_row(right))) + 2 > width:
+    if width_of((pool, *host, *flags, *_row(right))) + 2 > width:
         host = []
-    return spread((*left, *host, *flags), _row(right), width, look.glyphs.ellipsis)
+    return (pool, *host, *flags), _row(right)
 
 
 def _right(status: HeaderStatus, look: DisplayFormat) -> list[Span]:
@@ -135,28 +180,33 @@ def _counted(
     return hung(head, lines[:most])
 
 
-def redundancy_lines(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """How many more devices may fail; at 0, which must not be touched; the worst first."""
-    if not frame.redundancy:
+def _messages(frame: Frame, look: DisplayFormat, width: int, most: int) -> tuple[Line, ...]:
+    """Why the word is what it is, then which devices must not be removed.
+
+    One line, blank where there is nothing to say; up to ``most`` for each in an alarm.
+    """
+    severity, reasons = frame.health.severity, _reasons(frame, look)
+    role = "" if severity == "ok" else severity
+    dot = f" {look.glyphs.dot} "
+    parts: list[Line] = [(Span(reason, role),) for reason in reasons]
+    most = most if severity == "error" else 1
+    lines = _counted(Span(" "), parts, dot, width, most, role) if parts else ((),)
+    return (*lines, *_untouchable(frame, look, width))
+
+
+def _untouchable(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """Of each vdev without redundancy, the devices whose loss would lose data."""
+    if frame.health.severity == "ok":
         return ()
-    ordered = sorted(frame.redundancy, key=lambda r: r.left)
-    if len(ordered) > 1 and ordered[0].left == ordered[-1].left > 0:
-        text = f"every vdev can lose {ordered[0].left} more"
-        return ((Span(" Redundancy left: ", "dim"), Span(text)),)
-    alarming = frame.health.severity != "ok"
-    parts = [part for entry in ordered for part in _parts(entry, look, alarming)]
-    return _counted(Span(" Redundancy left: ", "dim"), parts, "  ", width, 2, "dim")
+    bare = [entry for entry in frame.redundancy if not entry.left]
+    parts = [part for entry in bare for part in _parts(entry, look)]
+    return _counted(Span(" "), parts, "  ", width, 2, "error") if parts else ()
 
 
-def _parts(entry: Redundancy, look: DisplayFormat, alarming: bool) -> list[Line]:
-    """What is left of one vdev, then each device not to be touched, so that lines can break."""
-    name = look.text(entry.vdev)
-    if entry.left > 0:
-        return [(Span(f"{name} can lose {entry.left} more"),)]
-    if not alarming:
-        return [(Span(f"{name} none"),)]
+def _parts(entry: Redundancy, look: DisplayFormat) -> list[Line]:
+    """The vdev, then each device not to be removed, so that lines can break between them."""
     disks = tuple(look.text(disk) for disk in entry.untouchable)
     short = short_names(disks, _DISK, look.glyphs.ellipsis)
     what = ": do not remove" if disks else ""
-    first: Line = (Span(f"{name} NONE{what}", "error"),)
+    first: Line = (Span(f"{look.text(entry.vdev)} NONE{what}", "error"),)
     return [first, *((Span(short[disk], "error"),) for disk in disks)]

@@ -1,42 +1,41 @@
-"""The scan pane: how far, how fast, how long still, and on what that rests."""
+"""The scan pane: how far each scan and activity is, its rate so far, and what holds it back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zconsole import units
 from zconsole.history.views import ScanView
 from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
-from zconsole.monitor.frame import DONE, Frame
+from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Scan
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
+from zconsole.ui.panes.rate_graph import rate_lines
 from zconsole.ui.panes.scan_parts import (
-    LABEL,
     Ink,
     barred,
     eta_line,
+    fixed,
     machine,
-    packed,
+    one_line,
     subject,
     zpool_says,
 )
 from zconsole.ui.widgets.draw import Line, Span, crop, width_of
 from zconsole.ui.widgets.short_names import middle
-from zconsole.ui.widgets.spark import markline, scale, sparkline
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _HEAD = 11
 _STAGE = 9
-_TREND_FROM = 100
 _SURE = 0.5
 _PAST_SHOWN = 2
-_TROUBLES_ROOMY = 3
-_TROUBLE_LINES = 2
+_WIDE = 80
+"""From this many columns on the headline says what zpool estimates."""
 _NAME = 22
 
 
@@ -47,26 +46,35 @@ def scan_lines(
     *,
     compact: bool = False,
     roomy: bool = False,
+    whole: bool = False,
+    graph: int = 1,
+    until: float | None = None,
     room: int | None = None,
 ) -> tuple[Line, ...]:
-    """Every running scan in full, then activities, then a line for each of the newest past ones.
+    """The scan the headline is about, what else runs, the newest past ones, then advice.
 
-    ``compact`` leaves out a finished first stage and what is nice to know; ``roomy`` is for
-    screens where advice may take several lines. ``room`` is how many lines there are, if not
-    enough: what runs and does not fit in them is counted in the last one.
+    How many lines there are follows from what runs, never from what is known or said of it:
+    what may come has its lines. ``compact`` leaves out what is nice to know, ``roomy`` gives
+    advice several lines, ``whole`` cuts nothing. ``graph``: rows of the graph, which ends at
+    ``until``. ``room`` is how many lines there are, if not enough: what runs and does not fit in
+    them is counted in the last one.
     """
-    ink = Ink(look, width, frame.t, frame, compact, roomy)
-    running = [_running(view, ink) for view in frame.scans if view.scan.active]
-    entries = [*running, *activity_entries(frame.activities, ink)]
-    past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
+    ink = Ink(look, width, frame.t, frame, compact, roomy, whole)
+    running = [view for view in frame.scans if view.scan.active]
+    entries = [_main(view, ink, graph, until) for view in running[:1]]
+    entries += [_other(view, ink) for view in running[1:]]
+    entries += activity_entries(frame.activities, ink)
+    below = [] if compact else [*_advice(ink, is_running=bool(running))]
     lines = _counted(entries, room)
+    past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
     for view in past[: 1 if running else _PAST_SHOWN]:
         lines.extend(_past(view, ink))
     if not lines:
         known = "no scan has run on this pool" if frame.rows else "nothing is known of it yet"
         lines = [(Span(f" {known}", "dim"),)]
-    lines.extend(_troubles(ink))
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+    if room is not None:
+        below = below[: max(0, room - len(lines))]
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in (*lines, *below))
 
 
 def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
@@ -80,25 +88,31 @@ def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
     return [*shown, (Span(f" +{len(entries) - fitting} more", "dim"),)]
 
 
-def _running(view: ScanView, ink: Ink) -> list[Line]:
+def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Line]:
+    """The scan whose estimate and rate are in the headline."""
     lines = [_progress(view, ink)]
-    if _has_first_stage(view.scan) and (not ink.compact or view.stage == "scanning"):
-        lines.append(_first_stage(view, ink))
+    walk = [_first_stage(view, ink)] if _has_first_stage(view.scan) else []
+    drawn = [] if view.scan.function == "errorscrub" else rate_lines(view, ink, graph, until)
+    notes, facts = [*_notes(view, ink)], [*_facts(view, ink)]
     if ink.compact:
-        lines.extend(packed([*_estimate(view, ink), *_facts(view, ink)], ink))
-    else:
-        lines.extend(packed(_estimate(view, ink), ink))
-        if ink.roomy and ink.width < _TREND_FROM:
-            lines.extend(line for why in _basis(view) for line in ink.paragraph("based on", why))
-        lines.extend(packed(_facts(view, ink), ink))
-    if (ink.roomy or ink.width >= _TREND_FROM) and not ink.compact:
-        lines.extend(_trend(view, ink))
-    lines.extend(_notes(view, ink))
-    if view is ink.frame.scan:
-        lines.extend(_limit(ink))
-        if ink.roomy and not ink.frame.problem:
-            lines.extend(_surroundings(ink))
-    return lines
+        # Next to nothing is issued while metadata is walked: its bar has the graph's place then.
+        says = [] if ink.width >= _WIDE else [*zpool_says(view.scan.zpool_eta)]
+        if walk and view.stage == "scanning":
+            return [*lines, *walk, *one_line([*notes, *facts], ink)]
+        return [*lines, *one_line([*says, *notes, *facts], ink), *drawn]
+    lines += [*walk, *drawn]
+    if not ink.roomy:
+        return [*lines, *one_line([*notes, *facts], ink)]
+    lines += [*one_line(notes, ink), *one_line(facts, ink)]
+    return [*lines, *fixed("based on", "; ".join(_basis(view)), 1, ink)]
+
+
+def _other(view: ScanView, ink: Ink) -> list[Line]:
+    """A further scan that runs at the same time."""
+    parts = [eta_line("ETA", view.estimate, ink), *zpool_says(view.scan.zpool_eta)]
+    if view.issue_rate is not None:
+        parts.append((Span("rate ", "dim"), Span(ink.look.rate(view.issue_rate))))
+    return [_progress(view, ink), *one_line([*parts, *_facts(view, ink)], ink)]
 
 
 def _has_first_stage(scan: Scan) -> bool:
@@ -130,146 +144,124 @@ def _first_stage(view: ScanView, ink: Ink) -> Line:
     return barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
-def _estimate(view: ScanView, ink: Ink) -> list[Line]:
-    """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, zpool's own and what ours is based on."""
-    parts: list[Line] = [eta_line("ETA", view.estimate, ink)]
-    if view.full is not None and view.full != view.estimate:
-        parts.append(eta_line("full redundancy", view.full, ink))
-    parts.extend(zpool_says(view.scan.zpool_eta))
-    if ink.width >= _TREND_FROM:
-        parts.extend((Span(ink.look.text(reason), "dim"),) for reason in _basis(view))
-    return parts
-
-
 def _basis(view: ScanView) -> list[str]:
     """What the estimates rest on."""
     said = [each for each in (view.estimate, view.full) if each and each.eta is not None]
     return [each.reason for each in said if each.reason]
 
 
-def _facts(view: ScanView, ink: Ink) -> list[Line]:
-    """Rates, repaired bytes, errors, restarts, how long it has run."""
+def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
+    """Repaired bytes, errors, restarts, what the disks could do, how long it has run."""
     scan, look = view.scan, ink.look
-    parts = [*_rates(view, look)]
     for label, value, severity in result_facts(scan, look.size):
-        if not ink.compact or label == "skipped" or severity:
-            parts.append((Span(f"{label} ", "dim"), Span(value, severity)))
+        yield (Span(f"{label} ", "dim"), Span(value, severity))
     if view.restarts:
-        parts.append((Span(f"restarts {view.restarts}", "warning"),))
-    if scan.start is not None and not ink.compact:
-        parts.append((Span("since ", "dim"), Span(look.when(scan.start, ink.now))))
-    return parts
+        yield (Span(f"restarts {view.restarts}", "warning"),)
+    if view.scan_rate is not None and view.stage == "scanning" and scan.two_stage:
+        walked = "scanned" if scan.function == "rebuild" else "metadata"
+        yield (Span(f"{walked} at ", "dim"), Span(look.rate(view.scan_rate)))
+    if view is ink.frame.scan and ink.frame.ceiling is not None:
+        yield (Span("maximum ", "dim"), Span(look.rate(ink.frame.ceiling.rate)))
+    if scan.start is not None:
+        yield (Span("since ", "dim"), Span(look.when(scan.start, ink.now)))
 
 
-def _rates(view: ScanView, look: DisplayFormat) -> list[Line]:
-    over = "pass average" if view.window is None else _window(view.window)
-    parts: list[Line] = []
-    if view.issue_rate is not None:
-        rate = look.rate(view.issue_rate)
-        parts.append((Span("rate ", "dim"), Span(rate), Span(f" ({over})", "dim")))
-    if view.scan_rate is not None and view.stage == "scanning" and view.scan.two_stage:
-        walked = "scanned" if view.scan.function == "rebuild" else "metadata"
-        parts.append((Span(f"{walked} at ", "dim"), Span(look.rate(view.scan_rate))))
-    return parts
+def _advice(ink: Ink, *, is_running: bool) -> list[Line]:
+    """What holds the running scan back, what could be done, and devices in trouble.
 
-
-def _window(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
-def _trend(view: ScanView, ink: Ink) -> list[Line]:
-    """The issue rate over as many samples as fit, from 0 up; below it what was done meanwhile.
-
-    No lines for a scan that has no rate (an error scrub).
+    Each has its lines whether there is anything to say or not.
     """
-    head = f" {'rate':<{_HEAD - 1}}"
-    tail = ink.frame.series.tail(view.key, "issue_rate", max(1, ink.width - 30))
-    if all(rate is None for rate in tail):
-        return []
-    top = scale(tail)
-    label = f" {ink.look.glyphs.spark[-1]}={ink.look.rate(top)} "
-    width = min(ink.width - len(head) - len(label), 120)
-    line: Line = (
-        Span(head, "dim"),
-        Span(sparkline(tail, width, top, ink.look.glyphs), "spark"),
-        Span(label, "dim"),
-    )
-    acts = (event for event in ink.frame.events if event.name == DONE)
-    since = [(ink.frame.series.since(act.t), ink.look.text(act.text)) for act in acts]
-    marks = [(ago, text) for ago, text in since if ago is not None]
-    done = markline(marks, width, ink.look.glyphs)
-    return [line, (Span(" " * len(head)), Span(done, "notice"))] if done else [line]
+    most = 2 if ink.roomy else 1
+    if not is_running:
+        told = ink.frame.troubles and not ink.frame.problem
+        return _troubles(most, ink) if told else _blank(most)
+    if ink.frame.problem:
+        said = fixed("limit", "unknown while the pool does not answer", 1, ink, "dim")
+        return [*said, *_blank(2 * most + 2 * ink.roomy)]
+    lines = [*_limit(ink), *_suggestion_and_troubles(most, ink)]
+    return [*lines, *_surroundings(ink)] if ink.roomy else lines
+
+
+def _blank(lines: int) -> list[Line]:
+    nothing: Line = ()
+    return [nothing] * lines
 
 
 def _limit(ink: Ink) -> list[Line]:
-    """What the running scan waits for, how fast it could go, and what could be done.
-
-    Advice is never cut short: without room for all of it, it is left out. How fast it could go
-    takes a line of its own only where there is no advice.
-    """
-    limit, ceiling = ink.frame.limit, ink.frame.ceiling
-    if limit is None or limit.cause == "unclear" or ink.compact or ink.frame.problem:
-        return []
+    """What the running scan waits for."""
+    limit, scan = ink.frame.limit, ink.frame.scan
+    if limit is None or limit.cause == "unclear":
+        is_paused = scan is not None and scan.scan.state == "paused"
+        return fixed("limit", "" if is_paused else "not known yet", 1, ink, "dim")
     doubt = "perhaps " if limit.sure < _SURE else ""
-    lines = ink.paragraph("limit", f"{doubt}{limit.text}")
-    advice = ink.paragraph("advice", limit.advice)
-    if ceiling is not None:
-        share = "" if ceiling.share is None else f", now {ceiling.share:.0%} of it"
-        said = f"at most {ink.look.rate(ceiling.rate)} here{share}"
-        if width_of(lines[-1]) + 3 + len(said) < ink.width:
-            lines[-1] = (*lines[-1], Span(f"   {said}", "dim"))
-        elif ink.roomy or (len(lines) == 1 and not advice):
-            lines.append((Span(" " * (LABEL + 1)), Span(said, "dim")))
-    return [*lines, *advice] if ink.roomy or len(advice) == 1 else lines
+    return _shortened("limit", f"{doubt}{limit.text}", 1, ink)
+
+
+def _suggestion_and_troubles(most: int, ink: Ink) -> list[Line]:
+    """``most`` lines each; without trouble, a long suggestion has those of the trouble, too."""
+    limit, told = ink.frame.limit, ink.frame.troubles
+    advice = "" if limit is None or limit.cause == "unclear" else limit.advice
+    lines = _shortened("suggestion", advice, most if told else 2 * most, ink)
+    if not told and any(lines[most:]):
+        return lines
+    return [*lines[:most], *_troubles(most, ink)]
+
+
+def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
+    """A text in its lines; where it has too few, long names of devices lose their middle."""
+    if not ink.whole and len(ink.paragraph(label, text)) > rows:
+        for row in ink.frame.rows:
+            name = row.vdev.name
+            if len(name) > _NAME and name in text:
+                text = text.replace(name, middle(name, _NAME, ink.look.glyphs.ellipsis))
+    return fixed(label, text, rows, ink)
 
 
 def _surroundings(ink: Ink) -> list[Line]:
     """Module parameters that are not as the running version sets them, and the machine's load.
 
-    What knows the parameters is loaded for that only: the design size has no room.
+    Lazy import: keeps the first paint at the design size fast, which has no room for this.
     """
     from zconsole.scan_report.statistics import unusual
 
     found = unusual(ink.frame.tunables, ink.frame.version)
     said = ", ".join(f"{name}={value} (default {usual})" for name, (value, usual) in found.items())
+    if ink.frame.tunables and not said:
+        said = "defaults"
     load = machine(ink.frame.host, ink.look)
-    return [*ink.paragraph("tunables", said), *ink.paragraph("machine", load)]
+    return [*fixed("tunables", said, 1, ink), *fixed("machine", load, 1, ink)]
 
 
-def _troubles(ink: Ink) -> list[Line]:
+def _troubles(rows: int, ink: Ink) -> list[Line]:
     """Devices with new errors or flaps, the worst first, and what that speaks for."""
-    if ink.compact or ink.frame.problem:
-        return []
-    worst = ink.frame.troubles[: _TROUBLES_ROOMY if ink.roomy else 1]
-    lines = [line for trouble in worst for line in _trouble(trouble, ink)]
-    return [(head, Span(text.text, "warning")) for head, text in lines]
+    found = ink.frame.troubles
+    if not found:
+        return fixed("trouble", "none", rows, ink, "dim")
+    if len(found) == 1 or (rows == 1 and not ink.whole):
+        return _trouble(found[0], rows, ink)
+    shown = found if ink.whole else found[:rows]
+    return [line for trouble in shown for line in _trouble(trouble, 1, ink)]
 
 
-def _trouble(trouble: DeviceFault, ink: Ink) -> list[Line]:
-    """In full where there is room, else in two lines: the detail of its row has the rest."""
-    whole = ink.paragraph("trouble", trouble.text)
-    most = _TROUBLE_LINES
-    if ink.roomy or len(whole) <= most:
-        return whole
+def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
+    """In full where there is room, else its first clauses: the detail of its row has the rest."""
+    if ink.whole or len(ink.paragraph("trouble", trouble.text)) <= rows:
+        return fixed("trouble", trouble.text, rows, ink, "warning")
     name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
-    said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0].split("; ")
-    while len(said) > 1 and len(ink.paragraph("trouble", f"{name}: {'; '.join(said)}")) > most:
-        said.pop()
-    return ink.paragraph("trouble", f"{name}: {'; '.join(said)}")[:most]
+    said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
+    return fixed("trouble", f"{name}: {said}", rows, ink, "warning")
 
 
-def _notes(view: ScanView, ink: Ink) -> list[Line]:
-    lines: list[Line] = []
-    if ink.frame.problem and ink.frame.stale_seconds is not None and view.scan.active:
-        ago = units.duration(ink.frame.stale_seconds)
-        lines.append((Span(f" stale: {ago} old", "warning"),))
+def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
+    """What is out of the ordinary: it stands still, it is paused, it restarted, it has to go on."""
     if view.stalled is not None:
-        lines.append((Span(f" STALLED: no progress for {units.duration(view.stalled)}", "error"),))
+        yield (Span(f"STALLED: no progress for {units.duration(view.stalled)}", "error"),)
     if view.scan.state == "paused" and view.scan.paused_since is not None:
-        when = ink.look.when(view.scan.paused_since, ink.now)
-        lines.append((Span(f" paused since {when}", "notice"),))
-    lines.extend((Span(f" {ink.look.text(note)}", "notice"),) for note in view.notes)
-    return lines
+        yield (Span(f"paused since {ink.look.when(view.scan.paused_since, ink.now)}", "notice"),)
+    if view.full is not None and view.full != view.estimate:
+        yield eta_line("full redundancy", view.full, ink)
+    for note in view.notes:
+        yield (Span(ink.look.text(note), "notice"),)
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:
@@ -283,7 +275,8 @@ def _past(view: ScanView, ink: Ink) -> list[Line]:
     facts = [fact for fact in result_facts(scan, look.size) if fact.label != "skipped"]
     if width_of(_listed(head, facts)) > ink.width:
         facts = [fact for fact in facts if fact.label == "errors"]
-    return [_listed(head, facts), *_notes(view, ink)]
+    notes = [*_notes(view, ink)]
+    return [_listed(head, facts), *(one_line(notes, ink) if notes else ())]
 
 
 def _listed(head: Line, facts: Iterable[Fact]) -> Line:

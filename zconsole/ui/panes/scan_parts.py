@@ -12,11 +12,12 @@ from zconsole.monitor.frame import Frame
 from zconsole.pool.model import HostLoad
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.bars import bar
-from zconsole.ui.widgets.draw import Line, Span, beside, joined, width_of
+from zconsole.ui.widgets.draw import Line, Span, at_most, beside, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
-LABEL = 10
+LABEL = 12
 """Cells of what stands before a paragraph."""
+_BETWEEN = "   "
 _PERCENT = 8
 _AMOUNT = 16
 _LEAST_NAME = 8
@@ -31,8 +32,12 @@ class Ink(NamedTuple):
     width: int
     now: float
     frame: Frame
-    compact: bool
-    roomy: bool
+    compact: bool = False
+    """Whether what is only nice to know is left out."""
+    roomy: bool = False
+    """Whether advice and troubles may take several lines."""
+    whole: bool = False
+    """Whether nothing is cut, however many lines it takes."""
 
     def paragraph(self, label: str, text: str) -> list[Line]:
         """Outside text wrapped beside its label; no lines for no text."""
@@ -107,7 +112,39 @@ def zpool_says(eta: float | None) -> Iterator[Line]:
 
 def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
     """Set parts side by side on as few lines as hold them."""
-    return [(Span(" "), *line) for line in joined(parts, "   ", ink.width - 2)]
+    return [(Span(" "), *line) for line in joined(parts, _BETWEEN, ink.width - 2)]
+
+
+def one_line(parts: Sequence[Line], ink: Ink) -> list[Line]:
+    """One line of the parts that fit whole, which is there without any, too."""
+    if ink.whole:
+        return packed(parts, ink) or [()]
+    shown: list[Line] = []
+    for part in parts:
+        if not shown or len(joined([*shown, part], _BETWEEN, ink.width - 2)) == 1:
+            shown.append(part)
+    return packed(shown, ink)[:1] or [()]
+
+
+def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Line]:
+    """A labeled text in exactly ``rows`` lines, blank ones where it takes fewer.
+
+    Clauses that do not fit are left out whole; the first of them alone is cut.
+    """
+    parts = text.split("; ")
+    for kept in range(len(parts), 0, -1):
+        rest = "" if kept == len(parts) else f"; {ink.look.glyphs.ellipsis}"
+        lines = ink.paragraph(label, "; ".join(parts[:kept]) + rest)
+        if ink.whole or len(lines) <= rows:
+            break
+    shown = lines if ink.whole else at_most(rows, lines, ink.look.glyphs.ellipsis)
+    blank: Line = ()
+    return [*(_in_role(line, role) for line in shown), *[blank] * (rows - len(shown))]
+
+
+def _in_role(line: Line, role: str) -> Line:
+    """The text of a paragraph's line in a role; its label stays as it is."""
+    return (line[0], *(Span(span.text, role or span.role) for span in line[1:]))
 
 
 def paragraph(label: str, text: str, look: DisplayFormat, width: int) -> list[Line]:

@@ -106,6 +106,8 @@ def at_most(most: int, lines: Sequence[Line], ellipsis: str = "…") -> Sequence
 
 def broken(text: str, width: int) -> list[str]:
     """Text on as many lines of at most ``width`` cells as it takes; at least one."""
+    if cell_len(text) <= width:
+        return [text.rstrip()]
     # For textwrap every character is one cell: a wide one brings a second with it.
     double = "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
     lines = wrap(double, max(1, width - (double != text)), break_on_hyphens=False)
@@ -130,6 +132,12 @@ def spread(left: Line, right: Line, width: int, ellipsis: str = "…") -> Line:
         return crop(right, width, ellipsis)
     left = crop(left, room - 1, ellipsis) if width_of(left) > room - 1 else left
     return (*left, Span(" " * (room - width_of(left))), *right)
+
+
+def ruled(left: str, right: str, rule: str, width: int) -> Line:
+    """The title of a pane as a thin rule between it and the one above."""
+    fill = rule * max(0, width - 2 * cell_len(rule) - cell_len(left) - cell_len(right))
+    return (Span(set_cell_size(f"{rule}{left}{fill}{right}{rule}", width), "title"),)
 
 
 def merged(line: Line) -> Line:

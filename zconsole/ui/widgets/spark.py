@@ -35,25 +35,6 @@ def sparkline(values: Sequence[float | None], width: int, top: float, glyphs: Gl
     return " " * (width - len(cells)) + "".join(cells)
 
 
-def markline(marks: Sequence[tuple[int, str]], width: int, glyphs: Glyphs) -> str:
-    """What belongs below a sparkline: a mark ``ago`` samples from the right, the newest in words.
-
-    The words stand on the side that has more room; empty when every mark is too long ago.
-    """
-    cells = [" "] * width
-    shown = [(width - 1 - ago, text) for ago, text in marks if 0 <= ago < width]
-    if not shown:
-        return ""
-    at, text = shown[-1]
-    left, right = at - 1, width - at - 2
-    said = text[: max(left, right)]
-    start = at + 2 if right >= left else at - 1 - len(said)
-    cells[start : start + len(said)] = said
-    for place, _ in shown:
-        cells[place] = glyphs.mark
-    return "".join(cells).rstrip()
-
-
 def _cell(value: float | None, top: float, glyphs: Glyphs) -> str:
     if value is None or math.isnan(value):
         return glyphs.gap

@@ -1,0 +1,170 @@
+"""The headline: cells that keep their places, whatever is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.drawn import LOOK, plain
+from zconsole.eta.estimate import Estimate
+from zconsole.history.past_rates import PastRates
+from zconsole.history.views import ActivityView
+from zconsole.pool.model import Activity
+from zconsole.pool.redundancy import Redundancy
+from zconsole.ui.panes.header import HeaderStatus, header_lines
+from zconsole.ui.panes.headline import headline
+from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.glyphs import ASCII
+
+STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
+SIZES = ((60, 15), (80, 24), (120, 40), (200, 50))
+
+
+def said(frame, width=80, rows=2, look=LOOK):
+    return [plain(line) for line in headline(frame, look, width, rows)]
+
+
+def role_of(frame, needle, width=80):
+    return {s.role for line in headline(frame, LOOK, width, 2) for s in line if needle in s.text}
+
+
+def of_scan(**fields):
+    """The resilver with other facts of its scan."""
+    base = frames.resilver()
+    return replace(base, scans=(base.scans[0]._replace(**fields),))
+
+
+def test_the_cells_of_a_resilver():
+    assert [line.rstrip() for line in said(frames.resilver())] == [
+        " ETA 17h52m  tomorrow 06:33      RATE 124M/s ▼    REDUNDANCY LEFT    NEW ERRORS",
+        " 16h10m to 21h40m, zpool 12h41m  30 % of maximum  raidz2-0: 1 disk   0 in 1 h",
+    ]
+
+
+def test_the_duration_stands_out():
+    assert role_of(frames.resilver(), "17h52m") == {"bold"}
+
+
+def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
+    first, second = said(frames.healthy())
+    assert first.startswith(" LAST SCRUB Mon 12:41 ")
+    assert "FILL 33.3 %" in first
+    assert second.startswith(" no errors  took 4h12m ")
+    assert "all vdevs: 1 disk" in second
+    none = replace(frames.healthy(), scans=())
+    assert said(none)[0].startswith(" LAST SCAN none recorded")
+
+
+def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
+    assert role_of(frames.unrestored(), "2 errors") == {"error"}
+    base = frames.unrestored()
+    view = base.scans[0]._replace(scan=replace(base.scans[0].scan, state="canceled", errors=0))
+    assert "canceled  no errors" in said(replace(base, scans=(view,)))[1]
+
+
+def test_a_finished_repair_says_that_redundancy_is_restored():
+    done = frames.unrestored().scans[0]
+    view = done._replace(scan=replace(done.scan, errors=0))
+    whole = replace(frames.healthy(), scans=(view,), over_since=frames.NOW - 60)
+    assert "redundancy restored" in said(whole)[1]
+    assert role_of(whole, "restored") == {"good"}
+    assert "restored" not in said(frames.unrestored())[1]
+
+
+@pytest.mark.parametrize(("growth", "way"), [(1.0, "▲"), (-0.5, "▼"), (0.01, "=")])
+def test_the_rate_says_where_it_goes(growth, way):
+    past = PastRates(0.0, 1.0, (10.0,) * 300 + (10.0 * (1 + growth),) * 300)
+    assert f"RATE 124M/s {way} " in said(of_scan(past=past))[0]
+    ascii_way = {"▲": "^", "▼": "v"}.get(way, way)
+    assert f"124M/s {ascii_way} " in said(of_scan(past=past), look=replace(LOOK, glyphs=ASCII))[0]
+
+
+def test_what_is_not_known_is_said_in_its_cell():
+    unknown = replace(
+        of_scan(estimate=Estimate(None, None, None, "no estimate yet: 1 sample"), issue_rate=None),
+        redundancy=(),
+        ceiling=None,
+    )
+    first, second = said(unknown)
+    assert first.startswith(" ETA none ")
+    assert "RATE - " in first
+    assert second.startswith(" no estimate yet: 1 sample ")
+    assert "maximum unknown" in second
+    assert "unknown  " in second
+
+
+def test_of_a_reason_without_room_whole_clauses_are_told():
+    why = "still scanning metadata, nothing issued yet"
+    scanning = of_scan(estimate=Estimate(None, None, None, why))
+    assert said(scanning)[1].startswith(" still scanning metadata  ")
+    assert why in said(scanning, 120)[1]
+
+
+def test_figures_of_a_pool_that_does_not_answer_are_called_old():
+    assert " stale: 2m08s old " in said(frames.suspended())[1]
+    assert role_of(frames.suspended(), "stale") == {"warning"}
+
+
+def test_new_errors_stand_out():
+    assert "43 in 1 h" in said(frames.flaky())[1]
+    assert role_of(frames.flaky(), "43 in 1 h") == {"warning"}
+    assert "3 in all" in said(frames.flaky(), 120, 3)[2]
+
+
+def test_the_vdev_that_is_worst_off_is_told_and_how_the_others_are():
+    left = (Redundancy("raidz2-0", 2), Redundancy("raidz2-1", 0), Redundancy("raidz2-2", 1))
+    pool = replace(frames.resilver(), redundancy=left)
+    assert "raidz2-1: NONE" in said(pool)[1]
+    assert role_of(pool, "NONE") == {"error"}
+    assert "others: 1 disk or more" in said(pool, 120, 3)[2]
+    calm = replace(frames.healthy(), redundancy=(Redundancy("sda", 0),))
+    assert "sda: none" in said(calm)[1]
+    assert role_of(calm, "sda") == {""}
+
+
+def test_a_removal_has_the_cells_where_no_scan_runs_and_a_trim_has_not():
+    def at_work(kind):
+        activity = Activity(kind, "running", "mirror-2", done_bytes=1, total_bytes=1 << 40)
+        view = ActivityView(activity, float(200 << 20), Estimate(2600, 2000, 3000, "copying"))
+        return said(replace(frames.healthy(), activities=(view,)))
+
+    first, second = at_work("removal")
+    assert first.startswith(" ETA 43m20s  13:24 ")
+    assert "RATE 200M/s " in first
+    assert second.startswith(" removal of mirror-2 ")
+    assert at_work("trim")[0].startswith(" LAST SCRUB")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("look", [LOOK, replace(LOOK, unit="exact")])
+def test_no_cell_moves_while_values_come_and_go(size, look):
+    gone = Estimate(None, None, None, "a reason that is longer than any cell has room for, really")
+    shown = (
+        frames.resilver(),
+        frames.flaky(),
+        of_scan(estimate=gone, issue_rate=None, past=PastRates()),
+        of_scan(estimate=Estimate(9e6, 8e6, 9e7, ""), issue_rate=1e12),
+        replace(frames.resilver(), ceiling=None, redundancy=(), problem="no answer"),
+        replace(frames.resilver(), redundancy=(Redundancy("draid2:4d:11c:1s-0" * 3, 1),)),
+    )
+    columns = set()
+    for frame in shown:
+        lines = header_lines(frame, STATUS, look, *size)
+        assert {width_of(line) for line in lines[1:3]} == {width_of(lines[1])}
+        row = next(plain(line) for line in lines if "ETA" in plain(line))
+        columns.add((len(lines), *(row.index(w) for w in ("ETA", "RATE", "REDUNDANCY", "ERRORS"))))
+    assert len(columns) == 1
+
+
+def test_a_frame_holds_the_cells_where_it_is_tall_and_wide():
+    lines = [plain(line) for line in header_lines(frames.resilver(), STATUS, LOOK, 120, 40)]
+    assert lines[0].startswith("╭─ tank on nas1 ─")
+    assert lines[0].endswith("─  age <2s  every 1s  12:41 ─╮")
+    assert lines[1].startswith("│ DEGRADED       ETA 17h52m  tomorrow 06:33 ")
+    assert lines[-1] == f"╰{'─' * 118}╯"
+    assert {len(line) for line in lines} == {120}
+    for size in ((99, 40), (120, 37)):
+        assert plain(header_lines(frames.resilver(), STATUS, LOOK, *size)[0]).startswith(
+            " DEGRADED"
+        )

@@ -1,0 +1,85 @@
+"""The scan pane in focus: its graph goes back through the time of the scan."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.fakes import FakeFeed, view_state
+
+
+def span(screen):
+    """The time span beside the one row of the graph."""
+    row = next(line for line in screen.splitlines() if line.startswith(" rate "))
+    return row.split("128M/s")[1].strip()
+
+
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        ("", "last 45m52s"),
+        ("left", "51m12s-5m20s ago"),
+        ("pageup", "1h08m-22m24s ago"),
+        ("pageup pageup pagedown", "1h08m-22m24s ago"),
+        ("pageup end", "last 45m52s"),
+        ("pageup pagedown right", "last 45m52s"),
+        ("home", "5h33m-4h48m ago"),
+        ("home left pageup", "5h33m-4h48m ago"),
+    ],
+)
+async def test_keys_go_through_the_time_of_the_scan(keys, shown):
+    async with view_state(frames.resilver()) as (app, pilot, screen):
+        app.main_screen.scan.focus()
+        for key in keys.split():
+            await pilot.press(key)
+        await pilot.pause()
+        assert span(screen()) == shown
+
+
+async def test_a_time_gone_back_to_stays_while_samples_come():
+    feed = FakeFeed((frames.resilver(),))
+    async with view_state(feed=feed) as (app, pilot, screen):
+        app.main_screen.scan.focus()
+        await pilot.press("pageup")
+        base = frames.resilver()
+        past = base.scans[0].past
+        later = base.scans[0]._replace(past=past._replace(rates=(*past.rates, 1.0, 1.0)))
+        feed.put(replace(base, scans=(later,)))
+        await pilot.pause()
+        assert span(screen()) == "1h08m-22m24s ago"
+
+
+async def test_a_scan_that_ended_shows_now_when_the_next_one_runs():
+    feed = FakeFeed((frames.resilver(),))
+    async with view_state(feed=feed) as (app, pilot, screen):
+        app.main_screen.scan.focus()
+        await pilot.press("pageup")
+        feed.put(frames.unrestored())
+        await pilot.pause()
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert span(screen()) == "last 45m52s"
+
+
+async def test_the_keys_of_the_list_do_not_move_the_graph():
+    async with view_state(frames.resilver()) as (_, pilot, screen):
+        await pilot.press("left", "pageup", "home")
+        assert span(screen()) == "last 45m52s"
+
+
+async def test_the_first_line_shows_the_focus():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        scan = app.main_screen.scan
+        assert {s.role for s in scan._at(0)[0] if "resilver" in s.text} == {"title"}
+        await pilot.press("shift+tab")
+        assert {s.role for s in scan._at(0)[0] if "resilver" in s.text} == {"focus"}
+
+
+async def test_a_tall_screen_draws_several_rows_and_a_zoomed_scan_more():
+    async with view_state(frames.resilver(), size=(120, 40)) as (app, pilot, screen):
+        assert sum("⣿⣿" in line for line in screen().splitlines()) == 4
+        app.main_screen.scan.focus()
+        await pilot.press("z")
+        await pilot.pause()
+        assert sum("⣿⣿" in line for line in screen().splitlines()) > 10

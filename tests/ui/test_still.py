@@ -1,0 +1,51 @@
+"""Nothing moves while the same scan runs: a resilver from its first to its last sample."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.actions.acting import Acting, acting
+from zconsole.history.scan_track import scan_slot
+
+PARTS = ("header", "scan", "devices", "balance", "events", "footer")
+LABELS = ("REDUNDANCY", "ERRORS", "RATE", "ETA", " limit ", " suggestion ", "BALANCE", "STATE")
+
+
+def boundaries(a: Acting) -> dict[str, tuple[int, int, int, int]]:
+    """Where each part of the screen is."""
+    views = {part: a.app.main_screen.query_one(f"#{part}") for part in PARTS}
+    return {part: tuple(view.region) for part, view in views.items() if view.display}
+
+
+def places(screen: str) -> dict[str, tuple[int, int]]:
+    """Row and column of each label on the screen."""
+    rows = list(enumerate(screen.splitlines()))
+    found = {label: [(y, row.index(label)) for y, row in rows if label in row] for label in LABELS}
+    return {label: spots[0] for label, spots in found.items() if spots}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "size"),
+    [
+        ("resilver", (60, 15)),
+        ("resilver", (80, 24)),
+        ("resilver", (120, 40)),
+        ("resilver", (200, 50)),
+        ("flaky", (80, 24)),
+        ("flaky", (120, 40)),
+    ],
+)
+async def test_the_parts_of_the_screen_stay_where_they_are_while_a_resilver_runs(scenario, size):
+    async with acting(scenario, size=size) as a:
+        (frame,) = a.app.view_state.frames
+        watched = scan_slot(frame.scan.scan)
+        await a.pass_time(3, 1)
+        first, labels, rounds = boundaries(a), places(a.screen), 0
+        while (view := a.app.view_state.frame.scan).scan.active and scan_slot(view.scan) == watched:
+            assert boundaries(a) == first, (rounds, a.screen)
+            assert places(a.screen) == labels, (rounds, a.screen)
+            rounds += 1
+            for step in (1, 1, 600):
+                a.feed.step(step)
+                await a.pilot.pause()
+        assert rounds > 20

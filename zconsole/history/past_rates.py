@@ -1,0 +1,108 @@
+"""The rate of one scan from its start to now, in a bounded number of equal steps, with marks.
+
+What is kept never grows: once it is full, pairs of steps become one, and each covers twice the
+time. A scan of days so keeps steps of minutes; one that has just begun, a step a sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+MOST_STEPS = 600
+MOST_MARKS = 40
+HOLE = 64.0
+"""Seconds without a sample, up to which the rate is taken to have been the one seen next."""
+TREND_SECONDS = 300.0
+"""A trend compares this time with as much time before it, or halves of what there is."""
+TREND_LEAST = 20.0
+
+
+class Mark(NamedTuple):
+    """Something that happened to a scan: ``restart``, ``issuing``, ``paused``."""
+
+    t: float
+    text: str
+
+
+class PastRates(NamedTuple):
+    """The rates of a scan, oldest first; a step without any sample has none."""
+
+    begin: float = 0.0
+    """Epoch seconds at which the first step begins."""
+    step: float = 1.0
+    """Seconds of each."""
+    rates: tuple[float | None, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    """Oldest first."""
+
+    @property
+    def end(self) -> float:
+        """Epoch seconds at which the newest step ends."""
+        return self.begin + self.step * len(self.rates)
+
+    @property
+    def trend(self) -> float | None:
+        """By what share the rate has grown of late: 0.1 for a tenth; None while unknown."""
+        most = round(TREND_SECONDS / self.step) or 1
+        half = min(most, len(self.rates) // 2)
+        if half * self.step < TREND_LEAST:
+            return None
+        late, early = _mean(self.rates[-half:]), _mean(self.rates[-2 * half : -half])
+        return None if late is None or not early else late / early - 1
+
+
+class PastRecorder:
+    """Takes the rates of a scan in, a sample at a time."""
+
+    def __init__(self, past: PastRates | None = None) -> None:
+        """Go on with what was kept of it, or begin."""
+        past = past or PastRates()
+        self._begin, self._step = past.begin, past.step
+        self._rates = list(past.rates)
+        self._marks = list(past.marks)
+        self._samples = 1
+        """How many the newest step is the mean of."""
+
+    @property
+    def past(self) -> PastRates:
+        """What is kept now."""
+        return PastRates(self._begin, self._step, tuple(self._rates), tuple(self._marks))
+
+    def mark(self, t: float, text: str) -> None:
+        """Keep that something happened."""
+        self._marks.append(Mark(t, text))
+        del self._marks[:-MOST_MARKS]
+
+    def add(self, t: float, rate: float | None) -> None:
+        """Keep the rate of the sample at ``t`` (epoch seconds)."""
+        if not self._rates:
+            self._begin = t
+        elif (len(self._rates), self._samples) == (1, 1) and t > self._begin:
+            self._step = max(self._step, 2.0 ** math.floor(math.log2(t - self._begin)))
+        at = max(int((t - self._begin) // self._step), len(self._rates) - 1, 0)
+        while at >= MOST_STEPS:
+            self._halve()
+            at //= 2
+        missed = at - len(self._rates)
+        if missed >= 0:
+            filled = missed <= 1 or missed * self._step <= HOLE
+            self._rates += [rate if filled else None] * missed
+            self._rates.append(rate)
+            self._samples = 1
+        elif rate is not None:
+            old, self._samples = self._rates[-1], self._samples + 1
+            self._rates[-1] = rate if old is None else old + (rate - old) / self._samples
+
+    def _halve(self) -> None:
+        """Let each step cover twice the time."""
+        if len(self._rates) % 2 == 0:
+            self._samples *= 2
+        self._rates = [_mean(self._rates[n : n + 2]) for n in range(0, len(self._rates), 2)]
+        self._step *= 2
+
+
+def _mean(rates: Sequence[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) / len(known) if known else None

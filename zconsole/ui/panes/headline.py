@@ -1,0 +1,257 @@
+"""The headline's cells: how long still, how fast, redundancy left, new errors; each in its place.
+
+Columns and rows of the cells follow from the size of the screen alone. What is not known is said
+in its cell, which does not go away: nothing moves while values come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from zconsole import units
+from zconsole.eta.estimate import Estimate
+from zconsole.history.past_rates import PastRates
+from zconsole.history.views import ActivityView, ScanView
+from zconsole.monitor.facts import seconds_taken, work_name
+from zconsole.monitor.frame import Frame
+from zconsole.pool.redundancy import REPAIRS, Redundancy
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
+from zconsole.ui.widgets.short_names import middle
+
+STEADY = 0.05
+"""A rate that moved by less than this share goes neither up nor down."""
+_SMALL = (26, 14, 10, 6)
+_NORMAL = (31, 16, 18, 11)
+"""Columns of the cells at 60 and at 80 columns."""
+_SHARES = (4, 3, 2, 1)
+"""How many tenths of any further columns each cell gets."""
+_SPREAD = 60
+"""Of more columns than this the cells take none: they stay within one glance."""
+_NONE = "none"
+_UPKEEP = ("trim", "initialize")
+"""Work on devices that changes nothing of the pool."""
+
+Cell = Sequence[Sequence[Line]]
+"""The rows of one fact; of the parts of a row those are shown that fit whole."""
+
+
+class Place(NamedTuple):
+    """What a cell has to go by."""
+
+    frame: Frame
+    look: DisplayFormat
+    width: int
+    tall: bool
+    """Whether there is a third row, for what is only good to know."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether labels are cut down to their first word."""
+        return self.width in _SMALL[2:]
+
+
+def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
+    """The cells side by side in ``rows`` lines of ``width`` columns."""
+    places = [Place(frame, look, columns, rows > 2) for columns in _widths(width, look)]
+    work, rate = _work(places[0], places[1])
+    cells = (work, rate, _redundancy(places[2]), _errors(places[3]))
+    return tuple(
+        tuple(
+            span
+            for cell, place in zip(cells, places, strict=True)
+            for span in (Span(" "), *_row(cell, row, place))
+        )
+        for row in range(rows)
+    )
+
+
+def _widths(width: int, look: DisplayFormat) -> list[int]:
+    """The columns of each cell; where every byte is shown, the rate takes some of the first's."""
+    least = _NORMAL if width >= sum(_NORMAL) + len(_NORMAL) else _SMALL
+    more = max(0, min(_SPREAD, width - sum(least) - len(least)))
+    widths = [n + more * share // sum(_SHARES) for n, share in zip(least, _SHARES, strict=True)]
+    longer = max(0, len("RATE /s =") + look.number - widths[1])
+    return [widths[0] - longer, widths[1] + longer, *widths[2:]]
+
+
+def _row(cell: Cell, row: int, place: Place) -> Line:
+    """One row of a cell in all its columns."""
+    shown = joined(cell[row] if row < len(cell) else (), "  ", place.width)[:1]
+    line = crop(shown[0], place.width, place.look.glyphs.ellipsis) if shown else ()
+    return (*line, Span(" " * (place.width - width_of(line))))
+
+
+def is_working(frame: Frame) -> bool:
+    """Whether something runs that has an end, which the cells then tell of."""
+    return (frame.scan is not None and frame.scan.scan.active) or _at_work(frame) is not None
+
+
+def _at_work(frame: Frame) -> ActivityView | None:
+    """The first removal, expansion, job and the like that is being worked on."""
+    for view in frame.activities:
+        work = view.activity
+        if work.state == "running" and work.total_bytes and work.kind not in _UPKEEP:
+            return view
+    return None
+
+
+def _work(first: Place, second: Place) -> tuple[Cell, Cell]:
+    """What runs, how long still and how fast; of an idle pool its last scan, and its fill."""
+    view, activity = first.frame.scan, _at_work(first.frame)
+    if view is not None and view.scan.active:
+        return _eta(view.estimate, view.scan.zpool_eta, first), _scan_rate(view, second)
+    if activity is not None:
+        return _activity(activity, first), [[_rate(activity.rate, second.look)]]
+    return _last_scan(view, first), _fill(second)
+
+
+def _named(label: str, value: str, role: str = "") -> Line:
+    return (Span(f"{label} ", "dim"), Span(value, role))
+
+
+def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
+    """Duration and clock time, then the range and what zpool says; or why there is none."""
+    look, now = place.look, place.frame.t
+    if estimate.eta is None:
+        said = look.text(estimate.reason)
+        while cell_len(said) > place.width and ", " in said:
+            said = said.rpartition(", ")[0]
+        why: Line = (Span(said, "dim"),)
+        return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or why]]
+    when: Line = (Span(look.when(now + estimate.eta, now)),)
+    first = [_named("ETA", units.duration(estimate.eta), "bold"), when]
+    old = _old(place.frame)
+    ranged = old or _range(estimate)
+    if zpool is None or old:
+        return [first, [ranged]]
+    said = units.duration(zpool)
+    if place.tall:
+        return [first, [ranged], [(Span(f"zpool says {said}", "dim"),)]]
+    beside: Line = (*ranged, Span(f"{', ' if ranged else ''}zpool {said}", "dim"))
+    return [first, [beside if width_of(beside) <= place.width else ranged]]
+
+
+def _old(frame: Frame) -> Line:
+    """How old the figures are of a pool that does not answer."""
+    if not frame.problem or frame.stale_seconds is None:
+        return ()
+    return (Span(f"stale: {units.duration(frame.stale_seconds)} old", "warning"),)
+
+
+def _range(estimate: Estimate) -> Line:
+    if estimate.low is None or estimate.high is None:
+        return ()
+    return (Span(f"{units.duration(estimate.low)} to {units.duration(estimate.high)}"),)
+
+
+def _activity(view: ActivityView, place: Place) -> Cell:
+    """The estimate of a removal, an expansion or a job, and which it is."""
+    first, *below = _eta(view.estimate, view.activity.zpool_eta, place)
+    name = work_name(view.activity.kind, view.activity.vdev)
+    named: Line = (
+        Span(middle(place.look.text(name), place.width, place.look.glyphs.ellipsis), "dim"),
+    )
+    return [first, [named], *below]
+
+
+def _scan_rate(view: ScanView, place: Place) -> Cell:
+    """The rate with its trend, the share of the possible, and over what time it was seen."""
+    look, ceiling = place.look, place.frame.ceiling
+    first = _rate(view.issue_rate, look, view.past)
+    said = ["maximum unknown", "max unknown"]
+    if ceiling is not None and ceiling.share is not None:
+        share = f"{percent(ceiling.share, 0)} of max"
+        said = [f"{share}imum ({look.rate(ceiling.rate)})", f"{share}imum", share]
+    share = next((each for each in said if len(each) <= place.width), said[-1])
+    over = "pass average" if view.window is None else f"over {units.duration(view.window)}"
+    shown = over if view.issue_rate is not None else ""
+    return [[first], [(Span(share),)], [(Span(shown, "dim"),)]]
+
+
+def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None) -> Line:
+    """``RATE 124M/s ▼``."""
+    trend = None if past is None or rate is None else past.trend
+    if trend is None:
+        return _named("RATE", look.rate(rate))
+    glyphs = look.glyphs
+    way = glyphs.steady if abs(trend) < STEADY else glyphs.rising if trend > 0 else glyphs.falling
+    return _named("RATE", f"{look.rate(rate)} {way}")
+
+
+def _last_scan(view: ScanView | None, place: Place) -> Cell:
+    """Which scan ended last, when, and with what."""
+    if view is None or view.scan.function == "none":
+        return [[_named("LAST SCAN", "none recorded")]]
+    scan, look = view.scan, place.look
+    when = "" if scan.end is None else look.when(scan.end, place.frame.t)
+    first = _named(f"LAST {look.text(scan.function).upper()}", when)
+    facts: list[Line] = []
+    if scan.state != "finished":
+        facts.append((Span(look.text(scan.state), "warning"),))
+    elif place.frame.outcome.restored and scan.function in REPAIRS:
+        facts.append((Span("redundancy restored", "good"),))
+    if scan.errors is not None:
+        some = f"{scan.errors} error{'s' if scan.errors != 1 else ''}"
+        facts.append((Span(some, "error") if scan.errors else Span("no errors"),))
+    if (took := seconds_taken(scan)) is not None:
+        facts.append((Span(f"took {units.duration(took)}", "dim"),))
+    return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
+
+
+def _fill(place: Place) -> Cell:
+    """How full the pool is, and what is free."""
+    root, look = place.frame.root, place.look
+    if root is None or not root.size_bytes or root.alloc_bytes is None:
+        return [[_named("FILL", "unknown")]]
+    free = look.size(root.size_bytes - root.alloc_bytes)
+    return [
+        [_named("FILL", percent(root.alloc_bytes / root.size_bytes))],
+        [(Span(f"{free} free"),)],
+    ]
+
+
+def _redundancy(place: Place) -> Cell:
+    """How many more devices may fail: of the vdev that is worst off, and how the others are."""
+    label: Line = (Span("REDUNDANCY" if place.is_small else "REDUNDANCY LEFT", "dim"),)
+    ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
+    if not ordered:
+        return [[label], [(Span("unknown", "dim"),)]]
+    worst, best = ordered[0], ordered[-1]
+    alarming = place.frame.health.severity != "ok" and not worst.left
+    left = _left(worst.left, alarming)
+    name = "all vdevs" if len(ordered) > 1 and worst.left == best.left else worst.vdev
+    room = place.width - len(left) - 2
+    named = f"{middle(place.look.text(name), room, place.look.glyphs.ellipsis)}: {left}"
+    shown = left if place.is_small else named
+    value: Line = (Span(shown, "error" if alarming else ""),)
+    others = "" if worst.left == best.left else _others(ordered[1:])
+    return [[label], [value], [(Span(others, "dim"),)]]
+
+
+def _left(left: int, alarming: bool) -> str:
+    if left:
+        return f"{left} disk{'s' if left > 1 else ''}"
+    return "NONE" if alarming else _NONE
+
+
+def _others(entries: Sequence[Redundancy]) -> str:
+    least = entries[0].left
+    more = "" if entries[-1].left == least else " or more"
+    return f"others: {_left(least, alarming=False)}{more}"
+
+
+def _errors(place: Place) -> Cell:
+    """Read, write and checksum errors of the last hour, and in all since they were cleared."""
+    frame = place.frame
+    new = sum(trouble.deltas.total for trouble in frame.troubles)
+    role = "warning" if new else ""
+    label: Line = (Span("ERRORS" if place.is_small else "NEW ERRORS", "dim"),)
+    value: Line = (Span(f"{new} new" if place.is_small else f"{new} in 1 h", role),)
+    if not place.tall:
+        return [[label], [value]]
+    every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
+    return [[label], [value], [(Span(f"{every} in all", "dim"),)]]

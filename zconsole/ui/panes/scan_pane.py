@@ -1,0 +1,65 @@
+"""The scan pane's widget: its graph scrolls through the time of the scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from zconsole.history.past_rates import PastRates
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.rate_graph import graph_width
+from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.graph import graph_values
+from zconsole.ui.widgets.lines_view import LinesView
+
+
+class ScanPane(LinesView):
+    """Lines of the scans, the first of them its title; the graph ends now, or earlier."""
+
+    def __init__(self, *, id: str, repaint: Callable[[], None]) -> None:  # noqa: A002
+        """``repaint`` is called when the graph shows another time."""
+        super().__init__(id=id, focusable=True)
+        self.until: float | None = None
+        """Epoch seconds at which the graph ends; None for now."""
+        self._repaint = repaint
+        self._past = PastRates()
+        self._steps = 0
+
+    def show_scan(self, lines: Sequence[Line]) -> None:
+        """Show these lines, the first as the title: that pane in focus is seen by its title."""
+        head, *rest = lines
+        title = (Span(head[0].text, "title"), *head[1:]) if head else ((Span(" ", "title")),)
+        self.show(rest, title)
+
+    def follow(self, past: PastRates | None, rows: int, look: DisplayFormat) -> None:
+        """Take what the graph shows, in how many rows; without a past it ends now again."""
+        self._past = past or PastRates()
+        width = graph_width(self.app.size.width, rows, look.number)
+        self._steps = graph_values(width, rows, look.glyphs)
+        if self.until is not None and not self._past.begin < self.until < self._past.end:
+            self.until = None
+
+    def scroll_time(self, steps: int) -> None:
+        """Show an earlier (below 0) or later time of the scan, as far as there is one."""
+        past = self._past
+        first = past.begin + min(self._steps, len(past.rates)) * past.step
+        wanted = max(first, (self.until or past.end) + steps * past.step)
+        self.until = wanted if wanted < past.end else None
+        self._repaint()
+
+    def shift(self, direction: int) -> None:
+        """Go an eighth of what is shown back (-1) or on (1)."""
+        self.scroll_time(direction * max(1, self._steps // 8))
+
+    def page(self, pages: int) -> None:
+        """Go half of what is shown back or on; without a graph, scroll."""
+        if not self._past.rates:
+            super().page(pages)
+            return
+        self.scroll_time(pages * max(1, self._steps // 2))
+
+    def edge(self, direction: int) -> None:
+        """Go to the beginning of the scan, or back to now; without a graph, scroll."""
+        if not self._past.rates:
+            super().edge(direction)
+            return
+        self.scroll_time(direction * len(self._past.rates))
