@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
@@ -24,7 +24,7 @@ from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import PickScreen, TextScreen
 from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
 from zconsole.ui.environment import terminal_ready
-from zconsole.ui.keys import ACTIONS, TABLE, choices
+from zconsole.ui.keys import GROUPS, bindings, choices
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.help import help_lines
@@ -46,10 +46,7 @@ class Console(ThemedApp):
 
     TITLE = "zconsole"
     CSS_PATH = "console.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(",".join(key.keys), key.action, key.text, show=False, priority=key.priority)
-        for key in (*TABLE, *ACTIONS)
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(*GROUPS, "Actions")
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The one table of keys, ``share/keys.toml``: the console binds it, help and footer show it."""
+"""The one table of keys, ``share/keys.toml``: screens bind it, help and footers show it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from textual.binding import Binding, BindingType
+
 
 class Key(NamedTuple):
     """Keys that do one thing."""
@@ -14,7 +16,7 @@ class Key(NamedTuple):
     keys: tuple[str, ...]
     """As textual names them, the one shown first."""
     action: str
-    """Of the console, or ``screen.`` where screens differ; one that has none of it ignores it."""
+    """Of the console, or ``screen.`` where screens differ; in a screen's own group, of it."""
     text: str
     """What it does, for the help screen."""
     group: str
@@ -30,14 +32,28 @@ class Key(NamedTuple):
 FILE = Path(__file__).parents[1] / "share" / "keys.toml"
 _TEXTS = tomllib.loads(FILE.read_text("utf-8"))
 _EVERY = tuple(Key(**{**row, "keys": tuple(row["keys"])}) for row in _TEXTS["keys"])
-TABLE = tuple(key for key in _EVERY if key.group != "Actions")
+GROUPS = ("Move", "List", "Panes", "Pools", "Console")
+TABLE = tuple(key for key in _EVERY if key.group in GROUPS)
 """The keys that only look, the most used first."""
 ACTIONS = tuple(key for key in _EVERY if key.group == "Actions")
 """The keys that change something."""
 MARKS: Sequence[tuple[str, str]] = _TEXTS["marks"]
 COLUMNS: Sequence[tuple[str, str]] = _TEXTS["columns"]
 """What there is to say of marks and columns."""
-GROUPS = ("Move", "List", "Panes", "Pools", "Console")
+
+
+def keys_of(group: str) -> tuple[Key, ...]:
+    """The keys of a group, as of one screen (``Job``, ``Tunables``, ``Plan``)."""
+    return tuple(key for key in _EVERY if key.group == group)
+
+
+def bindings(*groups: str) -> list[BindingType]:
+    """What binds the keys of these groups."""
+    return [
+        Binding(",".join(key.keys), key.action, key.text, show=False, priority=key.priority)
+        for group in groups
+        for key in keys_of(group)
+    ]
 
 
 def shown(key: str) -> str:

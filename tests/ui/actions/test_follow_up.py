@@ -33,7 +33,7 @@ def test_marks_stand_below_their_samples_and_the_newest_has_words(marks, line):
 async def test_a_change_moves_along_the_timeline_with_its_sample():
     async with acting("few-requests", size=(120, 40)) as a:
         await a.pass_time(60, 10)
-        await a.press("T", "f", *RUN, "escape", "escape")
+        await a.press("T", "F", *RUN, "escape", "escape")
         assert samples_ago(await a.pass_time(10, 10)) == 1
         assert samples_ago(await a.pass_time(50, 10)) == 6
         assert "zfs_vdev_async_write_min_active 2 to 8" in a.screen
@@ -55,7 +55,7 @@ async def test_an_action_is_on_the_timeline_and_among_the_events():
 async def test_the_pane_tells_what_a_change_did_before_and_after():
     async with acting("few-requests", size=(80, 24)) as a:
         await a.pass_time(300, 10)
-        await a.press("T", "f", *RUN, "escape")
+        await a.press("T", "F", *RUN, "escape")
         await a.press(*"jjjjjjjjj")
         assert "2 to 8: what it did shows" in a.screen
         said = await a.pass_time(300, 10)
@@ -69,7 +69,7 @@ async def test_the_pane_says_until_when_a_value_stays():
     async with acting("resilver", size=(80, 24)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
         assert "was 3000: stays until put back" in a.screen
-        assert "was 3000: goes back at the end of the scan" in await a.press("e")
+        assert "was 3000: goes back at the end of the scan" in await a.press("E")
 
 
 def samples_ago(screen: str) -> int:

@@ -72,7 +72,7 @@ class ActionController:
         if left := await in_daemon_thread(self.context.backend.control.orphans):
             names = ", ".join(left)
             self.context.app.notify(
-                f"A console that is no longer there had set {names}; T, then u, puts it back.",
+                f"A console that is no longer there had set {names}; T, then U, puts it back.",
                 severity="warning",
                 timeout=20,
                 markup=False,

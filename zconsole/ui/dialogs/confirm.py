@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Button, Input
 
@@ -17,6 +17,7 @@ from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -44,11 +45,7 @@ class ConfirmScreen(Dialog[None]):
     # Whoever goes on typing, or presses Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("v", "other_way", show=False),
-        Binding("left", "app.next_pane(-1)", show=False),
-        Binding("right", "app.next_pane(1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Plan", "Buttons")
 
     def __init__(self, confirmations: Sequence[Confirmation], look: DisplayFormat) -> None:
         super().__init__()

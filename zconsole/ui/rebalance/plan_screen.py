@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Button
 
@@ -17,6 +17,7 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.keys import bindings
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.lines_view import LinesView
@@ -28,10 +29,7 @@ Body = Callable[[PlanDocument, int], Sequence[Line]]
 class PlanScreen(Dialog[bool | None]):
     """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "app.next_pane(-1)", show=False),
-        Binding("right", "app.next_pane(1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Buttons")
 
     def __init__(
         self,
