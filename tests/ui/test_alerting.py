@@ -21,7 +21,7 @@ async def test_an_alert_is_shown_as_it_is_and_rings_once(monkeypatch):
         feed.queue.put_nowait(Update(shown, Capabilities("demo")))
         for _ in range(3):
             await pilot.pause()
-        (note,) = app._notifications
+        (note,) = app.messages
         assert note.message == "tank: [b]it\\x1b stands still"
         assert note.severity == "warning"
         assert written.count("\aring") == 1
@@ -35,7 +35,7 @@ async def test_what_cannot_be_kept_on_disk_is_told():
         feed.queue.put_nowait(Update((frames.resilver(),), Capabilities("demo"), notes=(note,)))
         for _ in range(3):
             await pilot.pause()
-        assert [each.message for each in app._notifications] == [note]
+        assert [each.message for each in app.messages] == [note]
 
 
 async def test_a_feed_without_a_vigil_says_nothing():
@@ -43,4 +43,4 @@ async def test_a_feed_without_a_vigil_says_nothing():
     app = console(feed)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert list(app._notifications) == []
+        assert list(app.messages) == []

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.driver import Driver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
@@ -21,13 +22,12 @@ from zconsole.system.state_dir import StateError
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.dialogs.screens import PickScreen, TextScreen
+from zconsole.ui.dialogs.screens import Dialog, PickScreen
 from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
 from zconsole.ui.environment import terminal_ready
-from zconsole.ui.keys import GROUPS, bindings, choices
+from zconsole.ui.keys import GROUPS, MAIN_ONLY, bindings, choices
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.help import help_lines
 from zconsole.ui.panes.overview import overview_lines
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
@@ -78,6 +78,13 @@ class Console(ThemedApp):
         """Return the main screen, which stays below all others."""
         return self.main_screen
 
+    def get_driver_class(self) -> type[Driver]:
+        """Read the terminal in our own way."""
+        # Lazy import: without a terminal there is none of it.
+        from zconsole.ui.terminal_driver import TerminalDriver
+
+        return TerminalDriver
+
     @property
     def devices(self) -> DeviceView:
         """The device list."""
@@ -93,6 +100,12 @@ class Console(ThemedApp):
         self.set_interval(_TICK, self._tick)
         if self._notices:
             self.notify("\n".join(self._notices), severity="warning", markup=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether an action may run: one of the main screen only while that is on top."""
+        if action in MAIN_ONLY and not self.main_on_top:
+            return False
+        return super().check_action(action, parameters)
 
     # Frames
 
@@ -186,7 +199,7 @@ class Console(ThemedApp):
 
     def action_overview(self) -> None:
         """List all pools, to open one."""
-        if not self.main_on_top or not self.view_state.frames:
+        if not self.view_state.frames:
             return
         screen = PickScreen(
             "POOLS",
@@ -206,7 +219,7 @@ class Console(ThemedApp):
         # Lazy import: keeps the first paint fast.
         from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
-        if self.main_on_top and (frame := self.view_state.frame) is not None:
+        if (frame := self.view_state.frame) is not None:
             item = self.devices.current
             question = Question("", frame, row=item.row if item is not None else None)
             self.push_screen(WhatIfScreen(self.view_state, question))
@@ -223,10 +236,13 @@ class Console(ThemedApp):
     # The console
 
     def action_help(self) -> None:
-        """Show every key."""
-        if self.main_on_top:
-            look, denied = self.view_state.look, self.view_state.denied
-            self.push_screen(TextScreen("HELP", lambda width: help_lines(look, width, denied)))
+        """Show the keys of the screen on top."""
+        # Lazy import: keeps the first paint fast.
+        from zconsole.ui.dialogs.help_screen import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            groups = self.screen.groups if isinstance(self.screen, Dialog) else None
+            self.push_screen(HelpScreen(self.view_state, groups, self.feed.interval))
 
     def action_pause(self) -> None:
         """Freeze the body or go on; the header keeps telling the truth."""
@@ -253,8 +269,6 @@ class Console(ThemedApp):
 
     def action_themes(self) -> None:
         """Choose a theme; each is put on as the cursor comes to it."""
-        if not self.main_on_top:
-            return
         names, before = sorted(self.theme_files), self.theme
 
         def _done(index: int | None) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from textual.binding import Binding, BindingType
+if TYPE_CHECKING:
+    from textual.binding import BindingType
 
 
 class Key(NamedTuple):
@@ -22,11 +23,18 @@ class Key(NamedTuple):
     group: str
     short: str = ""
     """Word for the footer; empty to leave it out there."""
+    everywhere: bool = False
+    """Whether it works on the screens over the main one as well."""
 
     @property
     def priority(self) -> bool:
         """Whether it goes before what textual itself binds the key to."""
-        return self.keys[0] in ("tab", "shift+tab", "ctrl+c")
+        return self.keys[0] in ("tab", "shift+tab", "ctrl+c", "escape")
+
+    @property
+    def name(self) -> str:
+        """The action without its parameters."""
+        return self.action.partition("(")[0]
 
 
 FILE = Path(__file__).parents[1] / "share" / "keys.toml"
@@ -39,7 +47,10 @@ ACTIONS = tuple(key for key in _EVERY if key.group == "Actions")
 """The keys that change something."""
 MARKS: Sequence[tuple[str, str]] = _TEXTS["marks"]
 COLUMNS: Sequence[tuple[str, str]] = _TEXTS["columns"]
-"""What there is to say of marks and columns."""
+GRAPHS: Sequence[tuple[str, str]] = _TEXTS["graphs"]
+"""What there is to say of marks, columns and graphs."""
+COLORS: Sequence[tuple[str, str, str]] = _TEXTS["colors"]
+"""Role, word and meaning."""
 
 
 def keys_of(group: str) -> tuple[Key, ...]:
@@ -47,8 +58,14 @@ def keys_of(group: str) -> tuple[Key, ...]:
     return tuple(key for key in _EVERY if key.group == group)
 
 
+MAIN_ONLY = frozenset(key.name for key in (*TABLE, *ACTIONS) if not key.everywhere)
+"""Actions that belong to the main screen: while another is over it, they must do nothing."""
+
+
 def bindings(*groups: str) -> list[BindingType]:
     """What binds the keys of these groups."""
+    from textual.binding import Binding  # only here: what waits for a terminal imports none of it
+
     return [
         Binding(",".join(key.keys), key.action, key.text, show=False, priority=key.priority)
         for group in groups
@@ -64,13 +81,12 @@ def shown(key: str) -> str:
 
 
 def choices(denied: str | None) -> Iterator[tuple[str, str, str]]:
-    """Title, more about it and action of what the palette offers: keys that stand alone.
+    """Title, key and action of what the palette offers: keys that stand alone.
 
     ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
     """
     why = f"; not now: {denied}" if denied else ""
     alone = (k for k in TABLE if k.group != "Move" and k.action not in ("command_palette", "back"))
     for key in (*(() if denied is None else ACTIONS), *alone):
-        title, mark, rest = key.text.partition("; ")
-        more = f"{' '.join(map(shown, key.keys))}{mark}{rest}{why if key in ACTIONS else ''}"
-        yield title.capitalize(), more, key.action
+        more = f"{' '.join(map(shown, key.keys))}{why if key in ACTIONS else ''}"
+        yield key.text[0].upper() + key.text[1:], more, key.action

@@ -26,6 +26,7 @@ from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 _FILTER = "show only: name, state, path, note"
@@ -60,7 +61,7 @@ class MainScreen(Screen[None]):
         with Container(id="bottom"):
             yield LinesView(id="balance", focusable=True)
             yield LinesView(id="events", focusable=True)
-        yield LinesView(id="footer")
+        yield FooterView(id="footer", keeps_keys=False)
 
     @property
     def devices(self) -> DeviceView:

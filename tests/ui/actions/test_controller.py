@@ -47,8 +47,8 @@ async def test_a_scrub_is_paused_resumed_and_stopped():
 async def test_the_palette_offers_the_actions_too():
     async with acting("mirror-scrub") as a:
         offered = {command.title: command for command in a.app.get_system_commands(a.app.screen)}
-        scrub = offered["Start, pause, resume or stop a scrub"]
-        assert scrub.help == "S; restart a resilver"
+        scrub = offered["Start, pause, resume or stop a scrub; restart a resilver"]
+        assert scrub.help == "S"
         assert offered["Replace the device at the cursor"].help == "R"
         scrub.callback()
         assert "Pause the scrub" in await a.settle()
@@ -267,7 +267,7 @@ async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
         )
         await a.controller.offer_to_put_back()
         await a.settle()
-        assert any("T, then U" in n.message for n in a.app._notifications)
+        assert any("T, then U" in n.message for n in a.app.messages)
 
 
 async def test_a_long_plan_is_read_without_leaving_cancel():
@@ -314,13 +314,13 @@ async def test_replace_on_a_healthy_pool_asks_for_a_device():
     async with acting("healthy") as a:
         a.app.devices.focus()
         await a.press("g", "R")
-        assert any("has failed" in n.message for n in a.app._notifications)
+        assert any("has failed" in n.message for n in a.app.messages)
 
 
 async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
     async with acting("resilver") as a:
         await a.press("R")
-        (told,) = (n.message for n in a.app._notifications)
+        (told,) = (n.message for n in a.app.messages)
         assert told.startswith("no device of tank has failed without a replacement: put")
 
 

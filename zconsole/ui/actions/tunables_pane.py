@@ -43,6 +43,7 @@ class Shown:
 class TunablesScreen(PickScreen):
     """The list, what is known of the one at the cursor, keys for presets; leaves a ``request``."""
 
+    groups = ("Menu", "Tunables")
     BINDINGS: ClassVar[list[BindingType]] = bindings("Tunables")
 
     def __init__(

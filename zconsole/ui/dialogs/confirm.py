@@ -19,6 +19,7 @@ from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 
@@ -45,6 +46,7 @@ class ConfirmScreen(Dialog[None]):
     # Whoever goes on typing, or presses Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
+    groups = ("Plan", "Buttons")
     BINDINGS: ClassVar[list[BindingType]] = bindings("Plan", "Buttons")
 
     def __init__(self, confirmations: Sequence[Confirmation], look: DisplayFormat) -> None:
@@ -63,7 +65,7 @@ class ConfirmScreen(Dialog[None]):
             yield Button("Cancel", id="cancel", compact=True)
             yield Input(id="typed", compact=True)
             yield Button("Run", id="run", compact=True)
-        yield LinesView(id="hint")
+        yield FooterView(id="hint")
 
     @property
     def confirmation(self) -> Confirmation:

@@ -1,40 +1,74 @@
-"""The help screen and the footer, both made from the table of keys."""
+"""The help, the legend and the lines of keys, all made from the table of keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import ACTIONS, COLUMNS, GROUPS, MARKS, TABLE, Key, shown
+from zconsole.ui.keys import (
+    ACTIONS,
+    COLORS,
+    COLUMNS,
+    GRAPHS,
+    GROUPS,
+    MARKS,
+    TABLE,
+    Key,
+    keys_of,
+    shown,
+)
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
 
 _KEY = 16
+_HELP = next(key for key in TABLE if key.name == "help")
+_BACK = next(key for key in TABLE if key.name == "back")
+SAMPLES = "each bar is one sample"
+"""What a sparkline is made of, where the pace of samples is not known."""
 
 
 def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
-    """Every key by group, then what marks and columns mean.
+    """Every key of the main screen by group.
 
     ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
     """
-    lines: list[Line] = []
-    for group in GROUPS:
-        lines.append((Span(f" {group}", "bold"),))
-        for key in TABLE:
-            if key.group == group:
-                lines.extend(_key(key, width))
+    lines = [line for group in GROUPS for line in _group(group, keys_of(group), width)]
     if denied is not None:
         lines.extend(_actions(denied, look, width))
-    for title, pairs in (("Marks", MARKS), ("Columns", COLUMNS)):
-        lines.append((Span(f" {title}", "bold"),))
-        for key_shown, text in pairs:
-            lines.extend(_pair(key_shown, text, width))
     return tuple(lines)
+
+
+def screen_help_lines(groups: Sequence[str], width: int) -> tuple[Line, ...]:
+    """The keys of a screen over the main one: its own, then those that work everywhere."""
+    own = [line for group in groups for line in _group(group, keys_of(group), width)]
+    return (*own, *_group("On every screen", (key for key in TABLE if key.everywhere), width))
+
+
+def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tuple[Line, ...]:
+    """What marks, colors, columns and graphs mean; ``interval``: seconds between two samples."""
+    lines: list[Line] = [(Span(" Colors", "bold"),)]
+    for role, word, text in COLORS:
+        lines.extend(beside(Span(f"  {fit(word, _KEY)}", role), text, width - 1))
+    pace = f"a sparkline of 20 bars shows the last {20 * interval:g}s" if interval else ""
+    graphs = (*GRAPHS, *((("sparkline", pace),) if pace else ()))
+    for title, pairs in (("Marks", MARKS), ("Columns", COLUMNS), ("Graphs", graphs)):
+        lines.append((Span(f" {title}", "bold"),))
+        for word, text in pairs:
+            lines.extend(_pair(word, text, width))
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _group(title: str, keys: Iterable[Key], width: int) -> Iterator[Line]:
+    yield (Span(f" {title}", "bold"),)
+    for key in keys:
+        yield from _key(key, width)
 
 
 def _actions(denied: str, look: DisplayFormat, width: int) -> list[Line]:
     """The keys that change something; grey under the reason where nothing may be changed."""
-    keys = [line for key in ACTIONS for line in _key(key, width)]
+    heading, *keys = _group("Actions", ACTIONS, width)
     if not denied:
-        return [(Span(" Actions", "bold"),), *keys]
-    heading = (Span(" Actions", "bold"), Span(f"  not now: {denied}", "warning"))
+        return [heading, *keys]
+    heading = (*heading, Span(f"  not now: {denied}", "warning"))
     grey = (tuple(Span(span.text, "dim") for span in line) for line in keys)
     return [crop(heading, width, look.glyphs.ellipsis), *grey]
 
@@ -50,17 +84,41 @@ def _pair(key: str, text: str, width: int) -> tuple[Line, ...]:
 
 def footer_line(width: int, *, several_pools: bool = False, denied: str | None = None) -> Line:
     """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``."""
-    parts = [_short(shown(key.keys[0]), key.short) for key in TABLE if key.short]
+    parts = [_short(key) for key in TABLE if key.short and not key.everywhere]
+    ends = [_short(key) for key in TABLE if key.short and key.everywhere]
     if several_pools:
-        parts[1:1] = [_short("[ ]", "pool"), _short("o", "all pools")]
+        by_action = {key.action: key for key in TABLE}
+        parts[:0] = [
+            (*_short(by_action["pool(-1)"], "")[:1], *_short(by_action["pool(1)"], "pool")),
+            _short(by_action["overview"], "all pools"),
+        ]
     actions = () if denied is None else (key for key in ACTIONS if key.short)
     grey = ("track", "track") if denied else ("accent", "dim")
-    extra = [_short(shown(key.keys[0]), key.short, *grey) for key in actions]
-    quit_part = parts.pop()
-    lines = joined([*parts[:2], *extra, *parts[2:]], "  ", width - width_of(quit_part) - 4)
-    first = lines[0] if lines else ()
-    return (Span(" "), *first, Span("  "), *quit_part)
+    extra = [_short(key, key.short, *grey) for key in actions]
+    return _row([*ends[:1], *parts[:1], *extra, *parts[1:]], ends[-1], width)
 
 
-def _short(key: str, word: str, key_role: str = "accent", role: str = "dim") -> Line:
-    return (Span(f"{key} ", key_role), Span(word, role))
+def keys_line(keys: Sequence[Key], width: int, *, typing: bool = False) -> Line:
+    """The keys of a screen over the main one, as many as fit whole; Esc and ? at the end.
+
+    ``typing``: where ``?`` would be typed, F1 opens the help.
+    """
+    helps = _HELP._replace(keys=_HELP.keys[::-1]) if typing else _HELP
+    turns = any(key.keys[0] == _HELP.keys[0] for key in keys)
+    ends = joined([*(() if turns else (_short(helps),)), _short(_BACK, "back")], "  ", width)[0]
+    return _row([_short(key) for key in keys if key.short], ends, width)
+
+
+def _row(parts: Sequence[Line], end: Line, width: int) -> Line:
+    lines = joined(parts, "  ", width - width_of(end) - 4)
+    first = (*lines[0], Span("  ")) if lines else ()
+    return (Span(" "), *first, *end)
+
+
+def _short(key: Key, word: str | None = None, key_role: str = "accent", role: str = "dim") -> Line:
+    """A key and its word; a click on either does what the key does."""
+    word = key.short if word is None else word
+    return (
+        Span(f"{shown(key.keys[0])} ", key_role, key.action),
+        Span(word, role, key.action),
+    )

@@ -21,6 +21,7 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.rebalance.folders import FolderRow, Folders
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 
@@ -37,6 +38,7 @@ _BARS_FROM = 70
 class FoldersScreen(Dialog[tuple[str, ...] | None]):
     """Returns the directories chosen; None when left."""
 
+    groups = ("Directories",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Directories")
 
     def __init__(
@@ -60,7 +62,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         """The tree, and what is marked."""
         yield LinesView(id="head")
         yield PickView(0)
-        yield LinesView(id="hint")
+        yield FooterView(id="hint")
 
     @property
     def view(self) -> PickView:

@@ -20,6 +20,7 @@ from zconsole.ui.rebalance.job_lines import job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, joined
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 Steering = Callable[[], Coroutine[Any, Any, None]]
@@ -34,6 +35,7 @@ ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
 class JobScreen(Dialog[None]):
     """One job, attached to; it goes on when the screen is left."""
 
+    groups = ("Job",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
 
     def __init__(self, context: FlowContext, pool: str, job: str, watch: JobWatch) -> None:
@@ -48,7 +50,7 @@ class JobScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         """The job, and the keys."""
         yield LinesView(id="job", focusable=True)
-        yield LinesView(id="hint")
+        yield FooterView(id="hint")
 
     def on_mount(self) -> None:
         """Draw, and keep looking."""

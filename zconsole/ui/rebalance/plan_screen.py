@@ -20,6 +20,7 @@ from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.keys import bindings
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 Body = Callable[[PlanDocument, int], Sequence[Line]]
@@ -29,6 +30,7 @@ Body = Callable[[PlanDocument, int], Sequence[Line]]
 class PlanScreen(Dialog[bool | None]):
     """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
 
+    groups = ("Buttons",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Buttons")
 
     def __init__(
@@ -56,7 +58,7 @@ class PlanScreen(Dialog[bool | None]):
         with Horizontal(id="choice"):
             yield Button("Cancel", id="cancel", compact=True)
             yield Button("Run", id="run", compact=True)
-        yield LinesView(id="hint")
+        yield FooterView(id="hint")
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
