@@ -28,7 +28,6 @@ from zconsole.ui.environment import terminal_ready
 from zconsole.ui.keys import GROUPS, MAIN_ONLY, bindings, choices
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.overview import overview_lines
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
@@ -201,15 +200,13 @@ class Console(ThemedApp):
         """List all pools, to open one."""
         if not self.view_state.frames:
             return
-        screen = PickScreen(
-            "POOLS",
-            lambda width: overview_lines(self.view_state.frames, self.view_state.look, width),
-            start=self.view_state.index,
-            wide=True,
-        )
-        self.push_screen(screen, self._open_pool)
+        # Lazy import: keeps the first paint fast.
+        from zconsole.ui.dialogs.overview_screen import OverviewScreen
 
-    def _open_pool(self, index: int | None) -> None:
+        self.push_screen(OverviewScreen(self.view_state), self.action_show_pool)
+
+    def action_show_pool(self, index: int | None) -> None:
+        """Show the pool at an index; None leaves the one that is shown."""
         if index is not None:
             self.view_state.select(index)
             self.paint()

@@ -61,9 +61,13 @@ class TextScreen(Dialog[ScreenResultType]):
 
     def update(self) -> None:
         """Draw the lines anew."""
-        title = (Span(f" {self._title_text}", "title"),)
-        self.query_one("#text", LinesView).show(self._make(self.app.size.width), title)
+        width = self.app.size.width
+        self.query_one("#text", LinesView).show(self._make(width), self.title_line(width))
         self.show_keys()
+
+    def title_line(self, _: int) -> Line:
+        """The line that stays at the top, for a width."""
+        return (Span(f" {self._title_text}", "title"),)
 
     def show_keys(self) -> None:
         """Draw the keys that work here."""
@@ -124,8 +128,8 @@ class PickScreen(TextScreen[int | None]):
 
     def update(self) -> None:
         """Draw the lines anew."""
-        title = (Span(f" {self._title_text}", "title"),)
-        self.view.show(self._make(self.view.size.width or self.app.size.width), title)
+        width = self.view.size.width or self.app.size.width
+        self.view.show(self._make(width), self.title_line(width))
         heights = [len(self._said(index)) for index in range(self.view.line_count())]
         # As high as the longest, so that nothing jumps while the cursor moves.
         self.query_one("#about").styles.height = max(heights, default=0)
