@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
@@ -220,6 +222,48 @@ class Console(ThemedApp):
             item = self.devices.current
             question = Question("", frame, row=item.row if item is not None else None)
             self.push_screen(WhatIfScreen(self.view_state, question))
+
+    # What leaves the console: copies and pictures
+
+    def action_copy(self) -> None:
+        """Copy what the cursor is on, or what the screen on top is about; ask which of several."""
+        top = self.screen
+        offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
+        if len(offers) > 1:
+            look = self.view_state.look
+            lines = [(Span(f" {what:<8} {look.text(text)}"),) for what, text in offers]
+
+            def _copy(index: int | None) -> None:
+                if index is not None:
+                    self._copy(*offers[index])
+
+            self.push_screen(PickScreen("COPY", lambda _: lines, wide=True), _copy)
+        elif offers:
+            self._copy(*offers[0])
+        else:
+            self.notify("nothing to copy here", timeout=4)
+
+    def _copy(self, what: str, text: str) -> None:
+        """Have the terminal take it (OSC 52), without what a terminal or shell would act on."""
+        safe = clean(text)
+        self.copy_to_clipboard(safe)
+        self.notify(f"{what} copied: {safe}", timeout=4)
+
+    def action_picture(self) -> None:
+        """Save a picture of the screen where the console was started."""
+        begin(self, partial(self._keep_picture, self.export_screenshot()), group="picture")
+
+    async def _keep_picture(self, svg: str) -> None:
+        # Lazy import: keeps the first paint fast.
+        from zconsole.ui.picture import keep_picture
+
+        now = datetime.now(self.view_state.look.zone)
+        try:
+            path = await in_daemon_thread(keep_picture, svg, Path.cwd(), now)
+        except (OSError, ZconsoleError) as error:
+            self.notify(str(error), severity="error")
+        else:
+            self.notify(f"picture saved: {path}", timeout=8)
 
     # What changes something
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from textual.app import ComposeResult
@@ -165,6 +165,15 @@ class MainScreen(Screen[None]):
             self.devices.rearrange()
 
     # The list
+
+    def copies(self) -> Sequence[tuple[str, str]]:
+        """What can be copied of the row at the cursor: its path, GUID and name."""
+        item = self.devices.current
+        if item is None or item.row is None:
+            return ()
+        vdev = item.row.vdev
+        offers = (("path", vdev.path), ("GUID", vdev.guid), ("name", vdev.name))
+        return tuple((what, str(text)) for what, text in offers if text)
 
     def action_open(self) -> None:
         """Open or close the detail of a row, and ask the feed for more about it."""

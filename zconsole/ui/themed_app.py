@@ -12,13 +12,13 @@ from textual import events
 from textual.app import App
 from textual.command import CommandPalette
 from textual.notifications import SeverityLevel
+from textual.signal import Signal
 
 from zconsole.system.printable import clean
 from zconsole.ui.messages import SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.footer_view import FooterView
 
 
 class ThemedApp(App[None]):
@@ -33,6 +33,8 @@ class ThemedApp(App[None]):
         for theme in self.theme_files.values():
             self.register_theme(textual_theme(theme))
         self.messages = Messages()
+        self.messages_signal: Signal[Messages] = Signal(self, "messages")
+        """Published when what is to be said has changed."""
 
     @property
     def sixteen(self) -> bool:
@@ -77,9 +79,7 @@ class ThemedApp(App[None]):
         now = monotonic()
         self.messages.drop(now)
         self.messages.settle(self.screen, now)
-        for screen in self.screen_stack:
-            for view in screen.query(FooterView):
-                view.tell()
+        self.messages_signal.publish(self.messages)
 
     def action_command_palette(self) -> None:
         """Open the palette; textual's own has a prompt that is not ASCII."""

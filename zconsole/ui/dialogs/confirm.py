@@ -15,7 +15,7 @@ from textual.widgets import Button, Input
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span
@@ -38,6 +38,8 @@ class Confirmation:
     """Whether it can only be read, not run."""
     verb: str = "Run"
     """What the button that does it says."""
+    commands: tuple[str, ...] = ()
+    """What it runs, for a shell."""
 
 
 class ConfirmScreen(Dialog[None]):
@@ -66,6 +68,10 @@ class ConfirmScreen(Dialog[None]):
             yield Input(id="typed", compact=True)
             yield Button("Run", id="run", compact=True)
         yield FooterView(id="hint")
+
+    def copies(self) -> Offers:
+        """The commands of what is shown."""
+        return tuple(("command", command) for command in self.confirmation.commands)
 
     @property
     def confirmation(self) -> Confirmation:

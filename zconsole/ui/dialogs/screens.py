@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Lines = Callable[[int], Sequence[Line]]
 """Lines for a width."""
+Offers = Sequence[tuple[str, str]]
+"""What can be copied: what it is, and the text."""
 About = Callable[[int, int], Sequence[Line]]
 """What there is to say of the line at an index, for a width."""
 _ABOUT_SHARE = 3
@@ -32,6 +34,10 @@ class Dialog(Screen[ScreenResultType]):
 
     groups: ClassVar[tuple[str, ...]] = ()
     """Groups in the table of keys that are its own, for its help and its line of keys."""
+
+    def copies(self) -> Offers:
+        """What can be copied here."""
+        return ()
 
     def on_mount(self) -> None:
         """Draw."""

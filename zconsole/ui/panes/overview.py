@@ -46,7 +46,7 @@ def _tab(frame: Frame, current: bool, look: DisplayFormat, action: str) -> Line:
     return (Span(f" {name} ", "title", action), Span(f"{word} ", bad or "title", action))
 
 
-class Column(NamedTuple):
+class PoolColumn(NamedTuple):
     """One fact of every pool."""
 
     title: str
@@ -89,7 +89,7 @@ class _Table(NamedTuple):
     """What there is room for: cells of the names, columns, and whether reasons follow them."""
 
     name: int
-    columns: tuple[Column, ...]
+    columns: tuple[PoolColumn, ...]
     reasons: bool
 
 
@@ -185,14 +185,14 @@ def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
 
 
 _COLUMNS = (
-    Column(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
-    Column("LEFT", 4, 0, _left, right=True),
-    Column("SCAN", 8, 76, _function),
-    Column("", 8, 80, _scan_bar),
-    Column("DONE", 7, 0, _done, right=True),
-    Column("ETA", 7, 0, _eta, right=True),
-    Column("RATE", 7, 100, _rate, right=True),
-    Column("", 12, 120, _spark),
-    Column("FILL", 5, 66, _fill, right=True),
-    Column("", 8, 132, _fill_bar),
+    PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
+    PoolColumn("LEFT", 4, 0, _left, right=True),
+    PoolColumn("SCAN", 8, 76, _function),
+    PoolColumn("", 8, 80, _scan_bar),
+    PoolColumn("DONE", 7, 0, _done, right=True),
+    PoolColumn("ETA", 7, 0, _eta, right=True),
+    PoolColumn("RATE", 7, 100, _rate, right=True),
+    PoolColumn("", 12, 120, _spark),
+    PoolColumn("FILL", 5, 66, _fill, right=True),
+    PoolColumn("", 8, 132, _fill_bar),
 )

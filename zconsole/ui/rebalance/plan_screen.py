@@ -16,7 +16,7 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.keys import bindings
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import Line, Span
@@ -39,13 +39,16 @@ class PlanScreen(Dialog[bool | None]):
         steps: AsyncIterator[Counted | PlanDocument],
         body: Body,
         denied: str,
+        command: str,
     ) -> None:
+        """``command`` does the same on the command line."""
         super().__init__()
         self._look = context.look
         self._clock = context.app.view_state.options.clock
         self._steps = steps
         self._body = body
         self._denied = denied
+        self._command = command
         self._counted = Counted()
         self._heard = self._clock()
         self._problem = ""
@@ -83,6 +86,10 @@ class PlanScreen(Dialog[bool | None]):
     def _tick(self) -> None:
         if self.plan is None and not self._problem:
             self.update()
+
+    def copies(self) -> Offers:
+        """The command of the plan."""
+        return (("command", self._command),)
 
     def update(self) -> None:
         """Draw what there is to show now."""

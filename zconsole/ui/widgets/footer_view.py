@@ -21,6 +21,11 @@ class FooterView(LinesView):
         self._keeps_keys = keeps_keys
         self._keys: Sequence[Line] = ()
 
+    def on_mount(self) -> None:
+        """Follow what is said."""
+        app = cast("ThemedApp", self.app)
+        app.messages_signal.subscribe(self, lambda _: self.tell(), immediate=True)
+
     def show(self, lines: Sequence[Line], title: Line | None = None) -> None:
         """Show ``lines``, and what messages there are, in as much height as they take."""
         self._keys = lines if title is None else (title, *lines)
