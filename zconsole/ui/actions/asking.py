@@ -17,13 +17,13 @@ from zconsole.ui.widgets.draw import Span
 Planner = Callable[[Situation], ActionPlan]
 
 _ROLES = {
-    "begun": "accent",
+    "begun": "bold",
     "output": "",
     "skipped": "dim",
     "warning": "warning",
     "failed": "error",
     "refused": "error",
-    "done": "notice",
+    "done": "good",
 }
 
 

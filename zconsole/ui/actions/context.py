@@ -28,12 +28,12 @@ def _of_plan(each: UnderWay) -> Iterator[Span]:
     yield Span(f"{each.plan.title} is being carried out.", "bold")
     steps = each.plan.steps
     if each.begun:
-        yield Span(f"$ {steps[each.begun - 1].command}", "accent")
+        yield Span(f"$ {steps[each.begun - 1].command}", "bold")
         yield Span("This goes on without the console; nobody will be told here how it ends.")
     rest = steps[each.begun :]
     if rest:
         yield Span(f"Not run then, {len(rest)} to run by hand:", "warning")
-        yield from (Span(f"$ {step.command}", "accent") for step in rest)
+        yield from (Span(f"$ {step.command}", "bold") for step in rest)
 
 
 @dataclass(slots=True)

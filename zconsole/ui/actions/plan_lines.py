@@ -22,7 +22,7 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
         lines += _block("Instead", plan.alternatives, "", look, width)
     heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
     commands = tuple(step.command for step in plan.steps)
-    lines += _block(heading, commands, "accent", look, width)
+    lines += _block(heading, commands, "bold", look, width)
     lines += _block("What will happen", plan.consequences, "", look, width)
     lines += _block("Cannot be undone", plan.not_undone, "warning", look, width)
     lines += _block("Bugs of the running OpenZFS", plan.hazards, "error", look, width)
@@ -83,7 +83,7 @@ def swap_lines(
         state = f"{fit(old.vdev.state, 9)} {arrow} "
         left = max(4, width - cell_len(start + state) - 1)
         said = look.text(device_name(new) if new else "stays")
-        shown = Span(middle(said, left, glyphs.ellipsis), "accent" if new else "dim")
+        shown = Span(middle(said, left, glyphs.ellipsis), "bold" if new else "dim")
         lines.append((Span(start), Span(state, "dim"), shown))
     return tuple(lines)
 

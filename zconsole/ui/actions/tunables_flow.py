@@ -103,7 +103,7 @@ async def _confirm_values(
     action: str = "set",
 ) -> None:
     control, live = context.backend.control, context.backend.parameters.read
-    said = [Span(f"{name}  {live(name)} to {value}", "accent") for name, value in values.items()]
+    said = [Span(f"{name}  {live(name)} to {value}", "bold") for name, value in values.items()]
     said.append(Span("It acts on every pool of this machine, at once."))
     said.append(Span("The values before are remembered; U puts them back, E at the scan's end."))
     said += [Span(text, "warning") for text in remarks if text]
@@ -131,7 +131,7 @@ async def _restore(context: FlowContext) -> None:
     if not ours:
         raise ZconsoleError("nothing was set from here")
     said = [
-        Span(f"{s.tunable.name}  {s.value} to {s.original}", "accent")
+        Span(f"{s.tunable.name}  {s.value} to {s.original}", "bold")
         if s.ours
         else Span(f"{s.tunable.name}  stays {s.value}: somebody else set it", "dim")
         for s in ours

@@ -92,7 +92,7 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     changed = setting.value != setting.default and setting.default is not None
     return (
         Span(start, role),
-        Span(value, "accent" if setting.ours else "warning" * changed),
+        Span(value, "notice" if setting.ours else "warning" * changed),
         Span(f" {middle}", "dim"),
         Span(said, "notice" if setting.ours else "dim"),
     )
@@ -119,7 +119,7 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     if setting.ours:
         ends = "goes back at the end of the scan" if shown.until else "stays until put back"
         said = f"set from here, was {setting.original}: {ends}"
-        lines += wrapped(said, "accent", look, width, " ")
+        lines += wrapped(said, "notice", look, width, " ")
     if shown.change is not None:
         lines += wrapped(_measured(shown.change, shown.effect, look), "notice", look, width, " ")
     lines += wrapped("; ".join((tunable.meaning, *notes(setting))), "", look, width, " ")

@@ -87,7 +87,7 @@ async def _pick_device(
     listed, look = await _candidates(context, s, target, taken), context.look
 
     def _lines(width: int) -> tuple[Line, ...]:
-        return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "accent"),))
+        return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "key"),))
 
     def _about(index: int, width: int) -> tuple[Line, ...]:
         return candidate_about(listed, index, look, width) if index < len(listed) else ()

@@ -110,10 +110,6 @@ class DeviceView(CursorView):
             return line
         return _over(merged(line), mark)
 
-    def selected(self, index: int) -> bool:
-        """Whether the cursor is on that line."""
-        return self.has_focus and super().selected(index)
-
     def to_parent(self) -> None:
         """Put the cursor on the row that the present one hangs from."""
         item = self.current

@@ -79,7 +79,7 @@ def _key(key: Key, width: int) -> tuple[Line, ...]:
 
 def _pair(key: str, text: str, width: int) -> tuple[Line, ...]:
     """A key and what it does, wrapped beside it."""
-    return beside(Span(f"  {fit(key, _KEY)}", "accent"), text, width - 1)
+    return beside(Span(f"  {fit(key, _KEY)}", "key"), text, width - 1)
 
 
 def footer_line(width: int, *, several_pools: bool = False, denied: str | None = None) -> Line:
@@ -93,7 +93,7 @@ def footer_line(width: int, *, several_pools: bool = False, denied: str | None =
             _short(by_action["overview"], "all pools"),
         ]
     actions = () if denied is None else (key for key in ACTIONS if key.short)
-    grey = ("track", "track") if denied else ("accent", "dim")
+    grey = ("track", "track") if denied else ("key", "dim")
     extra = [_short(key, key.short, *grey) for key in actions]
     return _row([*ends[:1], *parts[:1], *extra, *parts[1:]], ends[-1], width)
 
@@ -115,7 +115,7 @@ def _row(parts: Sequence[Line], end: Line, width: int) -> Line:
     return (Span(" "), *first, *end)
 
 
-def _short(key: Key, word: str | None = None, key_role: str = "accent", role: str = "dim") -> Line:
+def _short(key: Key, word: str | None = None, key_role: str = "key", role: str = "dim") -> Line:
     """A key and its word; a click on either does what the key does."""
     word = key.short if word is None else word
     return (

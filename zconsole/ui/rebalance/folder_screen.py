@@ -118,7 +118,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         if marked := self._folders.marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
-            parts.insert(0, (Span(text, "accent"),))
+            parts.insert(0, (Span(text, "key"),))
         aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
         return ((Span(" "), *joined(parts, "  ", width - 2)[0]), *aged)
 
@@ -207,7 +207,7 @@ def _folder(
     figure = f"{look.size(size.bytes)}{'' if size.done else '+'}" if known and size else ""
     files = count(size.files, "") if size is not None and size.files else ""
     head: list[Span] = [
-        Span(f" [{row.mark}]", "accent" if row.mark == "x" else "dim"),
+        Span(f" [{row.mark}]", "key" if row.mark == "x" else "dim"),
         Span(f" {fit(figure, look.number + 1, right=True)}"),
         Span(f" {fit(files, 5, right=True)} ", "dim"),
     ]

@@ -34,7 +34,7 @@ WORDS = {"dead": "interrupted", "planned": "not begun"}
 
 def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """A line to begin a new job, then one for each there is."""
-    new = crop((Span(f"  {NEW}", "accent"),), width, look.glyphs.ellipsis)
+    new = crop((Span(f"  {NEW}", "key"),), width, look.glyphs.ellipsis)
     return (new, *(_row(job, look, width) for job in jobs))
 
 
@@ -115,7 +115,7 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
     set_ones = [limit for limit in LIMITS if getattr(job.limits, limit.name) is not None]
     for limit in set_ones:
         label = f"{limit.label[0].lower()}{limit.label[1:]} "
-        parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "accent")))
+        parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
     yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
 
 

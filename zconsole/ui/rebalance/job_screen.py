@@ -100,13 +100,13 @@ class JobScreen(Dialog[None]):
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
-        parts: list[Line] = [(Span("Esc ", "accent"), Span("leaves it", "dim"))]
+        parts: list[Line] = [(Span("Esc ", "key"), Span("leaves it", "dim"))]
         for key in KEYS:
             on = key.action in offers
             if on or not over:
                 word = "resume" if key.action == "hold" and self._resumes else key.short
                 shown = (
-                    Span(f"{key.keys[0]} ", "accent" if on else "track"),
+                    Span(f"{key.keys[0]} ", "key" if on else "track"),
                     Span(word, "dim" if on else "track"),
                 )
                 parts.insert(-1, shown)

@@ -178,7 +178,7 @@ def option_lines(settings: Settings, look: DisplayFormat, width: int) -> tuple[L
     ]
     room = max(4, width - _PLAN_LABEL - 1)
     dirs = middle(_dirs(settings, look), room, ellipsis)
-    rows.append((Span(fit("  Make the plan", _PLAN_LABEL), "bold"), Span(dirs, "accent")))
+    rows.append((Span(fit("  Make the plan", _PLAN_LABEL), "bold"), Span(dirs, "bold")))
     return tuple(rows)
 
 

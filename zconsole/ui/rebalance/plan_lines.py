@@ -83,7 +83,7 @@ def plan_lines(
         *_fills(plan, settings.limits, look, width),
         *_costs(plan, plan.bytes_within(settings.limits), pace, look, width),
         *_under(" Warnings", plan.notes, "warning", look, width),
-        *_under(head, [by_hand], "accent", look, width),
+        *_under(head, [by_hand], "bold", look, width),
         *_under(" Unavailable", [denied], "error", look, width),
     ]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
@@ -110,7 +110,7 @@ def _part(part: PlannedDirectory, look: DisplayFormat, width: int) -> Iterator[L
     figures = f"{part.files} files  {look.size(part.bytes)}  {part.engine or 'no engine'}"
     room = max(8, width - len(figures) - 5)
     name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
-    yield (Span(f"  {name}  "), Span(figures, "accent"))
+    yield (Span(f"  {name}  "), Span(figures, "bold"))
     yield from wrapped(part.why, "dim", look, width, "    ")
     for text, role in file_sentences(part, look.size):
         yield from wrapped(text, role, look, width, "    ")
@@ -121,7 +121,7 @@ def _size(part: PlannedDirectory, aim: str, look: DisplayFormat, width: int) -> 
     before, after = part.allocated_bytes, part.allocated_after_bytes
     line = size_line(before, after, part.sizes_from, look.size)
     if line and (aim != "balance" or not is_alike(before, after)):
-        yield from wrapped(line, "accent", look, width, "    ")
+        yield from wrapped(line, "bold", look, width, "    ")
 
 
 def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -130,7 +130,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
     before, after = percent(plan.spread_before), percent(plan.spread_after)
     yield (
         Span(" Predicted layout  ", "bold"),
-        Span(f"spread {before}, then {after}", "accent"),
+        Span(f"spread {before}, then {after}", "bold"),
         Span(f"  ({look.text(plan.estimate)})", "dim"),
     )
     for fill in (*plan.vdevs, *(plan.special or ())):

@@ -30,7 +30,8 @@ REQUIRED = ("background", "foreground", "warning", "error")
 FALLBACKS = {
     "dim": "foreground",
     "notice": "foreground",
-    "accent": "foreground",
+    "good": "notice",
+    "key": "foreground",
     "spark": "foreground",
     "bar": "foreground",
     "track": "dim",
@@ -42,6 +43,9 @@ FALLBACKS = {
 
 COLORS = (*REQUIRED, *FALLBACKS)
 """Every color a theme may set."""
+
+_RENAMED = {"accent": "key"}
+"""Colors by the names that older theme files have for them."""
 
 _LARGEST = 8192
 """Bytes of a theme's file, and more than enough for the name of one: several times what every color
@@ -160,7 +164,8 @@ def _check_keys(data: Mapping[str, Any]) -> None:
             raise ThemeError(f"{key} must be a {_KEYS[key].__name__}")
 
 
-def _colors(given: Mapping[str, Any], *, ansi: bool) -> dict[str, str]:
+def _colors(written: Mapping[str, Any], *, ansi: bool) -> dict[str, str]:
+    given = {_RENAMED.get(name, name): value for name, value in written.items()}
     for name, value in given.items():
         if name not in COLORS:
             raise ThemeError(f"unknown color {name!r}; there are {', '.join(COLORS)}")

@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from rich.style import Style
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from zconsole.ui.theme.files import ThemeFile
-from zconsole.ui.widgets.draw import ROLES
+from zconsole.ui.widgets.draw import GROUNDS, ROLES
 
-Palette = Mapping[str, Style]
-"""Role to style; ``cursor`` goes over the whole line the cursor is on."""
+Palette = Mapping[str, Mapping[str, Style]]
+"""Ground to role to style."""
+
+TEXT = ("foreground", "dim", "good", "notice", "warning", "error", "key", "spark", "bar", "title")
+"""The colors of a theme that are read, not only seen."""
+
+_STRONG, _FAIR = 7.0, 4.5
+"""Contrast of text as WCAG 2 has it, levels AAA and AA."""
 
 _ATTRIBUTES: Mapping[str, Style] = {
     "dim": Style(dim=True),
     "bold": Style(bold=True),
+    "good": Style(bold=True),
     "warning": Style(bold=True),
     "error": Style(bold=True),
     "track": Style(dim=True),
-    "accent": Style(bold=True),
+    "key": Style(bold=True),
     "title": Style(underline=True),
-    "focus": Style(underline=True, bold=True),
+    "focus": Style(reverse=True, bold=True),
     "tab": Style(reverse=True),
     "badge-notice": Style(reverse=True),
     "badge-warning": Style(reverse=True, bold=True),
     "badge-error": Style(reverse=True, bold=True),
-    "cursor": Style(reverse=True),
 }
 """Looks that need no color."""
+
+_GROUND_ATTRIBUTES: Mapping[str, Style] = {
+    "": Style(),
+    "cursor": Style(reverse=True),
+    "rest": Style(underline=True),
+    "tint": Style(bold=True),
+}
+
+_BOLD = frozenset({"bold", "key", "focus", "tab"})
+_REVERSED = {"badge-notice": "notice", "badge-warning": "warning", "badge-error": "error"}
+_PLAIN_IN_SIXTEEN = ("dim", "track", "title", "focus", "tab")
+"""Roles told apart by attributes where the terminal's own colors give no second shade."""
 
 
 def textual_theme(theme: ThemeFile) -> Theme:
@@ -38,12 +55,12 @@ def textual_theme(theme: ThemeFile) -> Theme:
     colors = theme.colors
     return Theme(
         name=theme.name,
-        primary=colors["accent"],
-        secondary=colors["accent"],
+        primary=colors["key"],
+        secondary=colors["key"],
         warning=colors["warning"],
         error=colors["error"],
-        success=colors["notice"],
-        accent=colors["accent"],
+        success=colors["good"],
+        accent=colors["key"],
         foreground=colors["foreground"],
         background=colors["background"],
         surface=colors["background"],
@@ -63,44 +80,78 @@ def _variables(theme: ThemeFile) -> dict[str, str]:
 
 
 def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
-    """A style for every role; without color, and on sixteen colors, attributes tell them apart."""
+    """A style for every role on every ground.
+
+    Without color, and on sixteen colors, attributes tell them apart. Otherwise a ground moves each
+    color as far towards black or white as makes it readable there.
+    """
     if no_color:
-        return {role: _ATTRIBUTES.get(role, Style()) for role in (*ROLES, "cursor")}
-    color = partial(_style, theme)
-    base = color("foreground", "background")
-    found = {role: color(role) for role in ROLES if role in theme.colors}
-    found |= {
-        "": Style(),
-        "bold": Style(bold=True),
-        "title": color("title", "title-background"),
-        "focus": color("accent", "title-background", bold=True),
-        "tab": color("title", "cursor-background", bold=True),
-        "cursor": color(None, "cursor-background"),
+        return _with_attributes({role: _ATTRIBUTES.get(role, Style()) for role in ROLES})
+    colors = {name: Color.parse(value) for name, value in theme.colors.items()}
+    page = {role: _style(role, colors) for role in ROLES}
+    if theme.ansi:
+        base = Style(color="default", bgcolor="default")
+        page |= {role: base + _ATTRIBUTES[role] for role in _PLAIN_IN_SIXTEEN}
+        return _with_attributes(page)
+    back, cursor = colors["background"], colors["cursor-background"]
+    grounds = {
+        "cursor": cursor,
+        "rest": back.blend(cursor, 0.3),
+        "tint": back.blend(colors["warning"], 0.2),
     }
-    for severity in ("notice", "warning", "error"):
-        found[f"badge-{severity}"] = color(severity, reverse=True)
-    over = _sixteen(found) if theme.ansi else found
-    return {role: style if role == "cursor" else base + style for role, style in over.items()}
+    least = _STRONG if min(contrast(colors[n], back) for n in TEXT) >= _STRONG else _FAIR
+    upon = {ground: _upon(color, colors, least) for ground, color in grounds.items()}
+    page["tab"] = _style("tab", upon["cursor"])
+    return {"": page} | {
+        ground: {role: _style(role, shades) for role in ROLES} for ground, shades in upon.items()
+    }
 
 
-def _sixteen(found: dict[str, Style]) -> Palette:
-    """Attributes where the terminal's own colors give no second shade."""
-    for role in ("dim", "track", "title", "focus", "tab", "cursor"):
-        found[role] = _ATTRIBUTES[role]
-    return found
+def _with_attributes(page: Mapping[str, Style]) -> Palette:
+    return {
+        ground: {role: style + _GROUND_ATTRIBUTES[ground] for role, style in page.items()}
+        for ground in GROUNDS
+    }
 
 
-def _style(
-    theme: ThemeFile,
-    foreground: str | None,
-    background: str | None = None,
-    *,
-    bold: bool | None = None,
-    reverse: bool | None = None,
-) -> Style:
+def _style(role: str, colors: Mapping[str, Color]) -> Style:
+    """How a role looks in these colors."""
+    front = _REVERSED.get(role, role if role in colors else "foreground")
+    back = "background"
+    if role == "title":
+        back = "title-background"
+    elif role == "focus":
+        front, back = "background", "key"
     return Style(
-        color=Color.parse(theme.colors[foreground]).rich_color if foreground else None,
-        bgcolor=Color.parse(theme.colors[background]).rich_color if background else None,
-        bold=bold,
-        reverse=reverse,
+        color=colors[front].rich_color,
+        bgcolor=colors[back].rich_color,
+        bold=role in _BOLD or None,
+        reverse=role in _REVERSED or None,
     )
+
+
+def _upon(ground: Color, colors: Mapping[str, Color], least: float) -> dict[str, Color]:
+    """The colors of a theme on another ground than the page."""
+    shades = {name: _readable(colors[name], ground, least) for name in TEXT}
+    return {**colors, **shades, "background": ground, "title-background": ground}
+
+
+def _readable(color: Color, ground: Color, least: float) -> Color:
+    """The color, or the nearest one towards black or white that has the least contrast."""
+    far = max(Color(0, 0, 0), Color(255, 255, 255), key=lambda end: contrast(end, ground))
+    mixed = (color.blend(far, step / 10) for step in range(10))
+    return next((shade for shade in mixed if contrast(shade, ground) >= least), far)
+
+
+def contrast(one: Color, other: Color) -> float:
+    """The contrast of two colors, 1 to 21 (WCAG 2.2)."""
+    dark, light = sorted((_luminance(one), _luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(color: Color) -> float:
+    parts = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in color.normalized
+    ]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]

@@ -16,10 +16,11 @@ ROLES = (
     "",
     "dim",
     "bold",
+    "good",
     "notice",
     "warning",
     "error",
-    "accent",
+    "key",
     "spark",
     "bar",
     "track",
@@ -30,7 +31,16 @@ ROLES = (
     "badge-warning",
     "badge-error",
 )
-"""Every role a span may have; a theme gives each a look."""
+"""Every role a span may have, one a meaning; a theme gives each a look.
+
+``good`` is restored or finished well, ``notice`` under way, ``warning`` wants attention, ``error``
+is danger; ``key`` reacts to keys, ``spark`` is the past, ``bar`` and ``track`` are progress.
+What is normal has no role: a healthy idle pool stays neutral.
+"""
+
+GROUNDS = ("", "cursor", "rest", "tint")
+"""What a line may stand on: the page, the cursor, the cursor of a pane that is not in focus, and
+the tint of the device that limits a scan."""
 
 _FILLER = "\0"
 _SOLID = frozenset({"title", "focus", "tab", "badge-notice", "badge-warning", "badge-error"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
 
 _STRIPS = 512
+_WORD = re.compile(r" ?\w\S* ?")
+"""The first word of a title, with the blanks beside it."""
 
 
 class LinesView(ScrollView, inherit_bindings=False):
@@ -41,8 +44,8 @@ class LinesView(ScrollView, inherit_bindings=False):
         self._lines: Sequence[Line] = ()
         self._title: Line | None = None
         self._palette: Palette = {}
-        self._drawn: dict[int, tuple[Line, bool]] = {}
-        self._strips: LRUCache[tuple[Line, bool, int], Strip] = LRUCache(_STRIPS)
+        self._drawn: dict[int, tuple[Line, str]] = {}
+        self._strips: LRUCache[tuple[Line, str, int], Strip] = LRUCache(_STRIPS)
 
     def on_mount(self) -> None:
         """Be drawn in the styles of the app's theme, whichever is on."""
@@ -84,9 +87,9 @@ class LinesView(ScrollView, inherit_bindings=False):
         """The line that stays at the top."""
         return self._title or ()
 
-    def selected(self, _: int) -> bool:
-        """Whether the cursor is on that line."""
-        return False
+    def ground(self, _: int) -> str:
+        """What that line stands on: one of GROUNDS."""
+        return ""
 
     def update_lines(self) -> None:
         """Mark the visible lines that differ from what was drawn last."""
@@ -111,39 +114,30 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """The strip of one line of the widget, the title first."""
-        line, selected = self._drawn[y] = self._at(y)
-        key = (line, selected, self.size.width)
+        line, ground = self._drawn[y] = self._at(y)
+        key = (line, ground, self.size.width)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strips[key] = self._strip(line, selected, self.size.width)
+            strip = self._strips[key] = self._strip(line, ground, self.size.width)
         return strip
 
-    def _at(self, y: int) -> tuple[Line, bool]:
+    def _at(self, y: int) -> tuple[Line, str]:
         if self.has_title:
             if y == 0:
-                return self._focused_title(self.title_line()), False
+                title = self.title_line()
+                return (_focused(title) if self.has_focus else title), ""
             y -= 1
         index = y + self.scroll_offset.y
         if index >= self.line_count():
-            return (), False
-        return self.line_at(index), self.selected(index)
+            return (), ""
+        return self.line_at(index), self.ground(index)
 
-    def _focused_title(self, title: Line) -> Line:
-        """The title of the pane in focus stands out from the others."""
-        if not self.has_focus:
-            return title
-        return tuple(
-            Span(span.text, "focus" if span.role == "title" else span.role) for span in title
-        )
-
-    def _strip(self, line: Line, selected: bool, width: int) -> Strip:
-        base = self._palette.get("cursor", Style()) if selected else Style()
+    def _strip(self, line: Line, ground: str, width: int) -> Strip:
+        styles = self._palette.get(ground, {})
         used = width_of(line)
-        last = line[-1].role if line and line[-1].role in ("title", "focus") else ""
+        last = "title" if line and line[-1].role == "title" else ""
         filled = merged((*line, Span(" " * max(0, width - used), last)))
-        segments = [
-            Segment(span.text, self._palette.get(span.role, Style()) + base) for span in filled
-        ]
+        segments = [Segment(span.text, styles.get(span.role, Style())) for span in filled]
         return Strip(segments, max(used, width)).crop(0, width)
 
     async def on_click(self, event: events.Click) -> None:
@@ -158,14 +152,26 @@ class LinesView(ScrollView, inherit_bindings=False):
         self.update_lines()
 
 
+def _focused(title: Line) -> Line:
+    """The title of the pane in focus: its first word is a badge, in the cells it has anyway."""
+    head, *rest = merged(title) or (Span(""),)
+    word = _WORD.search(head.text) if head.role == "title" else None
+    if word is None:
+        return title
+    before, after = head.text[: word.start()], head.text[word.end() :]
+    return (Span(before, "title"), Span(word[0], "focus"), Span(after, "title"), *rest)
+
+
 class CursorView(LinesView):
     """Lines with a cursor, which stays in sight."""
 
     cursor = 0
 
-    def selected(self, index: int) -> bool:
-        """Whether the cursor is on that line."""
-        return index == self.cursor
+    def ground(self, index: int) -> str:
+        """The cursor's, bright or at rest as the pane is in focus or not."""
+        if index != self.cursor:
+            return ""
+        return "cursor" if self.has_focus else "rest"
 
     async def on_click(self, event: events.Click) -> None:
         """Put the cursor on the line clicked; a double click opens it."""
