@@ -13,9 +13,9 @@ ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
 async def test_the_palette_opens_and_offers_the_keys():
     async with view_state(frames.healthy()) as (app, pilot, screen):
         offered = {command.title: command for command in app.get_system_commands(app.screen)}
-        assert offered["Pause or resume the display; sampling goes on"].help == "p"
+        assert offered["Pause or resume the display, or a replay; sampling goes on"].help == "p"
         assert offered["Choose a theme"].help == "t"
-        offered["Pause or resume the display; sampling goes on"].callback()
+        offered["Pause or resume the display, or a replay; sampling goes on"].callback()
         await pilot.pause()
         assert "PAUSED" in screen()
         assert len(offered) > 15

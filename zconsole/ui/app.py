@@ -64,6 +64,7 @@ class Console(ThemedApp):
         """Without ``actions`` the keys that change something do nothing and are not offered."""
         super().__init__(ViewState(options, look), themes, ansi_color)
         self.feed = feed
+        self.view_state.playback = feed.playback
         self.actions = actions
         self.main_screen = MainScreen(self.view_state, feed.details, self._begin)
         self.failure: ZconsoleError | None = None
@@ -286,15 +287,34 @@ class Console(ThemedApp):
             self.push_screen(HelpScreen(self.view_state, groups, self.feed.interval))
 
     def action_pause(self) -> None:
-        """Freeze the body or go on; the header keeps telling the truth."""
-        self.view_state.toggle_pause()
+        """Freeze the body or go on; the header keeps telling the truth. A replay stands still."""
+        if (playback := self.feed.playback) is not None:
+            playback.toggle()
+        else:
+            self.view_state.toggle_pause()
         self.paint()
+
+    def action_seek(self, share: float) -> None:
+        """Move in a recording by a share of it."""
+        if (playback := self.feed.playback) is None:
+            return
+        if not playback.seek(share):
+            self.notify("no seeking in a packed recording or a pipe", timeout=4)
+        elif self.view_state.ended:
+            self.view_state.ended = False
+            begin(self, self._poll, group="poll", exclusive=True)
+
+    def action_speed(self, step: int) -> None:
+        """Play a recording faster or slower."""
+        if (playback := self.feed.playback) is not None:
+            playback.faster(step)
+            self.paint()
 
     def action_interval(self, step: int) -> None:
         """Sample less or more often."""
         now = self.feed.interval
         if not now:
-            self.notify("the source sets its own pace", timeout=3)
+            self.notify("the source sets its own pace; in a replay { and } do", timeout=3)
             return
         further = [s for s in INTERVALS if (s > now if step > 0 else s < now)]
         if further:

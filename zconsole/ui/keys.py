@@ -40,7 +40,7 @@ class Key(NamedTuple):
 FILE = Path(__file__).parents[1] / "share" / "keys.toml"
 _TEXTS = tomllib.loads(FILE.read_text("utf-8"))
 _EVERY = tuple(Key(**{**row, "keys": tuple(row["keys"])}) for row in _TEXTS["keys"])
-GROUPS = ("Move", "List", "Panes", "Pools", "Console")
+GROUPS = ("Move", "List", "Panes", "Pools", "Console", "Replay")
 TABLE = tuple(key for key in _EVERY if key.group in GROUPS)
 """The keys that only look, the most used first."""
 ACTIONS = tuple(key for key in _EVERY if key.group == "Actions")
@@ -86,7 +86,8 @@ def choices(denied: str | None) -> Iterator[tuple[str, str, str]]:
     ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
     """
     why = f"; not now: {denied}" if denied else ""
-    alone = (k for k in TABLE if k.group != "Move" and k.action not in ("command_palette", "back"))
+    rest = (k for k in TABLE if k.group not in ("Move", "Replay"))
+    alone = (k for k in rest if k.action not in ("command_palette", "back"))
     for key in (*(() if denied is None else ACTIONS), *alone):
         more = f"{' '.join(map(shown, key.keys))}{why if key in ACTIONS else ''}"
         yield key.text[0].upper() + key.text[1:], more, key.action

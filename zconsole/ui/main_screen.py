@@ -23,6 +23,7 @@ from zconsole.ui.panes.events import pane_count, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
 from zconsole.ui.panes.help import footer_line
 from zconsole.ui.panes.overview import tab_line
+from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
@@ -102,7 +103,9 @@ class MainScreen(Screen[None]):
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width)
         footer = footer_line(width, several_pools=tabs > 0, denied=state.denied)
-        self._view("footer").show((footer,))
+        played = state.playback
+        position = (playback_line(played, state.look, width),) if played is not None else ()
+        self._view("footer").show((*position, footer))
 
     def paint_header(self, status: HeaderStatus) -> None:
         """Show only the header: its age and flags move while the rest stands."""

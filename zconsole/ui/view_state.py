@@ -11,6 +11,7 @@ from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.header import HeaderStatus
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.playback import Playback
 
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
@@ -29,6 +30,8 @@ class ViewState:
     """What the body shows while paused."""
     pool: str | None = None
     ended: bool = False
+    playback: Playback | None = None
+    """Steers the recording that is played; None of what happens now."""
     denied: str | None = None
     """Why nothing may be changed, empty when it may; None while that is not known."""
 
@@ -105,9 +108,13 @@ class ViewState:
             now=frame.t + passed,
         )
 
+    @property
+    def _holds(self) -> bool:
+        return self.playback is not None and self.playback.paused
+
     def _flags(self, update: Update) -> tuple[str, ...]:
         return (
-            *(("PAUSED",) if self.frozen is not None else ()),
+            *(("PAUSED",) if self.frozen is not None or self._holds else ()),
             *(("ENDED",) if self.ended else ()),
             *(("READ-ONLY",) if self.options.read_only else ()),
             *update.capabilities.flags,

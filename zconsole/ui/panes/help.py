@@ -84,17 +84,18 @@ def _pair(key: str, text: str, width: int) -> tuple[Line, ...]:
 
 def footer_line(width: int, *, several_pools: bool = False, denied: str | None = None) -> Line:
     """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``."""
-    parts = [_short(key) for key in TABLE if key.short and not key.everywhere]
-    ends = [_short(key) for key in TABLE if key.short and key.everywhere]
+    shorts = [key for key in TABLE if key.short and key.group != "Replay"]
+    parts = [short_key(key) for key in shorts if not key.everywhere]
+    ends = [short_key(key) for key in shorts if key.everywhere]
     if several_pools:
         by_action = {key.action: key for key in TABLE}
         parts[:0] = [
-            (*_short(by_action["pool(-1)"], "")[:1], *_short(by_action["pool(1)"], "pool")),
-            _short(by_action["overview"], "all pools"),
+            (*short_key(by_action["pool(-1)"], "")[:1], *short_key(by_action["pool(1)"], "pool")),
+            short_key(by_action["overview"], "all pools"),
         ]
     actions = () if denied is None else (key for key in ACTIONS if key.short)
     grey = ("track", "track") if denied else ("key", "dim")
-    extra = [_short(key, key.short, *grey) for key in actions]
+    extra = [short_key(key, key.short, *grey) for key in actions]
     return _row([*ends[:1], *parts[:1], *extra, *parts[1:]], ends[-1], width)
 
 
@@ -105,8 +106,10 @@ def keys_line(keys: Sequence[Key], width: int, *, typing: bool = False) -> Line:
     """
     helps = _HELP._replace(keys=_HELP.keys[::-1]) if typing else _HELP
     turns = any(key.keys[0] == _HELP.keys[0] for key in keys)
-    ends = joined([*(() if turns else (_short(helps),)), _short(_BACK, "back")], "  ", width)[0]
-    return _row([_short(key) for key in keys if key.short], ends, width)
+    ends = joined([*(() if turns else (short_key(helps),)), short_key(_BACK, "back")], "  ", width)[
+        0
+    ]
+    return _row([short_key(key) for key in keys if key.short], ends, width)
 
 
 def _row(parts: Sequence[Line], end: Line, width: int) -> Line:
@@ -115,7 +118,7 @@ def _row(parts: Sequence[Line], end: Line, width: int) -> Line:
     return (Span(" "), *first, *end)
 
 
-def _short(key: Key, word: str | None = None, key_role: str = "key", role: str = "dim") -> Line:
+def short_key(key: Key, word: str | None = None, key_role: str = "key", role: str = "dim") -> Line:
     """A key and its word; a click on either does what the key does."""
     word = key.short if word is None else word
     return (
