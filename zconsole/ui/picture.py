@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.safe_path import open_directory
+from zconsole.system.safe_path import StateError, open_directory
 
 _MOST = 9
 """Pictures of one second."""
@@ -39,9 +39,15 @@ def keep_picture(svg: str, directory: Path, now: datetime) -> Path:
 
 
 def _opened(directory: Path) -> int:
-    if os.geteuid() == 0:
+    if os.geteuid() != 0:
+        return os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
         return open_directory(directory)
-    return os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except StateError:
+        raise ZconsoleError(
+            f"no picture in {directory}: others may write there, and this runs as root."
+            " Start the console in a directory of your own"
+        ) from None
 
 
 def _written(place: int, svg: str, now: datetime) -> str:

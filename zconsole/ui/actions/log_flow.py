@@ -30,7 +30,8 @@ async def log_flow(context: FlowContext) -> None:
         raise ZconsoleError(f"the audit log cannot be read: {error.strerror}") from error
     found = logged_commands(records)
     if not found:
-        raise ZconsoleError("no command was run from a console yet")
+        context.app.notify("no command was run from a console yet", timeout=4)
+        return
     await context.app.push_screen_wait(LogScreen(found, context.look, context.backend.clock()))
 
 

@@ -106,10 +106,9 @@ def keys_line(keys: Sequence[Key], width: int, *, typing: bool = False) -> Line:
     """
     helps = _HELP._replace(keys=_HELP.keys[::-1]) if typing else _HELP
     turns = any(key.keys[0] == _HELP.keys[0] for key in keys)
-    ends = joined([*(() if turns else (short_key(helps),)), short_key(_BACK, "back")], "  ", width)[
-        0
-    ]
-    return _row([short_key(key) for key in keys if key.short], ends, width)
+    ends = [short_key(_BACK, "back")] if turns else [short_key(helps), short_key(_BACK, "back")]
+    parts = [short_key(key) for key in keys if key.short]
+    return _row(parts, joined(ends, "  ", width)[0], width)
 
 
 def _row(parts: Sequence[Line], end: Line, width: int) -> Line:

@@ -186,9 +186,9 @@ def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
 
 _COLUMNS = (
     PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
-    PoolColumn("LEFT", 4, 0, _left, right=True),
-    PoolColumn("SCAN", 8, 76, _function),
-    PoolColumn("", 8, 80, _scan_bar),
+    PoolColumn("CAN LOSE", 8, 0, _left, right=True),
+    PoolColumn("SCAN", 8, 78, _function),
+    PoolColumn("", 8, 84, _scan_bar),
     PoolColumn("DONE", 7, 0, _done, right=True),
     PoolColumn("ETA", 7, 0, _eta, right=True),
     PoolColumn("RATE", 7, 100, _rate, right=True),
