@@ -14,9 +14,13 @@ from tests.ui.fakes import view_state
 from zconsole.ui.app import Console
 from zconsole.ui.dialogs.help_screen import HelpScreen
 from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import ACTIONS, GROUPS, MAIN_ONLY, TABLE, Key, keys_of, shown
+from zconsole.ui.panes.help import legend_lines
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobScreen
+from zconsole.ui.widgets.draw import ROLES, width_of
+from zconsole.ui.widgets.glyphs import ASCII
 
 BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
 """Keys that act on what the cursor or focus is on; ``?`` in the help turns to its other part."""
@@ -179,8 +183,24 @@ async def test_the_legend_is_behind_the_help_and_scrolls():
             seen += read()
         for word in ("attention", "danger", "0-64M", "LAT", "faulted, unavailable", "sample"):
             assert word in seen, word
+        assert "▁▂▃▄▅▆▇█" in seen
         await pilot.press("question_mark")
         assert read().startswith(" HELP")
+
+
+def test_the_legend_has_every_color_with_a_meaning_in_that_color():
+    said = {span.role: span.text for line in legend_lines(DisplayFormat(), 80) for span in line}
+    elsewhere = {"", "track", "title", "focus", "tab"}
+    assert said.keys() >= {r for r in ROLES if not r.startswith("badge-")} - elsewhere
+
+
+@pytest.mark.parametrize("width", [54, 60, 80, 200])
+def test_the_legend_fits_and_is_ascii_where_all_else_is(width):
+    lines = legend_lines(DisplayFormat(ASCII), width, 1.0)
+    assert all(width_of(line) <= width for line in lines)
+    text = "".join(span.text for line in lines for span in line)
+    assert text.isascii()
+    assert "the last 20s" in flat(text)
 
 
 def test_actions_of_the_main_screen_are_known_by_name():

@@ -45,8 +45,11 @@ class TerminalDriver(LinuxDriver):
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                data = os.read(self.fileno, _MOST) if selector.select(_PATIENCE) else b""
+                text = ""
+                if selector.select(_PATIENCE):
+                    if not (data := os.read(self.fileno, _MOST)):
+                        return  # hung up, which a signal says, too; reading on would only spin
+                    text = decode(data)
                 # No text, as of half a character, is not fed: it would mean the end.
-                text = decode(data)
                 for message in (*(parser.feed(text) if text else ()), *parser.tick()):
                     self.process_message(message)

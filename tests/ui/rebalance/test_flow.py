@@ -277,3 +277,11 @@ def test_the_pace_of_a_scan_is_its_mean():
     running = replace(ended, state="running")
     assert scan_pace(replace(healthy, scans=(replace(view, scan=running),))) is None
     assert scan_pace(replace(healthy, scans=())) is None
+
+
+async def test_the_command_of_a_plan_is_copied():
+    async with acting(SCENARIO) as a:
+        await to_plan(a)
+        await a.press("y")
+        assert a.app.clipboard.startswith("zconsole rebalance run ")
+        assert "command copied: " in a.screen

@@ -22,8 +22,6 @@ from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, widt
 _KEY = 16
 _HELP = next(key for key in TABLE if key.name == "help")
 _BACK = next(key for key in TABLE if key.name == "back")
-SAMPLES = "each bar is one sample"
-"""What a sparkline is made of, where the pace of samples is not known."""
 
 
 def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
@@ -47,13 +45,14 @@ def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tupl
     """What marks, colors, columns and graphs mean; ``interval``: seconds between two samples."""
     lines: list[Line] = [(Span(" Colors", "bold"),)]
     for role, word, text in COLORS:
-        lines.extend(beside(Span(f"  {fit(word, _KEY)}", role), text, width - 1))
+        lines.extend(_pair(word, text, width, role))
     pace = f"a sparkline of 20 bars shows the last {20 * interval:g}s" if interval else ""
     graphs = (*GRAPHS, *((("sparkline", pace),) if pace else ()))
-    for title, pairs in (("Marks", MARKS), ("Columns", COLUMNS), ("Graphs", graphs)):
+    tables = (("Marks", MARKS, "bold"), ("Columns", COLUMNS, "bold"), ("Graphs", graphs, "spark"))
+    for title, pairs, role in tables:
         lines.append((Span(f" {title}", "bold"),))
         for word, text in pairs:
-            lines.extend(_pair(word, text, width))
+            lines.extend(_pair(word.format_map(look.glyphs._asdict()), text, width, role))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
@@ -77,9 +76,9 @@ def _key(key: Key, width: int) -> tuple[Line, ...]:
     return _pair(" ".join(map(shown, key.keys)), key.text, width)
 
 
-def _pair(key: str, text: str, width: int) -> tuple[Line, ...]:
-    """A key and what it does, wrapped beside it."""
-    return beside(Span(f"  {fit(key, _KEY)}", "key"), text, width - 1)
+def _pair(word: str, text: str, width: int, role: str = "key") -> tuple[Line, ...]:
+    """A key or word and what it does or means, wrapped beside it."""
+    return beside(Span(f"  {fit(word, _KEY)}", role), text, width - 1)
 
 
 def footer_line(width: int, *, several_pools: bool = False, denied: str | None = None) -> Line:
