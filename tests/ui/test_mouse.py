@@ -72,3 +72,11 @@ async def test_a_click_moves_the_cursor_of_a_menu_and_a_double_click_chooses():
         await a.pilot.click(offset=(3, 1), times=2)
         await a.settle()
         assert a.app.screen is not menu
+
+
+async def test_a_click_moves_the_cursor_of_the_devices_and_a_double_click_opens_the_detail():
+    async with view_state(frames.resilver(), size=(100, 40)) as (app, pilot, _):
+        await pilot.click("#devices", offset=(5, 4))
+        assert app.devices.cursor == 3
+        await pilot.click("#devices", offset=(5, 4), times=2)
+        assert app.devices.expanded == {app.devices.current.key}

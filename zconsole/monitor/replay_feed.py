@@ -8,6 +8,7 @@ from collections.abc import Callable
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
+from zconsole.zfs.sources.playback import Playback
 from zconsole.zfs.sources.replay import ReplaySource
 
 WARM = 180.0
@@ -18,6 +19,8 @@ AHEAD = 300.0
 
 class ReplayFeed(SessionFeed):
     """Goes on where its playback is told to, with a history that begins shortly before."""
+
+    playback: Playback
 
     def __init__(self, source: ReplaySource, session: Session, anew: Callable[[], Session]) -> None:
         """``anew`` makes the session for another place."""

@@ -183,7 +183,7 @@ def audit_log(directory: Callable[[], Path] = own_directory, syslog: Path = SYSL
     def append(line: str) -> None:
         append_line(directory() / NAME, line)
 
-    places = {NAME: append, "syslog": partial(send_line, address=syslog)}
+    places: dict[str, Place] = {NAME: append, "syslog": partial(send_line, address=syslog)}
     audit = Audit(whoami(), places, recall=recall_own)
     atexit.register(audit.settle)
     return audit

@@ -102,7 +102,7 @@ class PickView(CursorView):
 class PickScreen(TextScreen[int | None]):
     """A list over the main screen; returns the index picked, None when left with Esc."""
 
-    groups = ("Menu",)
+    groups: ClassVar[tuple[str, ...]] = ("Menu",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Menu")
 
     def __init__(
@@ -170,7 +170,7 @@ class AskScreen(TextScreen[str | None]):
     """Lines that say what is asked, and the line to answer in; None when left."""
 
     AUTO_FOCUS = "#answer"
-    groups = ("Answer",)
+    groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
     def compose(self) -> ComposeResult:
         """The question and the answer."""
