@@ -9,8 +9,9 @@ from textual.command import CommandPalette
 from textual.dom import DOMNode
 
 from tests.ui import frames
-from tests.ui.actions.acting import acting
+from tests.ui.actions.acting import Acting, acting
 from tests.ui.fakes import view_state
+from tests.ui.rebalance.steps import running, to_options, to_plan
 from zconsole.ui.app import Console
 from zconsole.ui.dialogs.help_screen import HelpScreen
 from zconsole.ui.dialogs.screens import Dialog
@@ -108,16 +109,29 @@ def state_of(app: Console) -> object:
 async def test_no_key_reaches_the_main_screen_through_another(opened):
     async with acting("mirror-scrub") as a:
         await a.press("j", *OPENED[opened])
-        over, depth = a.app.screen, len(a.app.screen_stack)
-        before = state_of(a.app)
-        for key in (*LOCAL, *keys_of("Move")):
-            for name in key.keys:
-                if a.app.screen is not over or own(over, name):
-                    continue
-                await a.pilot.press(name)
-                assert len(a.app.screen_stack) == depth, name
-                assert not list(a.app.messages), name
-                assert changed(before, state_of(a.app), opened) == [], name
+        await nothing_leaks(a, opened)
+
+
+@pytest.mark.parametrize("opened", [to_options, to_plan, running])
+async def test_no_key_reaches_it_through_the_screens_of_a_rebalance(opened):
+    async with acting("added-vdev") as a:
+        await opened(a)
+        a.app.messages.said.clear()
+        await nothing_leaks(a, opened.__name__)
+
+
+async def nothing_leaks(a: Acting, opened: str) -> None:
+    """Press every key of the main screen that the one on top has no use for."""
+    over, depth = a.app.screen, len(a.app.screen_stack)
+    before = state_of(a.app)
+    for key in (*LOCAL, *keys_of("Move")):
+        for name in key.keys:
+            if a.app.screen is not over or own(over, name):
+                continue
+            await a.pilot.press(name)
+            assert len(a.app.screen_stack) == depth, name
+            assert not list(a.app.messages), name
+            assert changed(before, state_of(a.app), opened) == [], name
 
 
 def own(screen: DOMNode, name: str) -> bool:

@@ -20,6 +20,7 @@ class FooterView(LinesView):
         super().__init__(id=id)
         self._keeps_keys = keeps_keys
         self._keys: Sequence[Line] = ()
+        self._height = -1
 
     def on_mount(self) -> None:
         """Follow what is said."""
@@ -31,11 +32,17 @@ class FooterView(LinesView):
         self._keys = lines if title is None else (title, *lines)
         self.tell()
 
+    def show_whole(self, lines: Sequence[Line]) -> None:
+        """See LinesView.show_whole: it is never any less."""
+        self.show(lines)
+
     def tell(self) -> None:
         """Show the messages there are for this screen, and the keys."""
         app = cast("ThemedApp", self.app)
         messages = app.messages.lines(self.screen, app.view_state.look, *app.size)
         keys = self._keys if self._keeps_keys or not messages else ()
         shown = (*messages, *keys)
-        self.styles.height = max(1, len(shown))
+        if len(shown) != self._height:
+            self._height = len(shown)
+            self.styles.height = max(1, self._height)
         super().show(shown)
