@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,12 +45,10 @@ TABLE = tuple(key for key in _EVERY if key.group in GROUPS)
 """The keys that only look, the most used first."""
 ACTIONS = tuple(key for key in _EVERY if key.group == "Actions")
 """The keys that change something."""
-MARKS: Sequence[tuple[str, str]] = _TEXTS["marks"]
-COLUMNS: Sequence[tuple[str, str]] = _TEXTS["columns"]
-GRAPHS: Sequence[tuple[str, str]] = _TEXTS["graphs"]
-"""What there is to say of marks, columns and graphs."""
-COLORS: Sequence[tuple[str, str, str]] = _TEXTS["colors"]
-"""Role, word and meaning."""
+LEGEND: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    title: _TEXTS[title.lower()] for title in ("Colors", "Marks", "Columns", "Graphs")
+}
+"""By title: role, word and meaning; a word may name glyphs in braces."""
 
 
 def keys_of(group: str) -> tuple[Key, ...]:

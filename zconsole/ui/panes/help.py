@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import (
-    ACTIONS,
-    COLORS,
-    COLUMNS,
-    GRAPHS,
-    GROUPS,
-    MARKS,
-    TABLE,
-    Key,
-    keys_of,
-    shown,
-)
+from zconsole.ui.keys import ACTIONS, GROUPS, LEGEND, TABLE, Key, keys_of, shown
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
 
 _KEY = 16
@@ -43,16 +32,14 @@ def screen_help_lines(groups: Sequence[str], width: int) -> tuple[Line, ...]:
 
 def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tuple[Line, ...]:
     """What marks, colors, columns and graphs mean; ``interval``: seconds between two samples."""
-    lines: list[Line] = [(Span(" Colors", "bold"),)]
-    for role, word, text in COLORS:
-        lines.extend(_pair(word, text, width, role))
-    pace = f"a sparkline of 20 bars shows the last {20 * interval:g}s" if interval else ""
-    graphs = (*GRAPHS, *((("sparkline", pace),) if pace else ()))
-    tables = (("Marks", MARKS, "bold"), ("Columns", COLUMNS, "bold"), ("Graphs", graphs, "spark"))
-    for title, pairs, role in tables:
+    lines: list[Line] = []
+    for title, rows in LEGEND.items():
         lines.append((Span(f" {title}", "bold"),))
-        for word, text in pairs:
+        for role, word, text in rows:
             lines.extend(_pair(word.format_map(look.glyphs._asdict()), text, width, role))
+    if interval:
+        pace = f"a sparkline of 20 bars shows the last {20 * interval:g}s"
+        lines.extend(_pair("sparkline", pace, width, "spark"))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
