@@ -25,7 +25,7 @@ from typing import Any
 from zconsole.errors import ZconsoleError
 from zconsole.system.patient import Patient
 from zconsole.system.records import value_of
-from zconsole.system.state_dir import open_private, state_dir
+from zconsole.system.state_dir import open_private, read_end, state_dir
 
 NAME = "audit.jsonl"
 SYSLOG = Path("/dev/log")
@@ -216,15 +216,9 @@ def recall(path: Path, most: int = TAIL) -> list[dict[str, Any]]:
     Lines that are cut off or that nobody here wrote are left out. Raises StateError or OSError.
     """
     try:
-        handle = open_private(path)
+        lines = read_end(path, most).splitlines()
     except FileNotFoundError:
         return []
-    try:
-        start = max(0, os.fstat(handle).st_size - most)
-        data = os.pread(handle, most, start)
-    finally:
-        os.close(handle)
-    lines = data.split(b"\n")[1 if start else 0 :]
     return [record for line in lines if (record := _record(line)) is not None]
 
 
