@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text
+from zconsole.ui.picture import portable
 
 HERE = Path(__file__).parent
-_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-_FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
 @dataclass(frozen=True)
@@ -88,14 +86,8 @@ async def draw(shot: Shot) -> str:
             await pilot.press(key)
         await pilot.pause()
         return (
-            _portable(app.export_screenshot(simplify=True)) if shot.picture else (screen_text(app))
+            portable(app.export_screenshot(simplify=True)) if shot.picture else (screen_text(app))
         )
-
-
-def _portable(svg: str) -> str:
-    """The picture without fonts from the network, and with names that do not change."""
-    named = re.sub(r"terminal-\d+", "terminal-zconsole", _FACES.sub("", svg))
-    return named.replace("Fira Code", _FONT)
 
 
 def write_all() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 STEP = 0.002
@@ -17,3 +19,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", STEP)
     monkeypatch.setattr("textual._wait.SLEEP_IDLE", STEP / 2)
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", STEP / 2)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run in a directory of its own: a key saves a picture where the console was started."""
+    monkeypatch.chdir(tmp_path)

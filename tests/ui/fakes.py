@@ -24,6 +24,7 @@ class FakeFeed:
         self.interval = interval
         self.asked: list[tuple[str, str]] = []
         self.closed = False
+        self.playback = None
         for frames in rounds:
             self.put(*frames)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.ui import frames
-from tests.ui.fakes import FakeFeed, console
+from tests.ui.fakes import FakeFeed, console, screen_text, until
 from zconsole.monitor.alerts.rules import Alert
 from zconsole.monitor.feed import Update
 from zconsole.zfs.sources.base import Capabilities
@@ -21,10 +21,24 @@ async def test_an_alert_is_shown_as_it_is_and_rings_once(monkeypatch):
         feed.queue.put_nowait(Update(shown, Capabilities("demo")))
         for _ in range(3):
             await pilot.pause()
-        (note,) = app._notifications
+        (note,) = app.messages
         assert note.message == "tank: [b]it\\x1b stands still"
         assert note.severity == "warning"
         assert written.count("\aring") == 1
+
+
+async def test_an_alert_stays_among_the_events_of_its_pool():
+    feed = FakeFeed()
+    app = console(feed)
+    async with app.run_test(size=(120, 50)) as pilot:
+        shown = (frames.resilver(), frames.healthy())
+        feed.queue.put_nowait(Update(shown, Capabilities("demo"), (ALERT,)))
+        feed.queue.put_nowait(Update(shown, Capabilities("demo")))
+        await until(pilot, lambda: list(app.messages))
+        app.messages.said.clear()
+        await until(pilot, lambda: r"! [b]it\x1b stands still" in screen_text(app))
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: "stands still" not in screen_text(app))
 
 
 async def test_what_cannot_be_kept_on_disk_is_told():
@@ -35,7 +49,7 @@ async def test_what_cannot_be_kept_on_disk_is_told():
         feed.queue.put_nowait(Update((frames.resilver(),), Capabilities("demo"), notes=(note,)))
         for _ in range(3):
             await pilot.pause()
-        assert [each.message for each in app._notifications] == [note]
+        assert [each.message for each in app.messages] == [note]
 
 
 async def test_a_feed_without_a_vigil_says_nothing():
@@ -43,4 +57,4 @@ async def test_a_feed_without_a_vigil_says_nothing():
     app = console(feed)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert list(app._notifications) == []
+        assert list(app.messages) == []

@@ -94,7 +94,7 @@ async def test_help_lists_every_key_and_q_closes_it():
 async def test_help_scrolls():
     async with view_state(frames.healthy()) as (_, pilot, screen):
         await pilot.press("question_mark", "G")
-        assert "Columns" in screen()
+        assert "stop and return to the shell" in screen()
         await pilot.press("g")
         assert "Move" in screen()
 

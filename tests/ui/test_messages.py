@@ -6,6 +6,7 @@ from textual import events
 
 from tests.ui import frames
 from tests.ui.fakes import until, view_state
+from zconsole.ui.messages import SETTLES
 
 ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
 
@@ -13,9 +14,9 @@ ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
 async def test_the_palette_opens_and_offers_the_keys():
     async with view_state(frames.healthy()) as (app, pilot, screen):
         offered = {command.title: command for command in app.get_system_commands(app.screen)}
-        assert offered["Pause or resume the display"].help == "p; sampling goes on"
+        assert offered["Pause or resume the display, or a replay; sampling goes on"].help == "p"
         assert offered["Choose a theme"].help == "t"
-        offered["Pause or resume the display"].callback()
+        offered["Pause or resume the display, or a replay; sampling goes on"].callback()
         await pilot.pause()
         assert "PAUSED" in screen()
         assert len(offered) > 15
@@ -47,7 +48,7 @@ async def test_what_is_pasted_leaves_its_escapes_behind():
 async def test_the_palette_and_messages_are_ascii_where_all_else_is():
     async with view_state(frames.resilver(), plain=True, notifications=True) as (app, pilot, read):
         app.notify("a word", markup=False)
-        await until(pilot, lambda: "| a word" in read())
+        await until(pilot, lambda: "a word" in read())
         await pilot.press("ctrl+p")
         await until(pilot, lambda: "Choose a theme" in read())
         assert read().isascii(), {c for c in read() if not c.isascii()}
@@ -62,7 +63,7 @@ async def test_the_same_message_is_not_piled_up():
         for _ in range(3):
             app.notify("a recording cannot be acted on", markup=False)
         app.notify("another", markup=False)
-        await until(pilot, lambda: "another" in read())
+        await until(pilot, lambda: "another" in read() and "a recording cannot be" in read())
         assert read().count("a recording cannot be") == 1
 
 
@@ -78,9 +79,53 @@ async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
             for strip in app.screen._compositor.render_strips()
             for segment in strip
         }
-        assert styles["Fold a row, or go to the one above it"].underline
+        assert next(s for text, s in styles.items() if text.startswith("Copy the")).underline
         assert not styles["Choose a theme"].underline
         await pilot.press("escape", "slash")
         await pilot.pause()
         strip = app.screen._compositor.render_strips()[-1]
         assert next(s.style.reverse for s in strip if s.text == "s")
+
+
+async def test_a_message_stands_where_the_keys_are_and_covers_no_data():
+    async with view_state(frames.resilver()) as (app, pilot, read):
+        before = read().splitlines()
+        app.notify("a word", timeout=0.2)
+        await until(pilot, lambda: read().splitlines()[-1] == " a word")
+        assert read().splitlines()[:-1] == before[:-1]
+        await until(pilot, lambda: read().splitlines() == before)
+
+
+async def test_a_long_message_is_told_whole():
+    async with view_state(frames.resilver(), size=(60, 15)) as (app, pilot, read):
+        words = " ".join(f"word{n}" for n in range(20))
+        app.notify(words, severity="error")
+        await until(pilot, lambda: "word19" in read())
+        lines = read().splitlines()
+        first = next(i for i, line in enumerate(lines) if "word0" in line)
+        assert lines[first].startswith(" ! word0 ")
+        assert " ".join(" ".join(lines[first:]).split()) == f"! {words}"
+
+
+async def test_a_message_stays_on_the_screen_it_arose_on():
+    async with view_state(frames.resilver()) as (app, pilot, read):
+        await pilot.press("o")
+        app.notify("of the overview")
+        await until(pilot, lambda: "of the overview" in read())
+        await pilot.pause(SETTLES + 0.1)
+        await pilot.press("escape")
+        assert "of the overview" not in read()
+        app.notify("of the main screen")
+        await pilot.pause(SETTLES + 0.1)
+        await pilot.press("o")
+        assert "main screen" not in read()
+        await pilot.press("escape")
+        assert "of the main screen" in read()
+
+
+async def test_a_complaint_goes_along_to_the_screen_that_asks_again():
+    async with view_state(frames.resilver()) as (app, pilot, read):
+        app.notify("not a size")
+        await pilot.press("o")
+        assert "not a size" in read()
+        assert "Esc back" in read().splitlines()[-1]

@@ -113,7 +113,7 @@ async def test_a_theme_that_is_not_there_is_one_notice_and_the_default():
     app = made(UTF8, theme="nope")
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.pause()
-        assert [n.message for n in app._notifications] == [
+        assert [n.message for n in app.messages] == [
             "no theme nope; there are ansi16, colorblind, dark, high-contrast, light"
         ]
         assert app.theme != "nope"

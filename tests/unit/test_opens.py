@@ -15,6 +15,7 @@ KERNEL = "writes a parameter of the kernel, or /dev/null in the place of a strea
 NAMED = "reads or writes a file that the operator names"
 ENGINE = "moves the operator's files, by descriptors of their directories"
 PACKAGED = "reads a file of the package itself"
+PICTURE = "makes a new file where the operator is, by a descriptor of that directory"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
@@ -38,6 +39,7 @@ ELSEWHERE = {
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/libzfs/library.py": SYSTEM,
     "zfs/sources/open_text.py": NAMED,
+    "zfs/sources/recording_index.py": NAMED,
     "zfs/sources/record.py": NAMED,
     "zfs/sources/remote.py": NAMELESS,
     "system/async_process.py": NAMELESS,
@@ -48,6 +50,7 @@ ELSEWHERE = {
     "tunables/parameters.py": SYSTEM,
     "ui/environment.py": SYSTEM,
     "ui/keys.py": PACKAGED,
+    "ui/picture.py": PICTURE,
 }
 """Modules that open files, none of them state."""
 

@@ -117,16 +117,16 @@ def attach(console: Terminal, job: dict[str, Any]) -> None:
 
 def steer(vm: Machine, console: Terminal) -> None:
     """Pause it, and let it go on."""
-    console.press("p")
+    console.press("P")
     console.wait("^ paused")
     assert jobs(vm)[0]["state"] == "paused"
-    console.press("r")
+    console.press("P")
     console.wait("^ running")
 
 
 def finish(console: Terminal) -> None:
     """Take the rate limit off, and see the job through."""
-    console.press("l")
+    console.press("M")
     console.wait("RATE LIMIT")
     console.press("n", "o", "n", "e", "Enter")
     console.wait("^ finished", seconds=300)
@@ -171,8 +171,8 @@ def test_a_job_that_a_power_cut_ended_is_offered_again(lopsided: Machine) -> Non
     console.press("B")
     console.wait("[0-9a-f]{6} +interrupted")
     console.press("Enter")
-    console.wait("r resume")
-    console.press("r")
+    console.wait("P resume")
+    console.press("P")
     console.wait("^ running")
     finish(console)
     assert digest(vm) == before

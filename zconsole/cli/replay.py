@@ -8,8 +8,8 @@ from datetime import UTC
 from zconsole.cli import event_loop, output
 from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode
+from zconsole.monitor.replay_feed import ReplayFeed
 from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import Gaps
 
@@ -21,8 +21,11 @@ def run(args: argparse.Namespace) -> int:
     """
     prints, gaps = args.json or not has_terminal(), Gaps()
     source = ReplaySource(args.file, gaps=gaps, speed=None if prints else args.speed)
-    session = Session(zone=UTC, flags=source.capabilities.flags, gaps=gaps)
-    feed = SessionFeed(source, session, 0.0)
+
+    def session(counted: Gaps) -> Session:
+        return Session(zone=UTC, flags=source.capabilities.flags, gaps=counted)
+
+    feed = ReplayFeed(source, session(gaps), lambda: session(Gaps()))
     if prints:
         code = event_loop.run(_print(feed, args.json))
     else:
@@ -32,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-async def _print(feed: SessionFeed, as_json: bool) -> int:
+async def _print(feed: ReplayFeed, as_json: bool) -> int:
     async for update in event_loop.rounds(feed):
         output.show([frame for frame in update.frames if not frame.problem], as_json, UTC)
     return ExitCode.OK

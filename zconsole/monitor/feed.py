@@ -12,6 +12,7 @@ from zconsole.zfs.sources.base import Capabilities
 if TYPE_CHECKING:
     from zconsole.monitor.alerts.alerting import Alerting
     from zconsole.monitor.alerts.rules import Alert
+    from zconsole.zfs.sources.playback import Playback
 
 Pairs = tuple[tuple[str, str], ...]
 """Label and value, in the order they are shown."""
@@ -35,6 +36,8 @@ class Update:
 class Feed:
     """Takes a round at every interval; history is fed even if nothing is painted."""
 
+    playback: Playback | None = None
+    """Steers what is played; None of what happens now."""
     alerts: Alerting | None = None
     """Looks at each round for alerts; None if none were requested."""
 

@@ -24,7 +24,8 @@ from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.patient import Patient
-from zconsole.system.state_dir import open_private, state_dir
+from zconsole.system.records import value_of
+from zconsole.system.state_dir import open_private, read_end, state_dir
 
 NAME = "audit.jsonl"
 SYSLOG = Path("/dev/log")
@@ -41,6 +42,9 @@ SENDING = 1.0
 
 PATIENCE = 3.0
 """Seconds that one place may take to write a line."""
+
+TAIL = 2**18
+"""Bytes of the file's end that are read to show what was done last."""
 
 SETTLE = 1.0
 """Seconds to wait for pending lines at the end of a command."""
@@ -76,14 +80,26 @@ class MemoryLog:
 
     note = write
 
+    def recent(self) -> list[dict[str, Any]]:
+        """See Audit.recent."""
+        return list(self.records)
+
 
 class Audit:
     """Writes to one place, and to the next where that fails."""
 
     def __init__(
-        self, who: Mapping[str, Any], places: Mapping[str, Place], patience: float = PATIENCE
+        self,
+        who: Mapping[str, Any],
+        places: Mapping[str, Place],
+        patience: float = PATIENCE,
+        recall: Callable[[], list[dict[str, Any]]] = list,
     ) -> None:
-        """``places`` by name, the best first; each is given ``patience`` seconds a line."""
+        """``places`` by name, the best first; each is given ``patience`` seconds a line.
+
+        ``recall`` reads the newest records back.
+        """
+        self._recall = recall
         self._who = who
         self._places = {name: (place, Patient()) for name, place in places.items()}
         self._patience = patience
@@ -108,6 +124,10 @@ class Audit:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, daemon=True, name="audit")
                 self._thread.start()
+
+    def recent(self) -> list[dict[str, Any]]:
+        """The newest records of this user, oldest first; may hang. Raises StateError or OSError."""
+        return self._recall()
 
     def settle(self, patience: float = SETTLE) -> bool:
         """Wait at most ``patience`` seconds for all notes; returns whether they are written."""
@@ -163,7 +183,8 @@ def audit_log(directory: Callable[[], Path] = own_directory, syslog: Path = SYSL
     def append(line: str) -> None:
         append_line(directory() / NAME, line)
 
-    audit = Audit(whoami(), {NAME: append, "syslog": partial(send_line, address=syslog)})
+    places: dict[str, Place] = {NAME: append, "syslog": partial(send_line, address=syslog)}
+    audit = Audit(whoami(), places, recall=recall_own)
     atexit.register(audit.settle)
     return audit
 
@@ -182,6 +203,32 @@ def append_line(path: Path, line: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def recall_own() -> list[dict[str, Any]]:
+    """The newest records of whoever runs this. Raises StateError or OSError."""
+    return recall(state_dir(create=False) / NAME)
+
+
+def recall(path: Path, most: int = TAIL) -> list[dict[str, Any]]:
+    """The records in the last ``most`` bytes of a file, oldest first; none where there is no file.
+
+    Lines that are cut off or that nobody here wrote are left out. Raises StateError or OSError.
+    """
+    try:
+        lines = read_end(path, most).splitlines()
+    except FileNotFoundError:
+        return []
+    return [record for line in lines if (record := _record(line)) is not None]
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+        value_of(float, found["t"], "t")
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def send_line(line: str, address: Path = SYSLOG) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
+from textual.driver import Driver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
@@ -21,14 +24,12 @@ from zconsole.system.state_dir import StateError
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.dialogs.screens import PickScreen, TextScreen
+from zconsole.ui.dialogs.screens import Dialog, PickScreen
 from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
 from zconsole.ui.environment import terminal_ready
-from zconsole.ui.keys import ACTIONS, TABLE, choices
+from zconsole.ui.keys import GROUPS, MAIN_ONLY, bindings, choices
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.help import help_lines
-from zconsole.ui.panes.overview import overview_lines
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
@@ -46,10 +47,7 @@ class Console(ThemedApp):
 
     TITLE = "zconsole"
     CSS_PATH = "console.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(",".join(key.keys), key.action, key.text, show=False, priority=key.priority)
-        for key in (*TABLE, *ACTIONS)
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(*GROUPS, "Actions")
 
     def __init__(
         self,
@@ -66,6 +64,7 @@ class Console(ThemedApp):
         """Without ``actions`` the keys that change something do nothing and are not offered."""
         super().__init__(ViewState(options, look), themes, ansi_color)
         self.feed = feed
+        self.view_state.playback = feed.playback
         self.actions = actions
         self.main_screen = MainScreen(self.view_state, feed.details, self._begin)
         self.failure: ZconsoleError | None = None
@@ -80,6 +79,13 @@ class Console(ThemedApp):
     def get_default_screen(self) -> MainScreen:
         """Return the main screen, which stays below all others."""
         return self.main_screen
+
+    def get_driver_class(self) -> type[Driver]:
+        """Read the terminal in our own way."""
+        # Lazy import: without a terminal there is none of it.
+        from zconsole.ui.terminal_driver import TerminalDriver
+
+        return TerminalDriver
 
     @property
     def devices(self) -> DeviceView:
@@ -96,6 +102,12 @@ class Console(ThemedApp):
         self.set_interval(_TICK, self._tick)
         if self._notices:
             self.notify("\n".join(self._notices), severity="warning", markup=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Whether an action may run: one of the main screen only while that is on top."""
+        if action in MAIN_ONLY and not self.main_on_top:
+            return False
+        return super().check_action(action, parameters)
 
     # Frames
 
@@ -189,17 +201,15 @@ class Console(ThemedApp):
 
     def action_overview(self) -> None:
         """List all pools, to open one."""
-        if not self.main_on_top or not self.view_state.frames:
+        if not self.view_state.frames:
             return
-        screen = PickScreen(
-            "POOLS",
-            lambda width: overview_lines(self.view_state.frames, self.view_state.look, width),
-            start=self.view_state.index,
-            wide=True,
-        )
-        self.push_screen(screen, self._open_pool)
+        # Lazy import: keeps the first paint fast.
+        from zconsole.ui.dialogs.overview_screen import OverviewScreen
 
-    def _open_pool(self, index: int | None) -> None:
+        self.push_screen(OverviewScreen(self.view_state), self.action_show_pool)
+
+    def action_show_pool(self, index: int | None) -> None:
+        """Show the pool at an index; None leaves the one that is shown."""
         if index is not None:
             self.view_state.select(index)
             self.paint()
@@ -209,10 +219,52 @@ class Console(ThemedApp):
         # Lazy import: keeps the first paint fast.
         from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
-        if self.main_on_top and (frame := self.view_state.frame) is not None:
+        if (frame := self.view_state.frame) is not None:
             item = self.devices.current
             question = Question("", frame, row=item.row if item is not None else None)
             self.push_screen(WhatIfScreen(self.view_state, question))
+
+    # What leaves the console: copies and pictures
+
+    def action_copy(self) -> None:
+        """Copy what the cursor is on, or what the screen on top is about; ask which of several."""
+        top = self.screen
+        offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
+        if len(offers) > 1:
+            look = self.view_state.look
+            lines = [(Span(f" {what:<8} {look.text(text)}"),) for what, text in offers]
+
+            def _copy(index: int | None) -> None:
+                if index is not None:
+                    self._copy(*offers[index])
+
+            self.push_screen(PickScreen("COPY", lambda _: lines, wide=True), _copy)
+        elif offers:
+            self._copy(*offers[0])
+        else:
+            self.notify("nothing to copy here", timeout=4)
+
+    def _copy(self, what: str, text: str) -> None:
+        """Have the terminal take it (OSC 52), without what a terminal or shell would act on."""
+        safe = clean(text)
+        self.copy_to_clipboard(safe)
+        self.notify(f"{what} copied: {safe}", timeout=4)
+
+    def action_picture(self) -> None:
+        """Save a picture of the screen where the console was started."""
+        begin(self, partial(self._keep_picture, self.export_screenshot()), group="picture")
+
+    async def _keep_picture(self, svg: str) -> None:
+        # Lazy import: keeps the first paint fast.
+        from zconsole.ui.picture import keep_picture
+
+        now = datetime.now(self.view_state.look.zone)
+        try:
+            path = await in_daemon_thread(keep_picture, svg, Path.cwd(), now)
+        except (OSError, ZconsoleError) as error:
+            self.notify(str(error), severity="error")
+        else:
+            self.notify(f"picture saved: {path}", timeout=8)
 
     # What changes something
 
@@ -226,21 +278,43 @@ class Console(ThemedApp):
     # The console
 
     def action_help(self) -> None:
-        """Show every key."""
-        if self.main_on_top:
-            look, denied = self.view_state.look, self.view_state.denied
-            self.push_screen(TextScreen("HELP", lambda width: help_lines(look, width, denied)))
+        """Show the keys of the screen on top."""
+        # Lazy import: keeps the first paint fast.
+        from zconsole.ui.dialogs.help_screen import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            groups = self.screen.groups if isinstance(self.screen, Dialog) else None
+            self.push_screen(HelpScreen(self.view_state, groups, self.feed.interval))
 
     def action_pause(self) -> None:
-        """Freeze the body or go on; the header keeps telling the truth."""
-        self.view_state.toggle_pause()
+        """Freeze the body or go on; the header keeps telling the truth. A replay stands still."""
+        if (playback := self.feed.playback) is not None:
+            playback.toggle()
+        else:
+            self.view_state.toggle_pause()
         self.paint()
+
+    def action_seek(self, share: float) -> None:
+        """Move in a recording by a share of it."""
+        if (playback := self.feed.playback) is None:
+            return
+        if not playback.seek(share):
+            self.notify("no seeking in a packed recording or a pipe", timeout=4)
+        elif self.view_state.ended:
+            self.view_state.ended = False
+            begin(self, self._poll, group="poll", exclusive=True)
+
+    def action_speed(self, step: int) -> None:
+        """Play a recording faster or slower."""
+        if (playback := self.feed.playback) is not None:
+            playback.faster(step)
+            self.paint()
 
     def action_interval(self, step: int) -> None:
         """Sample less or more often."""
         now = self.feed.interval
         if not now:
-            self.notify("the source sets its own pace", timeout=3)
+            self.notify("the source sets its own pace; in a replay { and } do", timeout=3)
             return
         further = [s for s in INTERVALS if (s > now if step > 0 else s < now)]
         if further:
@@ -256,8 +330,6 @@ class Console(ThemedApp):
 
     def action_themes(self) -> None:
         """Choose a theme; each is put on as the cursor comes to it."""
-        if not self.main_on_top:
-            return
         names, before = sorted(self.theme_files), self.theme
 
         def _done(index: int | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from textual.app import ComposeResult
@@ -32,10 +32,12 @@ from zconsole.ui.panes.events import events_title, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
 from zconsole.ui.panes.help import footer_line
 from zconsole.ui.panes.overview import tab_line
+from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.panes.scan_pane import ScanPane
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 WRAPPED = 6
@@ -72,7 +74,7 @@ class MainScreen(Screen[None]):
         with Container(id="bottom"):
             yield LinesView(id="balance", focusable=True)
             yield LinesView(id="events", focusable=True)
-        yield LinesView(id="footer")
+        yield FooterView(id="footer", keeps_keys=False)
 
     @property
     def scan(self) -> ScanPane:
@@ -114,7 +116,9 @@ class MainScreen(Screen[None]):
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width, heights.events)
         footer = footer_line(width, several_pools=tabs > 0, denied=state.denied)
-        self._view("footer").show((footer,))
+        played = state.playback
+        position = (playback_line(played, state.look, width),) if played is not None else ()
+        self._view("footer").show((*position, footer))
 
     def paint_header(self, status: HeaderStatus) -> None:
         """Show only the header: its age and flags move while the rest stands."""
@@ -177,6 +181,15 @@ class MainScreen(Screen[None]):
             self.devices.rearrange()
 
     # The list
+
+    def copies(self) -> Sequence[tuple[str, str]]:
+        """What can be copied of the row at the cursor: its path, GUID and name."""
+        item = self.devices.current
+        if item is None or item.row is None:
+            return ()
+        vdev = item.row.vdev
+        offers = (("path", vdev.path), ("GUID", vdev.guid), ("name", vdev.name))
+        return tuple((what, str(text)) for what, text in offers if text)
 
     def action_open(self) -> None:
         """Open or close the detail of a row, and ask the feed for more about it."""

@@ -12,8 +12,10 @@ from textual import events
 from textual.app import App
 from textual.command import CommandPalette
 from textual.notifications import SeverityLevel
+from textual.signal import Signal
 
 from zconsole.system.printable import clean
+from zconsole.ui.messages import SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.view_state import ViewState
@@ -30,8 +32,9 @@ class ThemedApp(App[None]):
         self.theme_files = {theme.name: theme for theme in themes}
         for theme in self.theme_files.values():
             self.register_theme(textual_theme(theme))
-        self._notified: dict[str, float] = {}
-        """The messages on the screen, and until when."""
+        self.messages = Messages()
+        self.messages_signal: Signal[Messages] = Signal(self, "messages")
+        """Published when what is to be said has changed."""
 
     @property
     def sixteen(self) -> bool:
@@ -53,21 +56,30 @@ class ThemedApp(App[None]):
         self,
         message: str,
         *,
-        title: str = "",
+        title: str = "",  # noqa: ARG002 - textual's own
         severity: SeverityLevel = "information",
         timeout: float | None = None,
-        markup: bool = True,
+        markup: bool = True,  # noqa: ARG002 - never read as markup
     ) -> None:
-        """Show a message for a while, and the same one only once.
+        """Show a message for a while where the keys are, and the same one only once.
 
-        Textual would send escape sequences as they are.
+        Textual would cover data with it, and send escape sequences as they are.
         """
         safe = "\n".join(map(self.view_state.look.text, message.split("\n")))
-        now, lasts = monotonic(), self.NOTIFICATION_TIMEOUT if timeout is None else timeout
-        if self._notified.get(safe, now) <= now:
-            self._notified = {text: end for text, end in self._notified.items() if end > now}
-            self._notified[safe] = now + lasts
-            super().notify(safe, title=title, severity=severity, timeout=timeout, markup=markup)
+        lasts = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        if self.messages.add(safe, severity, monotonic(), lasts):
+            self._tell()
+            for wait in (SETTLES, lasts):
+                self.set_timer(wait, self._tell)
+
+    def _tell(self) -> None:
+        """Show what is to be said now, and no longer what was."""
+        if not self.screen_stack:  # as a console closes, screens end before timers
+            return
+        now = monotonic()
+        self.messages.drop(now)
+        self.messages.settle(self.screen, now)
+        self.messages_signal.publish(self.messages)
 
     def action_command_palette(self) -> None:
         """Open the palette; textual's own has a prompt that is not ASCII."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import Frame
+from zconsole.pool.model import Event
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.header import HeaderStatus
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.playback import Playback
 
+ALERTS_KEPT = 50
+"""Alerts of a pool that stay among its events."""
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
 
@@ -29,12 +34,23 @@ class ViewState:
     """What the body shows while paused."""
     pool: str | None = None
     ended: bool = False
+    playback: Playback | None = None
+    """Steers the recording that is played; None of what happens now."""
+    alerted: dict[str, deque[Event]] = field(default_factory=dict)
+    """The newest alerts, by pool: they stand among its events once their message is gone."""
     denied: str | None = None
     """Why nothing may be changed, empty when it may; None while that is not known."""
 
     def take(self, update: Update, arrived: float) -> None:
         """A new round has come; a pool that joins later does not take the first one's place."""
-        frames = tuple(frame for frame in update.frames if not self._left(frame))
+        for alert in update.alerts:
+            event = Event(alert.t, alert.kind, alert.text, alert.severity, origin="console")
+            self.alerted.setdefault(alert.pool, deque(maxlen=ALERTS_KEPT)).append(event)
+        frames = tuple(
+            frame.joined(self.alerted.get(frame.pool, ()), ())
+            for frame in update.frames
+            if not self._left(frame)
+        )
         self.latest, self.arrived = replace(update, frames=frames), arrived
         if self.pool is None and update.frames:
             self.pool = update.frames[0].pool
@@ -105,9 +121,13 @@ class ViewState:
             now=frame.t + passed,
         )
 
+    @property
+    def _holds(self) -> bool:
+        return self.playback is not None and self.playback.paused
+
     def _flags(self, update: Update) -> tuple[str, ...]:
         return (
-            *(("PAUSED",) if self.frozen is not None else ()),
+            *(("PAUSED",) if self.frozen is not None or self._holds else ()),
             *(("ENDED",) if self.ended else ()),
             *(("READ-ONLY",) if self.options.read_only else ()),
             *update.capabilities.flags,

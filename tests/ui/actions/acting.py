@@ -33,6 +33,7 @@ class SteppedFeed:
         self.elapsed = 0.0
         self.session = Session()
         self.interval = 1.0
+        self.playback = None
         self.capabilities = capabilities or Capabilities("demo", flags=("DEMO",))
         self.queue: asyncio.Queue[Update] = asyncio.Queue()
         self.clock = Clock()

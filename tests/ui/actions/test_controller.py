@@ -47,8 +47,8 @@ async def test_a_scrub_is_paused_resumed_and_stopped():
 async def test_the_palette_offers_the_actions_too():
     async with acting("mirror-scrub") as a:
         offered = {command.title: command for command in a.app.get_system_commands(a.app.screen)}
-        scrub = offered["Start, pause, resume or stop a scrub"]
-        assert scrub.help == "S; restart a resilver"
+        scrub = offered["Start, pause, resume or stop a scrub; restart a resilver"]
+        assert scrub.help == "S"
         assert offered["Replace the device at the cursor"].help == "R"
         scrub.callback()
         assert "Pause the scrub" in await a.settle()
@@ -80,7 +80,7 @@ async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
 async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
     async with acting("mirror-scrub", size) as a:
         keys = (await a.press("T")).splitlines()[0].rstrip()
-        assert keys.endswith(("u back  e at end", "u put back  e at scan's end"))
+        assert keys.endswith(("U undo  E at end", "U undo  E restore at end"))
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])
@@ -105,7 +105,7 @@ async def test_the_whole_story_of_a_failed_disk():
         said = await a.pass_time(1800)
         assert "replacing" in said
         before = a.backend.control.setting("zfs_resilver_min_time_ms").value
-        await a.press("T", "f", *RUN, "escape", "e", "escape")
+        await a.press("T", "F", *RUN, "escape", "E", "escape")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 2 * before
         for _ in range(30):
             await a.pass_time(3600, 600)
@@ -122,7 +122,7 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
     async with acting("few-requests") as a:
         await a.pass_time(300, 10)
         slow = a.app.view_state.frame.scan.issue_rate
-        await a.press("T", "f", *RUN, "escape", "escape")
+        await a.press("T", "F", *RUN, "escape", "escape")
         await a.pass_time(300, 10)
         assert a.app.view_state.frame.scan.issue_rate > slow
         changes = a.backend.control.past().changes
@@ -141,7 +141,7 @@ async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
         assert "was 3000" in a.screen
         await a.press("enter", *"99999999", "enter")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
-        await a.press("u", *RUN, "escape")
+        await a.press("U", *RUN, "escape")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 3000
 
 
@@ -267,7 +267,7 @@ async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
         )
         await a.controller.offer_to_put_back()
         await a.settle()
-        assert any("T, then u" in n.message for n in a.app._notifications)
+        assert any("T, then U" in n.message for n in a.app.messages)
 
 
 async def test_a_long_plan_is_read_without_leaving_cancel():
@@ -314,13 +314,13 @@ async def test_replace_on_a_healthy_pool_asks_for_a_device():
     async with acting("healthy") as a:
         a.app.devices.focus()
         await a.press("g", "R")
-        assert any("has failed" in n.message for n in a.app._notifications)
+        assert any("has failed" in n.message for n in a.app.messages)
 
 
 async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
     async with acting("resilver") as a:
         await a.press("R")
-        (told,) = (n.message for n in a.app._notifications)
+        (told,) = (n.message for n in a.app.messages)
         assert told.startswith("no device of tank has failed without a replacement: select")
 
 
@@ -365,9 +365,9 @@ async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
 
 async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
     async with acting("resilver") as a:
-        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "e", "escape", "q")
+        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "E", "escape", "q")
         assert "zfs_resilver_min_time_ms" in a.screen
-        await a.press("escape", "T", "u", *RUN, "escape", "escape", "q")
+        await a.press("escape", "T", "U", *RUN, "escape", "escape", "q")
         assert a.app.return_code == 0
 
 
@@ -376,9 +376,9 @@ async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeyp
         raise StateError("tunables.json: No space left on device")
 
     async with acting("resilver", notifications=True) as a:
-        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "e")
+        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "E")
         monkeypatch.setattr(a.backend.control, "restore", full)
-        said = await a.press("u", *RUN)
+        said = await a.press("U", *RUN)
         assert "No space left on device" in said
         assert "Esc goes back" in said
         await a.press("escape", "escape")

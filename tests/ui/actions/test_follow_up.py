@@ -13,7 +13,7 @@ from zconsole.ui.actions.follow_up import FollowUp
 async def test_a_change_moves_along_the_timeline_with_its_sample():
     async with acting("few-requests", size=(120, 40)) as a:
         await a.pass_time(60, 10)
-        await a.press("T", "f", *RUN, "escape", "escape")
+        await a.press("T", "F", *RUN, "escape", "escape")
         first = cells_ago(await a.pass_time(10, 10))
         assert first <= 2
         assert cells_ago(await a.pass_time(160, 10)) == first + 10
@@ -36,7 +36,7 @@ async def test_an_action_is_on_the_timeline_and_among_the_events():
 async def test_the_pane_tells_what_a_change_did_before_and_after():
     async with acting("few-requests", size=(80, 24)) as a:
         await a.pass_time(300, 10)
-        await a.press("T", "f", *RUN, "escape")
+        await a.press("T", "F", *RUN, "escape")
         await a.press(*"jjjjjjjjj")
         assert "2 to 8: what it did shows" in a.screen
         said = await a.pass_time(300, 10)
@@ -50,7 +50,7 @@ async def test_the_pane_says_until_when_a_value_stays():
     async with acting("resilver", size=(80, 24)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
         assert "was 3000: stays until put back" in a.screen
-        assert "was 3000: goes back at the end of the scan" in await a.press("e")
+        assert "was 3000: goes back at the end of the scan" in await a.press("E")
 
 
 def cells_ago(screen: str) -> int:

@@ -31,7 +31,7 @@ async def test_a_console_that_only_watches_says_why_its_keys_are_grey(live, reas
         assert offered["Replace the device at the cursor"] == f"R; not now: {reason}"
         await pilot.press("R", "question_mark")
         assert f"Actions  not now: {reason}" in screen_text(app)
-        assert [n.message for n in app._notifications] == [reason]
+        assert [n.message for n in app.messages] == [reason]
 
 
 async def test_what_acts_is_made_after_the_first_frame_and_once():

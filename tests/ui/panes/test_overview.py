@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
+import pytest
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, until, view_state
 from zconsole.pool.health import Health
 from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.overview import by_trouble, overview_head, overview_lines
+from zconsole.ui.widgets.draw import width_of
 
 
 async def test_pools_by_bracket_and_from_the_overview():
@@ -21,6 +28,9 @@ async def test_pools_by_bracket_and_from_the_overview():
         await pilot.press("g", "enter")
         await pilot.pause()
         assert " DEGRADED  tank" in screen()
+        await pilot.press("o", "G", "enter")
+        await pilot.pause()
+        assert " OK  media" in screen()
 
 
 async def test_a_pool_that_is_imported_later_does_not_take_the_screen():
@@ -75,3 +85,45 @@ async def test_the_overview_goes_on_living():
         feed.put(frames.resilver(), replace(frames.suspended(), pool="backup"))
         await pilot.pause()
         assert "SUSPENDED" in screen()
+
+
+def rows(said):
+    """The names in the overview, from the top."""
+    return [line.split()[0] for line in said.splitlines()[1:-1] if line.strip()]
+
+
+async def test_the_worst_pool_is_first_and_the_cursor_stays_on_its_pool():
+    tank, backup = frames.resilver(), frames.healthy()
+    feed = FakeFeed((backup, replace(frames.unrestored(), pool="old"), tank))
+    async with view_state(feed=feed) as (_, pilot, screen):
+        await pilot.press("o")
+        assert rows(screen()) == ["old", "tank", "backup"]
+        await pilot.press("G", "up")
+        feed.put(backup, replace(frames.healthy(), pool="old"), tank)
+        await until(pilot, lambda: rows(screen()) == ["tank", "backup", "old"])
+        await pilot.press("enter")
+        await until(pilot, lambda: " DEGRADED  tank" in screen())
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
+def test_every_row_fits_under_its_headings_at_every_width(width):
+    made = by_trouble(tuple(make() for make in frames.ALL.values()))
+    look = DisplayFormat(zone=UTC)
+    lines = overview_lines(made, look, width)
+    head = "".join(span.text for span in overview_head(made, look, width))
+    assert all(width_of(line) <= width for line in lines)
+    for title in ("POOL", "STATE", "CAN LOSE", "DONE", "ETA"):
+        assert title in head
+    at = head.index("ETA") + 3
+    etas = ["".join(span.text for span in line)[:at].split()[-1] for line in lines]
+    assert "17h52m" in etas
+    assert ("RATE" in head) == (width >= 120)
+
+
+def test_pools_of_several_hosts_keep_what_tells_them_apart():
+    made = tuple(replace(frames.healthy(), pool=f"nas{n}.example.com:tank") for n in (1, 2))
+    said = ["".join(s.text for s in line) for line in overview_lines(made, DisplayFormat(), 100)]
+    assert "nas1.example.com:tank" in said[0]
+    assert "nas2.example.com:tank" in said[1]
+    narrow = ["".join(s.text for s in line) for line in overview_lines(made, DisplayFormat(), 60)]
+    assert narrow[0].split()[0] != narrow[1].split()[0]

@@ -122,35 +122,35 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
     async with acting(SCENARIO) as a:
         await running(a)
         (job,) = await desk_of(a).jobs(None)
-        await a.press("p")
+        await a.press("P")
         assert "paused" in await settled(a)
-        await a.press("r")
+        await a.press("P")
         assert "running" in await settled(a)
-        await a.press("l", *"200M", "enter")
+        await a.press("M", *"200M", "enter")
         await a.pass_time(60, 10)
         assert "rate limit 200M/s" in await settled(a)
         (job,) = await desk_of(a).jobs(None)
         assert job.rate == pytest.approx(200 << 20, rel=0.01)
-        await a.press("t", *"40", "enter")
+        await a.press("W", *"40", "enter")
         assert "stop at a spread of 40.0 %" in await settled(a)
-        await a.press("f", *"12%", "enter")
+        await a.press("K", *"12%", "enter")
         assert "keep free 12.0 %" in await settled(a)
-        await a.press("l", *"none", "enter")
-        assert "rate limit" not in (await settled(a)).replace("l rate limit", "")
-        await a.press("l", *"fast", "enter")
+        await a.press("M", *"none", "enter")
+        assert "rate limit" not in (await settled(a))
+        await a.press("M", *"fast", "enter")
         assert "not a size" in await settled(a)
-        await a.press("s")
+        await a.press("X")
         assert "stopped" in await settled(a)
-        await a.press("p")
+        await a.press("M")
         assert "the job is stopped" in await settled(a)
-        await a.press("r")
+        await a.press("P")
         assert "running" in await settled(a)
 
 
 async def test_it_stops_at_the_target():
     async with acting(SCENARIO) as a:
         await running(a)
-        await a.press("t", *"80", "enter")
+        await a.press("W", *"80", "enter")
         await settled(a)
         await a.pass_time(8 * 3600, 600)
         assert "target spread reached" in await settled(a)
@@ -185,7 +185,7 @@ async def test_an_interrupted_job_is_told_of_and_resumed(monkeypatch):
         said = await to_list(a)
         assert "interrupted" in said
         await a.press("enter")
-        await a.press("r")
+        await a.press("P")
         await a.pass_time(60, 10)
         assert asked == [job.job]
         assert "running" in await settled(a)
@@ -277,3 +277,11 @@ def test_the_pace_of_a_scan_is_its_mean():
     running = replace(ended, state="running")
     assert scan_pace(replace(healthy, scans=(replace(view, scan=running),))) is None
     assert scan_pace(replace(healthy, scans=())) is None
+
+
+async def test_the_command_of_a_plan_is_copied():
+    async with acting(SCENARIO) as a:
+        await to_plan(a)
+        await a.press("y")
+        assert a.app.clipboard.startswith("zconsole rebalance run ")
+        assert "command copied: " in a.screen

@@ -31,7 +31,7 @@ async def choosing(choice, *keys):
 async def test_what_was_chosen_is_the_theme_of_the_next_start(choice):
     async with choosing(choice, "down", "down", "enter") as (app, seen):
         await seen(lambda: choice.recall(sixteen=False) == "light")
-        assert not list(app._notifications)
+        assert not list(app.messages)
     assert made(UTF8, choice=choice).theme == "light"
     assert made(UTF8, choice=choice, theme="colorblind").theme == "colorblind"
 
@@ -73,8 +73,8 @@ async def test_where_nothing_can_be_written_the_theme_is_put_on_and_one_line_say
     (tmp_path / "state").write_text("a file")
     choice = SavedTheme({"ZCONSOLE_STATE": str(tmp_path / "state")})
     async with choosing(choice, "G", "enter") as (app, seen):
-        await seen(lambda: app._notifications)
-        (notice,) = app._notifications
+        await seen(lambda: app.messages)
+        (notice,) = app.messages
         assert notice.message == (
             f"theme not remembered: state directory {tmp_path}/state refused:"
             " state is not a directory. Choose another place"

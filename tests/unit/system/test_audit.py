@@ -19,8 +19,10 @@ from zconsole.system.audit import (
     AuditError,
     append_line,
     audit_log,
+    recall,
     send_line,
 )
+from zconsole.system.state_dir import StateError
 
 SHORT = 0.2
 """Seconds that a place is given here."""
@@ -214,3 +216,31 @@ def test_notes_are_written_in_their_order(tmp_path):
         log.note(float(t), "begun")
     assert log.settle(10.0)
     assert [line["t"] for line in lines(tmp_path)] == [float(t) for t in range(50)]
+
+
+def test_the_newest_records_are_read_back_within_a_bound(tmp_path):
+    path = tmp_path / NAME
+    for t in range(100):
+        append_line(path, json.dumps({"t": t, "event": "ended"}))
+    assert [record["t"] for record in recall(path)] == list(range(100))
+    newest = [record["t"] for record in recall(path, most=200)]
+    assert newest == list(range(100 - len(newest), 100))
+    assert 0 < len(newest) < 10
+
+
+@pytest.mark.parametrize(
+    "line", ["", "{", "[1]", "null", '{"t": "x"}', '{"t": NaN}', "{}", "[" * 9999]
+)
+def test_lines_that_are_no_records_are_left_out(tmp_path, line):
+    path = tmp_path / NAME
+    for each in ('{"t": 1}', line, '{"t": 2}'):
+        append_line(path, each)
+    assert [record["t"] for record in recall(path)] == [1, 2]
+
+
+def test_no_log_has_no_records_and_a_link_is_not_followed(tmp_path):
+    assert recall(tmp_path / NAME) == []
+    (tmp_path / "elsewhere").write_text('{"t": 1}\n')
+    (tmp_path / NAME).symlink_to("elsewhere")
+    with pytest.raises(StateError):
+        recall(tmp_path / NAME)

@@ -79,6 +79,7 @@ def _confirmation(
         partial(_carry_out, context, plan, facts, executor),
         plan.needs_typed,
         barred=plan.refused is not None or bool(denied),
+        commands=tuple(step.command for step in plan.steps),
     )
 
 

@@ -19,6 +19,7 @@ from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
 from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.log_flow import log_flow
 from zconsole.ui.actions.menu import (
     Entry,
     menu_lines,
@@ -72,7 +73,7 @@ class ActionController:
         if left := await in_daemon_thread(self.context.backend.control.orphans):
             names = ", ".join(left)
             self.context.app.notify(
-                f"A console that is no longer there had set {names}; T, then u, puts it back.",
+                f"A console that is no longer there had set {names}; T, then U, puts it back.",
                 severity="warning",
                 timeout=20,
                 markup=False,
@@ -88,6 +89,7 @@ class ActionController:
             "replace": partial(replace_flow, self.context, key),
             "tunables": partial(tunables_flow, self.context),
             "rebalance": self._rebalance,
+            "log": partial(log_flow, self.context),
             "leave": self._leave,
         }
         await flows[flow]()

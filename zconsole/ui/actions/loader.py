@@ -71,7 +71,8 @@ class ActionLoader:
         elif not app.main_on_top or app.view_state.frame is None:
             return
         elif self._make_backend is None:
-            app.notify(self.denied, severity="warning", timeout=4, markup=False)
+            none = "no log of commands: " if flow == "log" else ""
+            app.notify(f"{none}{self.denied}", severity="warning", timeout=4, markup=False)
         else:
             run = partial(self._guarded, app, self._make_backend, flow, key or "")
             begin(app, run, group="flow", exclusive=True)

@@ -45,7 +45,7 @@ def wrapped(
 
 def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Outside lines, each in its role, safe and wrapped to the width."""
-    return tuple(line for text, role in said for line in wrapped(text, role, look, width))
+    return tuple(line for s in said for line in wrapped(s.text, s.role, look, width))
 
 
 def candidate_lines(

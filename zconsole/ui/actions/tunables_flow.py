@@ -105,7 +105,7 @@ async def _confirm_values(
     control, live = context.backend.control, context.backend.parameters.read
     said = [Span(f"{name}  {live(name)} to {value}", "bold") for name, value in values.items()]
     said.append(Span("It acts on every pool of this machine, at once."))
-    said.append(Span("The values before are remembered; u puts them back, e at the scan's end."))
+    said.append(Span("The values before are remembered; U puts them back, E at the scan's end."))
     said += [Span(text, "warning") for text in remarks if text]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from zconsole import units
 from zconsole.output.tunables import notes
@@ -17,10 +17,11 @@ from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span, fit
 
-HEAD = "TUNABLES  Enter set  f faster  g gentle  d default  u put back  e at scan's end"
-SHORT_HEAD = "TUNABLES  f faster  g gentle  d default  u back  e at end"
+HEAD = "TUNABLES  Enter set  F faster  N nicer  D defaults  U undo  E restore at end"
+SHORT_HEAD = "TUNABLES  F faster  N nicer  D defaults  U undo  E at end"
 """For a width that would cut the other."""
 _MEANING_FROM = 30
 """Cells a line must have left for a meaning to be worth beginning."""
@@ -42,13 +43,8 @@ class Shown:
 class TunablesScreen(PickScreen):
     """The list, what is known of the one at the cursor, keys for presets; leaves a ``request``."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "request('faster-resilver')", show=False),
-        Binding("g", "request('gentle')", show=False),
-        Binding("d", "request('default')", show=False),
-        Binding("u", "request('restore')", show=False),
-        Binding("e", "request('until')", show=False),
-    ]
+    groups = ("Menu", "Tunables")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Tunables")
 
     def __init__(
         self,

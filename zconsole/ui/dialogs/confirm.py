@@ -8,16 +8,18 @@ from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Button, Input
 
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 
@@ -36,6 +38,8 @@ class Confirmation:
     """Whether it can only be read, not run."""
     verb: str = "Run"
     """What the button that does it says."""
+    commands: tuple[str, ...] = ()
+    """What it runs, for a shell."""
 
 
 class ConfirmScreen(Dialog[None]):
@@ -44,11 +48,8 @@ class ConfirmScreen(Dialog[None]):
     # Whoever goes on typing, or presses Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("v", "other_way", show=False),
-        Binding("left", "app.next_pane(-1)", show=False),
-        Binding("right", "app.next_pane(1)", show=False),
-    ]
+    groups = ("Plan", "Buttons")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Plan", "Buttons")
 
     def __init__(self, confirmations: Sequence[Confirmation], look: DisplayFormat) -> None:
         super().__init__()
@@ -66,7 +67,11 @@ class ConfirmScreen(Dialog[None]):
             yield Button("Cancel", id="cancel", compact=True)
             yield Input(id="typed", compact=True)
             yield Button("Run", id="run", compact=True)
-        yield LinesView(id="hint")
+        yield FooterView(id="hint")
+
+    def copies(self) -> Offers:
+        """The commands of what is shown."""
+        return tuple(("command", command) for command in self.confirmation.commands)
 
     @property
     def confirmation(self) -> Confirmation:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 
+from zconsole.ui.keys import bindings, keys_of
+from zconsole.ui.panes.help import keys_line
 from zconsole.ui.widgets.draw import Line, Span, at_most
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import CursorView, LinesView
 
 if TYPE_CHECKING:
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 Lines = Callable[[int], Sequence[Line]]
 """Lines for a width."""
+Offers = Sequence[tuple[str, str]]
+"""What can be copied: what it is, and the text."""
 About = Callable[[int, int], Sequence[Line]]
 """What there is to say of the line at an index, for a width."""
 _ABOUT_SHARE = 3
@@ -25,6 +31,13 @@ _ABOUT_SHARE = 3
 
 class Dialog(Screen[ScreenResultType]):
     """A screen of lines, which are made for its width."""
+
+    groups: ClassVar[tuple[str, ...]] = ()
+    """Groups in the table of keys that are its own, for its help and its line of keys."""
+
+    def copies(self) -> Offers:
+        """What can be copied here."""
+        return ()
 
     def on_mount(self) -> None:
         """Draw."""
@@ -48,13 +61,26 @@ class TextScreen(Dialog[ScreenResultType]):
         self._make = lines
 
     def compose(self) -> ComposeResult:
-        """The one view."""
+        """The one view, and the keys."""
         yield LinesView(id="text", focusable=True)
+        yield FooterView(id="keys")
 
     def update(self) -> None:
         """Draw the lines anew."""
-        title = (Span(f" {self._title_text}", "title"),)
-        self.query_one("#text", LinesView).show(self._make(self.app.size.width), title)
+        width = self.app.size.width
+        self.query_one("#text", LinesView).show(self._make(width), self.title_line(width))
+        self.show_keys()
+
+    def title_line(self, _: int) -> Line:
+        """The line that stays at the top, for a width."""
+        return (Span(f" {self._title_text}", "title"),)
+
+    def show_keys(self) -> None:
+        """Draw the keys that work here."""
+        keys = [key for group in self.groups for key in keys_of(group)]
+        typing = isinstance(self.focused, Input)
+        line = keys_line(keys, self.app.size.width, typing=typing)
+        self.query_one("#keys", FooterView).show((line,))
 
 
 class PickView(CursorView):
@@ -76,6 +102,9 @@ class PickView(CursorView):
 class PickScreen(TextScreen[int | None]):
     """A list over the main screen; returns the index picked, None when left with Esc."""
 
+    groups: ClassVar[tuple[str, ...]] = ("Menu",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Menu")
+
     def __init__(
         self,
         title: str,
@@ -96,6 +125,7 @@ class PickScreen(TextScreen[int | None]):
         """The list, and below it what there is to say of the line at the cursor."""
         yield PickView(self._start, self._moved)
         yield LinesView(id="about")
+        yield FooterView(id="keys")
 
     @property
     def view(self) -> PickView:
@@ -104,12 +134,13 @@ class PickScreen(TextScreen[int | None]):
 
     def update(self) -> None:
         """Draw the lines anew."""
-        title = (Span(f" {self._title_text}", "title"),)
-        self.view.show(self._make(self.view.size.width or self.app.size.width), title)
+        width = self.view.size.width or self.app.size.width
+        self.view.show(self._make(width), self.title_line(width))
         heights = [len(self._said(index)) for index in range(self.view.line_count())]
         # As high as the longest, so that nothing jumps while the cursor moves.
         self.query_one("#about").styles.height = max(heights, default=0)
         self._show_about()
+        self.show_keys()
 
     def on_resize(self) -> None:
         """Draw for the new width, once the list has it."""
@@ -139,17 +170,20 @@ class AskScreen(TextScreen[str | None]):
     """Lines that say what is asked, and the line to answer in; None when left."""
 
     AUTO_FOCUS = "#answer"
+    groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
     def compose(self) -> ComposeResult:
         """The question and the answer."""
         yield LinesView(id="question")
         yield Input(id="answer", compact=True)
+        yield FooterView(id="keys")
 
     def update(self) -> None:
         """Draw the question anew."""
         view, lines = self.query_one("#question", LinesView), self._make(self.app.size.width)
         view.styles.height = len(lines) + 1
         view.show(lines, (Span(f" {self._title_text}", "title"),))
+        self.show_keys()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """That is the answer; nothing typed is none."""

@@ -31,6 +31,7 @@ from zconsole.ui.panes.scan_parts import paragraph
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, spread
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 
@@ -72,6 +73,7 @@ class WhatIfScreen(TextScreen[None]):
         """The prompt, and the view below it."""
         yield Input(id="prompt", placeholder="raidz2:6x4T  raidz2-0=6x8T  disk=8T", compact=True)
         yield LinesView(id="text")
+        yield FooterView(id="keys")
 
     def on_mount(self) -> None:
         """Ask for what is known of the pool's past."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from textual import events
-
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
@@ -153,12 +151,6 @@ class DeviceView(CursorView):
             if above.detail is None and above.depth < item.depth and above.row is not None:
                 self.move(index - self.cursor)
                 return
-
-    def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the line clicked."""
-        self.focus()
-        if event.y:
-            self.move(event.y - 1 + self.scroll_offset.y - self.cursor)
 
     def _make_panel(self, frame: Frame) -> Panel:
         columns = self._columns(frame)

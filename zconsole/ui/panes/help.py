@@ -1,40 +1,60 @@
-"""The help screen and the footer, both made from the table of keys."""
+"""The help, the legend and the lines of keys, all made from the table of keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import ACTIONS, COLUMNS, GROUPS, MARKS, TABLE, Key, shown
+from zconsole.ui.keys import ACTIONS, GROUPS, LEGEND, TABLE, Key, keys_of, shown
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
 
 _KEY = 16
+_HELP = next(key for key in TABLE if key.name == "help")
+_BACK = next(key for key in TABLE if key.name == "back")
 
 
 def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
-    """Every key by group, then what marks and columns mean.
+    """Every key of the main screen by group.
 
     ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
     """
-    lines: list[Line] = []
-    for group in GROUPS:
-        lines.append((Span(f" {group}", "bold"),))
-        for key in TABLE:
-            if key.group == group:
-                lines.extend(_key(key, width))
+    lines = [line for group in GROUPS for line in _group(group, keys_of(group), width)]
     if denied is not None:
         lines.extend(_actions(denied, look, width))
-    for title, pairs in (("Marks", MARKS), ("Columns", COLUMNS)):
-        lines.append((Span(f" {title}", "bold"),))
-        for key_shown, text in pairs:
-            lines.extend(_pair(key_shown, text, width))
     return tuple(lines)
+
+
+def screen_help_lines(groups: Sequence[str], width: int) -> tuple[Line, ...]:
+    """The keys of a screen over the main one: its own, then those that work everywhere."""
+    own = [line for group in groups for line in _group(group, keys_of(group), width)]
+    return (*own, *_group("On every screen", (key for key in TABLE if key.everywhere), width))
+
+
+def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tuple[Line, ...]:
+    """What marks, colors, columns and graphs mean; ``interval``: seconds between two samples."""
+    lines: list[Line] = []
+    for title, rows in LEGEND.items():
+        lines.append((Span(f" {title}", "bold"),))
+        for role, word, text in rows:
+            lines.extend(_pair(word.format_map(look.glyphs._asdict()), text, width, role))
+    if interval:
+        pace = f"a sparkline of 20 bars shows the last {20 * interval:g}s"
+        lines.extend(_pair("sparkline", pace, width, "spark"))
+    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _group(title: str, keys: Iterable[Key], width: int) -> Iterator[Line]:
+    yield (Span(f" {title}", "bold"),)
+    for key in keys:
+        yield from _key(key, width)
 
 
 def _actions(denied: str, look: DisplayFormat, width: int) -> list[Line]:
     """The keys that change something; grey under the reason where nothing may be changed."""
-    keys = [line for key in ACTIONS for line in _key(key, width)]
+    heading, *keys = _group("Actions", ACTIONS, width)
     if not denied:
-        return [(Span(" Actions", "bold"),), *keys]
-    heading = (Span(" Actions", "bold"), Span(f"  not now: {denied}", "warning"))
+        return [heading, *keys]
+    heading = (*heading, Span(f"  not now: {denied}", "warning"))
     grey = (tuple(Span(span.text, "dim") for span in line) for line in keys)
     return [crop(heading, width, look.glyphs.ellipsis), *grey]
 
@@ -43,24 +63,50 @@ def _key(key: Key, width: int) -> tuple[Line, ...]:
     return _pair(" ".join(map(shown, key.keys)), key.text, width)
 
 
-def _pair(key: str, text: str, width: int) -> tuple[Line, ...]:
-    """A key and what it does, wrapped beside it."""
-    return beside(Span(f"  {fit(key, _KEY)}", "key"), text, width - 1)
+def _pair(word: str, text: str, width: int, role: str = "key") -> tuple[Line, ...]:
+    """A key or word and what it does or means, wrapped beside it."""
+    return beside(Span(f"  {fit(word, _KEY)}", role), text, width - 1)
 
 
 def footer_line(width: int, *, several_pools: bool = False, denied: str | None = None) -> Line:
     """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``."""
-    parts = [_short(shown(key.keys[0]), key.short) for key in TABLE if key.short]
+    shorts = [key for key in TABLE if key.short and key.group != "Replay"]
+    parts = [short_key(key) for key in shorts if not key.everywhere]
+    ends = [short_key(key) for key in shorts if key.everywhere]
     if several_pools:
-        parts[1:1] = [_short("[ ]", "pool"), _short("o", "all pools")]
+        by_action = {key.action: key for key in TABLE}
+        parts[:0] = [
+            (*short_key(by_action["pool(-1)"], "")[:1], *short_key(by_action["pool(1)"], "pool")),
+            short_key(by_action["overview"], "all pools"),
+        ]
     actions = () if denied is None else (key for key in ACTIONS if key.short)
     grey = ("track", "track") if denied else ("key", "dim")
-    extra = [_short(shown(key.keys[0]), key.short, *grey) for key in actions]
-    quit_part = parts.pop()
-    lines = joined([*parts[:2], *extra, *parts[2:]], "  ", width - width_of(quit_part) - 4)
-    first = lines[0] if lines else ()
-    return (Span(" "), *first, Span("  "), *quit_part)
+    extra = [short_key(key, key.short, *grey) for key in actions]
+    return _row([*ends[:1], *parts[:1], *extra, *parts[1:]], ends[-1], width)
 
 
-def _short(key: str, word: str, key_role: str = "key", role: str = "dim") -> Line:
-    return (Span(f"{key} ", key_role), Span(word, role))
+def keys_line(keys: Sequence[Key], width: int, *, typing: bool = False) -> Line:
+    """The keys of a screen over the main one, as many as fit whole; Esc and ? at the end.
+
+    ``typing``: where ``?`` would be typed, F1 opens the help.
+    """
+    helps = _HELP._replace(keys=_HELP.keys[::-1]) if typing else _HELP
+    turns = any(key.keys[0] == _HELP.keys[0] for key in keys)
+    ends = [short_key(_BACK, "back")] if turns else [short_key(helps), short_key(_BACK, "back")]
+    parts = [short_key(key) for key in keys if key.short]
+    return _row(parts, joined(ends, "  ", width)[0], width)
+
+
+def _row(parts: Sequence[Line], end: Line, width: int) -> Line:
+    lines = joined(parts, "  ", width - width_of(end) - 4)
+    first = (*lines[0], Span("  ")) if lines else ()
+    return (Span(" "), *first, *end)
+
+
+def short_key(key: Key, word: str | None = None, key_role: str = "key", role: str = "dim") -> Line:
+    """A key and its word; a click on either does what the key does."""
+    word = key.short if word is None else word
+    return (
+        Span(f"{shown(key.keys[0])} ", key_role, key.action),
+        Span(word, role, key.action),
+    )

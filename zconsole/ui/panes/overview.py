@@ -1,23 +1,32 @@
-"""Several pools: the line that switches between them and the list of all."""
+"""Several pools: the line that switches between them, and the list of all, worst first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from zconsole import units
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.spark import scale, sparkline
 
-_POOL, _HEALTH, _BAR = 16, 14, 12
+_POOL = 16
+_NAMES = (10, 34)
+"""Cells that the names get at least and at most."""
+_NOTE = 16
+"""Cells that must be left over for a reason to be begun."""
+_TROUBLE = ("error", "warning", "notice", "ok")
+"""How bad a pool's health is, the worst first."""
 
 
 def tab_line(frames: Sequence[Frame], current: int, look: DisplayFormat, width: int) -> Line:
     """Every pool with its health, the current one marked; the tabs before it go when narrow."""
-    tabs = [_tab(frame, i == current, look) for i, frame in enumerate(frames)]
+    tabs = [_tab(frame, i == current, look, f"show_pool({i})") for i, frame in enumerate(frames)]
     start = 0
     while start < current and sum(map(width_of, tabs[start : current + 1])) > width - 2:
         start += 1
@@ -27,44 +36,163 @@ def tab_line(frames: Sequence[Frame], current: int, look: DisplayFormat, width: 
     return (*line, Span(" " * (width - width_of(line)), "title"))
 
 
-def _tab(frame: Frame, current: bool, look: DisplayFormat) -> Line:
+def _tab(frame: Frame, current: bool, look: DisplayFormat, action: str) -> Line:
+    """A pool's name and health; a click on it shows the pool."""
     name = middle(look.text(frame.pool), _POOL, look.glyphs.ellipsis)
     bad = {"warning": "warning", "error": "error"}.get(frame.health.severity)
     word = look.text(frame.health.word)
     if current:
         return (Span(f" {name} {word} ", "tab"),)
-    return (Span(f" {name} ", "title"), Span(f"{word} ", bad or "title"))
+    return (Span(f" {name} ", "title", action), Span(f"{word} ", bad or "title", action))
+
+
+class PoolColumn(NamedTuple):
+    """One fact of every pool."""
+
+    title: str
+    width: int
+    needs: int
+    """Columns of the screen from which on it is shown."""
+    cell: Callable[[Frame, DisplayFormat, int], Line]
+    """What it says of a pool in a number of cells; padded by whoever draws it."""
+    right: bool = False
+
+
+def by_trouble(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The worst first: by health, then by the redundancy left, then those at work; then by name."""
+    return tuple(sorted(frames, key=_rank))
+
+
+def _rank(frame: Frame) -> tuple[int, int, bool, str]:
+    left = min((entry.left for entry in frame.redundancy), default=len(_TROUBLE))
+    idle = frame.scan is None or not frame.scan.scan.active
+    severity = frame.health.severity
+    bad = _TROUBLE.index(severity) if severity in _TROUBLE else len(_TROUBLE)
+    return bad, left, idle, frame.pool
+
+
+def overview_head(frames: Sequence[Frame], look: DisplayFormat, width: int) -> Line:
+    """The headings."""
+    table = _table(frames, look, width)
+    titles = (fit(c.title, c.width, right=c.right) for c in table.columns)
+    text = "  ".join((f" {fit('POOL', table.name)}", *titles, "WHY" * table.reasons))
+    return (Span(text, "title"),)
 
 
 def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """One line a pool: health, fill, and what runs on it."""
-    return tuple(_pool(frame, look, width) for frame in frames)
+    """One line a pool, in the order given: health, redundancy, what runs on it, fill."""
+    table = _table(frames, look, width)
+    return tuple(crop(_pool(f, look, table), width, look.glyphs.ellipsis) for f in frames)
 
 
-def _pool(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    name = fit(middle(look.text(frame.pool), _POOL, look.glyphs.ellipsis), _POOL)
+class _Table(NamedTuple):
+    """What there is room for: cells of the names, columns, and whether reasons follow them."""
+
+    name: int
+    columns: tuple[PoolColumn, ...]
+    reasons: bool
+
+
+def _table(frames: Sequence[Frame], look: DisplayFormat, width: int) -> _Table:
+    """Long names come before columns: they tell hosts apart."""
+    longest = max((width_of((Span(look.text(frame.pool)),)) for frame in frames), default=0)
+    wanted = max(_NAMES[0], min(longest, _NAMES[1]))
+    columns = tuple(c for c in _COLUMNS if width - (wanted - _NAMES[0]) >= c.needs)
+    room = width - 3 - sum(column.width + 2 for column in columns)
+    name = max(_NAMES[0], min(wanted, room))
+    return _Table(name, columns, room - name >= _NOTE)
+
+
+def _pool(frame: Frame, look: DisplayFormat, table: _Table) -> Line:
+    ellipsis = look.glyphs.ellipsis
+    name = fit(middle(look.text(frame.pool), table.name, ellipsis), table.name)
+    spans = [Span(f" {name}  ", "bold")]
+    for column in table.columns:
+        cell = crop(column.cell(frame, look, column.width), column.width, ellipsis)
+        pad = Span(" " * (column.width - width_of(cell)))
+        spans += [pad, *cell] if column.right else [*cell, pad]
+        spans.append(Span("  "))
+    if table.reasons and frame.health.reasons:
+        spans.append(Span(look.text(frame.health.reasons[0]), "dim"))
+    return tuple(spans)
+
+
+def _left(frame: Frame, *_: object) -> Line:
+    """How many more devices the weakest vdev can lose."""
+    if not frame.redundancy:
+        return (Span("-", "dim"),)
+    left = min(entry.left for entry in frame.redundancy)
+    alarming = frame.health.severity != "ok"
+    return (Span(str(left) if left else "NONE", "error" if alarming and not left else ""),)
+
+
+def _function(frame: Frame, look: DisplayFormat, _: int) -> Line:
+    scan = frame.scan.scan if frame.scan is not None and frame.scan.scan.active else None
+    paused = scan is not None and scan.state == "paused"
+    return (Span(look.text(scan.function) if scan else "", "notice" if paused else ""),)
+
+
+def _scan_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
+    view = frame.scan
+    if view is None or not view.scan.active:
+        return ()
+    share = None if view.percent is None else view.percent / 100
+    return bar(share, width, look.glyphs)
+
+
+def _done(frame: Frame, *_: object) -> Line:
+    view = frame.scan
+    share = view.percent if view is not None and view.scan.active else None
+    return (Span("" if share is None else percent(share / 100)),)
+
+
+def _eta(frame: Frame, *_: object) -> Line:
+    view = frame.scan
+    if view is None or not view.scan.active or view.estimate.eta is None:
+        return ()
+    return (Span(units.duration(view.estimate.eta), "bold"),)
+
+
+def _rate(frame: Frame, look: DisplayFormat, _: int) -> Line:
+    view = frame.scan
+    active = view is not None and view.scan.active
+    return (Span(look.rate(view.issue_rate) if view is not None and active else ""),)
+
+
+def _spark(frame: Frame, look: DisplayFormat, width: int) -> Line:
+    view = frame.scan
+    if view is None or not view.scan.active:
+        return ()
+    tail = frame.series.tail(view.key, "issue_rate", width)
+    return (Span(sparkline(tail, width, scale(tail), look.glyphs), "spark"),)
+
+
+def _share(frame: Frame) -> float | None:
     root = frame.root
-    fill = None
     if root is not None and root.size_bytes and root.alloc_bytes is not None:
-        fill = root.alloc_bytes / root.size_bytes
-    word = health_word(frame, look)
-    line: Line = (
-        Span(f" {name} ", "bold"),
-        *word,
-        Span(" " * max(1, _HEALTH - width_of(word))),
-        *bar(fill, _BAR, look.glyphs),
-        Span(f"{percent(fill, 0):>6}  "),
-        *_doing(frame, look),
-    )
-    return crop(line, width, look.glyphs.ellipsis)
+        return root.alloc_bytes / root.size_bytes
+    vdevs = frame.balance.vdevs
+    size = sum(vdev.size_bytes or 0 for vdev in vdevs)
+    return sum(vdev.alloc_bytes or 0 for vdev in vdevs) / size if size else None
 
 
-def _doing(frame: Frame, look: DisplayFormat) -> Line:
-    scan = frame.scan
-    if scan is None or not scan.scan.active:
-        reasons = frame.health.reasons
-        return (Span(look.text(reasons[0]) if reasons else "", "dim"),)
-    done = "-" if scan.percent is None else f"{scan.percent:.1f} %"
-    eta = scan.estimate.eta
-    left = "" if eta is None else f"  ETA {units.duration(eta)}"
-    return (Span(f"{look.text(scan.scan.function)} {done}{left}"),)
+def _fill(frame: Frame, *_: object) -> Line:
+    return (Span(percent(_share(frame), 0)),)
+
+
+def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
+    return bar(_share(frame), width, look.glyphs, fill_role(_share(frame)))
+
+
+_COLUMNS = (
+    PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
+    PoolColumn("CAN LOSE", 8, 0, _left, right=True),
+    PoolColumn("SCAN", 8, 78, _function),
+    PoolColumn("", 8, 84, _scan_bar),
+    PoolColumn("DONE", 7, 0, _done, right=True),
+    PoolColumn("ETA", 7, 0, _eta, right=True),
+    PoolColumn("RATE", 7, 100, _rate, right=True),
+    PoolColumn("", 12, 120, _spark),
+    PoolColumn("FILL", 5, 66, _fill, right=True),
+    PoolColumn("", 8, 132, _fill_bar),
+)

@@ -135,7 +135,7 @@ class RebalanceFlow:
             pace = pace_of(plan, settings.limits.rate, self._jobs(), scan_rate)
             return plan_lines(plan, settings, pace, command, denied, look, width)
 
-        screen = PlanScreen(context, rebalance_backend.plan(settings), _body, denied)
+        screen = PlanScreen(context, rebalance_backend.plan(settings), _body, denied, command)
         return await context.app.push_screen_wait(screen) is True
 
     async def _attach(self, job: str) -> None:

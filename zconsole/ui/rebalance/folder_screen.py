@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.timer import Timer
 
 from zconsole.errors import ZconsoleError
@@ -17,9 +17,11 @@ from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count, percent
+from zconsole.ui.keys import bindings
 from zconsole.ui.rebalance.folders import FolderRow, Folders
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, fit, joined, width_of
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 
@@ -36,12 +38,8 @@ _BARS_FROM = 70
 class FoldersScreen(Dialog[tuple[str, ...] | None]):
     """Returns the directories chosen; None when left."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "mark", show=False),
-        Binding("right,l", "unfold", show=False),
-        Binding("left,h", "fold_up", show=False),
-        Binding("enter", "go_on", show=False),
-    ]
+    groups = ("Directories",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Directories")
 
     def __init__(
         self,
@@ -64,7 +62,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         """The tree, and what is marked."""
         yield LinesView(id="head")
         yield PickView(0)
-        yield LinesView(id="hint")
+        yield FooterView(id="hint")
 
     @property
     def view(self) -> PickView:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import JobView
@@ -15,38 +15,28 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.rebalance.job_lines import job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span, joined
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 Steering = Callable[[], Coroutine[Any, Any, None]]
 LOOK = 0.5
 """Seconds between two refreshes of the job."""
-WORDS = {
-    "p": "pause",
-    "r": "resume",
-    "s": "stop",
-    "l": "rate",
-    "t": "target",
-    "f": "floor",
-}
-"""Key and word; what the job's state leaves nothing to do for is left out."""
+KEYS = keys_of("Job")
 MORE: Line = (Span(" Up and Down read on", "dim"),)
-ASKED = {"l": RATE, "t": TARGET, "f": MIN_FREE}
-"""Keys that ask for a limit."""
+ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
+"""Limits that can be set while it runs."""
 
 
 class JobScreen(Dialog[None]):
     """One job, attached to; it goes on when the screen is left."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("p", "order('pause')", show=False),
-        Binding("r", "go_on", show=False),
-        Binding("s", "order('stop')", show=False),
-        *(Binding(key, f"limit('{key}')", show=False) for key in ASKED),
-    ]
+    groups = ("Job",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Job")
 
     def __init__(self, context: FlowContext, pool: str, job: str, watch: JobWatch) -> None:
         super().__init__()
@@ -60,7 +50,7 @@ class JobScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         """The job, and the keys."""
         yield LinesView(id="job", focusable=True)
-        yield LinesView(id="hint")
+        yield FooterView(id="hint")
 
     def on_mount(self) -> None:
         """Draw, and keep looking."""
@@ -111,11 +101,12 @@ class JobScreen(Dialog[None]):
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
         parts: list[Line] = [(Span("Esc ", "key"), Span("leaves it", "dim"))]
-        for key, word in WORDS.items():
-            on = key in offers
-            if on or (key not in "pr" and not over):
+        for key in KEYS:
+            on = key.action in offers
+            if on or not over:
+                word = "resume" if key.action == "hold" and self._resumes else key.short
                 shown = (
-                    Span(f"{key} ", "key" if on else "track"),
+                    Span(f"{key.keys[0]} ", "key" if on else "track"),
                     Span(word, "dim" if on else "track"),
                 )
                 parts.insert(-1, shown)
@@ -124,24 +115,31 @@ class JobScreen(Dialog[None]):
 
     # Keys
 
-    def action_order(self, order: str) -> None:
-        """Pause it, or end it."""
-        give = partial(self._watch.rebalance_backend.order, self._job, order)
-        self._steer("p" if order == "pause" else "s", give)
+    @property
+    def _resumes(self) -> bool:
+        """Whether the key that holds the job would resume it: paused, or ended before its time."""
+        return self.job is not None and (not self.job.live or self.job.state == "paused")
 
-    def action_go_on(self) -> None:
-        """Go on: with a paused job, or with one that ended before its time."""
-        self._steer("r", partial(self._watch.rebalance_backend.resume, self._job))
+    def action_hold(self) -> None:
+        """Pause it, or resume it."""
+        backend = self._watch.rebalance_backend
+        resume = partial(backend.resume, self._job)
+        pause = partial(backend.order, self._job, "pause")
+        self._steer("hold", resume if self._resumes else pause)
 
-    def action_limit(self, key: str) -> None:
+    def action_stop(self) -> None:
+        """End it."""
+        self._steer("stop", partial(self._watch.rebalance_backend.order, self._job, "stop"))
+
+    def action_limit(self, name: str) -> None:
         """Ask for a new limit, and set it."""
-        self._steer(key, partial(self._ask, ASKED[key]))
+        self._steer(f"limit('{name}')", partial(self._ask, ASKED[name]))
 
-    def _steer(self, key: str, steering: Steering) -> None:
+    def _steer(self, action: str, steering: Steering) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
         job = self.job
         idle = "the job is not known" if job is None else f"the job is {job.state}"
-        self._said = self._flow.denied or ("" if key in offered(job) else idle)
+        self._said = self._flow.denied or ("" if action in offered(job) else idle)
         if self._said:
             self.update()
             return
@@ -160,11 +158,10 @@ class JobScreen(Dialog[None]):
 
 
 def offered(job: JobView | None) -> frozenset[str]:
-    """The keys that do something for a job in its present state."""
+    """The actions of keys that do something for a job in its present state."""
     if job is None:
         return frozenset()
     if job.live:
-        steer = "r" if job.state == "paused" else "p"
-        return frozenset(steer + "sltf")
+        return frozenset(key.action for key in KEYS)
     retry = job.state == "finished" and any(job.failed.values())
-    return frozenset("r") if retry or job.state != "finished" else frozenset()
+    return frozenset({"hold"}) if retry or job.state != "finished" else frozenset()

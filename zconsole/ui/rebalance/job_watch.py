@@ -72,7 +72,7 @@ def activity(job: JobView) -> ActivityView:
     """A job as a line beside the scans."""
     if job.interrupted:
         done = "" if job.share is None else f"at {job.share:.0%}  "
-        note = f"{done}{' '.join(job.settings.dirs)}  (B shows it; r there resumes it)"
+        note = f"{done}{' '.join(job.settings.dirs)}  (B shows it; P there resumes it)"
         return ActivityView(Activity("rebalance", "interrupted", note=note), None, nothing(""))
     why = job.why or ""
     none = nothing(why or "no rate yet")
@@ -98,7 +98,7 @@ def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:
     """What a console that has just started should announce."""
     for job in jobs:
         if job.interrupted:
-            text = f"Rebalance job {job.job} was interrupted; B shows it, r there resumes it."
+            text = f"Rebalance job {job.job} was interrupted; B shows it, P there resumes it."
             yield News(text, "warning")
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Button
 
@@ -16,9 +16,11 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.dialogs.screens import Dialog, Offers
+from zconsole.ui.keys import bindings
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
 Body = Callable[[PlanDocument, int], Sequence[Line]]
@@ -28,10 +30,8 @@ Body = Callable[[PlanDocument, int], Sequence[Line]]
 class PlanScreen(Dialog[bool | None]):
     """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "app.next_pane(-1)", show=False),
-        Binding("right", "app.next_pane(1)", show=False),
-    ]
+    groups = ("Buttons",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Buttons")
 
     def __init__(
         self,
@@ -39,13 +39,16 @@ class PlanScreen(Dialog[bool | None]):
         steps: AsyncIterator[Counted | PlanDocument],
         body: Body,
         denied: str,
+        command: str,
     ) -> None:
+        """``command`` does the same on the command line."""
         super().__init__()
         self._look = context.look
         self._clock = context.app.view_state.options.clock
         self._steps = steps
         self._body = body
         self._denied = denied
+        self._command = command
         self._counted = Counted()
         self._heard = self._clock()
         self._problem = ""
@@ -58,7 +61,7 @@ class PlanScreen(Dialog[bool | None]):
         with Horizontal(id="choice"):
             yield Button("Cancel", id="cancel", compact=True)
             yield Button("Run", id="run", compact=True)
-        yield LinesView(id="hint")
+        yield FooterView(id="hint")
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
@@ -83,6 +86,10 @@ class PlanScreen(Dialog[bool | None]):
     def _tick(self) -> None:
         if self.plan is None and not self._problem:
             self.update()
+
+    def copies(self) -> Offers:
+        """The command of the plan."""
+        return (("command", self._command),)
 
     def update(self) -> None:
         """Draw what there is to show now."""

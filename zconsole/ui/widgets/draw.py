@@ -52,6 +52,8 @@ class Span(NamedTuple):
 
     text: str
     role: str = ""
+    action: str = ""
+    """What a click on it does, as an action of the app; empty for nothing."""
 
 
 Line = tuple[Span, ...]
@@ -85,16 +87,21 @@ def crop(line: Line, width: int, ellipsis: str = "…") -> Line:
     for span in line:
         length = cell_len(span.text)
         if length >= left:
-            out.append(
-                Span(
-                    fit(span.text, left, ellipsis=ellipsis) if length > left else span.text,
-                    span.role,
-                )
-            )
+            text = fit(span.text, left, ellipsis=ellipsis) if length > left else span.text
+            out.append(span._replace(text=text))
             break
         out.append(span)
         left -= length
     return tuple(out)
+
+
+def action_at(line: Line, x: int) -> str:
+    """The action of what is ``x`` cells from the left; empty where there is none."""
+    for span in line:
+        x -= cell_len(span.text)
+        if x < 0:
+            return span.action
+    return ""
 
 
 def at_most(most: int, lines: Sequence[Line], ellipsis: str = "…") -> Sequence[Line]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
@@ -15,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from zconsole.ui.theme.styles import Palette
-from zconsole.ui.widgets.draw import Line, Span, merged, width_of
+from zconsole.ui.widgets.draw import Line, Span, action_at, merged, width_of
 
 if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
@@ -139,6 +140,12 @@ class LinesView(ScrollView, inherit_bindings=False):
         segments = [Segment(span.text, styles.get(span.role, Style())) for span in filled]
         return Strip(segments, max(used, width)).crop(0, width)
 
+    async def on_click(self, event: events.Click) -> None:
+        """Do what the text clicked is there for."""
+        if action := action_at(self._at(event.y)[0], event.x):
+            event.stop()
+            await self.app.run_action(action)
+
     def watch_has_focus(self, focused: bool) -> None:
         """Redraw the title and the cursor, which show the focus."""
         super().watch_has_focus(focused)
@@ -165,6 +172,14 @@ class CursorView(LinesView):
         if index != self.cursor:
             return ""
         return "cursor" if self.has_focus else "rest"
+
+    async def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the line clicked; a double click opens it."""
+        index = event.y - int(self.has_title) + self.scroll_offset.y
+        if event.y >= int(self.has_title) and index < self.line_count():
+            self.move(index - self.cursor)
+            if event.chain > 1:
+                await self.app.run_action("screen.open")
 
     def move(self, lines: int) -> None:
         """Move the cursor, and scroll as little as shows it."""

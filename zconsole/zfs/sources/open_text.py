@@ -41,14 +41,16 @@ def place_of(path: str) -> str:
 
 
 @contextlib.contextmanager
-def reading(path: str) -> Iterator[TextIO]:
+def reading(path: str, start: int = 0) -> Iterator[TextIO]:
     """A file's text, or that of standard input (``-``), bytes that are not UTF-8 surrogate-escaped.
+
+    ``start``: the offset to begin at, of a file that is not packed.
 
     Errors in the block are raised as one line with the file's name: NotFoundError,
     UnavailableError (permission), NotUnderstoodError (damaged), ZconsoleError.
     """
     try:
-        with _opened(path) as file:
+        with _opened(path, start) as file:
             yield file
     except FileNotFoundError:
         raise NotFoundError(f"{path}: no such file") from None
@@ -85,9 +87,11 @@ def _pass_over(file: TextIO, line: str) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[TextIO]:
+def _opened(path: str, start: int) -> Iterator[TextIO]:
     if path != STDIN:
         with Path(path).open("rb") as file:
+            if start:
+                file.seek(start)
             yield _text(file)
         return
     file = io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer))

@@ -9,6 +9,8 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.open_text import FARTHEST, LONGEST_LINE, lines, reading
+from zconsole.zfs.sources.playback import Playback
+from zconsole.zfs.sources.recording_index import place_of, span_of
 from zconsole.zfs.sources.samples import (
     MOST_MEMORY,
     Gaps,
@@ -20,6 +22,8 @@ from zconsole.zfs.sources.samples import (
 LINE_COST = 1000
 """Characters that a line counts for where nothing is understood: to decode a quarter of a million
 lines takes as long as to read FARTHEST characters of few."""
+_STEERED = 0.5
+"""Seconds between when a sample was due and when it came from which on somebody steered."""
 LONGEST_PAUSE = 10.0
 """Seconds a gap in the recording takes at most, however long it was."""
 
@@ -34,7 +38,8 @@ class ReplaySource:
         """``gaps`` counts the end that is cut off, which is no sample."""
         self._path = path
         self._gaps = Gaps() if gaps is None else gaps
-        self._speed = speed
+        self.playback = Playback(speed)
+        """Steers it."""
         self._rounds: Iterator[tuple[Raw, ...]] | None = None
         self._last: float | None = None
         self._due = 0.0
@@ -51,13 +56,24 @@ class ReplaySource:
         )
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """See Source.sample. Raises NotUnderstoodError where there is no line that can be read."""
+        """See Source.sample. Raises NotUnderstoodError where there is no line that can be read.
+
+        A round that is due while the playback is to go on elsewhere comes at once.
+        """
         if self._rounds is None:
-            self._rounds = self._group()
+            self._rounds = self._group(0)
+            if self.playback.speed is not None:
+                self.playback.span = span_of(self._path)
         found = next(self._rounds, None)
         if found is not None:
             await self._wait_for(found[0]["t"])
+            self.playback.t = found[0]["t"]
         return found
+
+    def go_to(self, t: float) -> None:
+        """Have the next sample be one shortly before ``t``. Raises OSError."""
+        self._gaps = Gaps()  # those of the first time through are counted
+        self._rounds, self._last = self._group(place_of(self._path, t)), None
 
     async def aclose(self) -> None:
         """See Source.aclose."""
@@ -65,16 +81,19 @@ class ReplaySource:
 
     async def _wait_for(self, t: float) -> None:
         """Let as much time pass as between the two samples, at the asked speed."""
-        now = asyncio.get_running_loop().time()
-        if self._speed is not None and self._last is not None:
-            pause = min(LONGEST_PAUSE, max(0.0, t - self._last) / self._speed)
+        loop, speed = asyncio.get_running_loop(), self.playback.speed
+        now = loop.time()
+        if speed is not None and self._last is not None:
+            pause = min(LONGEST_PAUSE, max(0.0, t - self._last) / speed)
             self._due = max(self._due + pause, now)
-            await asyncio.sleep(self._due - now)
+            await self.playback.passes((self._due - now) * speed)
+            if abs(self._due - loop.time()) > _STEERED:
+                self._due = loop.time()
         else:
             self._due = now
         self._last = t
 
-    def _group(self) -> Iterator[tuple[Raw, ...]]:
+    def _group(self, start: int) -> Iterator[tuple[Raw, ...]]:
         """Rounds of one sample a pool: a pool seen again begins the next.
 
         What names no pool, as a gap may, or the sample of an hour in which none was imported, is a
@@ -82,7 +101,7 @@ class ReplaySource:
         """
         group: dict[str, Raw] = {}
         memory = 0
-        for raw, size in self._read():
+        for raw, size in self._read(start):
             pool = "" if "gap" in raw else pool_name(raw)
             if group and (not pool or pool in group or memory + size > MOST_MEMORY):
                 yield tuple(group.values())
@@ -96,10 +115,10 @@ class ReplaySource:
         if group:
             yield tuple(group.values())
 
-    def _read(self) -> Iterator[tuple[Raw, int]]:
+    def _read(self, start: int) -> Iterator[tuple[Raw, int]]:
         """Each sample or gap, and the bytes that it takes in memory."""
         try:
-            yield from self._samples()
+            yield from self._samples(start)
         except NotUnderstoodError as error:
             if self._t is None:
                 raise
@@ -107,16 +126,17 @@ class ReplaySource:
         if self._t is None:
             raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples")
 
-    def _samples(self) -> Iterator[tuple[Raw, int]]:
+    def _samples(self, start: int) -> Iterator[tuple[Raw, int]]:
         unread = 0
-        with reading(self._path) as file:
+        after = f"after byte {start}, " if start else ""
+        with reading(self._path, start) as file:
             for number, line in enumerate(lines(file), 1):
                 unread += LONGEST_LINE if line is None else len(line) + LINE_COST
                 if unread > FARTHEST:
                     raise EOFError(f"no sample in {FARTHEST >> 20} MiB")
                 if line is not None and not line.strip():
                     continue
-                place = f"{self._path}: line {number}"
+                place = f"{self._path}: {after}line {number}"
                 try:
                     raw, size = self._sample(line)
                 except NoSampleError as error:

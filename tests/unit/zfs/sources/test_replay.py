@@ -349,14 +349,14 @@ class TestReplay:
     async def test_time_passes_as_recorded(self, tmp_path, monkeypatch, times, speed, pauses):
         now, slept = [0.0], []
 
-        async def sleep(seconds):
-            slept.append(seconds)
-            now[0] += seconds
+        async def passes(seconds):
+            slept.append(seconds / speed)
+            now[0] += seconds / speed
 
         loop = types.SimpleNamespace(time=lambda: now[0])
-        fake = types.SimpleNamespace(sleep=sleep, get_running_loop=lambda: loop)
-        monkeypatch.setattr(replay, "asyncio", fake)
+        monkeypatch.setattr(replay, "asyncio", types.SimpleNamespace(get_running_loop=lambda: loop))
         source = ReplaySource(write(tmp_path / "r", *(line(sample(t)) for t in times)), speed)
+        source.playback = types.SimpleNamespace(speed=speed, span=None, t=None, passes=passes)
         while await source.sample() is not None:
             pass
         assert slept == pytest.approx(pauses)

@@ -1,0 +1,38 @@
+"""The log of commands on the screen."""
+
+from __future__ import annotations
+
+import threading
+
+from tests.ui.actions.acting import acting
+from zconsole.ui.actions import log_flow
+
+RUN = ("tab", "enter")
+
+
+async def test_what_was_run_is_listed_with_its_result_and_can_be_copied():
+    async with acting("mirror-scrub") as a:
+        assert "no command was run" in await a.press("L")
+        await a.press("S", "enter", *RUN, "escape")
+        await a.press("T", "F", *RUN, "escape", "escape")
+        said = (await a.press("L")).splitlines()
+        assert said[0].startswith(" COMMANDS RUN")
+        assert "done    zconsole tunables set" in said[1]
+        assert "done    zpool scrub" in said[2]
+        await a.press("j", "y")
+        assert a.app.clipboard.startswith("zpool scrub")
+        await a.press("escape")
+        assert a.app.main_on_top
+
+
+async def test_a_log_that_does_not_answer_keeps_nobody_waiting(monkeypatch):
+    back = threading.Event()
+    monkeypatch.setattr(log_flow, "PATIENCE", 0.05)
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "escape")
+        log = a.app.actions.controller.context.backend.log
+        monkeypatch.setattr(type(log), "recent", lambda _: back.wait() and [])
+        await a.press("L")
+        await a.pilot.pause(0.2)
+        assert "did not answer" in await a.settle()
+    back.set()

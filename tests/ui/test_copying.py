@@ -1,0 +1,46 @@
+"""Copying by the terminal: what the cursor is on, or the command of a plan."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.actions.acting import acting
+from tests.ui.fakes import view_state
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+
+
+async def test_of_a_device_path_guid_and_name_are_offered():
+    async with view_state(frames.resilver(), size=(120, 30)) as (app, pilot, read):
+        await pilot.press(*("j",) * 4, "y")
+        assert read().startswith(" COPY")
+        assert " path " in read()
+        await pilot.press("enter")
+        row = app.devices.current.row
+        assert app.clipboard == row.vdev.path
+        assert f"path copied: {row.vdev.path}" in read()
+        await pilot.press("y", "escape")
+        assert app.main_on_top
+
+
+async def test_of_a_plan_the_command_is_copied():
+    async with acting("mirror-scrub", (120, 30)) as a:
+        await a.press("S", "enter")
+        assert isinstance(a.app.screen, ConfirmScreen)
+        said = await a.press("ctrl+y")
+        assert a.app.clipboard.startswith("zpool scrub")
+        assert f"command copied: {a.app.clipboard}" in said
+
+
+async def test_where_there_is_nothing_to_copy_it_says_so():
+    async with view_state(frames.healthy()) as (_, pilot, read):
+        await pilot.press("question_mark", "y")
+        assert "nothing to copy here" in read()
+
+
+async def test_what_is_copied_holds_nothing_a_terminal_acts_on():
+    async with view_state(frames.healthy()) as (app, pilot, _):
+        item = app.devices.current
+        vdev = replace(item.row.vdev, name="a\x1b]0;b\x07\nrm -rf", path=None, guid=None)
+        app.devices._items = (item._replace(row=item.row._replace(vdev=vdev)),)
+        await pilot.press("y")
+        assert app.clipboard == r"a\x1b]0;b\x07\x0arm -rf"

@@ -1,0 +1,223 @@
+"""One table of keys: what a key means, where it acts, and that it says so."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from textual.command import CommandPalette
+from textual.dom import DOMNode
+
+from tests.ui import frames
+from tests.ui.actions.acting import Acting, acting
+from tests.ui.fakes import view_state
+from tests.ui.rebalance.steps import running, to_options, to_plan
+from zconsole.ui.app import Console
+from zconsole.ui.dialogs.help_screen import HelpScreen
+from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.keys import ACTIONS, GROUPS, MAIN_ONLY, TABLE, Key, keys_of, shown
+from zconsole.ui.panes.help import legend_lines
+from zconsole.ui.rebalance.folder_screen import FoldersScreen
+from zconsole.ui.rebalance.job_screen import JobScreen
+from zconsole.ui.widgets.draw import ROLES, width_of
+from zconsole.ui.widgets.glyphs import ASCII
+
+BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
+"""Keys that act on what the cursor or focus is on; ``?`` in the help turns to its other part."""
+SCREENS = ("Menu", "Answer", "Job", "Tunables", "Plan", "Buttons", "Directories", "Help")
+
+
+def dialogs(of: type = Dialog) -> list[type[Dialog]]:
+    """Every screen over the main one."""
+    return [of, *(found for each in of.__subclasses__() for found in dialogs(each))]
+
+
+def meanings() -> dict[str, set[str]]:
+    """What each key does, over all screens."""
+    found = defaultdict(set)
+    every = [*TABLE, *ACTIONS, *(key for group in SCREENS for key in keys_of(group))]
+    for key in every:
+        for name in key.keys:
+            found[name].add(key.action.removeprefix("screen."))
+    return found
+
+
+def test_no_key_has_two_meanings():
+    assert {key: does for key, does in meanings().items() if len(does) > 1}.keys() <= BY_PLACE
+
+
+@pytest.mark.parametrize("screen", dialogs(), ids=lambda screen: screen.__name__)
+def test_every_key_of_a_screen_is_in_the_table(screen):
+    bound = screen.__dict__.get("BINDINGS", ())
+    rows = {key for group in screen.groups for key in keys_of(group)}
+    assert {b.action for b in bound} <= {key.action for key in rows}
+    assert all(key.text for key in rows)
+
+
+def test_every_group_of_the_table_is_of_some_screen():
+    named = {group for screen in (*dialogs(), FoldersScreen, JobScreen) for group in screen.groups}
+    assert named >= set(SCREENS)
+    assert not named & {*GROUPS, "Actions"}
+
+
+def test_uppercase_changes_something_and_lowercase_does_not():
+    moves = {"G", "L"}
+    for key in (*TABLE, *ACTIONS):
+        for name in key.keys:
+            if len(name) == 1 and name.isalpha() and name not in moves:
+                assert name.isupper() == (key in ACTIONS), name
+
+
+OPENED = {
+    "help": ("question_mark",),
+    "overview": ("o",),
+    "themes": ("t",),
+    "what if": ("w",),
+    "menu": ("A",),
+    "scans": ("S",),
+    "plan": ("S", "enter"),
+    "tunables": ("T",),
+    "value": ("T", "enter"),
+    "preset": ("T", "F"),
+    "jobs": ("B",),
+    "directories": ("B", "enter"),
+    "palette": ("ctrl+p",),
+}
+"""Screens over the main one, and the keys that open them."""
+LOCAL = [key for key in (*TABLE, *ACTIONS) if not key.everywhere]
+
+
+def state_of(app: Console) -> object:
+    """What the keys of the main screen change."""
+    screen = app.main_screen
+    return (
+        app.view_state.pool,
+        app.view_state.frozen is None,
+        app.view_state.look,
+        app.feed.interval,
+        dict(screen.chosen),
+        screen.zoomed,
+        screen.devices.arrangement,
+        set(screen.devices.expanded),
+        screen.devices.cursor,
+        app.theme,
+    )
+
+
+@pytest.mark.parametrize("opened", OPENED)
+async def test_no_key_reaches_the_main_screen_through_another(opened):
+    async with acting("mirror-scrub") as a:
+        await a.press("j", *OPENED[opened])
+        await nothing_leaks(a, opened)
+
+
+@pytest.mark.parametrize("opened", [to_options, to_plan, running])
+async def test_no_key_reaches_it_through_the_screens_of_a_rebalance(opened):
+    async with acting("added-vdev") as a:
+        await opened(a)
+        a.app.messages.said.clear()
+        await nothing_leaks(a, opened.__name__)
+
+
+async def nothing_leaks(a: Acting, opened: str) -> None:
+    """Press every key of the main screen that the one on top has no use for."""
+    over, depth = a.app.screen, len(a.app.screen_stack)
+    before = state_of(a.app)
+    for key in (*LOCAL, *keys_of("Move")):
+        for name in key.keys:
+            if a.app.screen is not over or own(over, name):
+                continue
+            await a.pilot.press(name)
+            assert len(a.app.screen_stack) == depth, name
+            assert not list(a.app.messages), name
+            assert changed(before, state_of(a.app), opened) == [], name
+
+
+def own(screen: DOMNode, name: str) -> bool:
+    """Whether the screen on top does something of its own with a key."""
+    bound = screen._bindings.key_to_bindings
+    return name in bound or (name == "enter") or isinstance(screen, CommandPalette)
+
+
+def changed(before: object, after: object, opened: str) -> list[object]:
+    """What is another than before, apart from the theme where themes are looked at."""
+    pairs = list(zip(before, after, strict=True))  # type: ignore[call-overload]
+    return [now for was, now in (pairs[:-1] if opened == "themes" else pairs) if was != now]
+
+
+@pytest.mark.parametrize("opened", sorted(OPENED.keys() - {"palette", "help", "value", "what if"}))
+async def test_each_screen_has_help_of_its_own_keys(opened):
+    async with acting("mirror-scrub", (80, 40)) as a:
+        await a.press(*OPENED[opened])
+        over = a.app.screen
+        assert isinstance(over, Dialog)
+        said = await a.press("question_mark")
+        assert isinstance(a.app.screen, HelpScreen)
+        assert [text for text in texts(over) if text not in flat(said)] == []
+        assert "On every screen" in said
+        await a.press("escape")
+        assert a.app.screen is over
+
+
+def texts(screen: Dialog) -> list[str]:
+    return [key.text for group in screen.groups for key in keys_of(group)]
+
+
+def flat(said: str) -> str:
+    return " ".join(said.split())
+
+
+@pytest.mark.parametrize("opened", ["value", "what if"])
+async def test_where_text_is_typed_f1_is_the_help(opened):
+    async with acting("mirror-scrub") as a:
+        said = await a.press(*OPENED[opened])
+        assert "F1 help" in said.splitlines()[-1]
+        await a.press("question_mark")
+        assert not isinstance(a.app.screen, HelpScreen)
+        await a.press("f1")
+        assert isinstance(a.app.screen, HelpScreen)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+@pytest.mark.parametrize("opened", sorted(OPENED.keys() - {"palette"}))
+async def test_the_last_line_names_the_keys_that_work(opened, size):
+    async with acting("mirror-scrub", size) as a:
+        said = await a.press(*OPENED[opened])
+        assert "Esc" in said.rstrip().splitlines()[-1]
+
+
+async def test_the_legend_is_behind_the_help_and_scrolls():
+    async with view_state(frames.resilver(), size=(60, 15)) as (_, pilot, read):
+        await pilot.press("question_mark", "question_mark")
+        assert read().startswith(" LEGEND")
+        seen = read()
+        for _ in range(8):
+            await pilot.press("pagedown")
+            seen += read()
+        for word in ("attention", "danger", "0-64M", "LAT", "faulted, unavailable", "sample"):
+            assert word in seen, word
+        assert "▁▂▃▄▅▆▇█" in seen
+        await pilot.press("question_mark")
+        assert read().startswith(" HELP")
+
+
+def test_the_legend_has_every_color_with_a_meaning_in_that_color():
+    said = {span.role: span.text for line in legend_lines(DisplayFormat(), 80) for span in line}
+    elsewhere = {"", "track", "title", "focus", "tab"}
+    assert said.keys() >= {r for r in ROLES if not r.startswith("badge-")} - elsewhere
+
+
+@pytest.mark.parametrize("width", [54, 60, 80, 200])
+def test_the_legend_fits_and_is_ascii_where_all_else_is(width):
+    lines = legend_lines(DisplayFormat(ASCII), width, 1.0)
+    assert all(width_of(line) <= width for line in lines)
+    text = "".join(span.text for line in lines for span in line)
+    assert text.isascii()
+    assert "the last 20s" in flat(text)
+
+
+def test_actions_of_the_main_screen_are_known_by_name():
+    assert {"pause", "overview", "act", "screen.pane"} <= MAIN_ONLY
+    assert not {"help", "back", "leave", "move"} & MAIN_ONLY
+    assert shown(Key(("ctrl+p",), "", "", "").keys[0]) == "^P"

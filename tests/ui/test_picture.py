@@ -1,0 +1,58 @@
+"""Pictures of the screen."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+
+import pytest
+
+from tests.ui import frames
+from tests.ui.fakes import until, view_state
+from zconsole.errors import ZconsoleError
+from zconsole.ui.picture import keep_picture
+
+NOW = datetime(2026, 11, 24, 3, 4, 5)  # noqa: DTZ001 - a time on the wall
+
+
+async def test_the_key_saves_one_and_says_where(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with view_state(frames.resilver(), size=(120, 24)) as (_, pilot, read):
+        await pilot.press("i")
+        await until(pilot, lambda: "picture saved: " in read())
+    (picture,) = tmp_path.iterdir()
+    assert picture.name.startswith("zconsole-")
+    svg = picture.read_text()
+    assert "DEGRADED" in svg
+    assert "cdnjs" not in svg
+
+
+def test_nothing_that_is_there_is_touched(tmp_path):
+    taken = tmp_path / "zconsole-20261124-030405.svg"
+    taken.symlink_to("elsewhere")
+    assert keep_picture("<svg/>", tmp_path, NOW).name == "zconsole-20261124-030405-2.svg"
+    assert not (tmp_path / "elsewhere").exists()
+    for _ in range(7):
+        keep_picture("<svg/>", tmp_path, NOW)
+    with pytest.raises(ZconsoleError, match="already"):
+        keep_picture("<svg/>", tmp_path, NOW)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="what root must not do")
+def test_root_writes_nowhere_others_may_write(tmp_path):
+    tmp_path.chmod(0o1777)
+    with pytest.raises(ZconsoleError, match="others may write"):
+        keep_picture("<svg/>", tmp_path, NOW)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_directory_that_takes_none_says_so(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        await pilot.press("i")
+        await until(pilot, lambda: list(app.messages))
+        (message,) = app.messages
+        assert "No such file" in message.message

@@ -1,0 +1,75 @@
+"""A replay on the console: where it is, pause, speed and moving about."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.ui import frames
+from tests.ui.fakes import FakeFeed, console, screen_text, until, view_state
+from zconsole.monitor.replay_feed import ReplayFeed
+from zconsole.monitor.session import Session
+from zconsole.zfs.sources.replay import ReplaySource
+
+POOL = "  pool: tank\n state: ONLINE\n"
+
+
+@pytest.fixture
+def feed(tmp_path):
+    path = tmp_path / "r"
+    lines = (json.dumps({"t": 1795166186 + t, "text": POOL}) for t in range(0, 10000, 5))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return ReplayFeed(ReplaySource(str(path), 1.0), Session(), Session)
+
+
+async def test_it_says_where_it_is_and_keys_move_it(feed):
+    app = console(feed)
+    async with app.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "0.0 %" in screen_text(app))
+        line = screen_text(app).splitlines()[-2]
+        assert line.startswith(" plays  1x")
+        assert "2026-11-20 " in line
+        assert ", . 1 %  < > 10 %  { } speed" in line
+        await pilot.press("p", "right_curly_bracket")
+        await until(pilot, lambda: " paused 2x" in screen_text(app))
+        assert "PAUSED" in screen_text(app).splitlines()[0]
+        for key, share in (("greater_than_sign", "10.0"), ("comma", "9.1"), ("full_stop", "10.1")):
+            await pilot.press(key)
+            await until(pilot, lambda share=share: f" {share} %" in screen_text(app))
+        await pilot.press("p")
+        assert app.view_state.frozen is None
+        assert not feed.playback.paused
+
+
+async def test_after_its_end_it_can_be_moved_back(feed):
+    app = console(feed)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "0.0 %" in screen_text(app))
+        feed.playback.speed = 1e9
+        await pilot.press(*("greater_than_sign",) * 10)
+        await until(pilot, lambda: "ENDED" in screen_text(app))
+        assert "100.0 %" in screen_text(app)
+        feed.playback.speed = 1.0
+        await pilot.press("less_than_sign")
+        await until(pilot, lambda: "90.0 %" in screen_text(app))
+        assert "ENDED" not in screen_text(app)
+
+
+async def test_a_recording_without_places_says_so(feed):
+    app = console(feed)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "0.0 %" in screen_text(app))
+        feed.playback.span = None
+        await pilot.press("full_stop")
+        await until(pilot, lambda: "no seeking" in screen_text(app))
+
+
+@pytest.mark.parametrize("key", ["comma", "greater_than_sign", "left_curly_bracket"])
+async def test_without_a_replay_these_keys_do_nothing(key):
+    feed = FakeFeed((frames.healthy(),))
+    async with view_state(feed=feed) as (app, pilot, read):
+        before = read()
+        await pilot.press(key)
+        assert read() == before
+        assert not list(app.messages)

@@ -1,0 +1,62 @@
+"""What was run from consoles, of the records of the audit log: command, result, time."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCommand:
+    """Something that was run, or set."""
+
+    t: float
+    """Epoch seconds at which it ended; at which it began where no end was written."""
+    command: str
+    ok: bool | None
+    """Whether it succeeded; None while that is not known."""
+    result: str
+    user: str = ""
+    """Who ran it, the one behind sudo first."""
+
+
+def logged_commands(records: Iterable[Mapping[str, Any]]) -> tuple[LoggedCommand, ...]:
+    """Commands, tunables and jobs, newest first; one that only began is there without a result."""
+    found: list[LoggedCommand] = []
+    open_at: dict[str, int] = {}
+    for record in records:
+        command = _command(record)
+        event = record.get("event")
+        if not command or event not in ("begun", "ended"):
+            continue
+        if event == "ended" and (at := open_at.pop(command, None)) is not None:
+            del found[at]
+            open_at = {each: n - (n > at) for each, n in open_at.items()}
+        elif event == "begun":
+            open_at[command] = len(found)
+        found.append(_logged(record, command, ended=event == "ended"))
+    return tuple(reversed(found))
+
+
+def _logged(record: Mapping[str, Any], command: str, *, ended: bool) -> LoggedCommand:
+    ok = record.get("ok") is True if ended else None
+    result = str(record.get("result", "")) if ended else "no result was written"
+    who = record.get("who")
+    who = who if isinstance(who, Mapping) else {}
+    user = str(who.get("sudo_user") or who.get("user") or "")
+    return LoggedCommand(float(record["t"]), command, ok, result, user)
+
+
+def _command(record: Mapping[str, Any]) -> str:
+    """The command quoted for a shell; of tunables the one that sets the same."""
+    kind, argv, values = record.get("kind"), record.get("argv"), record.get("values")
+    if kind == "tunable" and isinstance(values, list):
+        pairs = (v for v in values if isinstance(v, Mapping))
+        return "zconsole tunables set " + " ".join(f"{v.get('name')}={v.get('new')}" for v in pairs)
+    if kind in ("command", "job") and isinstance(argv, list):
+        return shlex.join(str(word) for word in argv)
+    return ""

@@ -1,0 +1,85 @@
+"""The log of the commands run: what, how it ended and when; the newest first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from zconsole.actions.command_log import LoggedCommand, logged_commands
+from zconsole.errors import ZconsoleError
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.dialogs.screens import Offers, PickScreen
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Line, Span, crop, fit
+
+PATIENCE = 3.0
+"""Seconds that the log may take to answer: a pool that hangs may hold the file."""
+_WHEN, _RESULT = 15, 7
+
+
+async def log_flow(context: FlowContext) -> None:
+    """Show the log until it is left. Raises ZconsoleError."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            records = await in_daemon_thread(context.backend.log.recent)
+    except TimeoutError:
+        raise ZconsoleError(f"the audit log did not answer within {PATIENCE:g}s") from None
+    except OSError as error:
+        raise ZconsoleError(f"the audit log cannot be read: {error.strerror}") from error
+    found = logged_commands(records)
+    if not found:
+        context.app.notify("no command was run from a console yet", timeout=4)
+        return
+    await context.app.push_screen_wait(LogScreen(found, context.look, context.backend.clock()))
+
+
+class LogScreen(PickScreen):
+    """The commands; the whole of the one at the cursor stands below them."""
+
+    groups = ()
+
+    def __init__(self, found: Sequence[LoggedCommand], look: DisplayFormat, now: float) -> None:
+        self._found = found
+        super().__init__(
+            "COMMANDS RUN, newest first",
+            lambda width: log_lines(found, look, now, width),
+            wide=True,
+            about=lambda index, width: log_about(found[index], look, width),
+        )
+
+    def copies(self) -> Offers:
+        """The command at the cursor."""
+        return (("command", self._found[self.view.cursor].command),)
+
+
+def log_lines(
+    found: Sequence[LoggedCommand], look: DisplayFormat, now: float, width: int
+) -> tuple[Line, ...]:
+    """A line a command: when it ended, how, and what it was."""
+    return tuple(crop(_line(each, look, now), width, look.glyphs.ellipsis) for each in found)
+
+
+def _line(each: LoggedCommand, look: DisplayFormat, now: float) -> Line:
+    word, role = _word(each)
+    return (
+        Span(f" {fit(look.when(each.t, now), _WHEN)} ", "dim"),
+        Span(fit(word, _RESULT), role),
+        Span(f" {look.text(each.command)}"),
+    )
+
+
+def log_about(each: LoggedCommand, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """The whole command, and what became of it."""
+    by = f", by {each.user}" if each.user else ""
+    return (
+        *wrapped(f"$ {each.command}", "bold", look, width, " "),
+        *wrapped(f"{each.result}{by}", _word(each)[1], look, width, " "),
+    )
+
+
+def _word(each: LoggedCommand) -> tuple[str, str]:
+    if each.ok is None:
+        return "begun", "notice"
+    return ("done", "") if each.ok else ("failed", "error")

@@ -1,0 +1,46 @@
+"""The screen of all pools: a line each, the worst first; the cursor stays on its pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zconsole.monitor.frame import Frame
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.panes.overview import by_trouble, overview_head, overview_lines
+from zconsole.ui.view_state import ViewState
+from zconsole.ui.widgets.draw import Line
+
+
+class OverviewScreen(PickScreen):
+    """Returns the index in the view state of the pool picked."""
+
+    groups = ("Menu",)
+
+    def __init__(self, state: ViewState) -> None:
+        self._state = state
+        self._shown: tuple[Frame, ...] = by_trouble(state.frames)
+        super().__init__("POOLS", self._lines, start=self._row(state.pool), wide=True)
+
+    def title_line(self, width: int) -> Line:
+        """The headings."""
+        return overview_head(self._shown, self._state.look, width)
+
+    def update(self) -> None:
+        """Draw the newest round; the cursor stays on its pool."""
+        at = self._shown[self.view.cursor].pool if self.view.cursor < len(self._shown) else None
+        self._shown = by_trouble(self._state.frames)
+        self.view.cursor = self._row(at)
+        super().update()
+
+    def action_open(self) -> None:
+        """Return the pool at the cursor."""
+        names = [frame.pool for frame in self._state.frames]
+        pool = self._shown[self.view.cursor].pool
+        self.dismiss(names.index(pool) if pool in names else None)
+
+    def _row(self, pool: str | None) -> int:
+        names = [frame.pool for frame in self._shown]
+        return names.index(pool) if pool in names else 0
+
+    def _lines(self, width: int) -> Sequence[Line]:
+        return overview_lines(self._shown, self._state.look, width)

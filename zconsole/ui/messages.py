@@ -1,0 +1,72 @@
+"""Messages for a while: shown in place of the keys, on the screen they are about, and once each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.draw import Line, Span, at_most, beside
+
+SETTLES = 0.5
+"""Seconds in which a message may go along to another screen: a flow complains, then asks again."""
+_SHARE = 3
+"""The part of the screen that messages may take: one in so many lines."""
+_ROLES = {"information": "notice", "warning": "warning", "error": "error"}
+
+
+@dataclass(slots=True)
+class Message:
+    """Something that is said for a while."""
+
+    message: str
+    severity: SeverityLevel
+    begun: float
+    ends: float
+    screen: Screen[object] | None = None
+    """Where it stays; None while it goes along with the operator."""
+
+
+@dataclass(slots=True)
+class Messages:
+    """What is said now, the newest first."""
+
+    said: list[Message] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.said)
+
+    def add(self, text: str, severity: SeverityLevel, now: float, lasts: float) -> bool:
+        """Say something at ``now``, unless it is being said; whether it is new."""
+        self.drop(now)
+        if any(each.message == text for each in self.said):
+            return False
+        self.said.insert(0, Message(text, severity, now, now + lasts))
+        return True
+
+    def drop(self, now: float) -> None:
+        """Forget what has been said long enough."""
+        self.said = [each for each in self.said if each.ends > now]
+
+    def settle(self, screen: Screen[object], now: float) -> None:
+        """Have what was said a moment ago stay on the screen that is on top now."""
+        for each in self.said:
+            if each.screen is None and now >= each.begun + SETTLES:
+                each.screen = screen
+
+    def lines(
+        self, screen: Screen[object], look: DisplayFormat, width: int, height: int
+    ) -> tuple[Line, ...]:
+        """What is said on a screen, wrapped; the newest first, as much as there is room for."""
+        found: list[Line] = []
+        for each in self.said:
+            if each.screen in (None, screen):
+                role = _ROLES[each.severity]
+                mark = " ! " if each.severity != "information" else " "
+                for text in each.message.split("\n"):
+                    found += beside(Span(mark, role), text, width - 1, role)
+        most = max(1, height // _SHARE)
+        return tuple(at_most(most, found, look.glyphs.ellipsis))

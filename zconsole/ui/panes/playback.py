@@ -1,0 +1,46 @@
+"""Where a replay is: the time of the recording, how far that is, and the keys that move in it."""
+
+from __future__ import annotations
+
+from zconsole.output.text import date_of
+from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.keys import keys_of
+from zconsole.ui.panes.help import short_key
+from zconsole.ui.widgets.bars import bar
+from zconsole.ui.widgets.draw import Line, Span, joined, width_of
+from zconsole.zfs.sources.playback import Playback
+
+_WHEN = "%Y-%m-%d %H:%M:%S"
+_STATE = 6
+_SPEED = 6
+_BAR = (10, 60)
+"""Cells of the bar at least and at most."""
+_KEYS_FROM = 100
+
+
+def playback_line(playback: Playback, look: DisplayFormat, width: int) -> Line:
+    """One line; what does not change place stands at the left."""
+    when = "" if playback.t is None else date_of(playback.t, look.zone).strftime(_WHEN)
+    speed = "fast" if playback.speed is None else f"{playback.speed:g}x"
+    state = "paused" if playback.paused else "plays"
+    left: Line = (
+        Span(f" {state:<{_STATE}}", "notice" if playback.paused else "dim"),
+        Span(f" {speed:<{_SPEED}}"),
+        Span(f" {when} ", "bold"),
+    )
+    share = f"{percent(playback.share):>8} " if playback.span is not None else ""
+    keys = _keys(width) if playback.span is not None else ()
+    room = width - width_of(left) - len(share) - width_of(keys)
+    if playback.span is None or room < _BAR[0]:
+        return (*left, Span(share))
+    drawn = bar(playback.share, min(_BAR[1], room), look.glyphs, "spark")
+    return (*left, *drawn, Span(share), *keys)
+
+
+def _keys(width: int) -> Line:
+    if width < _KEYS_FROM:
+        return ()
+    # Each pair moves back and on; the second one has the word.
+    pairs = zip(*(iter(keys_of("Replay")),) * 2, strict=True)
+    parts = [(*short_key(back, "")[:1], *short_key(on)) for back, on in pairs]
+    return (Span(" "), *joined(parts, "  ", width)[0])

@@ -1,0 +1,63 @@
+"""A picture of the screen, as SVG in the directory the console was started in."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+from zconsole.errors import ZconsoleError
+from zconsole.system.safe_path import StateError, open_directory
+
+_MOST = 9
+"""Pictures of one second."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+_FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
+
+
+def portable(svg: str) -> str:
+    """The picture without fonts from the network, and with names that do not change."""
+    named = re.sub(r"terminal-\d+", "terminal-zconsole", _FACES.sub("", svg))
+    return named.replace("Fira Code", _FONT)
+
+
+def keep_picture(svg: str, directory: Path, now: datetime) -> Path:
+    """Write a new file and return its path; nothing that is there is touched. Raises ZconsoleError.
+
+    As root, not where somebody else could change the name: they would choose what root writes to.
+    """
+    try:
+        place = _opened(directory)
+        try:
+            return directory / _written(place, portable(svg), now)
+        finally:
+            os.close(place)
+    except OSError as error:
+        raise ZconsoleError(f"no picture in {directory}: {error.strerror}") from error
+
+
+def _opened(directory: Path) -> int:
+    if os.geteuid() != 0:
+        return os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return open_directory(directory)
+    except StateError:
+        raise ZconsoleError(
+            f"no picture in {directory}: others may write there, and this runs as root."
+            " Start the console in a directory of your own"
+        ) from None
+
+
+def _written(place: int, svg: str, now: datetime) -> str:
+    for number in range(1, _MOST + 1):
+        name = f"zconsole-{now:%Y%m%d-%H%M%S}{f'-{number}' if number > 1 else ''}.svg"
+        try:
+            handle = os.open(name, _NEW, 0o644, dir_fd=place)
+        except FileExistsError:
+            continue
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(svg)
+        return name
+    raise FileExistsError(0, "there are pictures of this second already")
