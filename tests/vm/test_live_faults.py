@@ -40,7 +40,7 @@ def frame(t: float, word: str = "OK", left: int = 1, *troubles: dict[str, Any]) 
     health = {"word": word, "reasons": []}
     limit = {
         "cause": "slow-disk",
-        "text": "a slow source disk, virtio-LABDISK1",
+        "text": "virtio-LABDISK1 is slow",
         "figures": {"x": 1},
     }
     return {

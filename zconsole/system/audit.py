@@ -211,7 +211,7 @@ def recall_own() -> list[dict[str, Any]]:
 
 
 def recall(path: Path, most: int = TAIL) -> list[dict[str, Any]]:
-    """The records in the last ``most`` bytes of a file, oldest first; none where there is no file.
+    """The records in the last ``most`` bytes of a file, oldest first; empty without a file.
 
     Lines that are cut off or that nobody here wrote are left out. Raises StateError or OSError.
     """

@@ -44,7 +44,7 @@ def resilver() -> Frame:
         scans=(_issuing(),),
         limit=Verdict(
             "slow-disk",
-            "WCC7K0F34DA: 61 ms a read at 97% busy, the others 8 ms",
+            "WCC7K0F34DA is slow: 97 % busy, siblings 40 %; latency 61ms, siblings 8ms",
             sure=0.9,
             advice="look at its SMART errors; it may be the next to fail",
             disk=IDS[3],

@@ -52,10 +52,11 @@ class TestHeader:
 
     def test_an_online_pool_whose_device_collects_errors_is_marked_with_its_name(self):
         noisy = frame(noisy_pool(), frames.NOW)
-        first, second, *_ = header(noisy)
-        assert (first[:20], second) == (" ATTENTION  tank on ", " sda: 12 checksum errors")
+        lines = header(noisy)
+        assert lines[0].startswith(" ATTENTION  tank on ")
+        assert " sda: 12 checksum errors" in lines
         assert roles(header_lines(noisy, STATUS, LOOK, 80), "ATTENTION") == {"badge-warning"}
-        (line,) = overview_lines([noisy], LOOK, 80)
+        (line,) = overview_lines([noisy], LOOK, 200)
         assert plain(line).split()[:2] == ["tank", "ATTENTION"]
         assert plain(line).rstrip().endswith("sda: 12 checksum errors")
 
@@ -275,7 +276,7 @@ class TestScan:
 
     def test_what_it_waits_for_and_what_could_be_done(self):
         said = text(scan_lines(frames.resilver(), LOOK, 140))
-        assert "limit       WCC7K0F34DA: 61 ms a read" in said
+        assert "limit       WCC7K0F34DA is slow: 97 % busy" in said
         assert "maximum 410M/s" in said
         assert "suggestion  look at its SMART errors" in said
         assert "trouble     none" in said
@@ -319,9 +320,9 @@ class TestScan:
     def test_a_long_name_in_a_limit_gives_way_to_its_figures(self):
         base = frames.resilver()
         name = base.rows[-1].vdev.name
-        text_of = f"a slow source disk, {name}: 97 % busy, the others 40 %"
+        text_of = f"{name} is slow: 97 % busy, siblings 40 %"
         long = replace(base, limit=replace(base.limit, text=text_of))
-        assert "7K02B5AF: 97 % busy, the others" in (text(scan_lines(long, LOOK, 80)))
+        assert "7K02B5AF is slow: 97 % busy, siblings 40 %" in text(scan_lines(long, LOOK, 80))
         assert text_of in text(scan_lines(long, LOOK, 120))
 
     def test_a_paused_scan_waits_for_nothing(self):
@@ -344,7 +345,7 @@ class TestScan:
     def test_a_device_in_trouble_is_told_with_what_it_speaks_for(self):
         narrow = text(scan_lines(frames.flaky(), LOOK, 80))
         assert "trouble" in narrow
-        assert "likely cable, port or power; 3 read" in " ".join(narrow.split())
+        assert "likely cable, port or power; …" in narrow
         assert "112 CRC" not in narrow
         wide = " ".join(text(scan_lines(frames.flaky(), LOOK, 200, roomy=True)).split())
         assert "112 CRC errors on its link, 22 new" in wide
@@ -439,7 +440,7 @@ class TestEvents:
         frame = frames.resilver()
         lines = [plain(line) for line in event_lines(frame.events, 90)]
         assert "ONLINE again" in lines[0]
-        assert lines[1].endswith("seen by the console")
+        assert lines[1].endswith("observed")
         assert "x WCC7K0F34DA went REMOVED" in lines[1]
 
     def test_a_long_event_is_cut_among_others_and_whole_where_it_may_be(self):
@@ -449,7 +450,7 @@ class TestEvents:
         (line, *_), lines = event_lines(made[:1], 60), event_lines(made[:1], 60, whole=True)
         assert plain(line).endswith("…")
         said = "".join(plain(line)[19:] for line in lines)
-        assert said.replace(" ", "") == f"{text}seen by the console".replace(" ", "")
+        assert said.replace(" ", "") == f"{text}observed".replace(" ", "")
         assert max(map(width_of, lines)) <= 60
         whole = event_lines(frame.events, 200, whole=True)
         assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, 200))]

@@ -137,7 +137,7 @@ def _lags(disk: Disk, others: list[Disk]) -> bool:
 def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:
     busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
     own = disk.rates.latency
-    text = f"a slow source disk, {disk.name}: {percent(busy)} busy, siblings {percent(usual)}"
+    text = f"{disk.name} is slow: {percent(busy)} busy, siblings {percent(usual)}"
     if own is not None:
         text += f"; latency {latency(own)}, siblings {latency(wait)}"
     figures = {"busy": busy, "others_busy": usual, "rate": disk.rate}
@@ -281,7 +281,7 @@ def _all_slow(seen: Evidence) -> Verdict | None:
     if not services or busy < SATURATED or middle(services) < SLOW_REQUEST:
         return None
     disk = max(seen.sources, key=lambda d: d.service or 0.0)
-    text = f"a slow source disk, {disk.name}: {percent(busy)} busy reading only {rate(disk.rate)}, "
+    text = f"{disk.name} is slow: {percent(busy)} busy reading only {rate(disk.rate)}, "
     text += f"{latency(disk.service)} per request of {size(disk.request)}"
     figures = {"busy": busy, "rate": disk.rate, "service": disk.service or 0.0}
     return Verdict("slow-disk", text, figures, 0.7, advice.slow_disk(disk.name), disk.name)

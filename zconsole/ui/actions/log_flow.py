@@ -57,7 +57,7 @@ class LogScreen(PickScreen):
 def log_lines(
     found: Sequence[LoggedCommand], look: DisplayFormat, now: float, width: int
 ) -> tuple[Line, ...]:
-    """A line a command: when it ended, how, and what it was."""
+    """One line per command: when it ended, how, and what it was."""
     return tuple(crop(_line(each, look, now), width, look.glyphs.ellipsis) for each in found)
 
 

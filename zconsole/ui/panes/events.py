@@ -64,11 +64,11 @@ def pane_lines(
 
 
 def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:
-    """When, how bad, what, and who saw it where that is not zpool."""
+    """When, how bad, what, and whether it was observed rather than told by zpool."""
     text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
         text += f" ({event.vdev})"
-    seen = "" if event.origin == "zpool" else f"  seen by the {event.origin}"
+    seen = "" if event.origin == "zpool" else "  observed"
     role = event.severity if event.severity in _MARKS else ""
     when = fit(look.when(event.t, now), _TIME)
     return _Message(when, text, role, _MARKS.get(event.severity, " "), seen)

@@ -26,7 +26,7 @@ class Glyphs(NamedTuple):
     folded: str
     sorted: str
     pointer: str
-    """Before the line the cursor rests on, in a pane that is not in focus."""
+    """Before the line that the cursor is on, in a pane that is not in focus."""
     mark: str
     """Below a moment on a timeline."""
     dots: str
