@@ -12,8 +12,10 @@ from tests.vm.terminal import ZCONSOLE, Terminal, samples
 
 MIB = 1 << 20
 MOVING = ("scanning", "issuing")
-WINDOW = r"rate [^(]*\(([0-9]+) (s|min)\)"
-"""The rate of a scan with what it covers; the console has an average of the pass before that."""
+SPAN = r"rate .* last (([0-9]+)m)?([0-9]+)s"
+"""The graph of a scan's rate, with the time it covers."""
+LABELS = ("REDUNDANCY", "NEW ERRORS", "RATE", "ETA", " limit ", " trouble ", " STATE ", "BALANCE")
+FILM = "while tmux capture-pane -p -t con; do echo END; sleep 0.5; done >/root/film 2>/dev/null"
 
 
 def start_resilver(pool: PoolFactory, megabytes: int, bps: int) -> None:
@@ -68,15 +70,36 @@ def test_history_outlives_the_connection(pool: PoolFactory) -> None:
     terminal.open("tank")
     terminal.wait("resilver +issuing")
     pool.machine.run("sleep 30")
-    before = terminal.wait(WINDOW)
+    before = terminal.wait(SPAN)
     terminal.end()
     terminal.open("tank")
-    after = terminal.wait(WINDOW)
+    after = terminal.wait(SPAN)
     assert window(after) >= 0.5 * window(before) > 5
 
 
 def window(text: str) -> int:
-    """Seconds or minutes that the screen says its rate covers, in seconds."""
-    found = re.search(WINDOW, text)
+    """Seconds that the graph on the screen covers."""
+    found = re.search(SPAN, text)
     assert found is not None, text
-    return int(found[1]) * (1 if found[2] == "s" else 60)
+    return 60 * int(found[2] or 0) + int(found[3])
+
+
+@pytest.mark.slow
+def test_nothing_moves_from_the_first_to_the_last_sample_of_a_resilver(pool: PoolFactory) -> None:
+    start_resilver(pool, 150, MIB)
+    vm, terminal = pool.machine, Terminal(pool.machine)
+    terminal.open("tank")
+    terminal.wait("resilver +(scanning|issuing)")
+    vm.run(f"({FILM}) & sleep 1")
+    terminal.wait("resilver +finished", 300)
+    terminal.end()
+    shots = [shot for shot in vm.run("cat /root/film").stdout.split("END\n") if "issuing" in shot]
+    assert len(shots) > 40
+    assert len({shot.splitlines()[1] for shot in shots}) > 10  # the headline's figures move
+    assert {rows(shot) for shot in shots} == {rows(shots[0])}
+
+
+def rows(shot: str) -> tuple[tuple[str, int], ...]:
+    """The row of each label on a screen."""
+    lines = shot.splitlines()
+    return tuple((x, y) for x in LABELS for y, line in enumerate(lines) if x in line)
