@@ -41,6 +41,8 @@ class DeviceView(CursorView):
         self._panel: Panel | None = None
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
+        self._rows: dict[int, Line] = {}
+        """Lines of rows made for this frame: they are compared, and then drawn."""
         self.facts: dict[str, Pairs] = {}
         """What the feed knows of devices, by key, for their details."""
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
@@ -61,6 +63,7 @@ class DeviceView(CursorView):
         self._items = self._with_details(found or (_NOTHING,))
         self._follow(at)
         self._panel = self._make_panel(self._frame)
+        self._rows.clear()
         self.update_lines()
 
     @property
@@ -92,7 +95,11 @@ class DeviceView(CursorView):
         item = self._items[index]
         if item.detail is not None:
             return self._details[item.key][item.detail]
-        return row_line(item, self._panel) if self._panel else ()
+        if self._panel is None:
+            return ()
+        if index not in self._rows:
+            self._rows[index] = row_line(item, self._panel)
+        return self._rows[index]
 
     @property
     def has_title(self) -> bool:
