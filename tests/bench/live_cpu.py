@@ -18,9 +18,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.bench.terminal_bytes import WARM_UP, ZCONSOLE, read, start
+from tests.bench.terminal_bytes import ZCONSOLE, read, start
 
 SIZE = (80, 24)
+STARTING = 30.0
+"""Seconds until all is loaded that the console loads, on an emulated machine."""
 _TICK = os.sysconf("SC_CLK_TCK")
 _PARENT, _TIMES = 1, slice(11, 15)
 """Fields of /proc/PID/stat behind the name: the parent; utime, stime, cutime, cstime."""
@@ -50,7 +52,7 @@ def turn(command: Sequence[str], seconds: float) -> float:
     """Milliseconds of CPU a second that the command takes once it has started."""
     pid, terminal = start(command, *SIZE)
     try:
-        read(terminal, 2 * WARM_UP)
+        read(terminal, STARTING)
         before, began = cpu_seconds(pid), time.monotonic()
         read(terminal, seconds)
         return 1e3 * (cpu_seconds(pid) - before) / (time.monotonic() - began)

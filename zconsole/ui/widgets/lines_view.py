@@ -89,12 +89,14 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def update_lines(self) -> None:
         """Mark the visible lines that differ from what was drawn last."""
-        total = Size(self.size.width, self.line_count() + int(self.has_title))
+        width, height = self.size  # textual works it out, and the scroll offset, at every look
+        top = self.scroll_offset.y
+        total = Size(width, self.line_count() + int(self.has_title))
         if total != self.virtual_size:
             self.virtual_size = total
-        dirty = [y for y in range(self.size.height) if self._at(y) != self._drawn.get(y)]
+        dirty = [y for y in range(height) if self._at(y, top) != self._drawn.get(y)]
         if dirty:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in dirty))
+            self.refresh(*(Region(0, y, width, 1) for y in dirty))
 
     def move(self, lines: int) -> None:
         """Scroll by a number of lines."""
@@ -110,19 +112,21 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """The strip of one line of the widget, the title first."""
-        line, selected = self._drawn[y] = self._at(y)
-        key = (line, selected, self.size.width)
+        line, selected = self._drawn[y] = self._at(y, self.scroll_offset.y)
+        width = self.size.width
+        key = (line, selected, width)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strips[key] = self._strip(line, selected, self.size.width)
+            strip = self._strips[key] = self._strip(line, selected, width)
         return strip
 
-    def _at(self, y: int) -> tuple[Line, bool]:
+    def _at(self, y: int, top: int) -> tuple[Line, bool]:
+        """What stands in line ``y`` of the widget, where it is scrolled down by ``top`` lines."""
         if self.has_title:
             if y == 0:
                 return self._focused_title(self.title_line()), False
             y -= 1
-        index = y + self.scroll_offset.y
+        index = y + top
         if index >= self.line_count():
             return (), False
         return self.line_at(index), self.selected(index)
@@ -136,12 +140,12 @@ class LinesView(ScrollView, inherit_bindings=False):
         )
 
     def _strip(self, line: Line, selected: bool, width: int) -> Strip:
-        base = self._palette.get("cursor", Style()) if selected else Style()
+        plain, base = Style.null(), self._palette.get("cursor") if selected else None
         used = width_of(line)
         last = line[-1].role if line and line[-1].role in ("title", "focus") else ""
         filled = merged((*line, Span(" " * max(0, width - used), last)))
         segments = [
-            Segment(span.text, self._palette.get(span.role, Style()) + base) for span in filled
+            Segment(span.text, self._palette.get(span.role, plain) + base) for span in filled
         ]
         return Strip(segments, max(used, width)).crop(0, width)
 
