@@ -52,15 +52,15 @@ def watch(
     command: Sequence[str], columns: int, lines: int, seconds: float, warm_up: float = WARM_UP
 ) -> Written:
     """Run ``command`` on a terminal of that size and count what it writes once started."""
-    pid, terminal = _start(command, columns, lines)
+    pid, terminal = start(command, columns, lines)
     try:
-        _read(terminal, warm_up)
+        read(terminal, warm_up)
         began = time.monotonic()
-        bursts = _read(terminal, seconds)
+        bursts = read(terminal, seconds)
         return Written(time.monotonic() - began, tuple(bursts))
     finally:
         os.kill(pid, signal.SIGTERM)
-        _read(terminal, 1.0)
+        read(terminal, 1.0)
         os.close(terminal)
         os.waitpid(pid, 0)
 
@@ -78,13 +78,13 @@ def while_nothing_changes(seconds: float = 5.0, warm_up: float = WARM_UP) -> int
 
 def key_while_nobody_reads(seconds: float = 5.0) -> float:
     """Milliseconds until ``q`` has ended the demo, after its terminal was not read that long."""
-    pid, terminal = _start((*ZCONSOLE, "demo"), 200, 50)
-    _read(terminal, WARM_UP)
+    pid, terminal = start((*ZCONSOLE, "demo"), 200, 50)
+    read(terminal, WARM_UP)
     time.sleep(seconds)
     began = time.monotonic()
     os.write(terminal, b"q")
     while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        _read(terminal, 0.005)
+        read(terminal, 0.005)
     os.close(terminal)
     return (time.monotonic() - began) * 1e3
 
@@ -94,7 +94,7 @@ def unsized(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name not in ("COLUMNS", "LINES")}
 
 
-def _start(command: Sequence[str], columns: int, lines: int) -> tuple[int, int]:
+def start(command: Sequence[str], columns: int, lines: int) -> tuple[int, int]:
     """The process and its terminal's other end."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -108,7 +108,7 @@ def _start(command: Sequence[str], columns: int, lines: int) -> tuple[int, int]:
     return pid, terminal
 
 
-def _read(terminal: int, seconds: float) -> list[int]:
+def read(terminal: int, seconds: float) -> list[int]:
     """Bytes of each burst that comes within ``seconds``."""
     end = time.monotonic() + seconds
     bursts: list[int] = []

@@ -12,6 +12,8 @@ from zconsole.errors import ExitCode
 from zconsole.history.series import RateSeries
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import TABLE
+from zconsole.ui.panes import devices
+from zconsole.ui.panes.device_columns import row_line
 from zconsole.ui.panes.device_tree import Arrangement
 
 
@@ -49,10 +51,40 @@ async def test_q_quits_with_0():
     assert app.return_code == ExitCode.OK
 
 
+async def test_the_header_is_drawn_by_itself_only_where_no_round_came(monkeypatch):
+    async with view_state(frames.healthy()) as (app, _, _):
+        drawn = []
+        monkeypatch.setattr(app.main_screen, "paint_header", drawn.append)
+        app._clock.now += 0.9
+        app._tick()
+        assert drawn == []
+        app._clock.now += 0.1
+        app._tick()
+        assert len(drawn) == 1
+
+
+async def test_a_row_is_worked_out_once_for_each_frame(monkeypatch):
+    asked = []
+
+    def _row_line(item, panel):
+        asked.append((item.key, panel.frame.t))
+        return row_line(item, panel)
+
+    monkeypatch.setattr(devices, "row_line", _row_line)
+    feed = FakeFeed()
+    async with view_state(feed=feed) as (_, pilot, _):
+        for made in (frames.healthy(), frames.resilver()):
+            feed.put(made)
+            await pilot.pause()
+    assert asked
+    assert len(asked) == len(set(asked))
+
+
 async def test_a_timer_may_outlive_the_screens():
     async with view_state(frames.healthy()) as (app, pilot, _):
         await pilot.press("q")
     assert app.screen_stack == []
+    app._clock.now += 2
     app._tick()
     app.paint()
 
@@ -60,6 +92,7 @@ async def test_a_timer_may_outlive_the_screens():
 async def test_a_timer_may_outlive_the_main_screen():
     async with view_state(frames.healthy()) as (app, _, _):
         await app.main_screen.query("*").remove()
+        app._clock.now += 2
         app._tick()
         app.paint()
         assert app.is_running

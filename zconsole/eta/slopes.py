@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
+from operator import mul
 from typing import NamedTuple
 
 
@@ -24,21 +25,21 @@ class Slopes:
         self.mean = (ys[-1] - ys[0]) / (xs[-1] - xs[0]) if xs[-1] > xs[0] else 0.0
         """The slope between the first point and the last."""
         self._x0, self._y0 = xs[0], ys[0]
-        steps = [1.0, *(max(0.1, b - a) for a, b in pairwise(xs))]
-        rows = [(w, x - xs[0], y - ys[0]) for w, x, y in zip(steps, xs, ys, strict=True)]
-        self._n = _sums(w for w, _, _ in rows)
-        self._sx = _sums(w * x for w, x, _ in rows)
-        self._sy = _sums(w * y for w, _, y in rows)
-        self._sxx = _sums(w * x * x for w, x, _ in rows)
-        self._sxy = _sums(w * x * y for w, x, y in rows)
+        # A long scan has hundreds of points, and a new one every second: columns, not rows.
+        weights = [1.0, *(max(0.1, b - a) for a, b in pairwise(xs))]
+        across, up = [x - xs[0] for x in xs], [y - ys[0] for y in ys]
+        weighted = list(map(mul, weights, across))
+        self._n, self._sx = _sums(weights), _sums(weighted)
+        self._sy = _sums(map(mul, weights, up))
+        self._sxx, self._sxy = _sums(map(mul, weighted, across)), _sums(map(mul, weighted, up))
 
     def line(self, start: float, end: float) -> Line | None:
         """The line through the points from ``start`` to ``end``; None with fewer than two."""
         i, j = bisect_left(self._xs, start - 1e-6), bisect_right(self._xs, end + 1e-6)
         if j - i < 2:
             return None
-        n, sx, sy = (s[j] - s[i] for s in (self._n, self._sx, self._sy))
-        sxx, sxy = (s[j] - s[i] for s in (self._sxx, self._sxy))
+        n, sx, sy = self._n[j] - self._n[i], self._sx[j] - self._sx[i], self._sy[j] - self._sy[i]
+        sxx, sxy = self._sxx[j] - self._sxx[i], self._sxy[j] - self._sxy[i]
         spread = n * sxx - sx * sx
         if spread <= 0:
             return None

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from zconsole.system.patient import begun
+from zconsole.system.patient import answer, begun
 from zconsole.system.process import DeadlineError
 
 _T = TypeVar("_T")
+_Read = Callable[[], None]
+
+LINGER = 5.0
+"""Seconds that a thread waits for the next read."""
 
 
 async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
@@ -26,26 +33,53 @@ async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
 class FileThread:
     """Runs cheap reads of /proc and /sys beside the event loop, one at a time.
 
-    While one is stuck, no other is begun.
+    While one is stuck, no other is begun. The thread stays for the next one, as starting one costs
+    more than most reads, and ends when none has come for a while.
     """
 
     def __init__(self) -> None:
         self._busy = False
+        self._waiting: SimpleQueue[_Read] = SimpleQueue()
+        self._changing = threading.Lock()
+        self._serving = False
 
     async def run(self, job: Callable[[], _T], deadline: float) -> _T:
         """What ``job`` returns or raises. Raises DeadlineError after ``deadline`` seconds."""
         if self._busy:
             raise DeadlineError("reading /proc and /sys does not end", lambda: self._busy)
         self._busy = True
+        attempt: Future[_T] = Future()
+        attempt.set_running_or_notify_cancel()
+        self._put(partial(answer, partial(self._freed, job), attempt))
         try:
             async with asyncio.timeout(deadline):
-                return await in_daemon_thread(self._freed, job)
+                return await asyncio.wrap_future(attempt)
         except TimeoutError:
             text = f"reading /proc and /sys took over {deadline:g} s"
             raise DeadlineError(text, lambda: self._busy) from None
 
+    def _put(self, read: _Read) -> None:
+        with self._changing:
+            self._waiting.put(read)
+            if not self._serving:
+                self._serving = True
+                threading.Thread(target=self._serve, daemon=True, name="files").start()
+
+    def _serve(self) -> None:
+        """Read what is waiting, until nothing has come for a while."""
+        while (read := self._next()) is not None:
+            read()
+
+    def _next(self) -> _Read | None:
+        try:
+            return self._waiting.get(timeout=LINGER)
+        except Empty:
+            with self._changing:
+                self._serving = not self._waiting.empty()
+                return self._waiting.get() if self._serving else None
+
     def _freed(self, job: Callable[[], _T]) -> _T:
-        """Run the job in its thread; afterwards the next may begin."""
+        """Run the job, whether or not its caller still waits; then the next may begin."""
         try:
             return job()
         finally:

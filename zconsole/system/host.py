@@ -43,9 +43,15 @@ def is_root() -> bool:
 def text_in(path: Path) -> str:
     """Its contents, stripped; empty if it is missing or not readable."""
     try:
-        return path.read_text("utf-8", "replace").strip()
+        return bytes_in(path).decode("utf-8", "replace").strip()
     except OSError:
         return ""
+
+
+def bytes_in(path: Path) -> bytes:
+    """All that a small file of the kernel's holds. Raises OSError."""
+    with path.open("rb", buffering=0) as file:  # samples read many: no buffer, no decoder each
+        return file.read()
 
 
 def number_in(path: Path) -> int | None:

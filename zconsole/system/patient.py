@@ -67,12 +67,13 @@ def begun(job: Callable[[], _T]) -> tuple[threading.Thread, Future[_T]]:
     attempt: Future[_T] = Future()
     attempt.set_running_or_notify_cancel()
     # No executor: it would wait for its threads when the program ends.
-    thread = threading.Thread(target=_run, args=(job, attempt), daemon=True, name="patient")
+    thread = threading.Thread(target=answer, args=(job, attempt), daemon=True, name="patient")
     thread.start()
     return thread, attempt
 
 
-def _run(job: Callable[[], _T], attempt: Future[_T]) -> None:
+def answer(job: Callable[[], _T], attempt: Future[_T]) -> None:
+    """Make a call here and now, and have what came of it in ``attempt``."""
     try:
         found = job()
     except Exception as error:  # handed to whoever waits

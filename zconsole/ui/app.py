@@ -158,6 +158,8 @@ class Console(ThemedApp):
         if self._behind:
             self.paint()
             return
+        if self._clock() - self._painted < _TICK:
+            return  # a round came meanwhile, and brought its own age
         status = self.view_state.status(self._clock(), self.feed.interval)
         if self.screen_stack and status is not None and self._writable():
             self.main_screen.paint_header(status)

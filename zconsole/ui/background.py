@@ -21,7 +21,12 @@ def begin(
     behind the ``q``, would be complained of on the terminal as never awaited.
     """
     _: Worker[object] = node.run_worker(
-        work, group=group, exclusive=exclusive, exit_on_error=exit_on_error
+        work,
+        group=group,
+        # Without one textual writes down the work with all it was given: a whole round of frames.
+        description=group,
+        exclusive=exclusive,
+        exit_on_error=exit_on_error,
     )
 
 

@@ -256,7 +256,8 @@ class MainScreen(Screen[None]):
     @property
     def _is_whole(self) -> bool:
         """Whether every part is there; on the way out a last frame may come to a bare screen."""
-        return {view.id for view in self.query(LinesView)} >= {"header", "tabs", "footer", *PANES}
+        parts = ("header", "tabs", "footer", *PANES)
+        return all(self.query_one_optional(f"#{part}") is not None for part in parts)
 
     def _header(self, frame: Frame, status: HeaderStatus) -> tuple[Line, ...]:
         return header_lines(frame, status, self._state.look, *self.app.size)

@@ -10,8 +10,10 @@ import pytest
 from tests.ui.actions.acting import acting
 from zconsole.system.process import Completed
 from zconsole.system.state_dir import StateError
+from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.keys import ACTIONS
+from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.zfs.sources.base import Capabilities
 
 RUN = ("tab", "enter")
@@ -52,6 +54,38 @@ async def test_the_palette_offers_the_actions_too():
         assert offered["Replace the device at the cursor"].help == "R"
         scrub.callback()
         assert "Pause the scrub" in await a.settle()
+
+
+async def test_jobs_are_looked_for_now_and_then_and_watched_while_one_is_at_work(monkeypatch):
+    async with acting("mirror-scrub") as a:
+        jobs, looks = a.controller.jobs, []
+        look = jobs.look
+
+        async def _look(pool):
+            looks.append(pool)
+            return await look(pool)
+
+        monkeypatch.setattr(JobWatch, "look", lambda _, pool: _look(pool))
+        await a.pass_time(10, 1)
+        assert 2 <= len(looks) <= 3
+        monkeypatch.setattr(JobWatch, "at_work", True)
+        looks.clear()
+        await a.pass_time(10, 1)
+        assert len(looks) == 10
+
+
+async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
+    async with acting("mirror-scrub") as a:
+        await a.pass_time(2, 1)
+        looks = []
+        monkeypatch.setattr(FlowContext, "read_past", lambda self: _noted(looks, self))
+        await a.press("S", "escape")
+        await a.pass_time(1, 1)
+        assert looks
+
+
+async def _noted(looks, context):
+    looks.append(context)
 
 
 async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():

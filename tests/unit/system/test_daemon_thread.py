@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from tests.unit.zfs.sources.source_fakes import gone
+from zconsole.system import daemon_thread
 from zconsole.system.daemon_thread import FileThread, in_daemon_thread
 from zconsole.system.process import DeadlineError
 
@@ -63,3 +64,12 @@ async def test_a_stuck_read_passes_its_deadline_and_blocks_nobody():
     gate.set()
     await gone(caught.value.alive)
     assert await files.run(lambda: 1, 30) == 1
+
+
+async def test_reads_share_a_thread_that_ends_when_none_comes_any_more(monkeypatch):
+    monkeypatch.setattr(daemon_thread, "LINGER", 0.05)
+    files = FileThread()
+    thread = await files.run(threading.current_thread, 30)
+    assert await files.run(threading.current_thread, 30) is thread
+    await gone(thread.is_alive)
+    assert await files.run(threading.current_thread, 30) is not thread

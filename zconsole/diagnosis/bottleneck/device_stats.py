@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import NamedTuple
 
 from zconsole.pool.model import IoRates, Vdev
@@ -104,6 +105,6 @@ def _variation(rates: Sequence[float], enough: int, unknown: float) -> float:
     """Standard deviation by mean; ``unknown`` for fewer than ``enough`` rates, or none above 0."""
     if len(rates) < enough or not any(rates):
         return unknown
-    from statistics import fmean, pstdev  # only here: one sample has no rates, and starts faster
-
-    return pstdev(rates) / fmean(rates)
+    mean = sum(rates) / len(rates)
+    # Not pstdev(): its exact fractions took a tenth of the time of all that is worked out a sample.
+    return sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean

@@ -40,12 +40,18 @@ if TYPE_CHECKING:
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
 
+LOOK_SECONDS = 5.0
+"""How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
+
+
 class ActionController:
     """Acts for one console, with the backend of its machine."""
 
     def __init__(self, context: FlowContext) -> None:
         self.context = context
         self.jobs = JobWatch(context.backend.rebalance_backend)
+        self._looked = float("-inf")
+        """When it last looked, in steady seconds."""
 
     def take(self, update: Update) -> Update:
         """A round before it is shown, with what was done from here; reports what ended."""
@@ -55,13 +61,23 @@ class ActionController:
             self._report(plan, outcome)
         for frame in watch.scans_over():
             begin(app, partial(self._put_back, frame.guid), group="tuned")
-        begin_next(app, self.context.read_past, "changes")
-        begin_next(app, partial(self._look_at_jobs, update), "jobs")
+        if self._is_time():
+            begin_next(app, self.context.read_past, "changes")
+            begin_next(app, partial(self._look_at_jobs, update), "jobs")
         frames = (
             frame.joined(watch.events(frame, past.changes), self.jobs.shown(frame.pool))
             for frame in update.frames
         )
         return replace(update, frames=tuple(frames))
+
+    def _is_time(self) -> bool:
+        """Whether to look now: each look costs as much as a sample, and mostly finds nothing."""
+        now = self.context.backend.steady()
+        idle = self.context.app.main_on_top and not self.jobs.at_work
+        if idle and 0 <= now - self._looked < LOOK_SECONDS:
+            return False
+        self._looked = now
+        return True
 
     async def _look_at_jobs(self, update: Update) -> None:
         for frame in update.frames:
@@ -92,7 +108,10 @@ class ActionController:
             "log": partial(log_flow, self.context),
             "leave": self._leave,
         }
-        await flows[flow]()
+        try:
+            await flows[flow]()
+        finally:
+            self._looked = float("-inf")  # what it did is to be seen at once
 
     async def _rebalance(self) -> None:
         """Rebalance the pool on show: its jobs, and new ones."""

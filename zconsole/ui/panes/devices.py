@@ -44,6 +44,8 @@ class DeviceView(CursorView):
         self._memory = DeviceMemory()
         self._items: tuple[TreeLine, ...] = ()
         self._details: dict[str, tuple[Line, ...]] = {}
+        self._rows: dict[int, Line] = {}
+        """Lines of rows made for this frame: they are compared, and then drawn."""
         self.facts: dict[str, Pairs] = {}
         """What the feed knows of devices, by key, for their details."""
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
@@ -66,6 +68,7 @@ class DeviceView(CursorView):
         self._items = self._with_details(found or (_NOTHING,))
         self._follow(at)
         self._panel = self._make_panel(self._frame)
+        self._rows.clear()
         self.update_lines()
 
     @property
@@ -115,9 +118,16 @@ class DeviceView(CursorView):
         if item.detail is not None:
             line = self._details[item.key][item.detail]
         else:
-            line = row_line(item, self._panel) if self._panel else ()
+            line = self._row(index, item)
         resting = line and self.ground(index) == "rest"
         return _pointed(line, self._look.glyphs.pointer) if resting else line
+
+    def _row(self, index: int, item: TreeLine) -> Line:
+        if self._panel is None:
+            return ()
+        if index not in self._rows:
+            self._rows[index] = row_line(item, self._panel)
+        return self._rows[index]
 
     def ground(self, index: int) -> str:
         """That of the cursor, else the tint of the device that limits the scan."""

@@ -61,6 +61,11 @@ class JobWatch:
         self.jobs[pool] = now
         return tuple(_found(now) if before is None else _changed(before, now))
 
+    @property
+    def at_work(self) -> bool:
+        """Whether any job was at work when last looked at."""
+        return any(job.live for jobs in self.jobs.values() for job in jobs)
+
     def shown(self, pool: str) -> tuple[ActivityView, ...]:
         """A line for each job at work on a pool, else for each that was interrupted."""
         jobs = self.jobs.get(pool, ())

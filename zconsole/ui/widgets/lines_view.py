@@ -93,12 +93,14 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def update_lines(self) -> None:
         """Mark the visible lines that differ from what was drawn last."""
-        total = Size(self.size.width, self.line_count() + int(self.has_title))
+        width, height = self.size  # textual works it out, and the scroll offset, at every look
+        top = self.scroll_offset.y
+        total = Size(width, self.line_count() + int(self.has_title))
         if total != self.virtual_size:
             self.virtual_size = total
-        dirty = [y for y in range(self.size.height) if self._at(y) != self._drawn.get(y)]
+        dirty = [y for y in range(height) if self._at(y, top) != self._drawn.get(y)]
         if dirty:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in dirty))
+            self.refresh(*(Region(0, y, width, 1) for y in dirty))
 
     def move(self, lines: int) -> None:
         """Scroll by a number of lines."""
@@ -114,35 +116,37 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """The strip of one line of the widget, the title first."""
-        line, ground = self._drawn[y] = self._at(y)
-        key = (line, ground, self.size.width)
+        line, ground = self._drawn[y] = self._at(y, self.scroll_offset.y)
+        width = self.size.width
+        key = (line, ground, width)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strips[key] = self._strip(line, ground, self.size.width)
+            strip = self._strips[key] = self._strip(line, ground, width)
         return strip
 
-    def _at(self, y: int) -> tuple[Line, str]:
+    def _at(self, y: int, top: int) -> tuple[Line, str]:
+        """What stands in line ``y`` of the widget, where it is scrolled down by ``top`` lines."""
         if self.has_title:
             if y == 0:
                 title = self.title_line()
                 return (_focused(title) if self.has_focus else title), ""
             y -= 1
-        index = y + self.scroll_offset.y
+        index = y + top
         if index >= self.line_count():
             return (), ""
         return self.line_at(index), self.ground(index)
 
     def _strip(self, line: Line, ground: str, width: int) -> Strip:
-        styles = self._palette.get(ground, {})
+        styles, plain = self._palette.get(ground, {}), Style.null()
         used = width_of(line)
         last = "title" if line and line[-1].role == "title" else ""
         filled = merged((*line, Span(" " * max(0, width - used), last)))
-        segments = [Segment(span.text, styles.get(span.role, Style())) for span in filled]
+        segments = [Segment(span.text, styles.get(span.role, plain)) for span in filled]
         return Strip(segments, max(used, width)).crop(0, width)
 
     async def on_click(self, event: events.Click) -> None:
         """Do what the text clicked is there for."""
-        if action := action_at(self._at(event.y)[0], event.x):
+        if action := action_at(self._at(event.y, self.scroll_offset.y)[0], event.x):
             event.stop()
             await self.app.run_action(action)
 

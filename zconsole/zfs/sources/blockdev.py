@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from zconsole.system.host import ROOT, text_in
+from zconsole.system.host import ROOT, bytes_in, text_in
 
 SECTOR = 512
 """Bytes; what /sys/block/*/size counts in, whatever the device's sectors are."""
@@ -61,7 +61,7 @@ def slaves(name: str, root: Path = ROOT) -> tuple[str, ...]:
 def diskstats_rows(root: Path = ROOT) -> Mapping[str, str]:
     """The lines of /proc/diskstats by device name, or psutil's figures instead."""
     try:
-        lines = (root / "proc/diskstats").read_text().splitlines()
+        lines = bytes_in(root / "proc/diskstats").decode("utf-8", "replace").splitlines()
     except OSError:
         return _psutil_rows()
     return {words[2]: line for line in lines if len(words := line.split(None, 3)) == 4}

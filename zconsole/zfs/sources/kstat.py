@@ -6,10 +6,11 @@ every ``zpool`` command hangs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from zconsole.system.host import ROOT, number_in, text_in
+from zconsole.system.host import ROOT, bytes_in, number_in, text_in
 
 HANGING_STATES = frozenset({"SUSPENDED", "UNAVAIL", "FAULTED"})
 """State words under which no zpool or libzfs call is made: it could hang."""
@@ -23,11 +24,12 @@ def pool_states(root: Path = ROOT) -> Mapping[str, str]:
     """
     folder = root / "proc/spl/kstat/zfs"
     try:
-        entries = sorted(folder.iterdir())
+        with os.scandir(folder) as entries:
+            names = sorted(each.name for each in entries if each.is_dir())
     except OSError:
         return {}
-    pools = (each for each in entries if not each.name.startswith("$"))
-    return {each.name: text_in(each / "state") for each in pools if (each / "state").exists()}
+    states = ((name, folder / name / "state") for name in names if not name.startswith("$"))
+    return {name: text_in(state) for name, state in states if state.exists()}
 
 
 def pool_state(pool: str, root: Path = ROOT) -> str:
@@ -38,14 +40,11 @@ def pool_state(pool: str, root: Path = ROOT) -> str:
 def arc_bytes(root: Path = ROOT) -> int | None:
     """Bytes the ARC holds now; None without the module."""
     try:
-        lines = (root / "proc/spl/kstat/zfs/arcstats").read_text().splitlines()
+        text = bytes_in(root / "proc/spl/kstat/zfs/arcstats")
     except OSError:
         return None
-    for line in lines:
-        name, _, rest = line.partition(" ")
-        if name == "size":
-            return int(rest.split()[1])
-    return None
+    _, found, rest = text.partition(b"\nsize ")
+    return int(rest.split(None, 2)[1]) if found else None
 
 
 def module_version(root: Path = ROOT) -> str | None:
