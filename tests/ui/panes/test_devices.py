@@ -13,7 +13,7 @@ from zconsole.pool.model import ErrorCounters
 def grounds(app):
     """What each line of the list on the screen stands on."""
     devices = app.devices
-    return [devices._at(y)[1] for y in range(1, devices.size.height)]
+    return [devices._at(y, 0)[1] for y in range(1, devices.size.height)]
 
 
 def heading(screen):
@@ -55,10 +55,10 @@ async def test_the_cursor_is_seen_also_while_another_pane_is_in_focus():
 
 async def test_the_pane_in_focus_has_a_badge():
     async with view_state(frames.resilver()) as (app, pilot, _):
-        badge = app.devices._at(0)[0]
+        badge = app.devices._at(0, 0)[0]
         assert [s.text for s in badge if s.role == "focus"] == [" NAME "]
         await pilot.press("tab")
-        assert "focus" not in {span.role for span in app.devices._at(0)[0]}
+        assert "focus" not in {span.role for span in app.devices._at(0, 0)[0]}
 
 
 async def test_no_key_acts_on_a_row_that_is_not_on_the_screen():

@@ -71,9 +71,9 @@ async def test_the_keys_of_the_list_do_not_move_the_graph():
 async def test_the_first_line_shows_the_focus():
     async with view_state(frames.resilver()) as (app, pilot, _):
         scan = app.main_screen.scan
-        assert {s.role for s in scan._at(0)[0] if "resilver" in s.text} == {"title"}
+        assert {s.role for s in scan._at(0, 0)[0] if "resilver" in s.text} == {"title"}
         await pilot.press("shift+tab")
-        assert {s.role for s in scan._at(0)[0] if "resilver" in s.text} == {"focus"}
+        assert {s.role for s in scan._at(0, 0)[0] if "resilver" in s.text} == {"focus"}
 
 
 async def test_a_tall_screen_draws_several_rows_and_a_zoomed_scan_more():
