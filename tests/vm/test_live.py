@@ -90,7 +90,7 @@ def test_nothing_moves_from_the_first_to_the_last_sample_of_a_resilver(pool: Poo
     vm, terminal = pool.machine, Terminal(pool.machine)
     terminal.open("tank")
     terminal.wait("resilver +(scanning|issuing)")
-    vm.run(f"({FILM}) & sleep 1")
+    vm.run(f"({FILM}) >/dev/null 2>&1 & sleep 1")
     terminal.wait("resilver +finished", 300)
     terminal.end()
     shots = [shot for shot in vm.run("cat /root/film").stdout.split("END\n") if "issuing" in shot]

@@ -78,14 +78,16 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
     async with acting("mirror-scrub") as a:
         await a.pass_time(2, 1)
         looks = []
-        monkeypatch.setattr(FlowContext, "read_past", lambda self: _noted(looks, self))
+
+        async def _read_past(context):
+            looks.append(context)
+
+        monkeypatch.setattr(FlowContext, "read_past", _read_past)
+        await a.pass_time(1, 1)
+        assert looks == []
         await a.press("S", "escape")
         await a.pass_time(1, 1)
         assert looks
-
-
-async def _noted(looks, context):
-    looks.append(context)
 
 
 async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
