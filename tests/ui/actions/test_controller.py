@@ -68,8 +68,8 @@ async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
         await a.to("ZWZJRW70")
         said = await a.press("R", "enter")
         assert "is overwritten" not in said
-        assert said.splitlines()[-1].strip().startswith("Up and Down read on")
-        assert said.splitlines()[-1].rstrip().endswith("Esc cancels")
+        assert said.splitlines()[-1].strip().startswith("Down read on")
+        assert said.splitlines()[-1].rstrip().endswith("Esc cancel")
         await a.pilot.resize_terminal(100, 40)
         assert "read on" not in await a.settle()
         await a.pilot.resize_terminal(60, 15)
@@ -380,7 +380,7 @@ async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeyp
         monkeypatch.setattr(a.backend.control, "restore", full)
         said = await a.press("U", *RUN)
         assert "No space left on device" in said
-        assert "Esc goes back" in said
+        assert "Esc back" in said
         await a.press("escape", "escape")
         for _ in range(60):
             await a.pass_time(3600, 3600)

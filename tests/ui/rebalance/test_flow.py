@@ -139,7 +139,10 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
         assert "rate limit" not in (await settled(a))
         await a.press("M", *"fast", "enter")
         assert "not a size" in await settled(a)
-        await a.press("X")
+        assert "Stop rebalance job" in await a.press("X")
+        await a.press("enter")
+        assert "running" in await settled(a), "Cancel has the focus"
+        await a.press("X", "right", "enter")
         assert "stopped" in await settled(a)
         await a.press("M")
         assert "the job is stopped" in await settled(a)

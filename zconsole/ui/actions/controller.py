@@ -22,8 +22,8 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.log_flow import log_flow
 from zconsole.ui.actions.menu import (
     Entry,
+    entry_about,
     menu_lines,
-    reason_lines,
     row_entries,
     scan_entries,
 )
@@ -125,7 +125,7 @@ class ActionController:
             title,
             lambda width: menu_lines(found, look, width),
             wide=True,
-            about=lambda index, width: reason_lines(found, index, look, width),
+            about=lambda index, width: entry_about(found, index, look, width),
         )
         chosen = await self.context.app.push_screen_wait(screen)
         if chosen is None:

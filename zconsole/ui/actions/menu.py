@@ -41,14 +41,19 @@ class Entry:
     planners: tuple[Planner, ...] = ()
     flow: Flow | None = None
     refused: str | None = None
+    about: str = ""
+    """What it would do, when it can be done."""
 
     def judged(self, s: Situation) -> Entry:
         """The entry with the reason why it cannot be done now, if there is one."""
         if not self.planners:
             return self
-        reasons = [plan.refused for plan in (planner(s) for planner in self.planners)]
-        refused = None if None in reasons else reasons[0]
-        return replace(self, refused=refused)
+        plans = [planner(s) for planner in self.planners]
+        able = next((plan for plan in plans if plan.refused is None), None)
+        if able is None:
+            return replace(self, refused=plans[0].refused)
+        commands = "; ".join(step.command for step in able.steps)
+        return replace(self, about=". ".join((*able.consequences[:1], f"Runs: {commands}")))
 
 
 def scan_entries(s: Situation) -> tuple[Entry, ...]:
@@ -78,14 +83,13 @@ def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tup
     return tuple(_line(entry, longest, room, look) for entry in entries)
 
 
-def reason_lines(
+def entry_about(
     entries: Sequence[Entry], index: int, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """The whole reason why an entry cannot be done now, where its line had to cut it."""
-    entry, (_, room) = entries[index], _columns(entries, width)
-    if entry.refused is None or cell_len(look.text(entry.refused)) <= room:
-        return ()
-    return tuple(wrapped(f"{entry.text}: {entry.refused}", "", look, width, " "))
+    """What the entry would do, or the whole reason why it cannot be done now."""
+    entry = entries[index]
+    said = entry.refused or entry.about
+    return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()
 
 
 def _columns(entries: Sequence[Entry], width: int) -> tuple[int, int]:
