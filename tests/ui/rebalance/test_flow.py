@@ -159,6 +159,28 @@ async def test_it_stops_at_the_target():
         assert "target spread reached" in await settled(a)
 
 
+async def test_a_new_job_stops_where_the_vdevs_are_even():
+    async with acting(SCENARIO) as a:
+        await to_tree(a, mark=False)
+        assert "5.0 % (even)" in await a.press("g", "enter")
+        await a.press("G", "enter")
+        assert "--until-spread=0.05" in await settled(a)
+        await a.press("right", "enter")
+        await a.pass_time(60, 10)
+        (job,) = await desk_of(a).jobs(None)
+        assert job.limits.until_spread == 0.05
+        assert job.bytes_handled < job.goal < job.bytes_total
+        assert job.eta_seconds == pytest.approx((job.goal - job.bytes_handled) / job.rate, rel=0.01)
+
+
+async def test_directories_that_hold_too_little_to_get_even_move_whole():
+    async with acting(SCENARIO) as a:
+        said = await to_plan(a)
+        assert "until-spread" not in said
+        assert a.app.screen.plan.refused is None
+        assert "needs more than these directories hold" in " ".join(said.split())
+
+
 def dies(desk: SimulatedRebalance, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The jobs of a desk have no process, until one is resumed: those are listed."""
     asked: list[str] = []

@@ -54,6 +54,17 @@ def test_a_job_tells_everything_there_is():
         assert words in said, words
 
 
+def test_a_job_with_a_goal_is_measured_by_it():
+    job = replace(JOB, bytes_goal=2 << 30)
+    assert "50.0 %" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+    assert "1G of 2G" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+
+
+def test_nothing_is_less_than_nothing():
+    said = text(job_lines(JOB, 0.0, {"raidz1-0": 0.92999, "raidz1-1": -1e-9}, DisplayFormat(), 100))
+    assert "-0.0" not in said
+
+
 def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
     stopped = replace(JOB, state="stopped", why="stop")
     assert reason(stopped) == ""

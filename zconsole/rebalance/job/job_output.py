@@ -75,7 +75,8 @@ def last_line(text: str) -> str:
 
 def job_line(data: Mapping[str, Any]) -> str:
     """Which job, its state and how far it is; of the object ``status --json`` prints."""
-    done, total = size(data["bytes_done"]), size(data["bytes_total"])
+    goal = data["bytes_total"] if data.get("bytes_goal") is None else data["bytes_goal"]
+    done, total = size(data["bytes_done"]), size(goal)
     why = f" ({clean(data['why'])})" if data["why"] else ""
     dirs = clean(" ".join(data["dirs"]))
     return f"{data['job']}  {data['state']}{why}  {done} of {total}  {data['engine']}  {dirs}"

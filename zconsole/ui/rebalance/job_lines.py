@@ -47,7 +47,7 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     ]
     if width >= _BARS_FROM:
         head += [*bar(job.share, _BAR, look.glyphs), Span("  ")]
-    head.append(Span(f"{look.size(job.bytes_total):>6}  "))
+    head.append(Span(f"{look.size(job.goal):>6}  "))
     facts = [f"ETA {units.duration(job.eta_seconds)}"] if job.eta_seconds else []
     if job.state in ("waiting", "finished", "stopped") and reason(job):
         facts.append(look.text(reason(job)))
@@ -91,8 +91,8 @@ def job_lines(
 
 def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = WORDS.get(job.state, job.state)
-    known = job.bytes_total is not None
-    done = f"{look.size(job.bytes_handled)} of {look.size(job.bytes_total)}" if known else ""
+    known = job.goal is not None
+    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)}" if known else ""
     tail = f"  {done} "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
@@ -149,7 +149,7 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
     room = max(4, width - _NAME - 34)
     for name, before in job.before.items():
         now = fills.get(name)
-        change = "" if now is None else f"{(now - before) * 100:+.1f}"
+        change = "" if now is None else f"{(now - before) * 100:+z.1f}"
         yield (
             Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
             *bar(before if now is None else now, room, look.glyphs),

@@ -14,7 +14,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.settings import FLOOR, Limits, Settings, window_minutes
+from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits, Settings, window_minutes
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.dialogs.screens import AskScreen
@@ -102,7 +102,7 @@ TARGET = Limit(
     "Stop at a spread of",
     "percent between the fullest and the emptiest vdev, 5 for instance; none moves everything",
     _share,
-    lambda _, value: percent(value),
+    lambda _, value: percent(value) + " (even)" * (value == EVEN),
     unset="none: move everything",
 )
 MIN_FREE = Limit(
@@ -212,7 +212,9 @@ def _dirs(settings: Settings, look: DisplayFormat) -> str:
 def turned(settings: Settings, index: int) -> Settings:
     """The settings with the entry at an index, which is no limit, turned to its next value."""
     if index == 0:
-        return replace(settings, aim=_after(list(AIMS), settings.aim))
+        aim = _after(list(AIMS), settings.aim)
+        even = replace(settings.limits, until_spread=EVEN if aim == "balance" else None)
+        return replace(settings, aim=aim, limits=even)
     if index == 1:
         return replace(settings, engine=_after(list(ENGINES), settings.engine))
     if index == PLAN - 2:

@@ -18,7 +18,7 @@ from zconsole.rebalance.planning.plan_document import (
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.rebalance.options import AIMS
+from zconsole.ui.rebalance.options import AIMS, TARGET
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit
 from zconsole.ui.widgets.short_names import middle
@@ -137,14 +137,17 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
         return
-    goal, needs = f"a spread of {percent(plan.target_spread, 0)} needs", plan.bytes_to_target
+    needs, wanted = plan.bytes_to_target, percent(plan.target_spread, 0)
     if needs:
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
-        hint = f" only; set 'Stop at a spread of' to {plan.target_spread * 100:g}"
-        text = f"{goal} {look.size(needs)}{hint if less else ''}"
+        hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
+        text = f"{wanted} needs {'only ' * less}{look.size(needs)}{hint}"
         yield from wrapped(text, "notice" * less, look, width)
     elif plan.spread_before > plan.target_spread:
-        yield from wrapped(f"{goal} more than these directories hold", "dim", look, width)
+        yield from wrapped(f"{wanted} needs more than these directories hold", "dim", look, width)
+    elif limits.until_spread is not None:
+        text = f'already within {wanted}: nothing moves; set "{TARGET.label}" to none to move all'
+        yield from wrapped(text, "notice", look, width)
 
 
 def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:

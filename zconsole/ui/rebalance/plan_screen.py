@@ -34,9 +34,9 @@ class PlanScreen(ButtonScreen[bool | None]):
         steps: AsyncIterator[Counted | PlanDocument],
         body: Body,
         denied: str,
-        command: str,
+        command: Callable[[], str],
     ) -> None:
-        """``command`` does the same on the command line."""
+        """``command`` says what does the same on the command line."""
         super().__init__()
         self._look = context.look
         self._clock = context.app.view_state.options.clock
@@ -84,7 +84,7 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     def copies(self) -> Offers:
         """The command of the plan."""
-        return (("command", self._command),)
+        return (("command", self._command()),)
 
     def update(self) -> None:
         """Draw what there is to show now."""
