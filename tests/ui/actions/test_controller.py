@@ -79,8 +79,30 @@ async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
     async with acting("mirror-scrub", size) as a:
-        keys = (await a.press("T")).splitlines()[0].rstrip()
-        assert keys.endswith(("U undo  E at end", "U undo  E restore at end"))
+        keys = (await a.press("T")).splitlines()[-1].strip()
+        assert keys.startswith("Enter choose  F faster  N nicer")
+        assert keys.endswith("? help  Esc back")
+
+
+async def test_tunables_have_headings_ranges_and_marks():
+    async with acting("resilver", (80, 24)) as a:
+        said = await a.press("T")
+        assert said.splitlines()[0].split() == [
+            "TUNABLES",
+            "VALUE",
+            "DEFAULT",
+            "UNIT",
+            "SET",
+            "HERE",
+        ]
+        assert "1 to 60000 ms, default 3000" in said
+        asked = await a.press("enter")
+        assert asked.splitlines()[6].strip() == "1 to 60000 ms, default 3000", "where to type"
+        assert "3000 to 5000 ms" in await a.press(*"5000", "enter")
+        said = await a.press(*RUN, "escape")
+        assert said.splitlines()[1].startswith(" * zfs_resilver_min_time_ms")
+        await a.press("U", *RUN, "escape")
+        assert a.screen.splitlines()[1].startswith("   zfs_resilver_min_time_ms")
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])

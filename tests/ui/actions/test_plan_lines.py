@@ -67,7 +67,7 @@ def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
     lines = [plain(line) for line in question_lines(Setting(tunable, 5, 3, ""), LOOK, width)]
     assert max(map(len, lines)) <= width
     assert note in " ".join(line.strip() for line in lines)
-    assert "1 to 60000 ms; now 5, default 3" in lines[1]
+    assert "Now 5; 1 to 60000 ms, default 3" in lines[1]
 
 
 def test_a_switch_is_one_of_two() -> None:

@@ -10,7 +10,15 @@ from tests.ui.rebalance.samples import SETTINGS
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, option_about, option_lines, turned
+from zconsole.ui.rebalance.options import (
+    LIMITS,
+    MIN_FREE,
+    RATE,
+    TARGET,
+    option_about,
+    option_lines,
+    turned,
+)
 from zconsole.ui.rebalance.options import PLAN as LAST
 
 

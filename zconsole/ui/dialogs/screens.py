@@ -174,10 +174,15 @@ class AskScreen(TextScreen[str | None]):
     AUTO_FOCUS = "#answer"
     groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
+    def __init__(self, title: str, lines: Lines, example: str = "") -> None:
+        """``example`` stands where nothing is typed yet: what can be."""
+        super().__init__(title, lines)
+        self._example = example
+
     def compose(self) -> ComposeResult:
         """The question and the answer."""
         yield LinesView(id="question")
-        yield Input(id="answer", compact=True)
+        yield Input(placeholder=self._example, id="answer", compact=True)
         yield FooterView(id="keys")
 
     def update(self) -> None:
