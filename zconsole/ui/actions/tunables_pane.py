@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.binding import BindingType
-
 from rich.cells import cell_len
+from textual.binding import BindingType
 
 from zconsole import units
 from zconsole.output.tunables import notes
