@@ -16,35 +16,46 @@ from zconsole.units import size
 
 
 def outlook_lines(look: Outlook) -> Iterator[str]:
-    """Size, free, fill and share of new writes of every vdev, before and after; then the cost."""
+    """Usable size and free bytes, fill and new writes of every vdev, before and after; the cost."""
     width = max((cells(clean(v.name)) for v in look.after.vdevs), default=4)
-    yield f"{'VDEV':<{width}}  {'SIZE':>15} {'FREE':>15} {'FILL':>15} {'NEW WRITES':>15}"
+    yield f"{'VDEV':<{width}}  {'USABLE':>15} {'FREE':>15} {'FILL':>15} {'NEW WRITES':>15}"
     # In order, not by name: old listings call two vdevs the same.
     for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
         yield _line(now, was, width)
+    yield "USABLE and FREE are after parity; zpool list shows raw sizes"
     yield f"spread {_percent(look.before.spread)} -> {_percent(look.after.spread)}"
     yield f"rebalancing: {cost_words(look)}"
 
 
 def cost_words(look: Outlook) -> str:
-    """What levelling would take: ``1.2T to rewrite for a spread of 5.0%``."""
+    """What levelling would take: ``1.2T raw to rewrite for a spread of 5.0%``."""
     left = _percent(look.spread_after)
     if look.rewrite_bytes is None:
         return f"rewriting everything once leaves a spread of {left}"
     if look.rewrite_bytes:
-        return f"{size(look.rewrite_bytes)} to rewrite for a spread of {left}"
+        return f"{size(look.rewrite_bytes)} raw to rewrite for a spread of {left}"
     return "not needed"
 
 
 def _line(now: VdevBalance, was: VdevBalance | None, width: int) -> str:
-    pairs = (
-        (size(was.size_bytes) if was else "", size(now.size_bytes)),
-        (size(was.free_bytes) if was else "", size(now.free_bytes)),
-        (_percent(was.fill) if was else "", _percent(now.fill)),
-        (_percent(was.new_write_share) if was else "", _percent(now.new_write_share)),
-    )
+    new, old = _figures(now), _figures(was) if was else ("",) * 4
+    pairs = zip(old, new, strict=True)
     shown = (f"{f'{a} -> {b}' if a and a != b else b:>15}" for a, b in pairs)
     return f"{padded(clean(now.name), width)}  {' '.join(shown)}"
+
+
+def _figures(vdev: VdevBalance) -> tuple[str, ...]:
+    return (
+        _room(vdev.usable_bytes, vdev.size_bytes),
+        _room(vdev.usable_free_bytes, vdev.free_bytes),
+        _percent(vdev.fill),
+        _percent(vdev.new_write_share),
+    )
+
+
+def _room(usable: int | None, raw: int | None) -> str:
+    """Bytes after parity; the raw ones, called so, where the layout is not known."""
+    return f"{size(raw)} raw" if usable is None and raw is not None else size(usable)
 
 
 def _percent(share: float | None) -> str:
