@@ -37,7 +37,7 @@ def notes(setting: Setting) -> Iterator[str]:
     if tunable.note:
         yield tunable.note
     if setting.set_by_us is not None and not setting.ours:
-        yield f"we set {setting.set_by_us}; somebody else has changed it since"
+        yield f"set here to {setting.set_by_us}, changed by somebody else since"
 
 
 def table(settings: Sequence[Setting]) -> Iterator[str]:

@@ -194,7 +194,7 @@ async def test_detach_backs_a_replace_out_once_its_name_is_typed():
         await a.to("bay15")
         await a.press("A")
         await pick(a, "Detach it")
-        assert "the replace is over" in a.screen
+        assert "this ends the replace" in a.screen
         await a.press("tab", "enter")
         assert commands(a)[-1][0] == "replace"
         await a.press(*"bay15", "enter")
@@ -215,7 +215,7 @@ async def test_a_batch_is_put_together_and_run_as_one():
         assert "the plan for these 1" in a.screen
         await a.press("G", "enter")
         assert "order: bay09" in a.screen
-        assert "must stay plugged in" in a.screen
+        assert "leave the old devices plugged in" in a.screen
         await a.press(*RUN)
         assert commands(a)[0][0] == "replace"
 

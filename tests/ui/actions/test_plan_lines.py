@@ -30,7 +30,7 @@ def test_bugs_of_the_release_stand_under_their_own_heading() -> None:
     assert not any("OpenZFS" in line for line in said)
     plan = ActionPlan("x", "X", (), hazards=("it can hang",), warnings=("look",))
     said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
-    assert said == ["Bugs of the running OpenZFS", "it can hang", "Warnings", "look"]
+    assert said == ["Known bugs of this OpenZFS", "it can hang", "Warnings", "look"]
 
 
 def test_short_names_leave_room_for_what_stands_against_a_device() -> None:

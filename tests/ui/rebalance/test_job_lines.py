@@ -41,7 +41,7 @@ def test_a_job_tells_everything_there_is():
         "10 of 30 files",
         "rate limit 4.77M/s",
         "stop at a spread of 5.0 %",
-        "spread 93.0 % at the beginning, 63.0 % now",
+        "spread 93.0 % at the start, 63.0 % now",
         "-10.0",
         "+20.0",
         "Skipped 12: 9 changed, 3 open for writing",

@@ -86,7 +86,7 @@ def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
     """The same with its pace, its vdevs, its days, its notes, and files that were left out."""
     yield job_line(data)
     if data["accept_races"]:
-        yield "  races were accepted: a write of another program may have been lost"
+        yield "  lost writes were accepted: another program's write may be lost"
     if data["files_total"] is not None:
         pace = f", at {rate(data['rate'])}, ETA {duration(data['eta_seconds'])}"
         yield f"  {data['files_done']} of {data['files_total']} files{pace if data['rate'] else ''}"
@@ -99,7 +99,7 @@ def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What every vdev held at the beginning, and holds now."""
+    """What every vdev held at the start, and holds now."""
     for vdev in vdevs:
         before, after = vdev["alloc_before"], vdev["alloc_after"]
         moved = f"{'+' if after >= before else ''}{size(after - before)}"

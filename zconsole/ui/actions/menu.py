@@ -63,7 +63,7 @@ def scan_entries(s: Situation) -> tuple[Entry, ...]:
         Entry("Pause the scrub", (plan_pause,)),
         Entry("Stop the scrub", (plan_stop,)),
         Entry("Scrub only blocks with known errors", (lambda s: plan_scrub(s, errors_only=True),)),
-        Entry("Restart the resilver, waiting devices included", (plan_resilver,)),
+        Entry("Restart the resilver to include waiting devices", (plan_resilver,)),
     ]
     if s.active("resilver") or s.active("rebuild"):
         entries.append(Entry("Pause or stop the resilver", (plan_stop_resilver,)))
@@ -120,18 +120,17 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
     if group is not None and group.kind == "spare":
         failed, spare = (key_of(s.pool, group.children[i]) or "" for i in (0, -1))
         entries += [
-            Entry("Give the spare back: replace the failed device", flow=replace_flow),
+            Entry("Return the spare: replace the failed device", flow=replace_flow),
             Entry("Make the spare permanent", (partial(plan_detach, key=failed),)),
-            Entry(
-                "Give the spare back: the device is well again", (partial(plan_detach, key=spare),)
-            ),
+            Entry("Return the spare: the device is fine again", (partial(plan_detach, key=spare),)),
         ]
     return [
         *entries,
         Entry(f"Replace several devices of {target.top.name} at once", flow=batch_flow),
         Entry("Attach a device", flow=attach_flow),
         Entry(
-            f"Expand {target.top.name} to its disks' whole size", (lambda s: plan_expand(s, key),)
+            f"Expand {target.top.name} to the full size of its disks",
+            (lambda s: plan_expand(s, key),),
         ),
     ]
 

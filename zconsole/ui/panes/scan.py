@@ -63,7 +63,7 @@ def scan_lines(
     for view in past[: 1 if running else _PAST_SHOWN]:
         lines.extend(_past(view, ink))
     if not lines:
-        known = "no scan has run on this pool" if frame.rows else "nothing is known of it yet"
+        known = "no scan has run on this pool" if frame.rows else "not sampled yet"
         lines = [(Span(f" {known}", "dim"),)]
     lines.extend(_troubles(ink))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)

@@ -108,7 +108,7 @@ class RebalanceFlow:
         rebalance_backend = self.watch.rebalance_backend
         roots = rebalance_backend.roots(self.pool)
         if not roots:
-            raise ZconsoleError(f"no dataset of {self.pool} is mounted")
+            raise ZconsoleError(f"no dataset of {self.pool} is mounted; mount one first")
         folders = Folders(roots)
         while True:
             explorer = await rebalance_backend.explore()

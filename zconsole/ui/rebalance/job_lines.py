@@ -19,7 +19,7 @@ from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
-NEW = "new: choose directories, see the plan, move their files"
+NEW = "New job: choose directories, see the plan, run it"
 _BAR = 12
 _BARS_FROM = 76
 ROLES = {
@@ -141,7 +141,7 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         return
     known = [fills.get(name) for name in job.before]
     spread = max(job.before.values()) - min(job.before.values())
-    head = f" Vdevs  spread {percent(spread)} at the beginning"
+    head = f" Vdevs  spread {percent(spread)} at the start"
     if all(fill is not None for fill in known):
         present = [fill for fill in known if fill is not None]
         head += f", {percent(max(present) - min(present))} now"

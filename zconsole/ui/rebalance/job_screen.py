@@ -140,7 +140,7 @@ class JobScreen(Dialog[None]):
     def _steer(self, action: str, steering: Steering) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
         job = self.job
-        idle = "the job is not known" if job is None else f"the job is {job.state}"
+        idle = "this job is unknown" if job is None else f"the job is {job.state}"
         self._said = self._flow.denied or ("" if action in offered(job) else idle)
         if self._said:
             self.update()

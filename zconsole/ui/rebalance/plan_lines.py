@@ -40,9 +40,9 @@ def pace_of(
     rates = [job.rate for job in jobs if job.rate]
     found: JobPace | None = None
     if rates:
-        found = rates[0], "the pace of another job"
+        found = rates[0], "pace of another job"
     elif scan_rate:
-        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the pace of the last scan"
+        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the rate of the last scan"
     if limit is not None and (found is None or limit < found[0]):
         return limit, "the rate limit"
     return found
@@ -54,7 +54,7 @@ def counting_lines(
     """While a plan is made: how far it is; ``silent`` seconds without a sign are shown."""
     lines: list[Line] = [
         (
-            Span(" looking at the files: ", "dim"),
+            Span(" counting files: ", "dim"),
             Span(f"{counted.files} files, {look.size(counted.bytes)}", "bold"),
         )
     ]
@@ -62,7 +62,7 @@ def counting_lines(
         where = middle(look.text(counted.where), max(8, width - 4), look.glyphs.ellipsis)
         lines.append((Span(f"   {where}", "dim"),))
     if silent >= 10:
-        lines.append((Span(f" nothing heard for {silent:.0f} s", "warning"),))
+        lines.append((Span(f" no progress for {silent:.0f} s", "warning"),))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
@@ -169,7 +169,7 @@ def _costs(
 ) -> Iterator[Line]:
     yield (Span(" What it takes", "bold"),)
     if pace is None:
-        time = "time unknown until it runs"
+        time = "duration unknown until it runs"
     else:
         rate, basis = pace
         time = f"about {units.duration(size / rate)} at {look.rate(rate)} ({basis})"
