@@ -156,7 +156,7 @@ def test_a_second_replace_waits_and_a_restart_takes_it_along(act, pool, vm, froz
     try:
         assert act("replace", "d0=d4").status == 0
         run = act("replace", "d1=d5")
-        assert "waits (awaiting resilver)" in run.said
+        assert "waits for it (awaiting resilver)" in run.said
         pool.wait_status("awaiting resilver")
         assert "no way" in act("stop", plan=True).plan["refused"]
         restart = act("resilver", typed="tank")

@@ -51,7 +51,7 @@ def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, .
     """What speaks against a device that was chosen, though it may work."""
     device = facts.device(new)
     if device is None:
-        return (f"{new} was not examined: nothing is known of its size or what is on it",)
+        return (f"{new} not examined: its size and content are unknown",)
     return judge(pool, target, device, facts).cautions
 
 
@@ -85,12 +85,12 @@ def _order(candidate: Candidate) -> tuple[bool, int, int, str]:
 def _size(target: Target, device: Device, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
     least = least_bytes(target)
     if least is None or device.size is None:
-        return (), ("its size could not be compared",)
+        return (), ("size unknown: it may be too small",)
     if device.size < least:
         return (f"too small: {size(device.size)}, this place needs {size(least)}",), ()
     usable = device.size - (PARTITIONING if device.kind == "disk" else 0)
     if usable < least and device.size < _smallest_sibling(target, facts, device.size + 1):
-        return (), (f"may be too small by a hair: {size(device.size)} for {size(least)}",)
+        return (), (f"may be slightly too small: {size(device.size)}, needs {size(least)}",)
     return (), ()
 
 
@@ -126,7 +126,7 @@ def _in_use(pool: Pool, target: Target, device: Device) -> tuple[tuple[str, ...]
     problems += ["read-only"] if device.read_only else []
     problems += _contents(pool, device.contents) if member is None else []
     return tuple(problems), (
-        "its contents could not be looked at",
+        "its content could not be read: it may hold data",
     ) if device.contents.unread else ()
 
 
@@ -140,7 +140,7 @@ def _contents(pool: Pool, found: Contents) -> list[str]:
     if found.zfs_pool is not None:
         whose = f"pool {found.zfs_pool}" if found.zfs_pool else "a pool"
         whose = "this pool" if found.zfs_pool == pool.name else whose
-        said.append(f"carries a label of {whose}; only if that is of no use: zpool labelclear")
+        said.append(f"has a label of {whose}; if you don't need that: zpool labelclear")
     return said
 
 
@@ -156,7 +156,7 @@ def spares(pool: Pool) -> dict[str, Vdev]:
 def unfit_spare(spare: Vdev, target: Target) -> str | None:
     """Why zpool would not let a hot spare stand in there (spa_vdev_attach, spa.c)."""
     if target.top.vclass == "log":
-        return "no hot spare can replace a log device"
+        return "a hot spare cannot replace a log device"
     # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
     if spare.kind == "dspare" and spare.name.split("-")[1] != target.top.name.rpartition("-")[2]:
         return "spares are distributed over a dRAID vdev, for its own devices"

@@ -39,12 +39,12 @@ def plan_clear(s: Situation, key: str | None = None) -> ActionPlan:
 def _clear_effects(s: Situation) -> tuple[str, ...]:
     if s.suspended:
         return (
-            "the devices are opened again; if they answer, waiting writes go on where they stopped",
-            "what a device missed meanwhile is resilvered onto it",
+            "reopens the devices; if they answer, waiting writes continue",
+            "what a device missed is resilvered onto it",
         )
     return (
-        "all counters go to 0, and a faulted device is tried again",
-        "a device that comes back by it is resilvered with what it missed",
+        "sets all error counters to 0, and retries a faulted device",
+        "a device that returns is resilvered with what it missed",
     )
 
 

@@ -21,8 +21,8 @@ def answering() -> Precondition:
     return Precondition(
         "the pool is not suspended",
         lambda s: (
-            "the pool is suspended: it waits for a device and takes no command until that is"
-            " back and the pool is cleared"
+            "the pool is suspended and takes no command: bring the missing device back, then"
+            " clear the pool"
             if s.suspended
             else None
         ),
@@ -35,14 +35,18 @@ def present(target: Target) -> Precondition:
     def _check(s: Situation) -> str | None:
         now = find(s.pool, target.key)
         if now is None:
-            return f"{target.name} is no longer in {s.pool.name}; something changed the pool"
+            return f"{target.name} is no longer in {s.pool.name}; the pool was changed elsewhere"
         if now.group is None and target.group is not None:
-            return f"{target.name} is no longer in {target.group.name}; something changed the pool"
+            return (
+                f"{target.name} is no longer in {target.group.name}; the pool was changed elsewhere"
+            )
         if now.group is not None and target.group is None:
-            return f"{target.name} is in {now.group.name} now; a replace of it has begun elsewhere"
+            return (
+                f"{target.name} is in {now.group.name} now; its replacement was started elsewhere"
+            )
         return None
 
-    return Precondition(f"{target.name} is in the pool, where it was when this was planned", _check)
+    return Precondition(f"{target.name} is where it was when planned", _check)
 
 
 def of_device(
@@ -79,10 +83,10 @@ def no_checkpoint() -> Precondition:
         if not states & {"exists", "running"}:
             return None
         if "exists" not in states:
-            return "a checkpoint is being discarded; wait until that is done"
+            return "a checkpoint is being discarded: wait for it"
         return (
-            "the pool has a checkpoint, which forbids replace, attach and detach; discard it"
-            " first (zpool checkpoint -d), after which it cannot be rewound to"
+            "the pool has a checkpoint, so ZFS refuses replace, attach and detach: discard it"
+            " first (zpool checkpoint -d); you can't rewind to it afterwards"
         )
 
     return Precondition("no checkpoint exists", _check)
@@ -93,7 +97,7 @@ def no_activity(kind: str, words: str) -> Precondition:
 
     def _check(s: Situation) -> str | None:
         found = any(a.kind == kind and a.state in ("running", "paused") for a in s.pool.activities)
-        return f"{words} is running; wait until it is done" if found else None
+        return f"{words} is running: wait for it" if found else None
 
     return Precondition(f"no {words} is running", _check)
 
@@ -107,7 +111,7 @@ def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
         return None if found is None else describe(found)
 
     names = ", ".join(WORDS.get(name, name) for name in functions)
-    return Precondition(f"no {names} runs", _check)
+    return Precondition(f"no {names} is running", _check)
 
 
 def feature(name: str, what: str, since: Version) -> Precondition:
@@ -164,7 +168,7 @@ def same_device(s: Situation, path: str) -> Precondition:
             return None
         if not found:
             return f"{path} is no longer there; choose the device again"
-        return f"{path} is another device now: {'; '.join(changed)}; choose the device again"
+        return f"{path} is a different device now: {'; '.join(changed)}; choose the device again"
 
     return Precondition(_text(path, known), _check)
 
@@ -201,11 +205,11 @@ def outdated(now: Situation, since: float, urgent: bool) -> str | None:
     What is urgent runs by what was known last, if the newest sample could not be had.
     """
     if now.looked is None or now.looked <= since:
-        return f"no sample of {now.pool.name} was taken after you confirmed; try again"
+        return f"{now.pool.name} was not sampled after you confirmed; try again"
     if urgent:
         return None
     if now.suspended:
         return answering().check(now)
     if now.problem is not None:
-        return f"{now.pool.name} cannot be read: {now.problem}; nothing was run"
+        return f"{now.pool.name} cannot be read: {now.problem}. Nothing was run"
     return None

@@ -33,7 +33,7 @@ DEADLINE = 600.0
 LIGHT = 10.0
 """Seconds a write to a light may take: an enclosure's processor that died never answers."""
 
-UNANSWERED = "It may still take effect: look at the pool before doing anything else."
+UNANSWERED = "It may still take effect: check the pool before doing anything else."
 DONE = "done"
 """The result of a command that did what it was to do."""
 
@@ -109,9 +109,9 @@ class Executor:
         if plan.refused is not None:
             return plan.refused
         if not plan.steps:
-            return "there is nothing to run"
+            return "nothing to run"
         if plan.needs_typed is not None and typed != plan.needs_typed:
-            return f"to confirm, type {plan.needs_typed}"
+            return f'type "{plan.needs_typed}" to confirm'
         return None
 
     async def _one(
@@ -162,7 +162,7 @@ class Executor:
             return None
         found = await self._refresh.guid(plan.pool)
         if found is None and not urgent:
-            return f"cannot tell whether {plan.pool} is still the same pool: zpool gave no GUID"
+            return f"GUID of {plan.pool} unknown: it may be another pool"
         if found is None or found == plan.guid:
             return None
         return f"another pool is named {plan.pool} now: GUID {found}, not {plan.guid}; plan again"

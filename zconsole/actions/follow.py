@@ -67,11 +67,11 @@ def leftover(vdev: Vdev) -> str | None:
         return (
             "a replacing group stays when the resilver ended with errors, or a checkpoint existed:"
             " the old device may hold the only good copy of some block. Fix or remove the damaged"
-            " files, then resilver again or scrub; detach the old device only if it is worthless."
+            " files, then resilver again or scrub. Detach the old device only if you don't need it."
         )
     if vdev.kind == "spare":
         return (
-            "a spare stands in: replace the failed device to give the spare back, or detach the"
+            "a spare is in use: replace the failed device to return the spare, or detach the"
             " failed device to make the spare permanent."
         )
     return None
@@ -82,13 +82,13 @@ def _one_replace(now: Situation, swap: Swap, spared: bool, since: float) -> Acti
     if old is None:
         return _new_device(now, swap)
     if old.group is None:
-        return ActionOutcome(False, f"backed out: {old.name} is alone in its place again")
+        return ActionOutcome(False, f"backed out: only {old.name} is in its place")
     ended = _ended_since(now, since)
     if ended is None:
         return None
     if old.group.kind == "spare" and not spared:
         stands_in = any(is_complete(c) for c in old.group.children if c is not old.vdev)
-        return ActionOutcome(True, f"a spare stands in for {old.name}") if stands_in else None
+        return ActionOutcome(True, f"a spare is in use for {old.name}") if stands_in else None
     if settling(now.t, ended.end) or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
         return None
     return ActionOutcome(

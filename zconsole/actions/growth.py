@@ -29,7 +29,7 @@ def plan_expand(s: Situation, key: str) -> ActionPlan:
     steps = tuple(
         Step(
             zpool("online", "-e", operands=(s.pool.name, disk_path(leaf))),
-            f"let {leaf.name} use its whole size",
+            f"use the whole size of {leaf.name}",
         )
         for leaf in top.leaves()
     )
@@ -41,8 +41,8 @@ def plan_expand(s: Situation, key: str) -> ActionPlan:
             f"{top.name} gains about {size(gain)}" if gain else "the space gained is unknown",
         ),
         not_undone=(
-            "a vdev never shrinks: devices smaller than the new size cannot replace any of its"
-            " disks from then on",
+            "a vdev never shrinks: from then on, only disks of the new size or larger can replace"
+            " its disks",
         ),
         preconditions=(must.answering(), must.present(target), _whole(target), _room(target)),
         needs_typed=top.name,
@@ -84,8 +84,8 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
         steps=(Step(argv, f"add {new} to {target.name}"),),
         consequences=(*_attach_effects(s, target), *disturbed(s, target, False)),
         not_undone=(
-            "what is on the new device is overwritten",
-            *(("a raidz never becomes narrower: the disk cannot be removed again",) * raidz),
+            "overwrites what is on the new device",
+            *(("a raidz never gets narrower: you can't remove the disk again",) * raidz),
         ),
         warnings=cautions(s.pool, target, new, s.facts),
         preconditions=(
@@ -113,9 +113,9 @@ def _whole(target: Target) -> Precondition:
         top = now.top
         if all(is_complete(v) for v in top.leaves()) and not any(is_group(v) for v in top.walk()):
             return None
-        return f"{top.name} is not whole yet: expand once the resilver restored redundancy"
+        return f"{top.name} is not complete yet: expand it after the resilver"
 
-    return must.of_device(target, "the vdev is whole", _why_not)
+    return must.of_device(target, "the vdev is complete", _why_not)
 
 
 def _room(target: Target) -> Precondition:
@@ -124,16 +124,16 @@ def _room(target: Target) -> Precondition:
             return None
         return f"{now.top.name} cannot grow: its smallest disk is fully used"
 
-    return must.of_device(target, "all its disks are larger than what is used of them", _why_not)
+    return must.of_device(target, "all its disks are larger than their used part", _why_not)
 
 
 def _attach_effects(s: Situation, target: Target) -> tuple[str, ...]:
     if target.vdev.kind.startswith("raidz"):
         return (
-            "raidz expansion: every block is moved once, which takes long and survives reboots",
+            "raidz expansion: every block is moved once; this takes long and survives reboots",
             "old blocks keep their old data-to-parity ratio until they are rewritten",
         )
-    return (f"{s.pool.name} resilvers the new side; redundancy grows by one when it is done",)
+    return (f"{s.pool.name} resilvers the new side; redundancy grows by one when that is complete",)
 
 
 def _raidz_needs() -> tuple[Precondition, ...]:
@@ -149,12 +149,12 @@ def _attachable(target: Target) -> Precondition:
 
     def _why_not(_: Situation, now: Target) -> str | None:
         if now.vdev.vclass in ("spare", "cache") or now.group is not None:
-            return f"{now.name} takes no further side"
+            return f"{now.name} cannot take another side"
         single = now.vdev is now.top and not now.vdev.children
         mirrored = not now.vdev.children and now.top.kind == "mirror"
         if single or mirrored or now.vdev.kind.startswith("raidz"):
             return None
-        return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow so"
+        return f"{now.name} is in {now.top.name}: only mirrors, single disks and raidz grow"
 
     return must.of_device(target, "a device can be attached there", _why_not)
 
@@ -177,9 +177,9 @@ def plan_autoexpand(s: Situation, on: bool) -> ActionPlan:
         consequences=(
             "when all disks of a vdev are larger, it grows by itself"
             if on
-            else "vdevs grow only by zpool online -e",
+            else "vdevs grow only with zpool online -e",
         ),
-        not_undone=("a vdev that has grown never shrinks",) if on else (),
+        not_undone=("a vdev never shrinks again",) if on else (),
         preconditions=(must.answering(), Precondition(f"autoexpand is not {value}", _check)),
         follow=when(
             lambda now: now.facts.properties.get("autoexpand") == value, f"autoexpand is {value}"

@@ -15,7 +15,7 @@ def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
         return refuse("locate", title, s.pool.name, must.NOT_THERE)
     device = s.facts.device(target.vdev.path or "")
     if device is None or device.locate is None:
-        why = f"{target.name} is in no bay with an LED"
+        why = f"{target.name} has no bay with an LED"
         return refuse("locate", title, s.pool.name, why, "the serial number tells which disk it is")
     value = "1" if on else "0"
     step = Step(("tee", device.locate), f"write {value} to it", write=(device.locate, value))

@@ -17,7 +17,9 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
         return refuse("offline", "Take a device offline", s.pool.name, must.NOT_THERE)
     options = ("-t",) if temporary else ()
     argv = zpool("offline", *options, operands=(s.pool.name, target.argument))
-    lasts = "until the next reboot or import" if temporary else "until it is put online, over a"
+    lasts = (
+        "until the next reboot or import" if temporary else "until you put it online, also over a"
+    )
     plan = ActionPlan(
         action="offline",
         title=f"Take {target.name} offline",
@@ -25,7 +27,7 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
         consequences=(
             f"it stays offline {lasts}{'' if temporary else ' reboot too'}",
             _left_without(target),
-            "put online again, it is resilvered with what was written meanwhile",
+            "when back online, it is resilvered with what was written meanwhile",
         ),
         preconditions=(must.answering(), must.present(target), _can_spare(target)),
         follow=leaf_is(key, lambda t: t.vdev.state == "OFFLINE", f"{target.name} is offline"),
@@ -69,8 +71,8 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
         steps=(Step(argv, f"remove {target.name}"),),
         consequences=(_detach_effect(target),),
         not_undone=(
-            "the copy on it is dropped: it has to be filled anew to come back",
-            *(("the pool has one spare less; add a new one",) * bool(target.spares)),
+            "drops its copy: to return, it is resilvered in full",
+            *(("the pool has one spare fewer; add a new one",) * bool(target.spares)),
         ),
         warnings=_group_meaning(s, target),
         preconditions=(
@@ -88,7 +90,7 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
 def _left_without(target: Target) -> str:
     left = parity(target.top) - _absent_besides(target) - 1
     if left < 0:
-        return f"{target.top.name} has no redundancy to spare"
+        return f"{target.top.name} has no redundancy left"
     more = f"{left} more device{'' if left == 1 else 's'} may fail"
     return f"while it is offline, {more} in {target.top.name} without losing data"
 
@@ -98,7 +100,7 @@ def _can_spare(target: Target) -> Precondition:
 
     def _why_not(_: Situation, now: Target) -> str | None:
         if now.vdev.vclass in ("spare", "cache") or now.vdev.children:
-            return f"{now.name} is no device that can be taken offline"
+            return f"{now.name} cannot be taken offline"
         if now.vdev.state == "OFFLINE":
             return f"{now.name} is offline already"
         siblings = now.group.children if now.group else ()
@@ -108,7 +110,7 @@ def _can_spare(target: Target) -> Precondition:
             return f"no valid replicas: {now.top.name} would lose data without {now.name}"
         return None
 
-    return must.of_device(target, "the vdev keeps its data without it", _why_not)
+    return must.of_device(target, "the vdev can do without it", _why_not)
 
 
 def _absent_besides(target: Target) -> int:
@@ -120,7 +122,7 @@ def _absent_besides(target: Target) -> int:
 def _not_online(target: Target) -> Precondition:
     return must.of_device(
         target,
-        "it is not online",
+        "it is offline",
         lambda _, now: f"{now.name} is online" if now.vdev.state == "ONLINE" else None,
     )
 
@@ -132,10 +134,10 @@ def _detach_effect(target: Target) -> str:
         return f"{target.top.name} keeps {len(target.top.children) - 1} sides"
     others = ", ".join(v.name for v in group.children if v is not target.vdev)
     if group.kind != "spare":
-        return f"{others} stays in the place; the replace is over"
+        return f"{others} stays; this ends the replace"
     if target.spares:
-        return f"{others}, a spare until now, becomes a permanent part of {target.top.name}"
-    return f"{others} stays in the place; the spare goes back to the list of spares"
+        return f"{others}, so far a spare, becomes a permanent part of {target.top.name}"
+    return f"{others} stays; the spare returns to the list of spares"
 
 
 def _group_meaning(s: Situation, target: Target) -> tuple[str, ...]:
@@ -153,12 +155,12 @@ def _detachable(target: Target) -> Precondition:
             return "only sides of mirrors, and devices being replaced or spared, can be detached"
         rest = [v for v in now.parent.children if v is not now.vdev]
         if any(spare.kind == "dspare" for spare in now.spares):
-            return f"a distributed spare can only be given back: replace {now.name}"
+            return f"a distributed spare can only be returned: replace {now.name}"
         if any(is_complete(v) for v in rest) or _newcomer_being_filled(s, now):
             return None
         return f"no valid replicas: nothing else in {now.parent.name} is complete"
 
-    return must.of_device(target, "what stays is no less complete", _why_not)
+    return must.of_device(target, "what stays is complete", _why_not)
 
 
 def _newcomer_being_filled(s: Situation, target: Target) -> bool:

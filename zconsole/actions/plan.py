@@ -132,7 +132,7 @@ class ActionPlan:
     """What this will not undo, or cannot be undone."""
     warnings: tuple[str, ...] = ()
     hazards: tuple[str, ...] = ()
-    """Bugs of the running OpenZFS that its commands meet; set by ``decide``."""
+    """Known bugs of this OpenZFS that its commands meet; set by ``decide``."""
     preconditions: tuple[Precondition, ...] = ()
     needs_typed: str | None = None
     """The name to type before a destructive or one-way plan may run."""
@@ -204,7 +204,7 @@ def _hazards(plan: ActionPlan, s: Situation) -> tuple[str, ...]:
 def same_pool(name: str, guid: str | None) -> Precondition:
     """The pool of this name still has this GUID: another one may be imported under the name."""
     if guid is None:
-        text = f"{name}: its GUID is unknown, only the name is compared"
+        text = f"{name}: GUID unknown, compared by name only"
         return Precondition(text, lambda _: None)
 
     def _check(now: Situation) -> str | None:

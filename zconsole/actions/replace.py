@@ -37,8 +37,8 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
             *_spare_after(target),
         ),
         not_undone=(
-            "what is on the new device is overwritten",
-            "a wrong replace is backed out by detaching the new device while it runs",
+            "overwrites what is on the new device",
+            "to back out while it runs, detach the new device",
         ),
         warnings=_warnings_of(s, target, swap.new),
         preconditions=(must.same_scans(s), *_common_conditions(sequential)),
@@ -63,7 +63,7 @@ def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) 
         title=title,
         steps=replaces if sequential else (*replaces, _restart_step(s.pool.name)),
         consequences=_batch_consequences(s, found, sequential),
-        not_undone=("what is on the new devices is overwritten",),
+        not_undone=("overwrites what is on the new devices",),
         warnings=tuple(
             f"{t.name}: {text}" for t, swap in pairs for text in _warnings_of(s, t, swap.new)
         ),
@@ -89,12 +89,12 @@ def _enough_left(targets: tuple[Target, ...]) -> Precondition:
             absent = sum(not is_complete(v) for v in fresh.top.children or (fresh.top,))
             if absent > parity(fresh.top):
                 return (
-                    f"{fresh.top.name}: {absent} devices are absent or incomplete, its parity"
-                    f" makes up for {parity(fresh.top)}"
+                    f"{fresh.top.name}: {absent} devices are missing or incomplete, parity"
+                    f" covers {parity(fresh.top)}"
                 )
         return None
 
-    return Precondition("no vdev has more absent devices than parity", _check)
+    return Precondition("no vdev has more missing devices than parity", _check)
 
 
 def _clash(swaps: tuple[Swap, ...]) -> str | None:
@@ -110,11 +110,11 @@ def _batch_consequences(
 ) -> tuple[str, ...]:
     order = ", then ".join(t.name for t in targets)
     once = (
-        "one rebuild a vdev fills them together"
+        "one rebuild per vdev fills them together"
         if sequential
         else (
-            "one resilver fills them all: if any has to wait, that resilver is restarted at once,"
-            " while little is lost by it"
+            "one resilver fills them all; if a device has to wait, the resilver restarts at once,"
+            " when little is lost"
         )
     )
     disturbances = dict.fromkeys(text for t in targets for text in disturbed(s, t, sequential))
@@ -122,7 +122,7 @@ def _batch_consequences(
         f"order: {order}",
         once,
         *disturbances,
-        "the old devices must stay plugged in until it is done; each still counts until then",
+        "leave the old devices plugged in until it finishes: they still count for redundancy",
         *_redundancy_meanwhile(s, targets),
     )
 
@@ -130,7 +130,7 @@ def _batch_consequences(
 def _restart_step(pool: str) -> Step:
     def _skip(now: Situation) -> str | None:
         if not any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
-            return "no device waits: one resilver has them all"
+            return "no device waits: one resilver fills them all"
         scan = now.active("resilver")
         if scan is not None and (scan.percent or 0.0) > LITTLE:
             return (
@@ -141,7 +141,7 @@ def _restart_step(pool: str) -> Step:
 
     return Step(
         zpool("resilver", operands=(pool,)),
-        "only if a device has to wait: restart the resilver with all of them",
+        "if a device has to wait: restart the resilver for all of them",
         skip=_skip,
         requires=(must.feature("resilver_defer", "restarting a resilver", (0, 8)),),
     )
@@ -164,7 +164,7 @@ def _replace_step(s: Situation, target: Target, new: str, sequential: bool) -> S
     ]
     if sequential:
         requires.append(_sequential_possible(target))
-    return Step(argv, f"put {new} in the place of {target.name}", requires=tuple(requires))
+    return Step(argv, f"replace {target.name} by {new}", requires=tuple(requires))
 
 
 def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:
@@ -197,7 +197,7 @@ def _replaceable(target: Target) -> Precondition:
 
     def _why_not(_: Situation, now: Target) -> str | None:
         if now.vdev.children:
-            return f"{target.name} is no device: its disks are replaced one by one"
+            return f"{target.name} is not a device: replace its disks one by one"
         if now.vdev.vclass in ("spare", "cache"):
             return f"{target.name} is a {now.vdev.vclass} device: remove it and add another one"
         return None
@@ -221,10 +221,10 @@ def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
 def _healing_or_sequential(sequential: bool) -> str:
     if sequential:
         return (
-            "sequential: reads the vdev in order, so redundancy is back sooner, but checks no"
-            " checksum; a scrub follows by itself to do that"
+            "sequential: restores redundancy sooner, as it reads the vdev in order, but checks no"
+            " checksums; ZFS starts a scrub afterwards to check them"
         )
-    return "healing resilver: every block is checked against its checksum as it is copied"
+    return "healing resilver: checks every block against its checksum while copying"
 
 
 def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
@@ -254,9 +254,13 @@ def _warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:
     if new not in spares(s.pool):
         said += cautions(s.pool, target, new, s.facts)
     if is_complete(target.vdev):
-        said.append("the old device is ONLINE and complete: leave it plugged in until the end")
+        said.append(
+            "the old device is ONLINE and complete: leave it plugged in until the resilver finishes"
+        )
     if target.group is not None:
-        said.append(f"{target.name} is in {target.group.name} already: that group gets one more")
+        said.append(
+            f"{target.name} is already in {target.group.name}: this adds one more device to it"
+        )
     if "too many errors" in target.vdev.note or target.vdev.state == "FAULTED":
-        said.append("the old device is faulted: nothing is read from it")
+        said.append("the old device is faulted: ZFS doesn't read from it")
     return tuple(said)

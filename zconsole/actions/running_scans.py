@@ -46,15 +46,15 @@ def _on_resilver(facts: Facts, scan: Scan) -> str:
     defers = _will_defer(facts, scan)
     if defers is None:
         return (
-            "a resilver runs: the new device waits for its end, or restarts it from 0"
-            f" ({progress(scan)} lost); the pool's features, which decide it, are unknown"
+            "a resilver is running: the new device waits for it, or restarts it from 0"
+            f" ({progress(scan)} lost); the pool features that decide this are unknown"
         )
     if defers:
         return (
-            f"a resilver runs, at {progress(scan)}: the new device waits (awaiting resilver) and"
-            " gets a full pass of its own after this one"
+            f"resilver running ({progress(scan)}): the new device waits for it (awaiting"
+            " resilver), then gets a full pass of its own"
         )
-    return f"the running resilver restarts from 0 to include it: {progress(scan)} is lost"
+    return f"the running resilver restarts from 0 to include it ({progress(scan)} lost)"
 
 
 def _will_defer(facts: Facts, scan: Scan) -> bool | None:

@@ -9,11 +9,11 @@ from zconsole.actions.running_scans import progress
 from zconsole.pool.model import Scan
 
 NO_WAY_TO_STOP = (
-    "detach the new device: that ends the replace, and the disk is as before; the scan itself may"
-    " run on to its end",
-    "the tunable zfs_scan_suspend_progress freezes every scan of every pool; redundancy stays"
-    " missing meanwhile",
-    'the preset "gentle" slows it down and lets other work through',
+    "detach the new device: ends the replace, the old disk stays as it was; the scan itself may"
+    " continue",
+    "freeze all scans of all pools with zfs_scan_suspend_progress (T); redundancy stays reduced"
+    " meanwhile",
+    "slow it down: preset gentle (T, then N)",
 )
 """What can be done about a resilver that is in the way, and what it costs."""
 
@@ -35,7 +35,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
             must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
             *((must.feature("head_errlog", "an error scrub", (2, 2)),) * errors_only),
         ),
-        alternatives=("wait for the running scan to end",),
+        alternatives=("wait for the running scan",),
         follow=scan_ended(s, word),
     )
     return decide(plan, s)
@@ -44,10 +44,10 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
 def plan_pause(s: Situation) -> ActionPlan:
     """Pause the scrub; the pause outlives a reboot."""
     title = f"Pause the scrub of {s.pool.name}"
-    if why := _resilver_in_the_way(s, "paused"):
+    if why := _resilver_in_the_way(s, "pause"):
         return refuse("scrub", title, s.pool.name, why, *NO_WAY_TO_STOP)
     running = Precondition(
-        "a scrub runs", lambda now: None if _state(now) == "running" else _not_running(now)
+        "a scrub is running", lambda now: None if _state(now) == "running" else _not_running(now)
     )
     return decide(
         ActionPlan(
@@ -55,7 +55,7 @@ def plan_pause(s: Situation) -> ActionPlan:
             title=title,
             steps=(Step(zpool("scrub", "-p", operands=(s.pool.name,)), "pause it"),),
             consequences=(
-                "it keeps its place, over a reboot too; a replace discards a paused scrub as well",
+                "it keeps its progress, also over a reboot; a replace discards a paused scrub",
             ),
             preconditions=(must.answering(), running, _no_repair()),
             follow=when(lambda now: _state(now) == "paused", "the scrub is paused"),
@@ -67,12 +67,12 @@ def plan_pause(s: Situation) -> ActionPlan:
 def plan_stop(s: Situation) -> ActionPlan:
     """Cancel the scrub; its progress is lost."""
     title = f"Stop the scrub of {s.pool.name}"
-    if why := _resilver_in_the_way(s, "canceled"):
+    if why := _resilver_in_the_way(s, "cancel"):
         return refuse("scrub", title, s.pool.name, why, *NO_WAY_TO_STOP)
     scan = s.active("scrub") or s.active("errorscrub")
     at = progress(scan) if scan else "0 %"
     some = Precondition(
-        "a scrub runs or is paused",
+        "a scrub is running or paused",
         lambda now: "there is no scrub to stop" if _state(now) is None else None,
     )
     return decide(
@@ -80,8 +80,8 @@ def plan_stop(s: Situation) -> ActionPlan:
             action="scrub",
             title=title,
             steps=(Step(zpool("scrub", "-s", operands=(s.pool.name,)), "stop it"),),
-            consequences=(f"it ends at {at}; the next scrub starts from 0",),
-            not_undone=("its progress is lost; to keep it, pause instead",),
+            consequences=(f"stops at {at}; the next scrub starts from 0",),
+            not_undone=("loses its progress; pause it to keep that",),
             preconditions=(must.answering(), some, _no_repair()),
             follow=when(lambda now: _state(now) is None, "the scrub is stopped"),
         ),
@@ -93,9 +93,9 @@ def plan_resilver(s: Situation) -> ActionPlan:
     """Restart the resilver from the beginning, with the devices that wait."""
     scan = s.active("resilver")
     waiting = [leaf.name for leaf in s.pool.root.leaves() if leaf.awaiting_resilver]
-    lost = (f"the running resilver restarts from 0: {progress(scan)} is lost",) if scan else ()
+    lost = (f"the running resilver restarts from 0 ({progress(scan)} lost)",) if scan else ()
     gain = (
-        (f"waiting now, included then: {', '.join(waiting)}",)
+        (f"waiting devices it will include: {', '.join(waiting)}",)
         if waiting
         else ("no deferred devices; no benefit",)
     )
@@ -145,7 +145,7 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
             action="scrub",
             title=f"Resume the scrub of {s.pool.name}",
             steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "resume it"),),
-            consequences=("it goes on from where it was paused",),
+            consequences=("continues where it was paused",),
             preconditions=(
                 must.answering(),
                 paused,
@@ -175,24 +175,24 @@ def _no_repair() -> Precondition:
     return must.nothing_runs("resilver", "rebuild")
 
 
-def _resilver_in_the_way(s: Situation, done: str) -> str | None:
+def _resilver_in_the_way(s: Situation, undo: str) -> str | None:
     if s.active("resilver") or s.active("rebuild"):
-        return f"a resilver is running, and ZFS has no way for one to be {done}"
+        return f"resilver running: ZFS cannot {undo} it"
     return None
 
 
 def _scrub_consequences(errors_only: bool) -> tuple[str, ...]:
     if errors_only:
-        return ("reads only the blocks in the error list again, and clears those that are good",)
+        return ("reads only blocks on the error list again, and clears those that are good",)
     return (
-        "reads and checks every block of the pool, and repairs what has a good copy",
+        "reads and checks every block, and repairs what has a good copy",
         "a replace, attach or resilver that starts meanwhile discards it",
     )
 
 
 def _scrub_warnings(s: Situation) -> tuple[str, ...]:
     if any(a.kind == "checkpoint" and a.state == "exists" for a in s.pool.activities):
-        return ("blocks that only the checkpoint refers to are not scrubbed",)
+        return ("does not scrub blocks that only the checkpoint refers to",)
     return ()
 
 
@@ -201,6 +201,6 @@ def _restart_warnings(s: Situation) -> tuple[str, ...]:
     if scan is None or not any(leaf.awaiting_resilver for leaf in s.pool.root.leaves()):
         return ()
     return (
-        "without this, the waiting devices get a full pass of their own after the running one:"
-        " restarting pays while little of it is done",
+        "otherwise the waiting devices get a second full pass; a restart is worth it while little"
+        " is done",
     )

@@ -23,7 +23,7 @@ class _Work:
 _TRIM = _Work(
     "trim",
     "trimming",
-    "tells the device which blocks are free; that slows other I/O meanwhile",
+    "tells the device which blocks are free; slows other I/O meanwhile",
 )
 _INITIALIZE = _Work(
     "initialize",
@@ -61,7 +61,7 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
         steps=(Step(argv, f"{change} it"),),
         consequences=(work.effect,)
         if change == "start"
-        else (("it keeps its place",) if change == "suspend" else ("its progress is lost",)),
+        else (("it keeps its progress",) if change == "suspend" else ("its progress is lost",)),
         preconditions=(must.answering(), must.present(target), _work_is(target, change, work)),
         follow=leaf_is(key, lambda t: _state(t.vdev, work) in done, f"{work.verb} {done[0]}"),
     )
@@ -78,7 +78,7 @@ def _work_is(target: Target, change: str, work: _Work) -> Precondition:
 
     def _why_not(_: Situation, now: Target) -> str | None:
         if now.vdev.children or now.vdev.vclass in ("spare", "cache"):
-            return f"{target.name} is no device that can be {work.verb}ed"
+            return f"{target.name} cannot be {work.verb}ed"
         if now.vdev.state not in ("ONLINE", "DEGRADED"):
             return f"{now.name} is {now.vdev.state}"
         state = _state(now.vdev, work)

@@ -16,35 +16,46 @@ from zconsole.units import percent, size
 
 
 def outlook_lines(look: Outlook) -> Iterator[str]:
-    """Size, free, fill and share of new writes of every vdev, before and after; then the cost."""
+    """Usable size and free bytes, fill and new writes of every vdev, before and after; the cost."""
     width = max((cells(clean(v.name)) for v in look.after.vdevs), default=4)
-    yield f"{'VDEV':<{width}}  {'SIZE':>17} {'FREE':>17} {'FILL':>17} {'NEW WRITES':>17}"
+    yield f"{'VDEV':<{width}}  {'USABLE':>17} {'FREE':>17} {'FILL':>17} {'NEW WRITES':>17}"
     # In order, not by name: old listings call two vdevs the same.
     for now, was in zip_longest(look.after.vdevs, look.before.vdevs):
         yield _line(now, was, width)
+    yield "USABLE and FREE are after parity; zpool list shows raw sizes"
     yield f"spread {percent(look.before.spread, 1)} -> {percent(look.after.spread, 1)}"
     yield f"rebalancing: {cost_words(look)}"
 
 
 def cost_words(look: Outlook) -> str:
-    """What evening out would take: ``1.2T to rewrite for a spread of 5.0 %``."""
+    """What a rebalance would take: ``1.2T raw to rewrite for a spread of 5.0 %``."""
     left = percent(look.spread_after, 1)
     if look.rewrite_bytes is None:
         return f"rewriting everything once leaves a spread of {left}"
     if look.rewrite_bytes:
-        return f"{size(look.rewrite_bytes)} to rewrite for a spread of {left}"
+        return f"{size(look.rewrite_bytes)} raw to rewrite for a spread of {left}"
     return "not needed"
 
 
 def _line(now: VdevBalance, was: VdevBalance | None, width: int) -> str:
-    pairs = (
-        (size(was.size_bytes) if was else "", size(now.size_bytes)),
-        (size(was.free_bytes) if was else "", size(now.free_bytes)),
-        (percent(was.fill, 1) if was else "", percent(now.fill, 1)),
-        (percent(was.new_write_share, 1) if was else "", percent(now.new_write_share, 1)),
-    )
+    new, old = _figures(now), _figures(was) if was else ("",) * 4
+    pairs = zip(old, new, strict=True)
     shown = (f"{f'{a} -> {b}' if a and a != b else b:>17}" for a, b in pairs)
     return f"{padded(clean(now.name), width)}  {' '.join(shown)}"
+
+
+def _figures(vdev: VdevBalance) -> tuple[str, ...]:
+    return (
+        _room(vdev.usable_bytes, vdev.size_bytes),
+        _room(vdev.usable_free_bytes, vdev.free_bytes),
+        percent(vdev.fill, 1),
+        percent(vdev.new_write_share, 1),
+    )
+
+
+def _room(usable: int | None, raw: int | None) -> str:
+    """Bytes after parity; the raw ones, called so, where the layout is not known."""
+    return f"{size(raw)} raw" if usable is None and raw is not None else size(usable)
 
 
 def outlook_object(look: Outlook) -> dict[str, Any]:

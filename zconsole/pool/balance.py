@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs, disks_of
 from zconsole.pool.version import Version, parse_version
 
@@ -22,6 +23,21 @@ class VdevBalance(NamedTuple):
     frag: float | None
     surplus_bytes: float | None
     new_write_share: float | None
+    data_share: float | None = None
+    """Share of its bytes that is not parity; None where the layout is not known."""
+
+    @property
+    def usable_bytes(self) -> int | None:
+        """Its size without parity."""
+        return self._without_parity(self.size_bytes)
+
+    @property
+    def usable_free_bytes(self) -> int | None:
+        """What is free, without parity."""
+        return self._without_parity(self.free_bytes)
+
+    def _without_parity(self, raw: int | None) -> int | None:
+        return None if raw is None or self.data_share is None else round(raw * self.data_share)
 
 
 class Balance(NamedTuple):
@@ -68,6 +84,15 @@ def data_disks(vdev: Vdev) -> int | None:
     return disks_of(vdev.kind, len(vdev.children), vdev.spares_left or 0)
 
 
+def data_share(vdev: Vdev) -> float | None:
+    """The share of a vdev's bytes that is not parity; padding is left out of account."""
+    if not vdev.kind.startswith(("raidz", "draid")):
+        return 1.0  # a mirror's size is that of one side
+    disks = len(vdev.children) - parity(vdev)
+    data = vdev.data_disks if vdev.kind.startswith("draid") else disks
+    return data / (data + parity(vdev)) if data and data > 0 else None
+
+
 def _weights(vdevs: tuple[Vdev, ...], version: str | None) -> list[float]:
     free = [float(_free(v) or 0) if v.allocating is not False else 0.0 for v in vdevs]
     if not weighs_disks(parse_version(version), vdevs):
@@ -105,4 +130,5 @@ def _entry(vdev: Vdev, target: float | None, weight: float, weights: float) -> V
         if known and alloc is not None and size and target is not None
         else None,
         new_write_share=weight / weights if free is not None and weights else None,
+        data_share=data_share(vdev),
     )

@@ -23,8 +23,8 @@ TERMINATED, HUNG_UP = "terminated", "hung up"
 """Why a job stopped that a shutdown or the end of its terminal ended."""
 
 FIGURES = (
-    "files_done", "files_total", "bytes_done", "bytes_total", "rate", "eta_seconds", "current",
-    "vdevs",
+    "files_done", "files_total", "bytes_done", "bytes_total", "bytes_goal", "rate", "eta_seconds",
+    "current", "vdevs",
 )  # fmt: skip
 """Fields of a job that its journal and its JSON object have as they are."""
 
@@ -59,6 +59,9 @@ class JobView:
     bytes_handled: int = 0
     """With those of files that are not."""
     bytes_total: int | None = None
+    """Of all files."""
+    bytes_goal: int | None = None
+    """After how many it ends, as predicted: fewer with a byte limit or a wanted spread."""
     rate: float | None = None
     eta_seconds: float | None = None
     current: str | None = None
@@ -92,9 +95,14 @@ class JobView:
     @property
     def share(self) -> float | None:
         """How much of its bytes is done, 0…1; of its files where they are all empty."""
-        if self.bytes_total:
-            return min(1.0, self.bytes_handled / self.bytes_total)
+        if self.goal:
+            return min(1.0, self.bytes_handled / self.goal)
         return (self.files_done or 0) / self.files_total if self.files_total else None
+
+    @property
+    def goal(self) -> int | None:
+        """Bytes of files that it is to work through until its end."""
+        return self.bytes_total if self.bytes_goal is None else self.bytes_goal
 
     def as_json(self) -> dict[str, Any]:
         """The object of the contract, but for the files that were left out."""

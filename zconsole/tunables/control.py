@@ -193,11 +193,11 @@ class Control:
     def until(self, pool_guid: str) -> bool:
         """Switch whether all we set goes back at the end of this pool's scan; whether it will.
 
-        Raises UsageError when nothing was set from here.
+        Raises UsageError when nothing to restore: no tunable was set here.
         """
         with self._memory.open(self._parameters.era) as saved:
             if not saved.values:
-                raise UsageError("nothing was set from here")
+                raise UsageError("nothing to restore: no tunable was set here")
             on = any(entry.until != pool_guid for entry in saved.values.values())
             for name, entry in saved.values.items():
                 saved.values[name] = replace(entry, until=pool_guid if on else None)
@@ -228,7 +228,7 @@ class Control:
         if self._parameters.read(name) is None:
             raise UnavailableError(f"{name} does not exist on this kernel")
         if known(name).guarded and value and not guard:
-            raise UsageError(f"{name} is only set under a guard that puts it back")
+            raise UsageError(f"{name} can only be set under a guard that restores it")
 
     def _problem(self, name: str, values: Mapping[str, int]) -> str | None:
         tunable = known(name)
@@ -294,13 +294,15 @@ class Control:
         if live != entry.value:
             del saved.values[name]
             return Restored(
-                name, False, f"left at {live}: somebody else changed it from our {entry.value}"
+                name,
+                False,
+                f"left at {live}: somebody else changed it ({entry.value} was set here)",
             )
         self._parameters.write(name, entry.original)
         del saved.values[name]
         record.done.append(Change(record.t, name, entry.value, entry.original))
         saved.changes.append(record.done[-1])
-        return Restored(name, True, f"put back to {entry.original}")
+        return Restored(name, True, f"restored to {entry.original}")
 
 
 def known(name: str) -> Tunable:

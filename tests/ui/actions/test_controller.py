@@ -104,8 +104,8 @@ async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
         await a.to("ZWZJRW70")
         said = await a.press("R", "enter")
         assert "is overwritten" not in said
-        assert said.splitlines()[-1].strip().startswith("Up and Down read on")
-        assert said.splitlines()[-1].rstrip().endswith("Esc cancels")
+        assert said.splitlines()[-1].strip().startswith("Down read on")
+        assert said.splitlines()[-1].rstrip().endswith("Esc cancel")
         await a.pilot.resize_terminal(100, 40)
         assert "read on" not in await a.settle()
         await a.pilot.resize_terminal(60, 15)
@@ -115,8 +115,30 @@ async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
     async with acting("mirror-scrub", size) as a:
-        keys = (await a.press("T")).splitlines()[0].rstrip()
-        assert keys.endswith(("U undo  E at end", "U undo  E restore at end"))
+        keys = (await a.press("T")).splitlines()[-1].strip()
+        assert keys.startswith("Enter choose  F faster  N nicer")
+        assert keys.endswith("? help  Esc back")
+
+
+async def test_tunables_have_headings_ranges_and_marks():
+    async with acting("resilver", (80, 24)) as a:
+        said = await a.press("T")
+        assert said.splitlines()[0].split() == [
+            "TUNABLES",
+            "VALUE",
+            "DEFAULT",
+            "UNIT",
+            "SET",
+            "HERE",
+        ]
+        assert "1 to 60000 ms, default 3000" in said
+        asked = await a.press("enter")
+        assert asked.splitlines()[6].strip() == "1 to 60000 ms, default 3000", "where to type"
+        assert "3000 to 5000 ms" in await a.press(*"5000", "enter")
+        said = await a.press(*RUN, "escape")
+        assert said.splitlines()[1].startswith(" * zfs_resilver_min_time_ms")
+        await a.press("U", *RUN, "escape")
+        assert a.screen.splitlines()[1].startswith("   zfs_resilver_min_time_ms")
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])
@@ -208,7 +230,7 @@ async def test_detach_backs_a_replace_out_once_its_name_is_typed():
         await a.to("bay15")
         await a.press("A")
         await pick(a, "Detach it")
-        assert "the replace is over" in a.screen
+        assert "this ends the replace" in a.screen
         await a.press("tab", "enter")
         assert commands(a)[-1][0] == "replace"
         await a.press(*"bay15", "enter")
@@ -229,7 +251,7 @@ async def test_a_batch_is_put_together_and_run_as_one():
         assert "the plan for these 1" in a.screen
         await a.press("G", "enter")
         assert "order: bay09" in a.screen
-        assert "must stay plugged in" in a.screen
+        assert "leave the old devices plugged in" in a.screen
         await a.press(*RUN)
         assert commands(a)[0][0] == "replace"
 
@@ -416,7 +438,7 @@ async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeyp
         monkeypatch.setattr(a.backend.control, "restore", full)
         said = await a.press("U", *RUN)
         assert "No space left on device" in said
-        assert "Esc goes back" in said
+        assert "Esc back" in said
         await a.press("escape", "escape")
         for _ in range(60):
             await a.pass_time(3600, 3600)

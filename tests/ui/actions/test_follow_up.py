@@ -38,19 +38,19 @@ async def test_the_pane_tells_what_a_change_did_before_and_after():
         await a.pass_time(300, 10)
         await a.press("T", "F", *RUN, "escape")
         await a.press(*"jjjjjjjjj")
-        assert "2 to 8: what it did shows" in a.screen
+        assert "2 to 8: its effect shows" in a.screen
         said = await a.pass_time(300, 10)
         assert "2 to 8: issued " in said
         assert " before, " in said
-        assert "other I/O waited" in said
+        assert "latency " in said
         assert "was 2, +" in said
 
 
 async def test_the_pane_says_until_when_a_value_stays():
     async with acting("resilver", size=(80, 24)) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
-        assert "was 3000: stays until put back" in a.screen
-        assert "was 3000: goes back at the end of the scan" in await a.press("E")
+        assert "was 3000: stays; U restores it now" in a.screen
+        assert "was 3000: restored when the scan ends" in await a.press("E")
 
 
 def cells_ago(screen: str) -> int:

@@ -145,5 +145,5 @@ async def test_the_demo_notices_a_disk_that_was_swapped():
         for leaf in (*tank.host.shelf, *tank.leaves()):
             leaf.devid += "-another"
         said = await a.press(*RUN)
-        assert "is another device now: serial" in said
+        assert "is a different device now: serial" in said
         assert commands(a) == []

@@ -6,7 +6,8 @@ import pytest
 
 from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
-from zconsole.ui.actions.menu import Entry, menu_lines, reason_lines
+from zconsole.ui.actions.menu import Entry, entry_about, menu_lines
+from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Span, at_most, width_of
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
@@ -46,11 +47,9 @@ async def test_a_question_is_wrapped_anew_in_another_window():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
     async with acting("resilver", size) as a:
-        lines = (await a.press("S", "j", "j")).splitlines()
-        assert lines[3].rstrip().endswith("…")
-        told = " ".join(line.strip() for line in lines[-4:-1])
-        assert told.strip().startswith("Pause the scrub: a resilver is running, and ZFS has no way")
-        assert told.strip().endswith("paused")
+        lines = (await a.press("S", *"jjjjj")).splitlines()
+        told = " ".join(line.strip() for line in lines[-4:-1]).strip()
+        assert told == "Pause or stop the resilver: ZFS can neither pause nor cancel a resilver"
 
 
 async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
@@ -84,11 +83,24 @@ def test_a_name_in_an_entry_cannot_act_on_the_terminal() -> None:
     assert "\x1b" not in plain(menu_lines([Entry("Expand \x1b[31mx")], LOOK, 80)[0])
 
 
-def test_a_reason_that_fits_is_not_told_twice() -> None:
-    entries = [Entry("Put it online", refused="it is"), Entry("Detach it", refused="no " * 40)]
-    assert reason_lines(entries, 0, LOOK, 60) == ()
-    assert all(width_of(line) <= 60 for line in reason_lines(entries, 1, LOOK, 60))
-    assert reason_lines([Entry("Detach it")], 0, LOOK, 60) == ()
+def test_what_an_entry_is_about_is_told_whole() -> None:
+    entries = [Entry("Put online", about="Runs: zpool online"), Entry("Detach", refused="no " * 40)]
+    assert plain(entry_about(entries, 0, LOOK, 60)[0]).strip() == "Put online: Runs: zpool online"
+    lines = entry_about(entries, 1, LOOK, 60)
+    assert all(width_of(line) <= 60 for line in lines)
+    assert " ".join(plain(line) for line in lines).split().count("no") == 40
+    assert entry_about([Entry("Replace", flow=replace_flow)], 0, LOOK, 60) == ()
+
+
+async def test_the_entry_at_the_cursor_tells_what_it_would_run():
+    async with acting("mirror-scrub") as a:
+        assert "Runs: zpool scrub -p mirrors" in await a.press("S")
+
+
+async def test_a_long_reason_has_all_the_rows_the_menu_leaves():
+    async with acting("resilver", (50, 24)) as a:
+        said = " ".join((await a.press("S", "j", "j")).split())
+        assert "…" not in said[said.index("Pause the scrub: ") :]
 
 
 @pytest.mark.parametrize(("glyphs", "sign"), [(UNICODE, "…"), (ASCII, "*")])

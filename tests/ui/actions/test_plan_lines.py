@@ -30,7 +30,7 @@ def test_bugs_of_the_release_stand_under_their_own_heading() -> None:
     assert not any("OpenZFS" in line for line in said)
     plan = ActionPlan("x", "X", (), hazards=("it can hang",), warnings=("look",))
     said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
-    assert said == ["Bugs of the running OpenZFS", "it can hang", "Warnings", "look"]
+    assert said == ["Known bugs of this OpenZFS", "it can hang", "Warnings", "look"]
 
 
 def test_short_names_leave_room_for_what_stands_against_a_device() -> None:
@@ -67,7 +67,7 @@ def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
     lines = [plain(line) for line in question_lines(Setting(tunable, 5, 3, ""), LOOK, width)]
     assert max(map(len, lines)) <= width
     assert note in " ".join(line.strip() for line in lines)
-    assert "1 to 60000 ms; now 5, default 3" in lines[1]
+    assert "Now 5; 1 to 60000 ms, default 3" in lines[1]
 
 
 def test_a_switch_is_one_of_two() -> None:

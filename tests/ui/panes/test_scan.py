@@ -340,7 +340,7 @@ class TestScan:
 
     def test_a_pool_that_was_never_reached_is_not_said_to_have_had_no_scan(self):
         unseen = replace(frames.healthy(), rows=(), scans=(), problem="refused", stale_seconds=None)
-        assert "nothing is known of it yet" in text(scan_lines(unseen, LOOK, 80))
+        assert "not sampled yet" in text(scan_lines(unseen, LOOK, 80))
 
     def test_a_device_in_trouble_is_told_with_what_it_speaks_for(self):
         narrow = text(scan_lines(frames.flaky(), LOOK, 80))

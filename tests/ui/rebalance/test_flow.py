@@ -43,7 +43,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         await a.press("enter")
         said = await settled(a)
         assert "zconsole rebalance run /storage/films" in said
-        assert "half the pace of the last scan" in said
+        assert "half the rate of the last scan" in said
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
         await a.press("tab", "enter")
@@ -139,7 +139,10 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
         assert "rate limit" not in (await settled(a))
         await a.press("M", *"fast", "enter")
         assert "not a size" in await settled(a)
-        await a.press("X")
+        assert "Stop rebalance job" in await a.press("X")
+        await a.press("enter")
+        assert "running" in await settled(a), "Cancel has the focus"
+        await a.press("X", "right", "enter")
         assert "stopped" in await settled(a)
         await a.press("M")
         assert "the job is stopped" in await settled(a)
@@ -154,6 +157,28 @@ async def test_it_stops_at_the_target():
         await settled(a)
         await a.pass_time(8 * 3600, 600)
         assert "target spread reached" in await settled(a)
+
+
+async def test_a_new_job_stops_where_the_vdevs_are_even():
+    async with acting(SCENARIO) as a:
+        await to_tree(a, mark=False)
+        assert "5.0 % (even)" in await a.press("g", "enter")
+        await a.press("G", "enter")
+        assert "--until-spread=0.05" in await settled(a)
+        await a.press("right", "enter")
+        await a.pass_time(60, 10)
+        (job,) = await desk_of(a).jobs(None)
+        assert job.limits.until_spread == 0.05
+        assert job.bytes_handled < job.goal < job.bytes_total
+        assert job.eta_seconds == pytest.approx((job.goal - job.bytes_handled) / job.rate, rel=0.01)
+
+
+async def test_directories_that_hold_too_little_to_get_even_move_whole():
+    async with acting(SCENARIO) as a:
+        said = await to_plan(a)
+        assert "until-spread" not in said
+        assert a.app.screen.plan.refused is None
+        assert "needs more than these directories hold" in " ".join(said.split())
 
 
 def dies(desk: SimulatedRebalance, monkeypatch: pytest.MonkeyPatch) -> list[str]:

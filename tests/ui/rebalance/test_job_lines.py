@@ -41,7 +41,7 @@ def test_a_job_tells_everything_there_is():
         "10 of 30 files",
         "rate limit 4.77M/s",
         "stop at a spread of 5.0 %",
-        "spread 93.0 % at the beginning, 63.0 % now",
+        "spread 93.0 % at the start, 63.0 % now",
         "-10.0",
         "+20.0",
         "Skipped 12: 9 changed, 3 open for writing",
@@ -52,6 +52,17 @@ def test_a_job_tells_everything_there_is():
         "new snapshot of tank/\\x1b",
     ):
         assert words in said, words
+
+
+def test_a_job_with_a_goal_is_measured_by_it():
+    job = replace(JOB, bytes_goal=2 << 30)
+    assert "50.0 %" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+    assert "1G of 2G" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+
+
+def test_nothing_is_less_than_nothing():
+    said = text(job_lines(JOB, 0.0, {"raidz1-0": 0.92999, "raidz1-1": -1e-9}, DisplayFormat(), 100))
+    assert "-0.0" not in said
 
 
 def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():

@@ -8,8 +8,17 @@ from tests.records import replace
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
 from zconsole.errors import ZconsoleError
+from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.options import LIMITS, MIN_FREE, RATE, TARGET, option_about, option_lines
+from zconsole.ui.rebalance.options import (
+    LIMITS,
+    MIN_FREE,
+    RATE,
+    TARGET,
+    option_about,
+    option_lines,
+    turned,
+)
 from zconsole.ui.rebalance.options import PLAN as LAST
 
 
@@ -25,6 +34,13 @@ def test_a_choice_that_is_cut_is_told_whole():
             assert bool(whole) == ("…" in row)
     lines = map(plain, option_about(settings, LAST - 1, DisplayFormat(), 60))
     assert " ".join(lines).endswith("lost")
+
+
+def test_only_a_job_that_is_to_balance_stops_where_the_vdevs_are_even():
+    settings = turned(replace(SETTINGS, aim="recordsize"), 0)
+    assert (settings.aim, settings.limits.until_spread) == ("balance", EVEN)
+    settings = turned(settings, 0)
+    assert (settings.aim, settings.limits.until_spread) == ("width", None)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_a_plan_tells_everything_there_is():
         "no engine",
         "spread 93.0 %, then 10.0 %",
         "needs more than these directories hold",
-        "time unknown until it runs",
+        "duration unknown until it runs",
         "1G of old blocks stay, held by snapshots",
         "the next incremental send grows by 7",
         "a scrub is running",
@@ -32,7 +32,7 @@ def test_a_plan_tells_everything_there_is():
 def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
     free = replace(PLAN, bytes_to_target=1 << 30)
     said = text(shown(free, settings=replace(SETTINGS, limits=Limits())))
-    assert "a spread of 5 % needs 1G only; set 'Stop at a spread of' to 5" in said
+    assert '5 % needs only 1G; set "Stop at a spread of" to 5' in said
     said = text(shown(free))
     assert "Stop at" not in said
 
@@ -40,10 +40,10 @@ def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
 def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
     plan = replace(PLAN, raw_factor=2.0)
     assert pace_of(plan, None, (), None) is None
-    assert pace_of(plan, None, (), 8e6) == (2e6, "half the pace of the last scan")
-    assert pace_of(plan, None, (JOB,), 8e6) == (1e6, "the pace of another job")
+    assert pace_of(plan, None, (), 8e6) == (2e6, "half the rate of the last scan")
+    assert pace_of(plan, None, (JOB,), 8e6) == (1e6, "pace of another job")
     assert pace_of(plan, 5e6, (), None) == (5e6, "the rate limit")
-    assert pace_of(plan, 5e6, (JOB,), None) == (1e6, "the pace of another job")
+    assert pace_of(plan, 5e6, (JOB,), None) == (1e6, "pace of another job")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
         ("balance", 100 << 20, None),
         ("properties", 100 << 20, "takes 100M, afterwards about as much (lz4, 9 blocks tried)"),
         ("balance", 60 << 20, "takes 100M, afterwards about 60M (lz4, 9 blocks tried)"),
-        ("balance", None, "takes 100M; afterwards not known: lz4, 9 blocks tried"),
+        ("balance", None, "takes 100M; afterwards unknown: lz4, 9 blocks tried"),
     ],
 )
 def test_a_plan_tells_sizes_where_they_matter(aim, after, said):

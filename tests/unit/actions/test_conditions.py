@@ -53,7 +53,7 @@ async def refusal(plan: ActionPlan, *fresh: Situation) -> str:
 )
 async def test_another_device_at_the_path_is_refused_with_what_changed(name, changed, said):
     text = await refusal(PLANS[name](having(KNOWN)), having(replace(KNOWN, **changed)))
-    assert "another device now" in text
+    assert "a different device now" in text
     assert said in text
 
 
@@ -83,7 +83,7 @@ async def test_the_second_device_of_a_batch_is_compared_too():
     second = replace(KNOWN, path="/dev/b", node="/dev/sdb", aliases=("/dev/sdb",), serial="S9")
     plan = plan_batch(having(KNOWN, second), (Swap("1000", NEW), Swap("1001", "/dev/b")))
     text = await refusal(plan, having(KNOWN, replace(second, serial="S8")))
-    assert "/dev/b is another device now: serial S8, not S9" in text
+    assert "/dev/b is a different device now: serial S8, not S9" in text
 
 
 async def test_a_device_swapped_amid_a_batch_is_noticed():

@@ -52,7 +52,7 @@ def test_making_a_spare_permanent_detaches_the_failed_disk():
     plan = plan_detach(spared(), "1000")
     assert plan.steps[0].argv == ("zpool", "detach", "tank", "1000")
     assert plan.refused is None
-    assert "one spare less" in said(plan)
+    assert "one spare fewer" in said(plan)
     assert plan.needs_typed == "d00"
     assert "becomes a permanent part" in said(plan)
 
@@ -63,8 +63,8 @@ def test_giving_a_spare_back_replaces_the_failed_disk():
     assert "sp0 is available again" in said(plan)
     assert "is available again" not in said(plan_replace(spared(), Swap("1900", NEW)))
     plan = plan_detach(spared("ONLINE"), "1900")
-    assert "the spare goes back to the list" in said(plan)
-    assert "one spare less" not in said(plan)
+    assert "the spare returns to the list" in said(plan)
+    assert "one spare fewer" not in said(plan)
 
 
 def test_a_distributed_spare_cannot_stay():
@@ -73,8 +73,8 @@ def test_a_distributed_spare_cannot_stay():
         "spare", disk("d00", 1000, "FAULTED"), replace(disk("draid1-0-0", 1900), kind="dspare")
     )
     s = replace(s, pool=pool(top("draid1", 0, 6, pair)))
-    assert "only be given back" in (plan_detach(s, "1000").refused or "")
-    assert "only be given back" not in (plan_detach(s, "1900").refused or "")
+    assert "only be returned" in (plan_detach(s, "1000").refused or "")
+    assert "only be returned" not in (plan_detach(s, "1900").refused or "")
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_commands(plan, argv):
         (plan_scrub(raidz2(running("resilver"))), "resilver running ("),
         (plan_pause(raidz2()), "no scrub to pause"),
         (plan_pause(raidz2(running("scrub", state="paused"))), "paused already"),
-        (plan_pause(raidz2(running("resilver"))), "no way"),
+        (plan_pause(raidz2(running("resilver"))), "ZFS cannot"),
         (plan_stop(raidz2()), "no scrub to stop"),
-        (plan_stop(raidz2(running("resilver"))), "no way"),
+        (plan_stop(raidz2(running("resilver"))), "ZFS cannot"),
         (plan_stop_resilver(raidz2(running("resilver"))), "neither pause nor cancel"),
         (plan_resilver(raidz2(facts=OLD_FEATURES)), "resilver_defer"),
         (plan_offline(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
@@ -134,7 +134,10 @@ def test_commands(plan, argv):
         (plan_attach(raidz2(), "1000", NEW), "only mirrors"),
         (plan_attach(raidz2(facts=V21), "100", NEW), "2.3"),
         (plan_attach(raidz2(activities=(CHECKPOINT,)), "100", NEW), "checkpoint"),
-        (plan_expand(raidz2(changes=(disk("d00", 1000, resilvering=True),)), "1000"), "whole"),
+        (
+            plan_expand(raidz2(changes=(disk("d00", 1000, resilvering=True),)), "1000"),
+            "complete yet",
+        ),
         (
             plan_trim(raidz2(changes=(disk("d00", 1000, trim=Progress("active")),)), "1000"),
             "already",
@@ -162,7 +165,7 @@ def test_a_wrong_replace_is_backed_out_by_detaching_the_new_device():
     s = raidz2(changes=(pair,))
     plan = plan_detach(s, "1900")
     assert plan.refused is None
-    assert "the replace is over" in said(plan)
+    assert "this ends the replace" in said(plan)
     healthy = group("replacing", disk("d00", 1000), disk("nd", 1900, resilvering=True))
     assert plan_detach(raidz2(changes=(healthy,)), "1000").refused
 
@@ -237,7 +240,7 @@ def test_locate_writes_the_bays_file():
 def test_unknown_facts_are_said_not_guessed():
     plan = replaced(at(pool(top("raidz2", 0, 6)), Facts()))
     assert plan.refused is None
-    assert "was not examined" in said(plan)
+    assert "not examined" in said(plan)
 
 
 def test_a_replace_can_be_backed_out_before_anything_is_issued():

@@ -363,7 +363,7 @@ def test_a_spare_stands_in_once_it_was_filled():
     done = follow(spared(running("rebuild", state="finished", start=1001.0, end=1100.0)))
     assert done is not None
     assert done.ok
-    assert "stands in" in done.text
+    assert "in use for" in done.text
 
 
 async def test_a_pool_that_vanishes_between_steps_ends_it_with_a_record(audit, records):

@@ -151,7 +151,7 @@ async def test_what_zpool_get_says_counts_where_the_sample_has_no_guid():
 
 async def test_the_plan_says_where_only_the_name_can_be_compared():
     plan = plan_scrub(replace(HURT, pool=replace(HURT.pool, guid=None)))
-    assert "tank: its GUID is unknown, only the name is compared" in plan.checks
+    assert "tank: GUID unknown, compared by name only" in plan.checks
 
 
 @pytest.mark.parametrize(

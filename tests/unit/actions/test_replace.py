@@ -74,19 +74,19 @@ def test_any_replace_throws_a_scrub_away(state):
 @pytest.mark.parametrize(
     ("facts", "percent", "text"),
     [
-        (FACTS, 38.2, "waits (awaiting resilver)"),
-        (FACTS, 9.9, "restarts from 0 to include it: 9.9 % is lost"),
-        (V21, 2.0, "waits (awaiting resilver)"),
-        (OLD_FEATURES, 88.0, "restarts from 0 to include it: 88.0 % is lost"),
+        (FACTS, 38.2, "waits for it (awaiting resilver)"),
+        (FACTS, 9.9, "restarts from 0 to include it (9.9 % lost)"),
+        (V21, 2.0, "waits for it (awaiting resilver)"),
+        (OLD_FEATURES, 88.0, "restarts from 0 to include it (88.0 % lost)"),
         (
             replace(
                 FACTS,
                 parameters={"zfs_resilver_defer_percent": 10, "zfs_resilver_disable_defer": 1},
             ),
             38.2,
-            "38.2 % is lost",
+            "38.2 % lost",
         ),
-        (replace(FACTS, features={}), 38.2, "features, which decide it, are unknown"),
+        (replace(FACTS, features={}), 38.2, "features that decide this are unknown"),
     ],
 )
 def test_a_second_replace_is_deferred_or_restarts(facts, percent, text):
@@ -211,7 +211,7 @@ def test_batch_issues_all_then_one_restart_if_needed():
     assert plan.refused is None
     assert [step.argv[1] for step in plan.steps] == ["replace"] * 6 + ["resilver"]
     assert "order: d00, then d01" in said(plan)
-    assert "must stay plugged in" in said(plan)
+    assert "leave the old devices plugged in" in said(plan)
 
 
 def test_batch_restart_only_when_a_device_waits_and_little_is_lost():
@@ -228,7 +228,7 @@ def test_batch_with_more_absent_disks_than_parity_is_refused():
     absent = tuple(disk(f"d0{n}", 1000 + n, "UNAVAIL") for n in range(3))
     assert batch(raidz2(facts=NO_DISKS, changes=absent[:2]), "1000", "1001").refused is None
     plan = batch(raidz2(facts=NO_DISKS, changes=absent), "1000", "1001", "1002")
-    assert "3 devices are absent" in (plan.refused or "")
+    assert "3 devices are missing" in (plan.refused or "")
 
 
 def test_batch_names_each_device_once():

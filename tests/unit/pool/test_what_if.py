@@ -136,6 +136,9 @@ def test_the_command_prints_the_table_and_the_json(tmp_path, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "raidz2-1" in out
+    assert "after parity" in out
+    row = next(line for line in out.splitlines() if line.startswith("raidz2-1"))
+    assert row.split()[1] == "18.2T"
     assert "100.0 % -> 11.1 %" in out
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

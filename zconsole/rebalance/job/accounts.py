@@ -21,6 +21,7 @@ from zconsole.rebalance.job import job_output
 from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.settings import Limits
 
 INTERVAL = 10.0
 """Seconds between two looks at the vdevs."""
@@ -53,6 +54,8 @@ class MoveEffect:
     step: int = 0
     _looked: float | None = None
     _strikes: int = 0
+    _goal: tuple[float, int] | None = None
+    """A spread, and after how many bytes of files in all it should be reached."""
 
     def look(self, force: bool = False) -> tuple[Space, ...]:
         """The vdevs as of the last look."""
@@ -100,9 +103,16 @@ class MoveEffect:
             return True
         whole = sum(space.alloc for space in spaces)
         raw = allocator.raw_to_target(spaces, target, whole) or whole
+        self._goal = target, handled + round(raw / self.raw_factor)
         self.step = max(SMALLEST_STEP, round(raw / self.raw_factor * STEP_SHARE))
         self.next_look = handled + self.step
         return False
+
+    def left(self, target: float, handled: int) -> int | None:
+        """Bytes of files to go until the spread is ``target``, as predicted; None if unknown."""
+        if self._goal is None or self._goal[0] != target:
+            return None
+        return max(0, self._goal[1] - handled)
 
     def in_vain(self, moved: int) -> bool:
         """Whether ``moved`` bytes of files have left no trace on the vdevs, look after look."""
@@ -152,6 +162,8 @@ class JobAccounts:
     now: Callable[[], float]
     outlook: Callable[[], str | None]
     """What is to be expected of the free space."""
+    limits: Callable[[], Limits] = Limits
+    """As they are now."""
     files_total: int = 0
     bytes_total: int = 0
     files_done: int = 0
@@ -214,7 +226,7 @@ class JobAccounts:
         """What ``status`` shows of it."""
         rate = self.rate() if self.state == "running" else None
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
-        left = max(0, self.bytes_total - handled)
+        left = self._to_do(handled)
         outlook = self.outlook() if self.state in ("running", "waiting") else None
         return {
             "state": self.state,
@@ -226,6 +238,7 @@ class JobAccounts:
             "bytes_done": self.bytes_done,
             "bytes_handled": handled,
             "bytes_total": self.bytes_total,
+            "bytes_goal": handled + left,
             "rate": rate,
             "eta_seconds": left / rate if rate else None,
             "current": self.path(self.current) if self.current else None,
@@ -234,6 +247,18 @@ class JobAccounts:
             "t": self.now(),
             "notes": [*self.notes, *([outlook] if outlook else [])],
         }
+
+    def _to_do(self, handled: int) -> int:
+        """Bytes to go to the end: of the files, or sooner at the byte limit or wanted spread."""
+        if self.state == "finished":
+            return 0
+        limits, left = self.limits(), [self.bytes_total - handled]
+        if limits.max_bytes is not None:
+            left.append(limits.max_bytes - handled)
+        if limits.until_spread is not None and self.effect is not None:
+            to_target = self.effect.left(limits.until_spread, self.handled)
+            left += [] if to_target is None else [to_target]
+        return max(0, min(left))
 
     def count(self) -> None:
         """Take the counts of the whole job from the journal."""

@@ -98,8 +98,8 @@ class Samples:
         return {inode: file.blocks for inode, file in found.items() if file.blocks}
 
 
-STAYED = "nothing moves: the blocks are where they were"
-IN_VAIN = "nothing moves: every vdev holds what it held"
+STAYED = "nothing moves: blocks stay where they were"
+IN_VAIN = "nothing moves: vdev sizes don't change"
 
 
 @dataclass(slots=True)

@@ -140,7 +140,7 @@ def _state(
     if state in RUNNING and not alive:
         return "dead", _cause(record, data.get("t"))
     if state == "planned" and alive and not agreed:
-        return "waiting", "its operator is asked"
+        return "waiting", "waiting for confirmation"
     return state, why
 
 

@@ -75,7 +75,8 @@ def last_line(text: str) -> str:
 
 def job_line(data: Mapping[str, Any]) -> str:
     """Which job, its state and how far it is; of the object ``status --json`` prints."""
-    done, total = size(data["bytes_done"]), size(data["bytes_total"])
+    goal = data["bytes_total"] if data.get("bytes_goal") is None else data["bytes_goal"]
+    done, total = size(data["bytes_done"]), size(goal)
     why = f" ({clean(data['why'])})" if data["why"] else ""
     dirs = clean(" ".join(data["dirs"]))
     return f"{data['job']}  {data['state']}{why}  {done} of {total}  {data['engine']}  {dirs}"
@@ -85,7 +86,7 @@ def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
     """The same with its pace, its vdevs, its days, its notes, and files that were left out."""
     yield job_line(data)
     if data["accept_races"]:
-        yield "  races were accepted: a write of another program may have been lost"
+        yield "  lost writes were accepted: another program's write may be lost"
     if data["files_total"] is not None:
         pace = f", at {rate(data['rate'])}, ETA {duration(data['eta_seconds'])}"
         yield f"  {data['files_done']} of {data['files_total']} files{pace if data['rate'] else ''}"
@@ -98,7 +99,7 @@ def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What every vdev held at the beginning, and holds now."""
+    """What every vdev held at the start, and holds now."""
     for vdev in vdevs:
         before, after = vdev["alloc_before"], vdev["alloc_after"]
         moved = f"{'+' if after >= before else ''}{size(after - before)}"

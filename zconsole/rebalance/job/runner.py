@@ -97,7 +97,7 @@ class JobRunner:
         self._space = space = SpaceGate(self.job.reserves_at(None), clock, self.job.rooms)
         self.accounts = JobAccounts(
             self.journal, self.job, self._directories, self._watching(), self.show, clock,
-            self.clocks.epoch, space.trend.outlook,
+            self.clocks.epoch, space.trend.outlook, lambda: self.control.limits,
         )  # fmt: skip
         self._judge = self._judging()
         self._space_errors = SpaceErrors(lambda: space.room(fresh=True))

@@ -168,7 +168,7 @@ def window_gate(text: str, local: Callable[[], datetime]) -> Gate:
 
 @dataclass(slots=True)
 class Backoff:
-    """Holds the job back while disks answer slowly: a gate that closes for growing spells."""
+    """Holds the job back while disk latency is high: a gate that closes for growing spells."""
 
     limit: float
     """Seconds of mean disk wait that the rest of the machine may see."""
@@ -189,7 +189,7 @@ class Backoff:
             self.spell = min(8.0, max(0.5, self.spell * 2)) if slow else self.spell / 2
             if slow:
                 self.until = now + self.spell
-        return "disks answer slowly" if now < self.until else None
+        return "disk latency is high" if now < self.until else None
 
 
 @dataclass(slots=True)

@@ -12,11 +12,9 @@ from zconsole.rebalance.planning import zdb
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
-from zconsole.rebalance.planning.settings import FLOOR, Limits
+from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits
 from zconsole.rebalance.planning.zdb import Listed
 
-TARGET = 0.05
-"""The spread a plan speaks of when none is asked for."""
 LARGE_FIRST = "large before small"
 OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
 SPECIAL_FULL = 0.75
@@ -99,7 +97,7 @@ def predicted(
     )
     if pool is None:
         return made
-    target = limits.until_spread if limits.until_spread is not None else TARGET
+    target = limits.until_spread if limits.until_spread is not None else EVEN
     lies, estimate = source(plans, pool, listed)
     allocated = sum(plan.found.allocated for plan in plans)
     pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0

@@ -220,7 +220,7 @@ def size_line(
     if basis is None or not before:
         return None
     if after is None:
-        return f"takes {show(before)}; afterwards not known: {basis}"
+        return f"takes {show(before)}; afterwards unknown: {basis}"
     much = "about as much" if is_alike(before, after) else f"about {show(after)}"
     return f"takes {show(before)}, afterwards {much} ({basis})"
 
@@ -230,7 +230,7 @@ def best_words(
 ) -> str | None:
     """The best of a plan's directory in a sentence, given its ``below`` and ``old_bytes``."""
     if old == 0:
-        return "nothing here is older than the newest vdev: it is spread already"
+        return "all files here are newer than the newest vdev: they are spread already"
     if old is None:
         head = "holding most"
         best = [f"{each.name} {size(each.bytes)}" for each in below if each.bytes]

@@ -36,7 +36,7 @@ COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
-NOT_ROOT = "not root: files of others fail, trusted attributes are not seen and get lost"
+NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
 INITIAL = 0xEFFFFFFC
 """Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""
 _GUESTS = ("virtiofsd", "virtfs-proxy-he")
@@ -181,27 +181,27 @@ def of_plan(
     """What to know of the pool and of snapshots."""
     notes = []
     if pool is None and limits.until_spread is not None:
-        notes.append("no pool: there is no spread to stop at")
+        notes.append("no pool: no spread to stop at")
     if pool is not None:
         copied = [each for each in plans if each.choice.engine == "copy"]
         met = dict.fromkeys(word for each in copied for word in ("copy", *each.found.sampled))
         notes += [text for word in met for text in hazards(word, pool.version)]
         if len(pool.spaces) == 1:
-            notes.append("one vdev: there is nothing to balance")
+            notes.append("one vdev: nothing to balance")
         if pool.scanning:
-            notes.append(f"a {pool.scanning} is running: the job waits for its end")
+            notes.append(f"{pool.scanning} running: the job waits for it")
         if pool.health != "ONLINE":
-            notes.append(f"the pool is {pool.health}: the job waits until it is ONLINE")
+            notes.append(f"pool {pool.health}: the job waits until it is ONLINE")
         notes += forecast.special_notes(plan.special or ())
         if pool.checkpoint:
-            notes.append("a checkpoint keeps every block that is freed")
+            notes.append("a checkpoint keeps all freed blocks allocated")
         if limits.until_spread is None and plan.bytes_to_target and _overshoots(plan):
             notes.append(
                 f"moving everything goes too far: --until-spread {plan.target_spread:g} would stop"
                 f" after {plan.bytes_to_target} bytes"
             )
     if any(engine_choice.hides_acls(each.choice, each.place.dataset) for each in plans):
-        notes.append("acltype=off: ACLs of before, or of another system, are not seen and get lost")
+        notes.append("acltype=off: old ACLs, or those of another system, are hidden and get lost")
     held = sum(s.holds > 0 for d in plans if d.place.dataset for s in d.place.dataset.snapshots)
     if held:
         notes.append(f"{held} snapshots are held")
@@ -223,7 +223,7 @@ def of_others(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PRO
         return
     yield COPIES
     if who := _hidden(look.holders.hidden, proc):
-        yield f"no permission to see the open files of {who}: such files are moved"
+        yield f"cannot see which files {who} have open: those files are moved too"
     if _in_container(proc):
         yield "in a container: files that processes outside it hold open are not seen"
     if look.unseen:

@@ -9,6 +9,9 @@ from typing import Any
 FLOOR = 0.05
 """Share of a pool that stays free by default; ZFS slows down when nearly full."""
 
+EVEN = 0.05
+"""Spread at which the vdevs count as evenly filled."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.pool.allocator import Space
+from zconsole.pool.allocator import Space, raw_to_target
 from zconsole.pool.version import parse_version
 from zconsole.rebalance.backend import Counted, DirectoryListing, Explorer, JobView, Measured
 from zconsole.rebalance.planning import forecast, plan
@@ -192,7 +192,7 @@ def _shown(job: _Job) -> JobView:
     state, why = _state(job)
     done, total = work.done / factor, work.total / factor
     rate = work.rate / factor if state == "running" and work.rate else None
-    left = min(total, work.most / factor) - done
+    left = _to_do(job) / factor
     _note_day(job, done, left / rate if rate else None)
     return JobView(
         job=job.name,
@@ -205,6 +205,7 @@ def _shown(job: _Job) -> JobView:
         files_total=sum(directory.files for directory in work.directories),
         bytes_handled=round(done),
         bytes_total=round(total),
+        bytes_goal=round(done + left),
         rate=rate,
         eta_seconds=left / rate if rate else None,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
@@ -212,6 +213,20 @@ def _shown(job: _Job) -> JobView:
         skipped=Counter({"open for writing": _files_done(job) // 1500}) + Counter(),
         days=tuple(job.days.values()),
     )
+
+
+def _to_do(job: _Job) -> float:
+    """Allocated bytes to go to its end: of the files, or sooner by a limit; see JobAccounts."""
+    work = job.work
+    left = max(0.0, min(work.total, work.most) - work.done)
+    if not work.running:
+        return 0.0 if work.why != "stop" else left
+    if work.target is None:
+        return left
+    held = [sum(parts) for parts in zip(*(each.old for each in work.directories), strict=True)]
+    source = [each / (sum(held) or 1.0) for each in held]
+    needed = raw_to_target(_spaces(job.pool), work.target, left, source)
+    return left if needed is None else needed
 
 
 def _state(job: _Job) -> tuple[str, str | None]:

@@ -31,7 +31,7 @@ async def situation_now(context: FlowContext, paths: tuple[str, ...] = ()) -> Si
     """The pool on show, with facts asked for now. Raises UnavailableError without any."""
     frame = context.frame
     if frame is None:
-        raise ZconsoleError("nothing is known of a pool yet")
+        raise ZconsoleError("no pool was sampled yet; try again in a moment")
     bare = situation_of(frame, Facts())
     facts = await context.backend.ask(bare.pool, bare.suspended, paths)
     return situation_of(frame, facts)
@@ -111,5 +111,5 @@ def _said(event: ExecutionEvent) -> list[Span]:
     words = {"begun": f"$ {event.text}", "done": "Done.", "skipped": f"Not needed: {event.text}"}
     said = [Span(words.get(event.kind, event.text), role)]
     if event.kind == "failed" and event.step is not None:
-        said = [Span("Failed; nothing more was run.", role)]
+        said = [Span("Failed. No further command was run.", role)]
     return [*said, Span(event.meaning, "warning")] if event.meaning else said

@@ -25,14 +25,14 @@ class UnderWay:
 
 
 def _of_plan(each: UnderWay) -> Iterator[Span]:
-    yield Span(f"{each.plan.title} is being carried out.", "bold")
+    yield Span(f"{each.plan.title} is running.", "bold")
     steps = each.plan.steps
     if each.begun:
         yield Span(f"$ {steps[each.begun - 1].command}", "bold")
-        yield Span("This goes on without the console; nobody will be told here how it ends.")
+        yield Span("It continues without the console; you won't be notified when it finishes.")
     rest = steps[each.begun :]
     if rest:
-        yield Span(f"Not run then, {len(rest)} to run by hand:", "warning")
+        yield Span(f"Won't run; run by hand ({len(rest)}):", "warning")
         yield from (Span(f"$ {step.command}", "bold") for step in rest)
 
 

@@ -22,8 +22,8 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.log_flow import log_flow
 from zconsole.ui.actions.menu import (
     Entry,
+    entry_about,
     menu_lines,
-    reason_lines,
     row_entries,
     scan_entries,
 )
@@ -89,7 +89,7 @@ class ActionController:
         if left := await in_daemon_thread(self.context.backend.control.orphans):
             names = ", ".join(left)
             self.context.app.notify(
-                f"A console that is no longer there had set {names}; T, then U, puts it back.",
+                f"A console that was closed had set {names}. To restore: T, then U.",
                 severity="warning",
                 timeout=20,
                 markup=False,
@@ -144,7 +144,7 @@ class ActionController:
             title,
             lambda width: menu_lines(found, look, width),
             wide=True,
-            about=lambda index, width: reason_lines(found, index, look, width),
+            about=lambda index, width: entry_about(found, index, look, width),
         )
         chosen = await self.context.app.push_screen_wait(screen)
         if chosen is None:
@@ -177,7 +177,7 @@ class ActionController:
             key = key_of(situation.pool, top)
             plan = plan_expand(situation, key) if key else None
             if plan is not None and plan.refused is None and space_gained(situation, top):
-                gain = f"{plan.title}: {plan.consequences[0]}. Put the cursor on it, then A."
+                gain = f"{plan.title}: {plan.consequences[0]}. Select it, then press A."
                 self._tell(pool, gain)
 
     async def _put_back(self, guid: str | None) -> None:
@@ -190,7 +190,7 @@ class ActionController:
         try:
             done = await in_daemon_thread(partial(backend.control.restore, backend.clock(), names))
         except (OSError, ZconsoleError) as error:
-            text = f"{', '.join(names)} not put back: {error}. T, then u, tries again."
+            text = f"{', '.join(names)} not restored: {error}. To retry: T, then U."
             self.context.app.notify(text, severity="error", timeout=20, markup=False)
         else:
             text = "\n".join(f"{entry.name} {entry.text}" for entry in done)

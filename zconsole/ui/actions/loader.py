@@ -45,7 +45,7 @@ class ActionLoader:
             return "a recording cannot be acted on"
         source_denied = self._source.denied if self._source is not None else ""
         if self._make_backend is None:
-            return source_denied or "only watched from here"
+            return source_denied or "this pool can only be watched from here"
         return (self.controller.context.backend.denied if self.controller else "") or source_denied
 
     def take(self, app: ThemedApp, update: Update) -> Update:
@@ -67,7 +67,7 @@ class ActionLoader:
     def start(self, app: ThemedApp, flow: str, key: str | None) -> None:
         """Start a flow of the controller, about the row of this key; say so where it cannot be."""
         if flow == "replace" and key is None:
-            app.notify("put the cursor on a device first", timeout=4)
+            app.notify("select a device first", timeout=4)
         elif not app.main_on_top or app.view_state.frame is None:
             return
         elif self._make_backend is None:

@@ -41,14 +41,19 @@ class Entry:
     planners: tuple[Planner, ...] = ()
     flow: Flow | None = None
     refused: str | None = None
+    about: str = ""
+    """What it would do, when it can be done."""
 
     def judged(self, s: Situation) -> Entry:
         """The entry with the reason why it cannot be done now, if there is one."""
         if not self.planners:
             return self
-        reasons = [plan.refused for plan in (planner(s) for planner in self.planners)]
-        refused = None if None in reasons else reasons[0]
-        return replace(self, refused=refused)
+        plans = [planner(s) for planner in self.planners]
+        able = next((plan for plan in plans if plan.refused is None), None)
+        if able is None:
+            return replace(self, refused=plans[0].refused)
+        commands = "; ".join(step.command for step in able.steps)
+        return replace(self, about=". ".join((*able.consequences[:1], f"Runs: {commands}")))
 
 
 def scan_entries(s: Situation) -> tuple[Entry, ...]:
@@ -58,7 +63,7 @@ def scan_entries(s: Situation) -> tuple[Entry, ...]:
         Entry("Pause the scrub", (plan_pause,)),
         Entry("Stop the scrub", (plan_stop,)),
         Entry("Scrub only blocks with known errors", (lambda s: plan_scrub(s, errors_only=True),)),
-        Entry("Restart the resilver, waiting devices included", (plan_resilver,)),
+        Entry("Restart the resilver to include waiting devices", (plan_resilver,)),
     ]
     if s.active("resilver") or s.active("rebuild"):
         entries.append(Entry("Pause or stop the resilver", (plan_stop_resilver,)))
@@ -78,14 +83,13 @@ def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tup
     return tuple(_line(entry, longest, room, look) for entry in entries)
 
 
-def reason_lines(
+def entry_about(
     entries: Sequence[Entry], index: int, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """The whole reason why an entry cannot be done now, where its line had to cut it."""
-    entry, (_, room) = entries[index], _columns(entries, width)
-    if entry.refused is None or cell_len(look.text(entry.refused)) <= room:
-        return ()
-    return tuple(wrapped(f"{entry.text}: {entry.refused}", "", look, width, " "))
+    """What the entry would do, or the whole reason why it cannot be done now."""
+    entry = entries[index]
+    said = entry.refused or entry.about
+    return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()
 
 
 def _columns(entries: Sequence[Entry], width: int) -> tuple[int, int]:
@@ -116,18 +120,17 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
     if group is not None and group.kind == "spare":
         failed, spare = (key_of(s.pool, group.children[i]) or "" for i in (0, -1))
         entries += [
-            Entry("Give the spare back: replace the failed device", flow=replace_flow),
+            Entry("Return the spare: replace the failed device", flow=replace_flow),
             Entry("Make the spare permanent", (partial(plan_detach, key=failed),)),
-            Entry(
-                "Give the spare back: the device is well again", (partial(plan_detach, key=spare),)
-            ),
+            Entry("Return the spare: the device is fine again", (partial(plan_detach, key=spare),)),
         ]
     return [
         *entries,
         Entry(f"Replace several devices of {target.top.name} at once", flow=batch_flow),
         Entry("Attach a device", flow=attach_flow),
         Entry(
-            f"Expand {target.top.name} to its disks' whole size", (lambda s: plan_expand(s, key),)
+            f"Expand {target.top.name} to the full size of its disks",
+            (lambda s: plan_expand(s, key),),
         ),
     ]
 

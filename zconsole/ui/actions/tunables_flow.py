@@ -12,7 +12,7 @@ from zconsole.tunables.control import Setting, known
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
-from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, question_lines
+from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, question_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.widgets.draw import Span
@@ -70,7 +70,8 @@ async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
 
 async def _ask_value(context: FlowContext, setting: Setting) -> None:
     lines = partial(question_lines, setting, context.look)
-    answer = await context.app.push_screen_wait(AskScreen(f"SET {setting.tunable.name}", lines))
+    screen = AskScreen(f"SET {setting.tunable.name}", lines, allowed(setting))
+    answer = await context.app.push_screen_wait(screen)
     if answer is None:
         return
     if (value := parse_whole(answer)) is None:
@@ -87,8 +88,8 @@ async def _preset(context: FlowContext, name: str) -> None:
     limit = likely_limit(frame) if frame is not None and faster else None
     chosen = preset(name, context.backend.parameters, limit)
     if not chosen.values:
-        raise ZconsoleError(f"the preset {name} has nothing to change here")
-    aims = f"It aims at {limit}, which seems to be the limit now." if limit else ""
+        raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
+    aims = f"Aims at the likely limit: {limit}." if limit else ""
     doubt = hopeless(frame) if frame is not None and faster else None
     remarks = (aims, doubt or "", *chosen.warnings)
     action = f"preset {name}"
@@ -103,9 +104,9 @@ async def _confirm_values(
     action: str = "set",
 ) -> None:
     control, live = context.backend.control, context.backend.parameters.read
-    said = [Span(f"{name}  {live(name)} to {value}", "bold") for name, value in values.items()]
-    said.append(Span("It acts on every pool of this machine, at once."))
-    said.append(Span("The values before are remembered; U puts them back, E at the scan's end."))
+    said = [Span(_change(name, live(name), value), "bold") for name, value in values.items()]
+    said.append(Span("Acts on every pool of this machine, at once."))
+    said.append(Span("The old values are kept: U restores them, E does when the scan ends."))
     said += [Span(text, "warning") for text in remarks if text]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
@@ -125,15 +126,20 @@ async def _confirm_values(
     await _show(context, title, said, _run)
 
 
+def _change(name: str, before: int | None, after: int) -> str:
+    unit = known(name).unit
+    return f"{name}  {before} to {after}{'' if unit == '0/1' else f' {unit}'}"
+
+
 async def _restore(context: FlowContext) -> None:
     control = context.backend.control
     ours = [s for s in await in_daemon_thread(control.list) if s.set_by_us is not None]
     if not ours:
-        raise ZconsoleError("nothing was set from here")
+        raise ZconsoleError("nothing to restore: no tunable was set here")
     said = [
         Span(f"{s.tunable.name}  {s.value} to {s.original}", "bold")
         if s.ours
-        else Span(f"{s.tunable.name}  stays {s.value}: somebody else set it", "dim")
+        else Span(f"{s.tunable.name}  stays {s.value}: changed by somebody else since", "dim")
         for s in ours
     ]
 
@@ -141,19 +147,21 @@ async def _restore(context: FlowContext) -> None:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
             yield Span(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await _show(context, "Put back what was set", said, _run)
+    await _show(context, "Restore the values set here", said, _run)
 
 
 async def _until_the_end(context: FlowContext) -> None:
     """Have what was set from here go back by itself when the scan of the pool on show ends."""
     frame = context.frame
     if frame is None or frame.guid is None:
-        raise ZconsoleError("the pool on show has no GUID to remember this by")
+        raise ZconsoleError("cannot restore at the scan's end: this pool's GUID is unknown")
     if context.denied:
         raise ZconsoleError(context.denied)
     goes = await in_daemon_thread(context.backend.control.until, frame.guid)
     context.app.notify(
-        f"what was set from here {'goes back' if goes else 'stays'} at the end of the scan",
+        "Values set here are restored when the scan ends"
+        if goes
+        else "Values set here stay after the scan",
         markup=False,
     )
 

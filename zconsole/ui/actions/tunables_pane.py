@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.binding import BindingType
 
 from zconsole import units
@@ -20,9 +21,11 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span, fit
 
-HEAD = "TUNABLES  Enter set  F faster  N nicer  D defaults  U undo  E restore at end"
-SHORT_HEAD = "TUNABLES  F faster  N nicer  D defaults  U undo  E at end"
-"""For a width that would cut the other."""
+SET_HERE, CHANGED = "*", "+"
+"""Marks of a value set from here, and of another that is not the default."""
+_VALUE, _UNIT = 10, 6
+_UNITS_FROM = 66
+"""Cells a screen needs for the column of units; the line at the cursor is told with its unit."""
 _MEANING_FROM = 30
 """Cells a line must have left for a meaning to be worth beginning."""
 
@@ -59,13 +62,13 @@ class TunablesScreen(PickScreen):
         def _about(index: int, width: int) -> tuple[Line, ...]:
             return about_lines(self._now[index], look, width)
 
-        super().__init__(HEAD, _lines, start=start, wide=True, about=_about)
+        super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
+        self._now: Sequence[Shown] = ()
         self.request = "set"
 
-    def update(self) -> None:
-        """Draw the lines anew."""
-        self._title_text = HEAD if len(HEAD) < self.app.size.width else SHORT_HEAD
-        super().update()
+    def title_line(self, width: int) -> Line:
+        """What the columns are."""
+        return head_line(self._now, width)
 
     def action_request(self, what: str) -> None:
         """Leave with what a key asks for."""
@@ -73,23 +76,42 @@ class TunablesScreen(PickScreen):
         self.action_open()
 
 
+def head_line(shown: Sequence[Shown], width: int) -> Line:
+    """The headings of the columns of ``tunable_lines``."""
+    name = fit("TUNABLES", _names(shown))
+    value, default = fit("VALUE", _VALUE, right=True), fit("DEFAULT", _VALUE, right=True)
+    start = f"   {name} {value} {default} {_unit('UNIT', width)}"
+    last = "SET HERE" if width - cell_len(start) < _MEANING_FROM else "SET HERE, OR MEANING"
+    room = width - cell_len(start)
+    return (Span(start + last * (room >= cell_len(last)), "title"),)
+
+
+def _unit(text: str, width: int) -> str:
+    return f"{fit(text, _UNIT)} " if width >= _UNITS_FROM else ""
+
+
 def tunable_lines(shown: Sequence[Shown], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """One line per tunable of this kernel: value, default, unit, what was done, meaning."""
-    names = max((len(s.setting.tunable.name) for s in shown), default=0)
+    names = _names(shown)
     return tuple(_line(each, names, look, width) for each in shown)
+
+
+def _names(shown: Sequence[Shown]) -> int:
+    return max((len(each.setting.tunable.name) for each in shown), default=0)
 
 
 def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     setting = shown.setting
     tunable = setting.tunable
-    value = fit(str(setting.value), 10, right=True)
-    default = fit("-" if setting.default is None else str(setting.default), 10, right=True)
-    start = f" {fit(tunable.name, names)} "
-    middle = f"{default} {fit(tunable.unit, 6)} "
+    value = fit(str(setting.value), _VALUE, right=True)
+    default = fit("-" if setting.default is None else str(setting.default), _VALUE, right=True)
+    changed = setting.value != setting.default and setting.default is not None
+    mark = SET_HERE if setting.ours else CHANGED if changed else " "
+    start = f" {mark} {fit(tunable.name, names)} "
+    middle = f"{default} {_unit(tunable.unit, width)}"
     room = max(4, width - len(start) - len(value) - len(middle) - 1)
     role = "dim" if tunable.never else ""
     said = fit(look.text(_said(shown, room)), room, ellipsis=look.glyphs.ellipsis).rstrip()
-    changed = setting.value != setting.default and setting.default is not None
     return (
         Span(start, role),
         Span(value, "notice" if setting.ours else "warning" * changed),
@@ -105,21 +127,22 @@ def _said(shown: Shown, room: int) -> str:
         said += f", {_signed(shown.effect.gain)}"
     if room < _MEANING_FROM:
         return said
-    ends = ", goes back at the end" * (shown.setting.ours and shown.until)
+    ends = ", restored at the end" * (shown.setting.ours and shown.until)
     return "; ".join(filter(None, (said + ends, shown.setting.tunable.meaning)))
 
 
 def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The tunable at the cursor: its range, what it means, what its newest change did."""
     setting, tunable = shown.setting, shown.setting.tunable
-    default = "depends" if setting.default is None else setting.default
-    scan = "acts on a running scan" if tunable.running_scan else "acts on later scans"
-    facts = f"{_range(tunable)}, default {default}; {scan}"
-    lines = [*wrapped(facts, "bold", look, width, " ")]
+    lines = [*wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")]
     if setting.ours:
-        ends = "goes back at the end of the scan" if shown.until else "stays until put back"
-        said = f"set from here, was {setting.original}: {ends}"
+        ends = "restored when the scan ends" if shown.until else "stays; U restores it now"
+        offer = "" if shown.until else ", E when the scan ends"
+        said = f"{SET_HERE} set here, was {setting.original}: {ends}{offer}"
         lines += wrapped(said, "notice", look, width, " ")
+    elif setting.default not in (None, setting.value):
+        said = f"{CHANGED} not the default, and not set here"
+        lines += wrapped(said, "warning", look, width, " ")
     if shown.change is not None:
         lines += wrapped(_measured(shown.change, shown.effect, look), "notice", look, width, " ")
     lines += wrapped("; ".join((tunable.meaning, *notes(setting))), "", look, width, " ")
@@ -130,11 +153,11 @@ def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat)
     """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
     said = f"{change.before} to {change.after}: "
     if effect is None or effect.gain is None:
-        return f"{said}what it did shows once a scan was watched a while before and after"
+        return f"{said}its effect shows after some minutes of a running scan"
     parts = [_compared("issued", look.rate, effect.issue_before, effect.issue_after, effect.gain)]
     if effect.cost is not None:
         waits = (effect.latency_before, effect.latency_after)
-        parts.append(_compared("other I/O waited", units.latency, *waits, effect.cost))
+        parts.append(_compared("latency", units.latency, *waits, effect.cost))
     return said + "; ".join(parts)
 
 
@@ -146,16 +169,23 @@ def _compared(
 
 def question_lines(setting: Setting, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """What to know before typing a value."""
-    tunable = setting.tunable
     texts = [
-        tunable.meaning,
-        f"{_range(tunable)}; now {setting.value},"
-        f" default {'depends' if setting.default is None else setting.default}",
-        "acts on a running scan" if tunable.running_scan else "acts on later scans",
-        "it acts on every pool of this machine",
+        setting.tunable.meaning,
+        f"Now {setting.value}; {allowed(setting)}.",
+        f"{_acts(setting.tunable).capitalize()}, and on every pool of this machine.",
         *notes(setting),
     ]
     return tuple(line for text in texts for line in wrapped(text, "", look, width))
+
+
+def allowed(setting: Setting) -> str:
+    """Which values it may have, and which it has by default."""
+    default = "depends" if setting.default is None else setting.default
+    return f"{_range(setting.tunable)}, default {default}"
+
+
+def _acts(tunable: Tunable) -> str:
+    return "acts on a running scan" if tunable.running_scan else "acts on later scans only"
 
 
 def _range(tunable: Tunable) -> str:

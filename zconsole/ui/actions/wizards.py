@@ -25,7 +25,7 @@ from zconsole.ui.actions.plan_lines import (
 from zconsole.ui.dialogs.screens import AskScreen, PickScreen
 from zconsole.ui.widgets.draw import Line, Span
 
-OTHER = "another path: a file, or a device that is not listed"
+OTHER = "other: type the path of a file or device"
 
 
 async def replace_flow(context: FlowContext, key: str) -> None:
@@ -121,7 +121,7 @@ async def _candidates(
 
 
 async def _ask_path(context: FlowContext) -> str | None:
-    asked = Span("the absolute path of a file or device, /dev/disk/by-id/… for a disk", "dim")
+    asked = Span("Absolute path of a file or device, for a disk /dev/disk/by-id/…", "dim")
     lines = partial(said_lines, [asked], context.look)
     path = await context.app.push_screen_wait(AskScreen("PATH", lines))
     if path is not None and not path.startswith("/"):
@@ -140,7 +140,7 @@ def _batch_screen(
 
     def _lines(width: int) -> tuple[Line, ...]:
         rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
-        return (*rows, (Span(f"  the plan for these {len(chosen)}", "bold"),))
+        return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
 
     title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
     return PickScreen(title, _lines, start=row, wide=True)
@@ -151,7 +151,7 @@ async def _vdev(context: FlowContext, key: str) -> tuple[Situation, Target]:
     situation = await situation_now(context)
     target = find(situation.pool, key)
     if target is None:
-        raise ZconsoleError("put the cursor on a vdev of the pool first")
+        raise ZconsoleError("select a vdev of the pool first")
     return situation, target
 
 
@@ -177,9 +177,9 @@ def _only_failed(s: Situation, below: Target | None) -> Target:
         return found[0]
     if not found:
         what = "has failed without a replacement" if _replaced_already(s, below) else "has failed"
-        raise ZconsoleError(f"no device of {where} {what}: select a device to replace")
+        raise ZconsoleError(f"no device of {where} {what}. Select a device to replace")
     names = ", ".join(target.name for target in found)
-    raise ZconsoleError(f"{names} have failed: put the cursor on one of them")
+    raise ZconsoleError(f"{names} have failed: select one of them")
 
 
 def _replaced_already(s: Situation, below: Target | None) -> bool:

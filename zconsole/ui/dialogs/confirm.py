@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
@@ -15,7 +16,8 @@ from textual.widgets import Button, Input
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog, Offers
+from zconsole.ui.dialogs.buttons import ButtonScreen, hints
+from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span
@@ -40,16 +42,18 @@ class Confirmation:
     """What the button that does it says."""
     commands: tuple[str, ...] = ()
     """What it runs, for a shell."""
+    leaves: bool = False
+    """Whether the screen closes once it has run; else its output stays to be read."""
 
 
-class ConfirmScreen(Dialog[None]):
+class ConfirmScreen(ButtonScreen[None]):
     """Shows a plan, or one of several alternatives, and runs it once confirmed."""
 
     # Whoever goes on typing, or presses Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
     groups = ("Plan", "Buttons")
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Plan", "Buttons")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Plan")
 
     def __init__(self, confirmations: Sequence[Confirmation], look: DisplayFormat) -> None:
         super().__init__()
@@ -61,12 +65,13 @@ class ConfirmScreen(Dialog[None]):
         """asking, running or over."""
 
     def compose(self) -> ComposeResult:
-        """The description; Cancel, the place to type in, and Run, in the order of Tab."""
+        """The description; Cancel, the place to type in, Run and more, in the order of Tab."""
         yield LinesView(id="plan-text", focusable=True)
         with Horizontal(id="choice"):
             yield Button("Cancel", id="cancel", compact=True)
-            yield Input(id="typed", compact=True)
+            yield Input(id="typed", compact=True, select_on_focus=False)
             yield Button("Run", id="run", compact=True)
+            yield Button("Another way", id="other", compact=True)
         yield FooterView(id="hint")
 
     def copies(self) -> Offers:
@@ -89,18 +94,45 @@ class ConfirmScreen(Dialog[None]):
         self.call_after_refresh(self._show_hint)
 
     def action_other_way(self) -> None:
-        """Go on to the next way of doing it."""
+        """Show the next way of doing it."""
         if self._state == "asking":
             self._index = (self._index + 1) % len(self._confirmations)
             self.query_one("#plan-text", LinesView).edge(-1)
             self.update()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """No key where letters belong to the word that has to be typed."""
+        if action == "other_way" and self._asks_for_word:
+            return False
+        return super().check_action(action, parameters)
+
     def on_button_pressed(self, message: Button.Pressed) -> None:
-        """Cancel, or run if what had to be typed was."""
+        """Cancel, show another way, or run if what had to be typed was."""
         if message.button.id == "cancel":
             self.dismiss()
+        elif message.button.id == "other":
+            self.action_other_way()
         else:
             self._confirm()
+
+    def on_key(self, event: events.Key) -> None:
+        """Put what is typed where it belongs, wherever the focus is: letters are no keys now."""
+        if self._asks_for_word and event.is_printable and event.character:
+            event.stop()
+            event.prevent_default()
+            self._typed.focus()
+            self._typed.insert_text_at_cursor(event.character)
+
+    @property
+    def _typed(self) -> Input:
+        return self.query_one("#typed", Input)
+
+    @property
+    def _asks_for_word(self) -> bool:
+        """Whether a word has to be typed now."""
+        confirmation = self.confirmation
+        needed = confirmation.typed is not None and not confirmation.barred
+        return needed and self._state == "asking"
 
     def on_input_submitted(self) -> None:
         """Enter behind the typed name runs, as it is the name that confirms."""
@@ -109,9 +141,10 @@ class ConfirmScreen(Dialog[None]):
     def _confirm(self) -> None:
         if self._state != "asking" or self.confirmation.barred:
             return
-        typed = self.query_one("#typed", Input).value if self.confirmation.typed else None
+        typed = self._typed.value if self.confirmation.typed else None
         if self.confirmation.typed is not None and typed != self.confirmation.typed:
-            self._hint(f"to confirm, type {self.confirmation.typed}", "warning")
+            self._warn(f'Type "{self.confirmation.typed}" to confirm')
+            self._typed.focus()
             return
         self._state = "running"
         self.update()
@@ -123,6 +156,10 @@ class ConfirmScreen(Dialog[None]):
                 self._append(said)
         except (OSError, ZconsoleError) as error:
             self._append(Span(str(error), "error"))
+        else:
+            if self.confirmation.leaves and self.is_attached:
+                self.dismiss()
+                return
         self._state = "over"
         if self.is_attached:
             self.update()
@@ -140,46 +177,43 @@ class ConfirmScreen(Dialog[None]):
         view = self.query_one("#plan-text", LinesView)
         title, *more = wrapped(confirmation.title, "title", self._look, width, " ")
         view.show((*more, *self._lines(width)), title)
-        self.query_one("#typed", Input).display = (
-            asking and confirmation.typed is not None and not confirmation.barred
-        )
+        self._typed.display = self._asks_for_word
+        self._typed.placeholder = f'type "{self._look.text(confirmation.typed)}" to confirm'
         self.query_one("#choice").display = asking
-        self.query_one("#run", Button).display = asking and not confirmation.barred
-        self.query_one("#run", Button).label = confirmation.verb
-        self.query_one(
-            "#typed", Input
-        ).placeholder = f"type {self._look.text(confirmation.typed)} here"
+        run, other = self.query_one("#run", Button), self.query_one("#other", Button)
+        run.display, run.label = asking and not confirmation.barred, confirmation.verb
+        other.display = asking and len(self._confirmations) > 1
         if not asking:
             view.focus()
             view.edge(1)
         self._show_hint()
 
     def _show_hint(self) -> None:
-        self._hint(*self._words())
+        line = hints(self._keys(), self.app.size.width)
+        self.query_one("#hint", FooterView).show((line,))
+
+    def _keys(self) -> list[tuple[str, str]]:
+        """What can be pressed now, the most needed first; Esc at the end."""
+        if self._state == "running":
+            return [("Esc", "close; the command runs on")]
+        if self._state == "over":
+            return [("Esc", "back")]
+        keys = [("Left Right", "buttons"), ("Enter", "select"), ("Esc", "cancel")]
+        if self._asks_for_word:
+            keys.insert(0, ("Type", f'"{self._look.text(self.confirmation.typed)}" to confirm'))
+        elif len(self._confirmations) > 1:
+            keys.insert(0, ("v", f"another way ({self._index + 1} of {len(self._confirmations)})"))
+        view = self.query_one("#plan-text", LinesView)
+        if view.line_count() >= view.size.height:
+            keys.insert(0, ("Down", "read on"))
+        return keys
 
     def _lines(self, width: int) -> Sequence[Line]:
         if self._state == "asking":
             return self.confirmation.body(width)
-        said = self._output or [Span("…", "dim")]
+        said = self._output or [Span(self._look.glyphs.ellipsis, "dim")]
         return said_lines(said, self._look, width)
 
-    def _words(self) -> tuple[str, str]:
-        if self._state == "running":
-            return "running in the background after Esc", "dim"
-        if self._state == "over":
-            return "Esc goes back", "dim"
-        ways = f"v: another way ({self._index + 1} of {len(self._confirmations)})  " * (
-            len(self._confirmations) > 1
-        )
-        asks = self.confirmation.typed is not None and not self.confirmation.barred
-        moves = f"Tab, then type {self.confirmation.typed} and Enter" if asks else "Tab next"
-        ends = f"{moves}, Esc cancels"
-        view = self.query_one("#plan-text", LinesView)
-        more = "Up and Down read on  " if view.line_count() >= view.size.height else ""
-        if more and len(more + ways + ends) >= self.app.size.width:
-            ends = moves if asks else "Esc cancels"
-        return f"{more}{ways}{ends}", "dim"
-
-    def _hint(self, text: str, role: str) -> None:
-        lines = tuple(wrapped(text, role, self._look, self.app.size.width, " "))
-        self.query_one("#hint", LinesView).show_whole(lines)
+    def _warn(self, text: str) -> None:
+        lines = tuple(wrapped(text, "warning", self._look, self.app.size.width, " "))
+        self.query_one("#hint", FooterView).show(lines)

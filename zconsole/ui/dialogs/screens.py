@@ -159,7 +159,9 @@ class PickScreen(TextScreen[int | None]):
             return ()
         width, height = self.app.size
         ellipsis = cast("ThemedApp", self.app).view_state.look.glyphs.ellipsis
-        return at_most(max(1, height // _ABOUT_SHARE), self._about(index, width), ellipsis)
+        free = height - self.view.line_count() - 3  # its title, the gap and the keys
+        most = max(1, free, height // _ABOUT_SHARE)
+        return at_most(most, self._about(index, width), ellipsis)
 
     def action_open(self) -> None:
         """Return what the cursor is on."""
@@ -172,10 +174,15 @@ class AskScreen(TextScreen[str | None]):
     AUTO_FOCUS = "#answer"
     groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
+    def __init__(self, title: str, lines: Lines, example: str = "") -> None:
+        """``example`` stands where nothing is typed yet: what can be."""
+        super().__init__(title, lines)
+        self._example = example
+
     def compose(self) -> ComposeResult:
         """The question and the answer."""
         yield LinesView(id="question")
-        yield Input(id="answer", compact=True)
+        yield Input(placeholder=self._example, id="answer", compact=True)
         yield FooterView(id="keys")
 
     def update(self) -> None:

@@ -114,7 +114,7 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[L
 
 def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
     """One bar per vdev as it is, and below it one as it would be."""
-    columns: Line = (Span(_numbers("fill", "free", "new writes")),)
+    columns: Line = (Span(_numbers("fill", "usable free", "new writes")),)
     head = spread((Span(f" {fit('VDEV', _NAME)}"),), columns, _wide(width), look.glyphs.ellipsis)
     yield tuple(Span(span.text, "title") for span in head)
     if not view.after.vdevs:
@@ -132,7 +132,7 @@ def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Ite
 def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: int) -> Line:
     later = when == "then"
     share = percent(vdev.new_write_share, 0)
-    tail = _numbers(percent(vdev.fill), look.size(vdev.free_bytes), share)
+    tail = _numbers(percent(vdev.fill), _free_words(vdev, look), share)
     room = max(0, _wide(width) - _NAME - _WHEN - 4 - len(tail))
     drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill), thin=not later)
     role = "" if later else "dim"
@@ -144,8 +144,14 @@ def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: i
     )
 
 
+def _free_words(vdev: VdevBalance, look: DisplayFormat) -> str:
+    """What is free after parity; raw, and called so, where the layout is not known."""
+    unknown = vdev.usable_free_bytes is None and vdev.free_bytes is not None
+    return f"{look.size(vdev.free_bytes)} raw" if unknown else look.size(vdev.usable_free_bytes)
+
+
 def _numbers(fill: str, free: str, share: str) -> str:
-    return f"{fill:>8}  {free:>7} {share:>11} "
+    return f"{fill:>8}  {free:>11} {share:>11} "
 
 
 def _wide(width: int) -> int:
@@ -161,11 +167,11 @@ def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:
 
 def _gain(view: Outlook) -> str:
     gained = _free(view.after) - _free(view.before)
-    return f"; {units.size(gained)} more free" if gained > 0 else ""
+    return f"; {units.size(gained)} more free after parity" if gained > 0 else ""
 
 
 def _free(balance: Balance) -> int:
-    return sum(vdev.free_bytes or 0 for vdev in balance.vdevs)
+    return sum(vdev.usable_free_bytes or 0 for vdev in balance.vdevs)
 
 
 def _resilver(wanted: Asked, question: Question, look: DisplayFormat, width: int) -> Iterator[Line]:

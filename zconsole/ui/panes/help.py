@@ -82,7 +82,7 @@ def footer_line(width: int, *, several_pools: bool = False, denied: str | None =
     actions = () if denied is None else (key for key in ACTIONS if key.short)
     grey = ("track", "track") if denied else ("key", "dim")
     extra = [short_key(key, key.short, *grey) for key in actions]
-    return _row([*ends[:1], *parts[:1], *extra, *parts[1:]], ends[-1], width)
+    return key_row([*ends[:1], *parts[:1], *extra, *parts[1:]], ends[-1], width)
 
 
 def keys_line(keys: Sequence[Key], width: int, *, typing: bool = False) -> Line:
@@ -94,10 +94,11 @@ def keys_line(keys: Sequence[Key], width: int, *, typing: bool = False) -> Line:
     turns = any(key.keys[0] == _HELP.keys[0] for key in keys)
     ends = [short_key(_BACK, "back")] if turns else [short_key(helps), short_key(_BACK, "back")]
     parts = [short_key(key) for key in keys if key.short]
-    return _row(parts, joined(ends, "  ", width)[0], width)
+    return key_row(parts, joined(ends, "  ", width)[0], width)
 
 
-def _row(parts: Sequence[Line], end: Line, width: int) -> Line:
+def key_row(parts: Sequence[Line], end: Line, width: int) -> Line:
+    """As many of the parts as fit whole, and the end."""
     lines = joined(parts, "  ", width - width_of(end) - 4)
     first = (*lines[0], Span("  ")) if lines else ()
     return (Span(" "), *first, *end)

@@ -70,7 +70,7 @@ def scan_lines(
     for view in past[: 1 if running else _PAST_SHOWN]:
         lines.extend(_past(view, ink))
     if not lines:
-        known = "no scan has run on this pool" if frame.rows else "nothing is known of it yet"
+        known = "no scan has run on this pool" if frame.rows else "not sampled yet"
         lines = [(Span(f" {known}", "dim"),)]
     if room is not None:
         below = below[: max(0, room - len(lines))]

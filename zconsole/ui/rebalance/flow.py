@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
-from zconsole.rebalance.backend import JobView, by_hand
+from zconsole.rebalance.backend import Counted, JobView, RebalanceBackend, by_hand
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
@@ -29,6 +30,37 @@ from zconsole.ui.rebalance.options import (
 from zconsole.ui.rebalance.plan_lines import pace_of, plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.ui.widgets.draw import Line
+
+
+@dataclass(slots=True)
+class Offer:
+    """A plan being made, and the settings it came to be for."""
+
+    backend: RebalanceBackend
+    settings: Settings
+
+    @property
+    def command(self) -> str:
+        """What runs it on the command line."""
+        return by_hand(self.backend, self.settings)
+
+    async def made(self) -> AsyncIterator[Counted | PlanDocument]:
+        """The steps of making it. Directories that hold too little to get even move whole."""
+        async for step in self.backend.plan(self.settings):
+            if isinstance(step, PlanDocument) and self._is_short(step):
+                self.settings = replace(self.settings, limits=self._limits_without)
+                async for again in self.backend.plan(self.settings):
+                    yield again
+            else:
+                yield step
+
+    def _is_short(self, plan: PlanDocument) -> bool:
+        wanted = self.settings.limits.until_spread == EVEN and self.settings.aim == "balance"
+        return wanted and plan.spread_before is not None and plan.bytes_to_target is None
+
+    @property
+    def _limits_without(self) -> Limits:
+        return replace(self.settings.limits, until_spread=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +108,7 @@ class RebalanceFlow:
         rebalance_backend = self.watch.rebalance_backend
         roots = rebalance_backend.roots(self.pool)
         if not roots:
-            raise ZconsoleError(f"no dataset of {self.pool} is mounted")
+            raise ZconsoleError(f"no dataset of {self.pool} is mounted; mount one first")
         folders = Folders(roots)
         while True:
             explorer = await rebalance_backend.explore()
@@ -84,13 +116,16 @@ class RebalanceFlow:
             dirs = await self.context.app.push_screen_wait(screen)
             if dirs is None:
                 return
-            job = await self._plan(Settings(dirs))
+            job = await self._plan(Settings(dirs, limits=Limits(until_spread=EVEN)))
             if job is not None:
                 await self._attach(job)
                 return
 
     async def _plan(self, settings: Settings) -> str | None:
-        """Options, then their plan, and back; the job once one is started."""
+        """Options, then their plan, and back; the job once one is started.
+
+        Unless more is asked for, it stops where the vdevs are even.
+        """
         row = PLAN
         while True:
             picked = await self.context.app.push_screen_wait(self._options(settings, row))
@@ -98,8 +133,8 @@ class RebalanceFlow:
                 return None
             row = picked
             if picked == PLAN:
-                if await self._confirmed(settings):
-                    return await self.watch.rebalance_backend.start(settings)
+                if (agreed := await self._agreed(settings)) is not None:
+                    return await self.watch.rebalance_backend.start(agreed)
             elif FIXED <= picked < FIXED + len(LIMITS):
                 settings = await self._limited(settings, LIMITS[picked - FIXED])
             else:
@@ -123,20 +158,20 @@ class RebalanceFlow:
             return settings
         return replace(settings, limits=settings.limits.changed(changed))
 
-    async def _confirmed(self, settings: Settings) -> bool:
-        """Whether the plan of these settings was read, and is to be run."""
-        context, rebalance_backend = self.context, self.watch.rebalance_backend
+    async def _agreed(self, settings: Settings) -> Settings | None:
+        """The settings to start with, once their plan was read and is to be run."""
+        context, backend = self.context, self.watch.rebalance_backend
         look, denied = context.look, context.denied
-        command = by_hand(rebalance_backend, settings)
+        offer = Offer(backend, settings)
 
         def _body(plan: PlanDocument, width: int) -> tuple[Line, ...]:
             frame = context.frame_of(self.pool)
             scan_rate = scan_pace(frame) if frame else None
-            pace = pace_of(plan, settings.limits.rate, self._jobs(), scan_rate)
-            return plan_lines(plan, settings, pace, command, denied, look, width)
+            pace = pace_of(plan, offer.settings.limits.rate, self._jobs(), scan_rate)
+            return plan_lines(plan, offer.settings, pace, offer.command, denied, look, width)
 
-        screen = PlanScreen(context, rebalance_backend.plan(settings), _body, denied, command)
-        return await context.app.push_screen_wait(screen) is True
+        screen = PlanScreen(context, offer.made(), _body, denied, lambda: offer.command)
+        return offer.settings if await context.app.push_screen_wait(screen) else None
 
     async def _attach(self, job: str) -> None:
         screen = JobScreen(self.context, self.pool, job, self.watch)

@@ -25,7 +25,7 @@ from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 
-AGED = " old: older than the newest vdev, worth moving"
+AGED = " old: written before the newest vdev was added; worth moving"
 HINTS = ("Space marks", "Enter goes on", "Esc leaves", "Right opens", "Left closes")
 """What the keys do, the most needed first."""
 _GAP = 0.2
@@ -105,7 +105,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             self.view.cursor = paths.index(here) if here in paths else 0
         width = self.app.size.width
         pool = self._look.text(self._pool)
-        title: Line = (Span(f" REBALANCE {pool}: which directories?", "focus"),)
+        title: Line = (Span(f" REBALANCE {pool}: choose directories", "focus"),)
         aged = is_aged(self._rows)
         self.query_one("#head", LinesView).show((title, folder_head(self._look, width, aged)))
         self.view.show(folder_lines(self._rows, self._look, width))

@@ -73,7 +73,7 @@ class Folders:
         for other in [p for p in self.marked if inside(path, p) or inside(p, path)]:
             if self._root(other) != home:
                 upper, lower = sorted((path, other), key=len)
-                return f"{lower} is a dataset inside {upper}: a job of its own each"
+                return f"{lower} is a dataset inside {upper}: run a job for each"
             if inside(path, other):
                 return f"included via {other}"
             del self.marked[other]

@@ -19,7 +19,7 @@ from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
-NEW = "new: choose directories, see the plan, move their files"
+NEW = "New job: choose directories, see the plan, run it"
 _BAR = 12
 _BARS_FROM = 76
 ROLES = {
@@ -47,7 +47,7 @@ def _row(job: JobView, look: DisplayFormat, width: int) -> Line:
     ]
     if width >= _BARS_FROM:
         head += [*bar(job.share, _BAR, look.glyphs), Span("  ")]
-    head.append(Span(f"{look.size(job.bytes_total):>6}  "))
+    head.append(Span(f"{look.size(job.goal):>6}  "))
     facts = [f"ETA {units.duration(job.eta_seconds)}"] if job.eta_seconds else []
     if job.state in ("waiting", "finished", "stopped") and reason(job):
         facts.append(look.text(reason(job)))
@@ -91,8 +91,8 @@ def job_lines(
 
 def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = WORDS.get(job.state, job.state)
-    known = job.bytes_total is not None
-    done = f"{look.size(job.bytes_handled)} of {look.size(job.bytes_total)}" if known else ""
+    known = job.goal is not None
+    done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)}" if known else ""
     tail = f"  {done} "
     head = (
         Span(f" {fit(word, 11)} ", ROLES.get(job.state, "bold")),
@@ -141,7 +141,7 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         return
     known = [fills.get(name) for name in job.before]
     spread = max(job.before.values()) - min(job.before.values())
-    head = f" Vdevs  spread {percent(spread)} at the beginning"
+    head = f" Vdevs  spread {percent(spread)} at the start"
     if all(fill is not None for fill in known):
         present = [fill for fill in known if fill is not None]
         head += f", {percent(max(present) - min(present))} now"
@@ -149,7 +149,7 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
     room = max(4, width - _NAME - 34)
     for name, before in job.before.items():
         now = fills.get(name)
-        change = "" if now is None else f"{(now - before) * 100:+.1f}"
+        change = "" if now is None else f"{(now - before) * 100:+z.1f}"
         yield (
             Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
             *bar(before if now is None else now, room, look.glyphs),

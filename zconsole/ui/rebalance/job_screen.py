@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,8 +12,9 @@ from textual.binding import BindingType
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import JobView
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.rebalance.job_lines import job_lines, job_title
@@ -28,6 +29,7 @@ LOOK = 0.5
 """Seconds between two refreshes of the job."""
 KEYS = keys_of("Job")
 MORE: Line = (Span(" Up and Down read on", "dim"),)
+STOP = "Files moved so far keep their new place. P resumes the job later."
 ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
 """Limits that can be set while it runs."""
 
@@ -100,7 +102,7 @@ class JobScreen(Dialog[None]):
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
-        parts: list[Line] = [(Span("Esc ", "key"), Span("leaves it", "dim"))]
+        parts: list[Line] = [(Span("Esc ", "key"), Span("back", "dim"))]
         for key in KEYS:
             on = key.action in offers
             if on or not over:
@@ -128,8 +130,8 @@ class JobScreen(Dialog[None]):
         self._steer("hold", resume if self._resumes else pause)
 
     def action_stop(self) -> None:
-        """End it."""
-        self._steer("stop", partial(self._watch.rebalance_backend.order, self._job, "stop"))
+        """Ask, then end it."""
+        self._steer("stop", self._ask_stop)
 
     def action_limit(self, name: str) -> None:
         """Ask for a new limit, and set it."""
@@ -138,7 +140,7 @@ class JobScreen(Dialog[None]):
     def _steer(self, action: str, steering: Steering) -> None:
         """Do what a key asks for, if it may be done now; else say why not."""
         job = self.job
-        idle = "the job is not known" if job is None else f"the job is {job.state}"
+        idle = "this job is unknown" if job is None else f"the job is {job.state}"
         self._said = self._flow.denied or ("" if action in offered(job) else idle)
         if self._said:
             self.update()
@@ -151,6 +153,25 @@ class JobScreen(Dialog[None]):
         except ZconsoleError as error:
             self._said = str(error)
         await self._refresh()
+
+    async def _ask_stop(self) -> None:
+        backend, look = self._watch.rebalance_backend, self._look
+
+        async def _stop(_: str | None) -> AsyncIterator[Span]:
+            await backend.order(self._job, "stop")
+            yield Span("Stopped.")
+
+        command = f"{backend.command} rebalance stop {self._job}"
+        said = [Span(STOP, ""), Span(f"$ {command}", "key")]
+        question = Confirmation(
+            f"Stop rebalance job {self._job}?",
+            partial(said_lines, said, look),
+            _stop,
+            verb="Stop",
+            commands=(command,),
+            leaves=True,
+        )
+        await self.app.push_screen_wait(ConfirmScreen([question], look))
 
     async def _ask(self, limit: Limit) -> None:
         if changed := await ask_limit(self._flow, limit):

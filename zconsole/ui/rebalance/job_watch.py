@@ -86,7 +86,7 @@ def activity(job: JobView) -> ActivityView:
             "rebalance",
             job.state,
             done_bytes=job.bytes_handled,
-            total_bytes=job.bytes_total,
+            total_bytes=job.goal,
             percent=None if job.share is None else 100.0 * job.share,
         ),
         job.rate,

@@ -14,7 +14,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.settings import FLOOR, Limits, Settings, window_minutes
+from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits, Settings, window_minutes
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.dialogs.screens import AskScreen
@@ -93,22 +93,22 @@ def _window(answer: str) -> str:
 RATE = Limit(
     "rate",
     "Rate limit",
-    "bytes a second, 200M for instance; none for no limit",
+    "Bytes per second, for example 200M; none for no limit",
     _bytes,
     lambda look, value: look.rate(value),
 )
 TARGET = Limit(
     "until_spread",
     "Stop at a spread of",
-    "percent between the fullest and the emptiest vdev, 5 for instance; none moves everything",
+    "Percent between the fullest and the emptiest vdev, for example 5; none moves everything",
     _share,
-    lambda _, value: percent(value),
+    lambda _, value: percent(value) + " (even)" * (value == EVEN),
     unset="none: move everything",
 )
 MIN_FREE = Limit(
     "min_free",
     "Keep free",
-    f"percent of the pool, {FLOOR * 100:g} unless told otherwise",
+    f"Percent of the pool, by default {FLOOR * 100:g}",
     _share,
     lambda _, value: percent(value),
     unset=percent(FLOOR),
@@ -119,7 +119,7 @@ LIMITS = (
     Limit(
         "max_latency",
         "Throttle above latency",
-        "what other work may wait for a disk, 50ms for instance; none for no limit",
+        "latency of other I/O, for example 50ms; none for no limit",
         _wait,
         lambda _, value: latency(value),
     ),
@@ -127,14 +127,14 @@ LIMITS = (
     Limit(
         "max_bytes",
         "Move at most",
-        "bytes, 2T for instance; none for no limit",
+        "Bytes, for example 2T; none for no limit",
         _bytes,
         lambda look, value: look.size(value),
     ),
     Limit(
         "window",
         "Only between",
-        "times of the day, 22:00-06:00 for instance; none for all day",
+        "Times of day, for example 22:00-06:00; none for all day",
         _window,
         lambda _, value: str(value),
         unset="all day",
@@ -149,14 +149,14 @@ AIMS = {
     "recordsize": "new recordsize (copies only)",
 }
 ENGINES = {
-    "auto": "what suits each dataset",
+    "auto": "chosen for each dataset",
     "copy": "verified copies",
     "rewrite": "in place (OpenZFS 2.3.4 and later)",
 }
-_SCANS = {False: "wait until they end", True: "go on beside them"}
+_SCANS = {False: "wait until they end", True: "run at the same time"}
 _RACES = {
-    False: "refuse where a write could be lost",
-    True: "accept: a write of another program may be lost",
+    False: "refuse where one could happen",
+    True: "accept: another program's write may be lost",
 }
 FIXED = 2
 """Entries before the limits: aim and engine."""
@@ -178,7 +178,7 @@ def option_lines(settings: Settings, look: DisplayFormat, width: int) -> tuple[L
     ]
     room = max(4, width - _PLAN_LABEL - 1)
     dirs = middle(_dirs(settings, look), room, ellipsis)
-    rows.append((Span(fit("  Make the plan", _PLAN_LABEL), "bold"), Span(dirs, "bold")))
+    rows.append((Span(fit("  Show the plan", _PLAN_LABEL), "bold"), Span(dirs, "bold")))
     return tuple(rows)
 
 
@@ -201,7 +201,7 @@ def _pairs(settings: Settings, look: DisplayFormat) -> list[tuple[str, str]]:
         ("Engine", f"{settings.engine}: {ENGINES[settings.engine]}"),
         *((limit.label, limit.shown(settings.limits, look)) for limit in LIMITS),
         ("Scrubs and resilvers", _SCANS[settings.during_scan]),
-        ("Races of the copy engine", _RACES[settings.accept_races]),
+        ("Lost writes (copy engine)", _RACES[settings.accept_races]),
     ]
 
 
@@ -212,7 +212,9 @@ def _dirs(settings: Settings, look: DisplayFormat) -> str:
 def turned(settings: Settings, index: int) -> Settings:
     """The settings with the entry at an index, which is no limit, turned to its next value."""
     if index == 0:
-        return replace(settings, aim=_after(list(AIMS), settings.aim))
+        aim = _after(list(AIMS), settings.aim)
+        even = replace(settings.limits, until_spread=EVEN if aim == "balance" else None)
+        return replace(settings, aim=aim, limits=even)
     if index == 1:
         return replace(settings, engine=_after(list(ENGINES), settings.engine))
     if index == PLAN - 2:

@@ -18,7 +18,7 @@ from zconsole.rebalance.planning.plan_document import (
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.rebalance.options import AIMS
+from zconsole.ui.rebalance.options import AIMS, TARGET
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit
 from zconsole.ui.widgets.short_names import middle
@@ -40,9 +40,9 @@ def pace_of(
     rates = [job.rate for job in jobs if job.rate]
     found: JobPace | None = None
     if rates:
-        found = rates[0], "the pace of another job"
+        found = rates[0], "pace of another job"
     elif scan_rate:
-        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the pace of the last scan"
+        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the rate of the last scan"
     if limit is not None and (found is None or limit < found[0]):
         return limit, "the rate limit"
     return found
@@ -54,7 +54,7 @@ def counting_lines(
     """While a plan is made: how far it is; ``silent`` seconds without a sign are shown."""
     lines: list[Line] = [
         (
-            Span(" looking at the files: ", "dim"),
+            Span(" counting files: ", "dim"),
             Span(f"{counted.files} files, {look.size(counted.bytes)}", "bold"),
         )
     ]
@@ -62,7 +62,7 @@ def counting_lines(
         where = middle(look.text(counted.where), max(8, width - 4), look.glyphs.ellipsis)
         lines.append((Span(f"   {where}", "dim"),))
     if silent >= 10:
-        lines.append((Span(f" nothing heard for {silent:.0f} s", "warning"),))
+        lines.append((Span(f" no progress for {silent:.0f} s", "warning"),))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
@@ -137,14 +137,17 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
         return
-    goal, needs = f"a spread of {percent(plan.target_spread, 0)} needs", plan.bytes_to_target
+    needs, wanted = plan.bytes_to_target, percent(plan.target_spread, 0)
     if needs:
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
-        hint = f" only; set 'Stop at a spread of' to {plan.target_spread * 100:g}"
-        text = f"{goal} {look.size(needs)}{hint if less else ''}"
+        hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
+        text = f"{wanted} needs {'only ' * less}{look.size(needs)}{hint}"
         yield from wrapped(text, "notice" * less, look, width)
     elif plan.spread_before > plan.target_spread:
-        yield from wrapped(f"{goal} more than these directories hold", "dim", look, width)
+        yield from wrapped(f"{wanted} needs more than these directories hold", "dim", look, width)
+    elif limits.until_spread is not None:
+        text = f'already within {wanted}: nothing moves; set "{TARGET.label}" to none to move all'
+        yield from wrapped(text, "notice", look, width)
 
 
 def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -166,7 +169,7 @@ def _costs(
 ) -> Iterator[Line]:
     yield (Span(" What it takes", "bold"),)
     if pace is None:
-        time = "time unknown until it runs"
+        time = "duration unknown until it runs"
     else:
         rate, basis = pace
         time = f"about {units.duration(size / rate)} at {look.rate(rate)} ({basis})"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets import Button
 
@@ -16,8 +14,8 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.screens import Dialog, Offers
-from zconsole.ui.keys import bindings
+from zconsole.ui.dialogs.buttons import ButtonScreen, hints
+from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
@@ -27,11 +25,8 @@ Body = Callable[[PlanDocument, int], Sequence[Line]]
 """A plan as lines of a width."""
 
 
-class PlanScreen(Dialog[bool | None]):
+class PlanScreen(ButtonScreen[bool | None]):
     """Returns whether the plan is to be run; None when left, and what still looks at files ends."""
-
-    groups = ("Buttons",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Buttons")
 
     def __init__(
         self,
@@ -39,9 +34,9 @@ class PlanScreen(Dialog[bool | None]):
         steps: AsyncIterator[Counted | PlanDocument],
         body: Body,
         denied: str,
-        command: str,
+        command: Callable[[], str],
     ) -> None:
-        """``command`` does the same on the command line."""
+        """``command`` says what does the same on the command line."""
         super().__init__()
         self._look = context.look
         self._clock = context.app.view_state.options.clock
@@ -89,7 +84,7 @@ class PlanScreen(Dialog[bool | None]):
 
     def copies(self) -> Offers:
         """The command of the plan."""
-        return (("command", self._command),)
+        return (("command", self._command()),)
 
     def update(self) -> None:
         """Draw what there is to show now."""
@@ -101,9 +96,10 @@ class PlanScreen(Dialog[bool | None]):
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
         view = self.query_one("#plan", LinesView)
         view.show(self._lines(), (Span(title, "title"),))
-        hint = "Tab next, Enter select, Esc cancel" if over else "Esc cancels"
-        more = "  Up and Down read on" if view.line_count() >= view.size.height else ""
-        self.query_one("#hint", LinesView).show(((Span(f" {hint}{more}", "dim"),),))
+        more = [("Down", "read on")] * (view.line_count() >= view.size.height)
+        keys = [*more, ("Left Right", "buttons"), ("Enter", "select")] if over else []
+        line = hints([*keys, ("Esc", "cancel")], self.app.size.width)
+        self.query_one("#hint", FooterView).show((line,))
 
     def _lines(self) -> Sequence[Line]:
         width = self.app.size.width

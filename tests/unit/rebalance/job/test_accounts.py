@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.rebalance.job.counted import accounts_of
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job.accounts import MoveEffect
+from zconsole.rebalance.planning.settings import Limits
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
 AFTER = (Space("d0", 100.0, 40.0, 1.0), Space("d1", 100.0, 40.0, 1.0))
@@ -49,3 +54,24 @@ def test_the_last_look_waits_for_what_was_freed(hangs: bool, wait: bool, shown: 
 def test_a_target_is_judged_by_what_was_freed_too() -> None:
     assert effect(Pool()).reached(0.1, 10)
     assert not effect(Pool(hangs=True)).reached(0.1, 10)
+
+
+def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Path) -> None:
+    with closing(Journal.create(tmp_path / "j")) as journal:
+        accounts = accounts_of(journal, lambda: 0.0)
+        accounts.bytes_total = 1000
+        assert accounts.as_json()["bytes_goal"] == 1000
+        accounts.effect = effect(Pool(hangs=False))
+        accounts.effect.reader.syncs = -9  # type: ignore[attr-defined]
+        accounts.limits = lambda: Limits(until_spread=0.3)
+        assert not accounts.effect.reached(0.3, 0)
+        goal = accounts.as_json()["bytes_goal"]
+        assert 0 < goal < 1000
+        accounts.work(goal - 5)
+        assert accounts.as_json()["bytes_goal"] == goal
+        accounts.limits = lambda: Limits(until_spread=0.2)
+        assert accounts.as_json()["bytes_goal"] == 1000, "not predicted yet"
+        accounts.limits = lambda: Limits(until_spread=0.3, max_bytes=goal - 2)
+        assert accounts.as_json()["bytes_goal"] == goal - 2
+        accounts.state = "finished"
+        assert accounts.as_json()["bytes_goal"] == goal - 5

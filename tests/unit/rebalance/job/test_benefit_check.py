@@ -88,7 +88,7 @@ def test_a_file_that_takes_days_is_judged_on_the_way(journal: Journal) -> None:
     case.accounts.unfinished = 8 * ENOUGH
     for _ in range(STRIKES - 1):
         case.look()
-    with pytest.raises(StopJobError, match="every vdev holds what it held"):
+    with pytest.raises(StopJobError, match="vdev sizes don't change"):
         case.look()
 
 

@@ -94,7 +94,7 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
         (record,) = job_store.records()
         assert control.resumable() == []
         found = control.status(record)
-        assert (found.state, found.why) == ("waiting", "its operator is asked")
+        assert (found.state, found.why) == ("waiting", "waiting for confirmation")
         with pytest.raises(ZconsoleError, match="running already"), job_store.locked(record):
             pass
         asked.append(plan.directories[0].files)

@@ -61,7 +61,7 @@ def test_a_running_job_is_told_whole() -> None:
 
 def test_accepted_races_are_told() -> None:
     told = list(job_lines(JOB | {"accept_races": True}))
-    assert told[1] == "  races were accepted: a write of another program may have been lost"
+    assert told[1] == "  lost writes were accepted: another program's write may be lost"
 
 
 def test_a_job_is_told_as_far_as_it_is_known() -> None:

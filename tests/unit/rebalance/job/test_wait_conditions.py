@@ -186,7 +186,7 @@ def test_windows_that_are_none(text: str) -> None:
 def test_backing_off_grows_and_ends() -> None:
     clock, waits = Clock(), [0.5, 0.5, None, 0.001]
     backoff = Backoff(0.1, lambda: waits.pop(0), clock)
-    assert backoff() == "disks answer slowly"
+    assert backoff() == "disk latency is high"
     clock.now += 1
     assert backoff() is not None
     clock.now += 1

@@ -60,7 +60,7 @@ def test_one_directory_is_no_choice(tmp_path: Path) -> None:
     ("old", "told"),
     [
         (4096, "worth most, older than the newest vdev: a\x1b 4K of 8K"),
-        (0, "nothing here is older than the newest vdev: it is spread already"),
+        (0, "all files here are newer than the newest vdev: they are spread already"),
     ],
 )
 def test_what_is_old_is_told(old: int, told: str) -> None:

@@ -72,7 +72,7 @@ def test_a_spread_to_stop_at_that_nothing_can_tell_is_said(
 ) -> None:
     root = tree(tmp_path / "tree", "small")
     limited = made(root, monkeypatch, LARGE, Limits(until_spread=0.1))
-    assert "no pool: there is no spread to stop at" in limited.document.notes
+    assert "no pool: no spread to stop at" in limited.document.notes
     assert not any("spread" in note for note in made(root, monkeypatch, LARGE).document.notes)
 
 
@@ -81,7 +81,7 @@ def test_what_only_root_can_bring_through_is_said(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     notes = made(tree(tmp_path / "tree", "small"), monkeypatch, LARGE).document.notes
-    assert "not root: files of others fail, trusted attributes are not seen and get lost" in notes
+    assert "not root: other users' files fail, and trusted attributes get lost" in notes
 
 
 def test_a_copy_says_whom_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

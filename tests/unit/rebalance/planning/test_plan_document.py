@@ -191,7 +191,7 @@ def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None
         (104 * MIB, "takes 100M, afterwards about as much (lz4)"),
         (40 * MIB, "takes 100M, afterwards about 40M (lz4)"),
         (0, "takes 100M, afterwards about 0 (lz4)"),
-        (None, "takes 100M; afterwards not known: lz4"),
+        (None, "takes 100M; afterwards unknown: lz4"),
     ],
 )
 def test_what_files_take_afterwards(after: int | None, said: str) -> None:

@@ -234,7 +234,7 @@ def test_what_may_not_be_seen_is_said_and_whose_it_is(
     proc: Path, hidden: list[str], whose: str
 ) -> None:
     (line,) = told(proc, replace(LOOK, holders=Holders(hidden=hidden)))[1:]
-    assert line == f"no permission to see the open files of {whose}: such files are moved"
+    assert line == f"cannot see which files {whose} have open: those files are moved too"
 
 
 def test_processes_that_are_not_even_listed_are_not_seen_either(
@@ -243,7 +243,7 @@ def test_processes_that_are_not_even_listed_are_not_seen_either(
     (proc / "self").symlink_to("1")
     monkeypatch.setattr(Path, "exists", lambda self: False)
     (line,) = told(proc)[1:]
-    assert line == "no permission to see the open files of other users: such files are moved"
+    assert line == "cannot see which files other users have open: those files are moved too"
 
 
 def test_a_container_is_told_of(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:

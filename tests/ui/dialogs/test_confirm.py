@@ -1,0 +1,78 @@
+"""The screen between a plan and its run: focus, buttons, and the word to type."""
+
+from __future__ import annotations
+
+import pytest
+from textual.widgets import Input
+
+from tests.ui.actions.acting import Acting, acting
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.widgets.draw import Span
+
+
+def asking(a: Acting, *ways: str, typed: str | None = None) -> list[str]:
+    """Open a question with these ways of doing it; what is run."""
+    ran: list[str] = []
+
+    def _way(title: str) -> Confirmation:
+        async def _run(word: str | None):
+            ran.append(f"{title} {word}")
+            yield Span("done")
+
+        return Confirmation(title, lambda _: [(Span("body"),)], _run, typed)
+
+    a.app.push_screen(ConfirmScreen([_way(title) for title in ways], a.app.view_state.look))
+    return ran
+
+
+async def test_left_and_right_go_from_button_to_button_and_stay_among_them():
+    async with acting("mirror-scrub") as a:
+        ran = asking(a, "one", "two")
+        await a.settle()
+        seen = [a.app.screen.focused.id]
+        for key in ("right", "right", "right", "left", "left", "left"):
+            await a.press(key)
+            seen.append(a.app.screen.focused.id)
+        assert seen == ["cancel", "run", "other", "other", "run", "cancel", "cancel"]
+        assert ran == []
+
+
+@pytest.mark.parametrize("moves", [(), ("tab",), ("right",), ("right", "right"), ("shift+tab",)])
+async def test_a_word_is_typed_into_its_field_wherever_the_focus_is(moves):
+    async with acting("mirror-scrub") as a:
+        ran = asking(a, "one", "two", typed="vjq ?y1")
+        await a.settle()
+        await a.press(*moves)
+        await a.press("v", "j", "q", "space", "question_mark", "y", "1")
+        assert a.app.screen.query_one("#typed", Input).value == "vjq ?y1"
+        assert a.app.screen.confirmation.title == "one"
+        await a.press("enter")
+        assert ran == ["one vjq ?y1"]
+
+
+async def test_another_word_runs_nothing_and_says_what_to_type():
+    async with acting("mirror-scrub") as a:
+        ran = asking(a, "one", typed="tank")
+        assert 'Type "tank" to confirm' in await a.settle()
+        assert 'Type "tank" to confirm' in await a.press("t", "enter")
+        assert ran == []
+
+
+async def test_another_way_has_a_button_where_letters_are_for_the_word():
+    async with acting("mirror-scrub") as a:
+        asking(a, "one", "two", typed="tank")
+        await a.settle()
+        await a.press("right", "right", "enter")
+        assert a.app.screen.confirmation.title == "two"
+
+
+@pytest.mark.parametrize("theme", ["dark", "ansi16", "high-contrast"])
+async def test_the_button_in_focus_stands_out(theme):
+    async with acting("mirror-scrub") as a:
+        asking(a, "one")
+        await a.settle()
+        a.app.theme = theme
+        await a.settle()
+        screen = a.app.screen
+        looks = [screen.query_one(f"#{name}").rich_style for name in ("cancel", "run")]
+        assert looks[0].reverse != looks[1].reverse
