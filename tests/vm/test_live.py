@@ -14,7 +14,7 @@ MIB = 1 << 20
 MOVING = ("scanning", "issuing")
 SPAN = r"rate .* last (([0-9]+)m)?([0-9]+)s"
 """The graph of a scan's rate, with the time it covers."""
-LABELS = ("REDUNDANCY", "NEW ERRORS", "RATE", "ETA", " limit ", " trouble ", " STATE ", "BALANCE")
+LABELS = ("REDUNDANCY", "NEW ERRORS", "RATE", "ETA", " limit ", " STATE ", "BALANCE", "? help")
 FILM = "while tmux capture-pane -p -t con; do echo END; sleep 0.5; done >/root/film 2>/dev/null"
 
 

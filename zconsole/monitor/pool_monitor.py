@@ -34,12 +34,13 @@ class PoolMonitor:
         self._device_errors.push(sample.t, history.tree)
         bottleneck.push(sample, history.tree, history.rates, history.scan_views)
         troubles = self._device_errors.faults(sample.t, history.tree, history.events, pool.scans)
+        damaged = self._device_errors.damaged(pool.scans)
         unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
         return Frame(
             pool=pool.name,
             sample=sample,
             failure=None,
-            health=health(pool, sample.t, history.regrouped, unsteady),
+            health=health(pool, sample.t, history.regrouped, unsteady, damaged),
             scans=history.scan_views,
             activities=history.activity_views,
             redundancy=redundancy(pool.root, pool.scans, history.returned),

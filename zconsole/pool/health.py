@@ -28,7 +28,11 @@ LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
 def health(
-    pool: Pool, now: float, regrouped: float | None = None, unsteady: Iterable[str] = ()
+    pool: Pool,
+    now: float,
+    regrouped: float | None = None,
+    unsteady: Iterable[str] = (),
+    damaged: Iterable[tuple[str, int]] = (),
 ) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``.
 
@@ -45,8 +49,9 @@ def health(
             transaction groups later.
         unsteady: Devices that lately disconnected and returned, in words: the pool's own
             counters don't show that.
+        damaged: Devices that returned damaged data to the last resilver, and how often.
     """
-    unrestored = tuple(not_restored(pool, now, regrouped))
+    unrestored = tuple(not_restored(pool, now, regrouped, damaged))
     reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))

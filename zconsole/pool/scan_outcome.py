@@ -7,7 +7,7 @@ shows that, as a later scrub's figures take the place of the repair's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.pool.model import Pool, Scan, Vdev
@@ -62,10 +62,16 @@ def left_behind(root: Vdev | None) -> bool:
     return root is not None and any(is_group(v) or v.awaiting_resilver for v in root.walk())
 
 
-def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iterator[str]:
+def not_restored(
+    pool: Pool,
+    now: float,
+    regrouped: float | None = None,
+    damaged: Iterable[tuple[str, int]] = (),
+) -> Iterator[str]:
     """Why redundancy is not restored although no repair runs; empty while one runs.
 
-    ``regrouped``: when a replacing vdev or a waiting device was last seen to come.
+    ``regrouped``: when a replacing vdev or a waiting device was last seen to come; ``damaged``:
+    devices that returned damaged data to the last resilver, and how often.
     """
     if not pool.scans or any(s.function in REPAIRS and s.active for s in pool.scans):
         return
@@ -85,6 +91,10 @@ def not_restored(pool: Pool, now: float, regrouped: float | None = None) -> Iter
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
     yield from _copied_unchecked(pool.scans)
+    # A further scrub still repaired something after such a resilver (seen on OpenZFS 2.2.11).
+    for name, count in damaged:
+        plural = "s" if count != 1 else ""
+        yield f"{name} returned damaged data to the resilver ({count} checksum error{plural}): scrub"
 
 
 def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:

@@ -78,7 +78,7 @@ def _decimal(value: float) -> str:
 
 def percent(share: float | None, digits: int = 1) -> str:
     """A share 0…1 as ``38.2 %``; a ``-`` when unknown."""
-    return "-" if share is None else f"{share * 100:z.{digits}f} %"
+    return units.percent(share, digits)
 
 
 def count(number: int | float | None, unknown: str = "-") -> str:

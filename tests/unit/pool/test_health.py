@@ -38,6 +38,13 @@ def test_an_online_pool_whose_devices_collect_errors_wants_attention():
     assert found.reasons == ("a: 12 checksum errors",)
 
 
+def test_a_resilver_that_read_damaged_data_asks_for_a_scrub():
+    seen = pool(disk("a", errors=ErrorCounters(0, 0, 7)), disk("b"), scans=(DONE,))
+    found = health(seen, LATER, damaged=[("a", 7)])
+    assert found.word == "NOT RESTORED"
+    assert "a returned damaged data to the resilver (7 checksum errors): scrub" in found.reasons
+
+
 def test_the_device_with_the_most_errors_is_named_first_and_zeros_are_left_out():
     few, many = ErrorCounters(1, None, 0), ErrorCounters(2, 4, 1536)
     found = judged(pool(disk("a", errors=few), disk("b", errors=many)))

@@ -14,15 +14,18 @@ KEPT = 200
 """Stored changes of one device's counters."""
 AFTER = 120.0
 """Seconds within which a scan restart is attributed to a device that came or went."""
+LATE = 5.0
+"""Seconds after a scan's end in which its last errors are seen."""
 HERE = ("ONLINE", "DEGRADED")
 
 
 class _Device:
     """The past of one device; ``changes`` are new errors as (t, r, w, c, slow)."""
 
-    __slots__ = ("back", "changes", "counters", "left", "state")
+    __slots__ = ("back", "changes", "counters", "left", "name", "state")
 
-    def __init__(self, counters: ErrorCounters, state: str) -> None:
+    def __init__(self, name: str, counters: ErrorCounters, state: str) -> None:
+        self.name = name
         self.counters = counters
         self.state = state
         self.changes: deque[tuple[float, ...]] = deque(maxlen=KEPT)
@@ -46,7 +49,7 @@ class DeviceErrorTracker:
                 continue
             device = self._devices.get(key)
             if device is None:
-                self._devices[key] = _Device(place.vdev.errors, place.vdev.state)
+                self._devices[key] = _Device(place.vdev.name, place.vdev.errors, place.vdev.state)
                 continue
             if place.vdev.errors is not device.counters:
                 self._count(t, device, place.vdev.errors)
@@ -92,6 +95,23 @@ class DeviceErrorTracker:
         tops = {x.key: top for x in found if (top := tree[x.key].top) in written}
         found = list(_origins(found, tops))
         return tuple(sorted(found, key=lambda x: (-x.flaps, -x.deltas.total, x.name)))
+
+    def damaged(self, scans: Sequence[Scan]) -> Iterator[tuple[str, int]]:
+        """Devices that returned damaged data to the resilver that ended last, and how often.
+
+        Devices that came back meanwhile are left out: what they hold is old, and is repaired. A
+        later scrub settles it.
+        """
+        last = next((s for s in scans if s.function == "resilver" and s.state == "finished"), None)
+        if last is None or last.start is None or last.end is None:
+            return
+        if any(s.function == "scrub" and (s.start or 0.0) >= last.end for s in scans):
+            return
+        for device in self._devices.values():
+            during = [x for x in device.changes if last.start <= x[0] <= last.end + LATE]
+            count = int(sum(change[3] for change in during))
+            if count and not any(t >= last.start for t in device.left):
+                yield device.name, count
 
 
 def _origins(found: Sequence[DeviceFault], tops: Mapping[str, str]) -> Iterator[DeviceFault]:

@@ -131,3 +131,42 @@ def test_as_many_errors_as_another_are_no_copies():
 def test_a_rebuild_elsewhere_or_long_ago_copied_nothing():
     for scan in (REBUILT._replace(vdev="mirror-1"), REBUILT._replace(end=1060.0 - HOUR - 1)):
         assert len(accused((scan,), sda=96, sdc=14)) == 2
+
+
+def resilvered(tracker, *readings):
+    """What a resilver from 1000 to 1100 read damaged; readings of sdc as (t, state, checksums)."""
+    for t, state, cksum in readings:
+        tracker.push(t, tree(state, cksum=cksum))
+    return tuple(tracker.damaged((Scan("resilver", "finished", start=1000.0, end=1100.0),)))
+
+
+def test_what_a_resilver_read_damaged_is_kept_with_its_device():
+    seen = resilvered(DeviceErrorTracker(), (990.0, "ONLINE", 1), (1050.0, "ONLINE", 8))
+    assert seen == (("sdc", 7),)
+
+
+def test_damage_from_before_or_after_a_resilver_is_not_its_own():
+    early = (900.0, "ONLINE", 0), (990.0, "ONLINE", 9), (1050.0, "ONLINE", 9)
+    assert resilvered(DeviceErrorTracker(), *early, (1200.0, "ONLINE", 12)) == ()
+
+
+def test_a_device_that_returned_is_stale_rather_than_damaged():
+    seen = (990.0, "ONLINE", 0), (1010.0, "REMOVED", 0), (1020.0, "ONLINE", 0)
+    assert resilvered(DeviceErrorTracker(), *seen, (1050.0, "ONLINE", 4)) == ()
+
+
+def test_a_scrub_repairs_what_it_reads_and_counts_nothing():
+    tracker = DeviceErrorTracker()
+    tracker.push(990.0, tree(cksum=0))
+    tracker.push(1050.0, tree(cksum=5))
+    assert tuple(tracker.damaged((Scan("scrub", "finished", start=1000.0, end=1100.0),))) == ()
+
+
+def test_a_later_scrub_settles_what_a_resilver_read_damaged():
+    tracker = DeviceErrorTracker()
+    tracker.push(990.0, tree(cksum=0))
+    tracker.push(1050.0, tree(cksum=5))
+    resilver = Scan("resilver", "finished", start=1000.0, end=1100.0)
+    assert tuple(tracker.damaged((resilver,))) == (("sdc", 5),)
+    later = Scan("scrub", "running", start=1300.0)
+    assert tuple(tracker.damaged((later, resilver))) == ()
