@@ -55,6 +55,8 @@ class TunablesScreen(PickScreen):
         look: DisplayFormat,
         start: int,
     ) -> None:
+        self._now: Sequence[Shown] = ()
+
         def _lines(width: int) -> tuple[Line, ...]:
             self._now = shown()
             return tunable_lines(self._now, look, width)
@@ -63,7 +65,6 @@ class TunablesScreen(PickScreen):
             return about_lines(self._now[index], look, width)
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
-        self._now: Sequence[Shown] = ()
         self.request = "set"
 
     def title_line(self, width: int) -> Line:
