@@ -30,7 +30,7 @@ def desk_of(a: Acting):
 
 async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
     async with acting(SCENARIO) as a:
-        assert "new: choose directories" in await to_list(a)
+        assert "New job: choose directories" in await to_list(a)
         await a.press("enter")
         await a.pilot.pause(0.4)
         said = await a.settle()
@@ -112,7 +112,7 @@ async def test_esc_while_the_plan_is_made_ends_its_making():
         desk_of(a).plan = slow
         await a.pilot.press("enter")
         await a.pilot.pause(0.1)
-        assert "looking at the files" in a.screen
+        assert "counting files" in a.screen
         await a.press("escape")
         await a.pilot.pause(0.1)
         assert closed
@@ -220,7 +220,7 @@ async def test_a_job_waits_for_a_scan_and_says_so():
     async with acting("mirror-scrub") as a:
         await to_tree(a, mark=False)
         await a.press("j", "enter", "enter")
-        assert "a scrub is running" in await settled(a)
+        assert "scrub running: the job waits" in await settled(a)
         await a.press("tab", "enter")
         await a.pass_time(10, 1)
         said = await until(a, lambda: "waiting" in a.screen)
@@ -238,7 +238,7 @@ async def test_the_options_turn_and_are_asked_for():
         await a.press("j", "enter", *"nonsense", "enter")
         assert "Rate limit                none" in a.screen
         await a.press("G", "k", "enter")
-        assert "accept: a write" in a.screen
+        assert "accept: another" in a.screen
         await a.press("G", "enter")
         said = await settled(a)
         assert "--engine=copy --aim=width --until-spread=0.1" in said
