@@ -79,11 +79,11 @@ def plan_lines(
     head = " To run by hand" if denied else " Runs in the background"
     lines = [
         *_under(" Not possible", [plan.refused or ""], "error", look, width),
+        *_under(head, [by_hand], "bold", look, width),
         *_moves(plan, settings.aim, look, width),
         *_fills(plan, settings.limits, look, width),
         *_costs(plan, plan.bytes_within(settings.limits), pace, look, width),
         *_under(" Warnings", plan.notes, "warning", look, width),
-        *_under(head, [by_hand], "bold", look, width),
         *_under(" Unavailable", [denied], "error", look, width),
     ]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
