@@ -93,8 +93,8 @@ def not_restored(
     yield from _copied_unchecked(pool.scans)
     # A further scrub still repaired something after such a resilver (seen on OpenZFS 2.2.11).
     for name, count in damaged:
-        plural = "s" if count != 1 else ""
-        yield f"{name} returned damaged data to the resilver ({count} checksum error{plural}): scrub"
+        errors = "1 checksum error" if count == 1 else f"{count} checksum errors"
+        yield f"{name} returned damaged data to the resilver ({errors}): scrub"
 
 
 def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
