@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import datetime
 
@@ -56,3 +57,14 @@ async def test_a_directory_that_takes_none_says_so(tmp_path, monkeypatch):
         await until(pilot, lambda: list(app.messages))
         (message,) = app.messages
         assert "No such file" in message.message
+
+
+def test_a_full_disk_leaves_no_half_a_picture(tmp_path, monkeypatch):
+    def full(handle, *_, **__):
+        os.close(handle)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(ZconsoleError, match="No space left"):
+        keep_picture("<svg/>", tmp_path, NOW)
+    assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,8 @@ MOST_STEPS = 600
 MOST_MARKS = 40
 HOLE = 64.0
 """Seconds without a sample, up to which the rate is taken to have been the one seen next."""
+MOST_APART = 512.0
+"""Seconds between the first two samples up to which they say how often there is one."""
 TREND_SECONDS = 300.0
 """A trend compares this time with as much time before it, or halves of what there is."""
 TREND_LEAST = 20.0
@@ -79,7 +81,8 @@ class PastRecorder:
         """Keep the rate of the sample at ``t`` (epoch seconds)."""
         if not self._rates:
             self._begin = t
-        elif (len(self._rates), self._samples) == (1, 1) and t > self._begin:
+        elif (len(self._rates), self._samples) == (1, 1) and 0 < t - self._begin <= MOST_APART:
+            # A console that was away for a day does not sample once a day.
             self._step = max(self._step, 2.0 ** math.floor(math.log2(t - self._begin)))
         at = max(int((t - self._begin) // self._step), len(self._rates) - 1, 0)
         while at >= MOST_STEPS:

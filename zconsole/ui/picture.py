@@ -57,7 +57,11 @@ def _written(place: int, svg: str, now: datetime) -> str:
             handle = os.open(name, _NEW, 0o644, dir_fd=place)
         except FileExistsError:
             continue
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(svg)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(svg)
+        except OSError:
+            os.unlink(name, dir_fd=place)  # half a picture is none
+            raise
         return name
     raise FileExistsError(0, "there are pictures of this second already")

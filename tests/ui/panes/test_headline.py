@@ -168,3 +168,11 @@ def test_a_frame_holds_the_cells_where_it_is_tall_and_wide():
         assert plain(header_lines(frames.resilver(), STATUS, LOOK, *size)[0]).startswith(
             " DEGRADED"
         )
+
+
+def test_the_estimate_of_a_removal_is_called_stale_where_the_pool_does_not_answer():
+    activity = Activity("removal", "running", "mirror-2", done_bytes=1, total_bytes=1 << 40)
+    view = ActivityView(activity, float(200 << 20), Estimate(2600, 2000, 3000, "copying"))
+    gone = replace(frames.healthy(), activities=(view,), problem="no answer", stale_seconds=125.0)
+    assert said(gone)[1].startswith(" stale: 2m05s old ")
+    assert said(gone, 120, 3)[2].startswith(" removal of mirror-2 ")

@@ -86,3 +86,9 @@ def test_the_trend_compares_with_the_time_before():
     assert recorded(range(1000), lambda t: 10.0 if t < 700 else 11.0).trend == pytest.approx(0.1)
     assert recorded(range(1000), lambda _: 0.0).trend is None
     assert recorded(range(100), lambda _: None).trend is None
+
+
+def test_a_console_away_after_its_first_sample_still_draws_fine_steps():
+    past = recorded([0, *range(86_400, 87_000)], lambda _: 5.0)
+    assert past.step <= 256.0
+    assert None in past.rates

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from zconsole.errors import ZconsoleError
 from zconsole.monitor.replay_feed import WARM, ReplayFeed
 from zconsole.monitor.session import Session
 from zconsole.zfs.sources.replay import ReplaySource
@@ -98,3 +99,25 @@ async def test_a_newer_wish_is_not_lost_on_the_way(made):
     await asyncio.sleep(0)
     feed.playback.seek(0.5)
     assert await waiting == pytest.approx(4500, abs=2)
+
+
+async def test_a_line_that_cannot_be_read_does_not_end_a_leap_back(tmp_path):
+    path = tmp_path / "r"
+    lines = [json.dumps({"t": t, "text": POOL}) for t in range(1000, 1400)]
+    path.write_text("\n".join(["no sample", *lines, ""]))
+    feed = ReplayFeed(ReplaySource(str(path), 1e9), Session(), Session)
+    for _ in range(300):
+        await at(feed)
+    feed.playback.seek(-0.5)
+    there = await at(feed)
+    assert there == pytest.approx(1100, abs=1)
+    assert feed.playback.t == there
+
+
+async def test_a_recording_that_is_gone_ends_a_leap_with_its_name(made, tmp_path):
+    feed, _ = made
+    await at(feed)
+    (tmp_path / "r").unlink()
+    feed.playback.seek(0.5)
+    with pytest.raises(ZconsoleError, match="No such file"):
+        await feed.next()

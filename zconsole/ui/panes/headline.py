@@ -155,7 +155,8 @@ def _activity(view: ActivityView, place: Place) -> Cell:
     named: Line = (
         Span(middle(place.look.text(name), place.width, place.look.glyphs.ellipsis), "dim"),
     )
-    return [first, [named], *below]
+    old = _old(place.frame)  # said in the second row, as of a scan: there may be no third
+    return [first, [old], [named]] if old else [first, [named], *below]
 
 
 def _scan_rate(view: ScanView, place: Place) -> Cell:

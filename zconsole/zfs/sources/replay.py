@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from zconsole.errors import NotUnderstoodError
+from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.open_text import FARTHEST, LONGEST_LINE, lines, reading
@@ -71,9 +71,14 @@ class ReplaySource:
         return found
 
     def go_to(self, t: float) -> None:
-        """Have the next sample be one shortly before ``t``. Raises OSError."""
+        """Have the next sample be one shortly before ``t``. Raises ZconsoleError."""
         self._gaps = Gaps()  # those of the first time through are counted
-        self._rounds, self._last = self._group(place_of(self._path, t)), None
+        try:
+            place = place_of(self._path, t)
+        except OSError as error:
+            raise ZconsoleError(f"{self._path}: {error.strerror}") from error
+        # A line there that cannot be read has no time: that of where it came from is another.
+        self._rounds, self._last, self._t = self._group(place), None, None
 
     async def aclose(self) -> None:
         """See Source.aclose."""
@@ -120,10 +125,10 @@ class ReplaySource:
         try:
             yield from self._samples(start)
         except NotUnderstoodError as error:
-            if self._t is None:
+            if self._t is None and not start:
                 raise
             self._gaps.add(str(error))
-        if self._t is None:
+        if self._t is None and not start:
             raise NotUnderstoodError(self._gaps.first or f"{self._path}: no samples")
 
     def _samples(self, start: int) -> Iterator[tuple[Raw, int]]:
