@@ -197,7 +197,7 @@ def test_accepted_races_are_recorded_in_the_journal(shell: Shell, tree: Path) ->
     with closing(sqlite3.connect(status["journal"])) as db:
         (job,) = db.execute("SELECT value FROM meta WHERE key = 'job'").fetchone()
     assert json.loads(job)["settings"]["accept_races"] is True
-    assert "races were accepted" in shell("status", status["job"]).stdout
+    assert "lost writes were accepted" in shell("status", status["job"]).stdout
 
 
 def test_a_journal_resumes(shell: Shell, tree: Path) -> None:
