@@ -28,7 +28,7 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
         return refuse("replace", "Replace a device", s.pool.name, must.NOT_THERE)
     plan = ActionPlan(
         action="replace",
-        title=f"Replace {target.name} by {swap.new}",
+        title=f"Replace {target.name} with {swap.new}",
         steps=(_replace_step(s, target, swap.new, sequential),),
         consequences=(
             _healing_or_sequential(sequential),

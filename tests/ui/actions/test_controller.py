@@ -270,6 +270,14 @@ async def test_a_sequential_rebuild_comes_first_only_where_it_works(version, err
         assert ("(fixed in 2.3.7)" in " ".join(said.split())) == errs
 
 
+async def test_a_refused_way_is_left_out_beside_one_that_works():
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        await a.press("R", "enter")
+        assert "zpool replace" in a.screen
+        assert "nother way" not in a.screen
+
+
 async def test_a_device_can_be_taken_offline_in_two_ways():
     async with acting("healthy") as a:
         await a.to("")

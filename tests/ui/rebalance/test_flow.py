@@ -181,6 +181,15 @@ async def test_directories_that_hold_too_little_to_get_even_move_whole():
         assert "needs more than these directories hold" in " ".join(said.split())
 
 
+async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
+    async with acting(SCENARIO) as a:
+        await to_plan(a)
+        assert "none: move everything" in await a.press("escape")
+        await a.press("g", "j", "j", "enter", "5", "enter")
+        await a.press("G", "enter")
+        assert "--until-spread=0.05" in await settled(a)
+
+
 def dies(desk: SimulatedRebalance, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The jobs of a desk have no process, until one is resumed: those are listed."""
     asked: list[str] = []

@@ -171,6 +171,8 @@ class JobAccounts:
     files_failed: int = 0
     bytes_done: int = 0
     """Of finished files, by their size when they were walked."""
+    bytes_unmoved: int = 0
+    """Those of them that are of skipped and failed files: the byte limit spares them."""
     handled: int = 0
     """Bytes this run has worked through, unfinished files included."""
     unfinished: int = 0
@@ -254,7 +256,7 @@ class JobAccounts:
             return 0
         limits, left = self.limits(), [self.bytes_total - handled]
         if limits.max_bytes is not None:
-            left.append(limits.max_bytes - handled)
+            left.append(limits.max_bytes - (handled - self.bytes_unmoved))
         if limits.until_spread is not None and self.effect is not None:
             to_target = self.effect.left(limits.until_spread, self.handled)
             left += [] if to_target is None else [to_target]
@@ -269,6 +271,7 @@ class JobAccounts:
         self.files_done = sum(files for files, _ in done)
         self.files_skipped, self.files_failed = done[1][0], done[2][0]
         self.bytes_done = sum(size for _, size in done)
+        self.bytes_unmoved = done[1][1] + done[2][1]
 
     def report(self, outcomes: Sequence[FileOutcome], engine: str) -> None:
         """Count finished files, and show them."""
@@ -277,6 +280,7 @@ class JobAccounts:
         self.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
         self.files_failed += sum(done.outcome == "failed" for done in outcomes)
         self.bytes_done += sum(done.row.size for done in outcomes)
+        self.bytes_unmoved += sum(done.row.size for done in outcomes if done.outcome != "moved")
         self.show(job_output.records(outcomes, engine, self.path))
 
     def end(self, stopped_by: str) -> None:

@@ -45,6 +45,8 @@ async def confirm(
     plans = [way(situation) for way in ways]
     # The first is what Enter would run: not one that is refused, nor one that meets a bug.
     plans.sort(key=lambda plan: bool(plan.refused or plan.hazards))
+    if not (plans[0].refused or plans[0].hazards):
+        plans = [plan for plan in plans if plan.refused is None]
     confirmations = [_confirmation(context, plan, situation.facts, paths) for plan in plans]
     screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)

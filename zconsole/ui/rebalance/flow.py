@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
@@ -21,6 +22,7 @@ from zconsole.ui.rebalance.options import (
     FIXED,
     LIMITS,
     PLAN,
+    TARGET,
     Limit,
     ask_limit,
     option_about,
@@ -38,6 +40,8 @@ class Offer:
 
     backend: RebalanceBackend
     settings: Settings
+    target_typed: bool = False
+    """Whether the operator typed the target: then it stays, whatever the plan says."""
 
     @property
     def command(self) -> str:
@@ -55,8 +59,14 @@ class Offer:
                 yield step
 
     def _is_short(self, plan: PlanDocument) -> bool:
-        wanted = self.settings.limits.until_spread == EVEN and self.settings.aim == "balance"
-        return wanted and plan.spread_before is not None and plan.bytes_to_target is None
+        limits, aim = self.settings.limits, self.settings.aim
+        wanted = limits.until_spread == EVEN and aim == "balance"
+        return (
+            wanted
+            and not self.target_typed
+            and plan.spread_before is not None
+            and plan.bytes_to_target is None
+        )
 
     @property
     def _limits_without(self) -> Limits:
@@ -126,19 +136,24 @@ class RebalanceFlow:
 
         Unless more is asked for, it stops where the vdevs are even.
         """
-        row = PLAN
+        row, typed = PLAN, False
         while True:
             picked = await self.context.app.push_screen_wait(self._options(settings, row))
             if picked is None:
                 return None
             row = picked
             if picked == PLAN:
-                if (agreed := await self._agreed(settings)) is not None:
-                    return await self.watch.rebalance_backend.start(agreed)
+                offer = Offer(self.watch.rebalance_backend, settings, typed)
+                if await self._agreed(offer):
+                    return await self.watch.rebalance_backend.start(offer.settings)
+                settings = offer.settings  # as planned, the default target dropped or not
             elif FIXED <= picked < FIXED + len(LIMITS):
-                settings = await self._limited(settings, LIMITS[picked - FIXED])
+                changed = await self._limited(LIMITS[picked - FIXED])
+                typed = typed or TARGET.name in changed
+                settings = replace(settings, limits=settings.limits.changed(changed))
             else:
                 settings = turned(settings, picked)
+                typed = typed and picked != 0  # the aim sets the target anew
 
     def _options(self, settings: Settings, row: int) -> PickScreen:
         look = self.context.look
@@ -150,19 +165,17 @@ class RebalanceFlow:
             about=lambda index, width: option_about(settings, index, look, width),
         )
 
-    async def _limited(self, settings: Settings, limit: Limit) -> Settings:
+    async def _limited(self, limit: Limit) -> Mapping[str, Any]:
         try:
-            changed = await ask_limit(self.context, limit)
+            return await ask_limit(self.context, limit)
         except ZconsoleError as error:
             self.context.complain(error)
-            return settings
-        return replace(settings, limits=settings.limits.changed(changed))
+            return {}
 
-    async def _agreed(self, settings: Settings) -> Settings | None:
-        """The settings to start with, once their plan was read and is to be run."""
-        context, backend = self.context, self.watch.rebalance_backend
+    async def _agreed(self, offer: Offer) -> bool:
+        """Whether its plan was read and is to be run."""
+        context = self.context
         look, denied = context.look, context.denied
-        offer = Offer(backend, settings)
 
         def _body(plan: PlanDocument, width: int) -> tuple[Line, ...]:
             frame = context.frame_of(self.pool)
@@ -171,7 +184,7 @@ class RebalanceFlow:
             return plan_lines(plan, offer.settings, pace, offer.command, denied, look, width)
 
         screen = PlanScreen(context, offer.made(), _body, denied, lambda: offer.command)
-        return offer.settings if await context.app.push_screen_wait(screen) else None
+        return bool(await context.app.push_screen_wait(screen))
 
     async def _attach(self, job: str) -> None:
         screen = JobScreen(self.context, self.pool, job, self.watch)

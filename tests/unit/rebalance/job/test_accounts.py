@@ -10,8 +10,9 @@ import pytest
 from tests.unit.rebalance.job.counted import accounts_of
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job.accounts import MoveEffect
+from zconsole.rebalance.engine.item import FileOutcome
+from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.job.accounts import JobAccounts, MoveEffect
 from zconsole.rebalance.planning.settings import Limits
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
@@ -75,3 +76,18 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
         assert accounts.as_json()["bytes_goal"] == goal - 2
         accounts.state = "finished"
         assert accounts.as_json()["bytes_goal"] == goal - 5
+
+
+def test_the_byte_limit_spares_what_was_skipped_or_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Journal.create(tmp_path / "j")) as journal:
+        accounts = accounts_of(journal, lambda: 0.0)
+        accounts.limits = lambda: Limits(max_bytes=400)
+        monkeypatch.setattr(JobAccounts, "path", lambda *_: "/d/f")
+        row = FileRow(number=1, directory=1, name=b"f", ino=1, size=300, nlink=1)
+        accounts.bytes_total = 1000
+        accounts.report([FileOutcome(row, "skipped", reason="open")], "copy")
+        assert accounts.as_json()["bytes_goal"] == 700
+        accounts.report([FileOutcome(row, "moved")], "copy")
+        assert accounts.as_json()["bytes_goal"] == 700
