@@ -149,7 +149,7 @@ def watch_and_speed_up(operator: Operator, vm: Machine, before: dict[str, str]) 
     operator.see(" is [0-9]+")
     operator.back("TUNABLES")
     operator.press("E")
-    operator.see("what was set from")
+    operator.see("Values set here")
     changed = {name for name, value in parameters(vm).items() if value != before[name]}
     assert changed
     operator.back("resilver +(issuing|finished)")
@@ -203,13 +203,13 @@ def test_what_a_killed_console_set_is_offered_back_but_not_over_another_value(
     vm.run(f"echo 4321 >{PARAMETERS}/{TIME}")
 
     operator.terminal.open("tank")
-    operator.see("no longer there", 180)
+    operator.see("A console that was closed", 180)
     operator.press("T")
     operator.see("TUNABLES")
     operator.press("U")
-    operator.see(f"{TIME} +stays 4321: somebody else")
+    operator.see(f"{TIME} +stays 4321: changed by somebody else")
     operator.press("Tab", "Enter")
-    operator.see("put back to")
+    operator.see("restored to")
     assert parameters(vm) == {**before, TIME: "4321"}
 
 
