@@ -264,7 +264,7 @@ async def test_a_sequential_rebuild_comes_first_only_where_it_works(version, err
             pool.version = version
         await a.to("mirror-2")
         await a.press("j", "R", "enter")
-        assert ("Not possible now" in a.screen) == errs
+        assert ("Unavailable" in a.screen) == errs
         said = await a.press("v") if errs else a.screen
         assert "zpool replace -s" in said
         assert ("(fixed in 2.3.7)" in " ".join(said.split())) == errs

@@ -18,7 +18,7 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
     """What will run, what it will do, what it will not undo."""
     lines: list[Line] = []
     if plan.refused is not None:
-        lines += _block("Not possible now", (plan.refused,), "error", look, width)
+        lines += _block("Unavailable", (plan.refused,), "error", look, width)
         lines += _block("Instead", plan.alternatives, "", look, width)
     heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
     commands = tuple(step.command for step in plan.steps)

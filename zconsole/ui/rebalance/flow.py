@@ -108,7 +108,7 @@ class RebalanceFlow:
         # On a job at work or interrupted, else on a new one.
         first = next((i + 1 for i, job in enumerate(jobs) if job.live or job.interrupted), 0)
         start = first if row is None else min(row, len(jobs))
-        title = f"REBALANCE {look.text(self.pool)}  Enter opens, Esc leaves"
+        title = f"REBALANCE {look.text(self.pool)}"
         return PickScreen(title, _lines, start=start, wide=True)
 
     def _jobs(self) -> tuple[JobView, ...]:
@@ -158,7 +158,7 @@ class RebalanceFlow:
     def _options(self, settings: Settings, row: int) -> PickScreen:
         look = self.context.look
         return PickScreen(
-            "REBALANCE  options  Enter changes, Esc goes back",
+            "REBALANCE  options",
             lambda width: option_lines(settings, look, width),
             start=row,
             wide=True,

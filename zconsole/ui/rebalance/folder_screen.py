@@ -26,7 +26,14 @@ from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 
 AGED = " old: written before the newest vdev was added; worth moving"
-HINTS = ("Space marks", "Enter goes on", "Esc leaves", "Right opens", "Left closes")
+HINTS = (
+    ("Space", "mark"),
+    ("Enter", "go on"),
+    ("?", "help"),
+    ("Esc", "back"),
+    ("Right", "open"),
+    ("Left", "close"),
+)
 """What the keys do, the most needed first."""
 _GAP = 0.2
 """Seconds between two paintings while sizes come in."""
@@ -114,7 +121,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     def _hint(self, width: int) -> tuple[Line, ...]:
         if self._said:
             return tuple(wrapped(self._said, "warning", self._look, width, " "))
-        parts: list[Line] = [(Span(hint, "dim"),) for hint in HINTS]
+        parts: list[Line] = [(Span(f"{key} ", "key"), Span(word, "dim")) for key, word in HINTS]
         if marked := self._folders.marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
