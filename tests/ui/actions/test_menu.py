@@ -72,7 +72,7 @@ async def test_a_plan_names_the_devices_whole(size):
     async with acting("six-disk-swap", size) as a:
         await a.to("NT51PRJG")
         said = "".join(line.strip() for line in (await a.press("R", "enter")).splitlines()[:2])
-        assert "ata-WDC_WD30EZRX-00MMMB0_NT51PRJG by" in said
+        assert "ata-WDC_WD30EZRX-00MMMB0_NT51PRJG with" in said
         assert said.startswith("Replace ")
         assert "ata-ST5000DM000-1FK178_9ZD1MSKA" in said
 
