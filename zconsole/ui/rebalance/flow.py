@@ -184,7 +184,8 @@ class RebalanceFlow:
             return plan_lines(plan, offer.settings, pace, offer.command, denied, look, width)
 
         screen = PlanScreen(context, offer.made(), _body, denied, lambda: offer.command)
-        return bool(await context.app.push_screen_wait(screen))
+        agreed = await context.app.push_screen_wait(screen)
+        return bool(agreed)
 
     async def _attach(self, job: str) -> None:
         screen = JobScreen(self.context, self.pool, job, self.watch)
