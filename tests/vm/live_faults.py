@@ -73,14 +73,11 @@ def judged(machine: Machine, trial: Trial) -> dict[str, Any]:
     }
 
 
-def run(release: str, chosen: str, again: bool) -> None:
+def run(release: str, arguments: argparse.Namespace) -> None:
     """Make what is left on a release, one trial after the other."""
     kept, tree = Kept(release), sources()
-    left = [
-        trial
-        for trial in trials(release)
-        if chosen in trial.name and (again or kept.found.get(trial.name, {}).get("tree") != tree)
-    ]
+    counted = set() if arguments.again else _counted(kept.found, tree, arguments.older)
+    left = [t for t in trials(release) if arguments.trial in t.name and t.name not in counted]
     if not left:
         return
     with Machine.boot(image.build(release), DISKS) as machine:
@@ -94,6 +91,15 @@ def run(release: str, chosen: str, again: bool) -> None:
             kept.add(trial, result | {"tree": tree})
             print(f"{trial.name}: {_line(result)}", flush=True)
             clear(machine)
+
+
+def _counted(found: dict[str, dict[str, Any]], tree: str, older: bool) -> set[str]:
+    """The trials that need not be made again; of other versions of the tree only what was well."""
+    return {
+        name
+        for name, each in found.items()
+        if each["tree"] == tree or (older and not each.get("dishonest") and each.get("right"))
+    }
 
 
 def _line(result: dict[str, Any]) -> str:
@@ -114,6 +120,9 @@ def show(releases: Sequence[str]) -> int:
     for name, each in found.items():
         if "void" not in each and (each["dishonest"] or not each["right"]):
             print(f"\n{name} ({each['pool']}): {_line(each)}")
+    older = sum(each["tree"] != sources() for each in found.values())
+    if older:
+        print(f"\n{older} of these results are those of other versions of this tree.")
     return sum(bool(each.get("dishonest")) for each in found.values())
 
 
@@ -133,7 +142,7 @@ def main() -> int:
     for release in releases:
         with exclusive(subdirectory("live-faults") / f"{release}.lock"):
             try:
-                run(release, arguments.trial, arguments.again)
+                run(release, arguments)
             except NotAvailableError as error:
                 print(f"{release} is left out: {error}")
             except KeyboardInterrupt:
@@ -148,6 +157,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("releases", nargs="*", metavar="RELEASE", help="these only (all)")
     parser.add_argument("--trial", default="", help="only those with this in their names")
     parser.add_argument("--again", action="store_true", help="forget what earlier runs did")
+    parser.add_argument(
+        "--older", action="store_true", help="count what went well on other versions of this tree"
+    )
     return parser
 
 
