@@ -158,7 +158,7 @@ def test_a_second_replace_waits_and_a_restart_takes_it_along(act, pool, vm, froz
         run = act("replace", "d1=d5")
         assert "waits for it (awaiting resilver)" in run.said
         pool.wait_status("awaiting resilver")
-        assert "no way" in act("stop", plan=True).plan["refused"]
+        assert "cannot cancel it" in act("stop", plan=True).plan["refused"]
         restart = act("resilver", typed="tank")
         assert restart.status == 0, restart.events
         frozen()
@@ -226,7 +226,7 @@ def test_larger_disks_expand_the_vdev(act, pool, vm):
     pool.create("mirror /root/v1 /root/v2")
     pool.fill(20)
     early = act("expand", "mirror-0", plan=True)
-    assert "nothing" in early.plan["refused"]
+    assert "cannot grow" in early.plan["refused"]
     run = act("batch", "/root/v1=/root/v3", "/root/v2=/root/v4", follow=True)
     assert run.end["ok"], run.events
     plan = act("expand", "mirror-0", plan=True)
