@@ -163,7 +163,7 @@ def test_a_resilver_left_alone_wakes_its_owner_and_is_reported(
     print(report)
     assert report.startswith("# resilver on tank: finished")
     assert "the pool is safe." in report
-    assert "its limit was the new disk's writes." in report
+    assert "the limit was the new disk's writes." in report
     assert "virtio-LABDISK4 (new)" in report
     assert vm.run(f"{PYTHON} report tank --svg").stdout.startswith("<svg")
 
