@@ -9,7 +9,7 @@ import signal
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -223,9 +223,11 @@ def main(words: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     names = arguments.release or CHOSEN
     tree = sources()
-    lock = exclusive(subdirectory("suites") / "lock")
+    locks = [] if arguments.show else sorted(names)
     try:
-        with nullcontext() if arguments.show else lock:
+        with ExitStack() as held:
+            for name in locks:
+                held.enter_context(exclusive(subdirectory("suites") / f"{name}.lock"))
             images, missing = available(names, build=not arguments.show)
             trees = () if arguments.older else (tree,)
             results = {name: Results.load(built, trees) for name, built in images.items()}
