@@ -186,9 +186,7 @@ def _zsh_function(command: Command) -> str:
         f"    {_zsh_word(f'{each.words[-1]}:{each.about}' if each.about else each.words[-1])}"
         for each in command.commands
     )
-    cases = "\n".join(
-        f"    ({each.words[-1]}) {_zsh_name(each)} ;;" for each in command.commands
-    )
+    cases = "\n".join(f"    ({each.words[-1]}) {_zsh_name(each)} ;;" for each in command.commands)
     more = ""
     if command.arguments:
         cases += f"\n    (*) {_zsh_arguments(own)} ;;"

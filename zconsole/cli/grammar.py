@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zconsole.cli.options import COMMANDS, parser_of
 
@@ -94,7 +94,7 @@ class Command:
         return (option for group in self.groups for option in group.options)
 
     def walk(self) -> Iterator[Command]:
-        """This command and all below it."""
+        """The command itself and all below it."""
         yield self
         for command in self.commands:
             yield from command.walk()
@@ -105,8 +105,10 @@ def command_tree() -> Command:
     commands = tuple(
         _command((name,), about, parser_of(name)) for name, (about, _) in COMMANDS.items()
     )
-    console = _command((), "the terminal console for ZFS", parser_of("console"))
-    return Command(**{**vars(console), "usage": "", "commands": commands})
+    console = _command(
+        (), "terminal console for ZFS resilvers, scrubs and rebalances", parser_of("console")
+    )
+    return replace(console, usage="", commands=commands)
 
 
 def _command(words: tuple[str, ...], about: str, parser: argparse.ArgumentParser) -> Command:

@@ -315,7 +315,7 @@ def _configure_tunables(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_man(parser: argparse.ArgumentParser) -> None:
-    text = "the command to read about (default: zconsole itself)"
+    text = "a command (default: zconsole itself); read its page with | man -l -"
     parser.add_argument("command", nargs="?", choices=tuple(COMMANDS), metavar="COMMAND", help=text)
 
 
@@ -347,9 +347,9 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     ),
     "export": ("export Prometheus metrics, over HTTP or as a text file", _configure_export),
     "themes": ("list the themes, their files, and any that failed to load", _configure_themes),
-    "man": ("print a manual page; read it with: zconsole man | man -l -", _configure_man),
+    "man": ("print the manual page of zconsole, or of a command", _configure_man),
     "completion": (
-        "print a script that completes commands and options in your shell",
+        "print a script that completes words in bash, zsh or fish",
         _configure_completion,
     ),
     "console": (

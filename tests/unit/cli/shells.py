@@ -20,9 +20,8 @@ PS1= PS2=
 unsetopt prompt_cr prompt_sp
 unset zle_bracketed_paste
 autoload -Uz compinit && compinit -u -D
-_insert_all() { compstate[insert]=all; }
-comppostfuncs=(_insert_all)
-zle -C insert-all complete-word _generic
+_insert_all() { _main_complete; compstate[insert]=all; }
+zle -C insert-all complete-word _insert_all
 bindkey '^T' insert-all
 """
 ALL = b"\x14"

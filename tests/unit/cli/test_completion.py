@@ -11,11 +11,8 @@ import pytest
 
 from tests.unit.cli.shells import BASH, ZSH, InteractiveShell, fish_completes
 from zconsole.cli.completion_scripts import SCRIPTS
-from zconsole.cli.grammar import command_tree
-from zconsole.cli.main import main
 from zconsole.cli.options import COMMANDS, PRESETS
 from zconsole.sim import scenarios
-from zconsole.tunables.catalog import TUNABLES
 
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
 POOLS = {"tank", "backup", "odd pool"}
@@ -62,8 +59,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("shells")
     for path in ("bin", "work/directory", "completions", "fish", "home/.config/zconsole/themes"):
         (place / path).mkdir(parents=True)
-    (place / "bin/zpool").write_text(ZPOOL)
-    (place / "bin/zpool").chmod(0o755)
+    for name, text in (("zpool", ZPOOL), ("zconsole", "#!/bin/sh\n")):  # fish asks for both
+        (place / "bin" / name).write_text(text)
+        (place / "bin" / name).chmod(0o755)
     (place / "work/file.txt").touch()
     (place / "home/.config/zconsole/themes/mine.toml").touch()
     (place / "home/.local/state/zconsole/rebalance").mkdir(parents=True)
