@@ -1,4 +1,4 @@
-"""The manual pages: what the parsers take, the table of keys and the prose of ``share/man.toml``."""
+"""The manual pages: what the parsers take, the table of keys, the prose of ``share/man.toml``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def page(name: str | None) -> str:
         "EXAMPLES": _examples(prose.get("examples", ())),
         "SEE ALSO": _see(tree if not name else None, prose.get("see", ())),
     }
-    lines = [heading, ".ad l"]
+    lines = [heading, ".ad l", ".nr HY 0"]  # no hyphenation: names can be copied
     for section, body in sections.items():
         if body:
             lines += [f".SH {section}", *body]
@@ -76,7 +76,7 @@ def _usage(command: Command) -> list[str]:
     if command.usage and command.words != ("console",):
         return [start, *_wrapped(command.usage.removeprefix("zconsole ").partition(" ")[2]), ".YS"]
     options = [
-        f"[{_spaceless(_invocation(option))}]"
+        rf"[{_spaceless(_invocation(option))}]\&"  # dots end no sentence
         for group in command.groups
         if group.title != COMMON
         for option in group.options
@@ -205,7 +205,7 @@ def _sentence(phrase: str) -> str:
 
 def _wrapped(text: str) -> list[str]:
     """Lines of prose; each sentence begins one, as formatters expect."""
-    marked = re.sub("`([^`]*)`", r"\\fB\\%\1\\fR", _escaped(text))
+    marked = re.sub("`([^`]*)`", r"\\fB\1\\fR", _escaped(text))
     return [
         _at_start(line)
         for sentence in re.split(r"(?<=[.:!?]) (?=[A-Z\\])", " ".join(marked.split()))
