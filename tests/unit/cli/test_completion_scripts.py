@@ -17,6 +17,7 @@ from zconsole.cli.tunables import NAMES
 from zconsole.sim import scenarios
 
 EVERY = tuple(command_tree().walk())
+TEXTS = {shell: script() for shell, script in SCRIPTS.items()}
 
 
 def of_bash(script: str, command: Command) -> set[str]:
@@ -45,13 +46,14 @@ def test_every_option_and_command_is_in_every_script(words_of, command):
     options = {name for option in command.options for name in option.names}
     inner = {each.words[-1] for each in command.commands}
     shell = words_of.__name__.removeprefix("of_")
-    assert options | inner <= words_of(SCRIPTS[shell](), command)
+    assert options | inner <= words_of(TEXTS[shell], command)
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_choices_are_in_every_script(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
+    assert script == TEXTS[shell]
     for choices in (("auto", "copy", "rewrite"), NAMES, scenarios.names(), ("bash", "zsh", "fish")):
         assert " ".join(choices) in script
 
@@ -60,7 +62,7 @@ def test_choices_are_in_every_script(shell, capsys):
 def test_a_script_parses(shell):
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
-    said = run([shell, "-n"], SCRIPTS[shell]())
+    said = run([shell, "-n"], TEXTS[shell])
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
 
 
@@ -68,7 +70,7 @@ def test_a_script_parses(shell):
 def test_nothing_is_printed_where_nothing_can_be_listed(kind, tmp_path):
     failing = tmp_path / "zpool"
     failing.write_text("#!/bin/sh\necho odd; echo failed >&2; exit 1\n" * (kind == "pool"))
-    script = f"{SCRIPTS['bash']()}\n_zconsole_list {kind}"
+    script = f"{TEXTS['bash']}\n_zconsole_list {kind}"
     said = run(["bash", "-c", script], "", PATH="/usr/bin:/bin", HOME=str(tmp_path / "none"))
     shipped = ["ansi16", "colorblind", "dark", "high-contrast", "light"]
     assert said.stdout.split() == (shipped if kind == "theme" else [])
