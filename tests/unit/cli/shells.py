@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -33,9 +32,15 @@ class InteractiveShell:
     """A shell on a terminal of its own, in which ``zconsole`` prints its words."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._child, self._terminal = pty.fork()
-        if not self._child:
-            os.execvpe(argv[0], list(argv), {**os.environ, "TERM": "dumb", **environment})
+        self._terminal, theirs = os.openpty()
+        self._process = subprocess.Popen(
+            ["setsid", "--ctty", *argv],
+            env={**os.environ, "TERM": "dumb", **environment},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
 
     def complete(self, line: str) -> set[str]:
         """What the shell makes of the last word of a line; the word itself if nothing fits."""
@@ -48,7 +53,7 @@ class InteractiveShell:
 
     def close(self) -> None:
         os.close(self._terminal)  # hangs up
-        os.waitpid(self._child, 0)
+        self._process.wait()
 
 
 def fish_completes(setup: str, line: str, environment: Mapping[str, str]) -> set[str]:
