@@ -20,7 +20,9 @@ NAMELESS = "makes a temporary file without a name, or a private directory of a r
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
     "actions/machine.py": SYSTEM,
+    "cli/completion_scripts.py": PACKAGED,
     "cli/main.py": KERNEL,
+    "cli/man_page.py": PACKAGED,
     "cli/output.py": SYSTEM,
     "cli/rebalance_options.py": PACKAGED,
     "rebalance/engine/file_locks.py": SYSTEM,

@@ -19,8 +19,11 @@ YOUNG = 50_000
 """Objects allocated between searches for cycles. A start makes a hundred thousand that all stay:
 with Python's default of 700, the searches take a tenth of the start."""
 
-VALUED = ("--theme", "--hook", "--host", "--interval")
-"""Options before the command whose value is a separate word."""
+VALUED = (
+    *("--theme", "--hook", "--host", "--interval"),
+    *("--stalled-after", "--slip", "--free-floor"),
+)
+"""Options of the console, which may stand before a command, whose value is a separate word."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -50,7 +50,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     """
     about, configure = COMMANDS[name]
     if name == "console":
-        listing = "\n".join(f"  {word:<9} {text}" for word, (text, _) in COMMANDS.items())
+        listing = "\n".join(f"  {word:<10} {text}" for word, (text, _) in COMMANDS.items())
         parser = Parser(
             prog="zconsole",
             usage="zconsole [POOL ...] | zconsole COMMAND ...",
@@ -314,6 +314,15 @@ def _configure_tunables(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print JSON, one tunable per line")
 
 
+def _configure_man(parser: argparse.ArgumentParser) -> None:
+    text = "a command (default: zconsole itself); read its page with | man -l -"
+    parser.add_argument("command", nargs="?", choices=tuple(COMMANDS), metavar="COMMAND", help=text)
+
+
+def _configure_completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell you use")
+
+
 COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "status": (
         "report the health of live pools or of saved zpool status output",
@@ -338,6 +347,11 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     ),
     "export": ("export Prometheus metrics, over HTTP or as a text file", _configure_export),
     "themes": ("list the themes, their files, and any that failed to load", _configure_themes),
+    "man": ("print the manual page of zconsole, or of a command", _configure_man),
+    "completion": (
+        "print a script that completes words in bash, zsh or fish",
+        _configure_completion,
+    ),
     "console": (
         "open the console; only needed for a pool named like a command",
         _configure_console,

@@ -41,6 +41,8 @@ FILE = Path(__file__).parents[1] / "share" / "keys.toml"
 _TEXTS = tomllib.loads(FILE.read_text("utf-8"))
 _EVERY = tuple(Key(**{**row, "keys": tuple(row["keys"])}) for row in _TEXTS["keys"])
 GROUPS = ("Move", "List", "Panes", "Pools", "Console", "Replay")
+EVERY_GROUP = tuple(dict.fromkeys((*GROUPS, *(key.group for key in _EVERY))))
+"""Those of single screens as well."""
 TABLE = tuple(key for key in _EVERY if key.group in GROUPS)
 """The keys that only look, the most used first."""
 ACTIONS = tuple(key for key in _EVERY if key.group == "Actions")

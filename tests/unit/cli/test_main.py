@@ -12,7 +12,8 @@ import pytest
 from tests.unit.cli.commandline import STATUS, run, saved_in
 from zconsole import __version__
 from zconsole.cli import main as cli
-from zconsole.cli.main import command_of, main
+from zconsole.cli.grammar import command_tree
+from zconsole.cli.main import VALUED, command_of, main
 from zconsole.cli.options import COMMANDS, parser_of
 
 CAPTURES = Path(__file__).parents[2] / "fixtures" / "captures"
@@ -27,12 +28,18 @@ CAPTURES = Path(__file__).parents[2] / "fixtures" / "captures"
         (["--ascii", "status"], "status"),
         (["--theme", "status", "tank"], "console"),
         (["--theme", "light", "watch"], "watch"),
+        (["--slip", "0.5", "watch"], "watch"),
         (["console", "status"], "console"),
         (["--", "status"], "console"),
     ],
 )
 def test_the_first_word_chooses_the_command(words, name):
     assert command_of(words)[0] == name
+
+
+def test_every_option_of_the_console_with_a_value_may_stand_before_a_command():
+    valued = {name for each in command_tree().options if each.value for name in each.names}
+    assert valued == set(VALUED)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -1,0 +1,56 @@
+"""What the parsers take, as man pages and completions are made of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from zconsole.cli.grammar import KINDS, command_tree
+from zconsole.cli.options import COMMANDS
+from zconsole.cli.rebalance_options import COMMANDS as OF_REBALANCE
+from zconsole.sim import scenarios
+
+FREE = {"S", "N", "X", "F", "SHARE", "SIZE", "NAME=SIZE", "NAME", "COMMAND", "SECONDS", "LIMIT"}
+FREE |= {"BYTES/S", "HH:MM-HH:MM", "[ADDR:]PORT"}
+"""Metavars of words that a shell cannot know, or of which all choices are known."""
+TREE = command_tree()
+EVERY = tuple(TREE.walk())
+
+
+def test_every_command_is_there():
+    named = [command.words for command in EVERY]
+    inner = [("rebalance", name) for name in OF_REBALANCE]
+    assert sorted(named) == sorted([(), *((name,) for name in COMMANDS), *inner])
+    assert all(command.about for command in EVERY)
+
+
+def test_the_words_a_shell_can_complete_are_known_by_their_metavar():
+    words = [argument.word for command in EVERY for argument in command.arguments]
+    words += [option.value for command in EVERY for option in command.options if option.value]
+    assert {word.name for word in words} - FREE - {""} == set(KINDS)
+    assert all(word.choices for word in words if not word.name)
+
+
+def test_an_option_takes_the_same_in_every_command():
+    found = defaultdict(set)
+    for command in EVERY:
+        for option in command.options:
+            value = option.value and (option.value.choices, option.value.kind)
+            found[option.names].add((option.count, value))
+    assert {names for names, taken in found.items() if len(taken) > 1} == set()
+
+
+def test_counts_and_choices_are_as_the_parser_takes_them():
+    options = {each.names[-1]: each for command in EVERY for each in command.options}
+    assert (options["--json"].count, options["--json"].value) == (0, None)
+    assert (options["--compare"].count, options["--compare"].more) == (2, False)
+    assert (options["--add-vdev"].count, options["--add-vdev"].more) == (1, True)
+    engine, scenario = options["--engine"].value, options["--scenario"].value
+    assert engine
+    assert engine.shown == "auto|copy|rewrite"
+    assert scenario
+    assert (scenario.shown, scenario.choices) == ("NAME", scenarios.names())
+
+
+def test_phrases_tell_their_defaults():
+    interval = next(each for each in TREE.options if "--interval" in each.names)
+    assert interval.text == "seconds between samples (default: 1)"
