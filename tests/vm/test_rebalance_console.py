@@ -135,14 +135,14 @@ def finish(console: Terminal) -> None:
 def choose(console: Terminal) -> None:
     """Mark the films in the tree."""
     console.press("B")
-    console.wait("new: choose directories")
+    console.wait("New job: choose directories")
     console.press("Enter")
     console.wait(r"760M +191 .*films")
     console.wait(r"n\\xff\\x0al")
     console.press("j", "Space")
     console.wait("1 marked, 760M")
     console.press("Enter")
-    console.wait("Make the plan +/tank/films")
+    console.wait("Show the plan +/tank/films")
 
 
 def plan(console: Terminal) -> None:
