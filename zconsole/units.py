@@ -79,6 +79,11 @@ def rate(value: float | None, unknown: str = "-") -> str:
     return unknown if value is None else f"{size(value)}/s"
 
 
+def counted(number: int | float, noun: str) -> str:
+    """A number of things: ``1 error``, ``2 errors``; of a noun whose plural has an s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def percent(share: float | None, digits: int = 0, unknown: str = "-") -> str:
     """A share of 1 with a blank before its sign: ``47 %``, ``99.5 %``."""
     if share is None:

@@ -72,3 +72,8 @@ def test_more_than_zfs_can_count_is_no_number(value):
 def test_all_of_64_bits_is_a_number():
     assert (number(str(2**64 - 1)), number(2**64 - 1)) == (2**64 - 1, 2**64 - 1)
     assert parse_size("16.0E") == 2**64
+
+
+def test_a_count_agrees_with_its_noun():
+    assert units.counted(1, "error") == "1 error"
+    assert [units.counted(n, "more device") for n in (0, 2)] == ["0 more devices", "2 more devices"]

@@ -9,6 +9,7 @@ from zconsole.actions.target import Swap, Target, find, find_path
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
+from zconsole.units import counted
 
 
 def replaced(s: Situation, swaps: tuple[Swap, ...]) -> Follow:
@@ -93,8 +94,8 @@ def _one_replace(now: Situation, swap: Swap, spared: bool, since: float) -> Acti
         return None
     return ActionOutcome(
         False,
-        f"the resilver ended with {ended.errors or 0} errors and {old.group.name} is still there:"
-        f" redundancy is not restored. {leftover(old.group) or ''}".rstrip(),
+        f"the resilver ended with {counted(ended.errors or 0, 'error')} and {old.group.name} is"
+        f" still there: redundancy is not restored. {leftover(old.group) or ''}".rstrip(),
     )
 
 
@@ -122,5 +123,5 @@ def _ended_since(now: Situation, since: float) -> Scan | None:
 def _scan_outcome(scan: Scan) -> ActionOutcome:
     if scan.state == "canceled":
         return ActionOutcome(False, f"the {scan.function} was canceled")
-    errors = scan.errors or 0
-    return ActionOutcome(errors == 0, f"the {scan.function} finished with {errors} errors")
+    errors = counted(scan.errors or 0, "error")
+    return ActionOutcome(not scan.errors, f"the {scan.function} finished with {errors}")

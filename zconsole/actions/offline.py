@@ -8,6 +8,7 @@ from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, dec
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, members
 from zconsole.pool.redundancy import is_complete, parity
+from zconsole.units import counted
 
 
 def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
@@ -91,7 +92,7 @@ def _left_without(target: Target) -> str:
     left = parity(target.top) - _absent_besides(target) - 1
     if left < 0:
         return f"{target.top.name} has no redundancy left"
-    more = f"{left} more device{'' if left == 1 else 's'} may fail"
+    more = counted(left, "more device") + " may fail"
     return f"while it is offline, {more} in {target.top.name} without losing data"
 
 

@@ -13,6 +13,7 @@ from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, find
 from zconsole.pool.redundancy import is_complete, parity, redundancy
 from zconsole.pool.topology import data_vdevs
+from zconsole.units import counted
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
 """Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
@@ -236,7 +237,7 @@ def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[st
         entry = left.get(id(top))
         if entry is None:
             continue
-        count = f"{entry.left} more device{'s' if entry.left != 1 else ''} may fail"
+        count = counted(entry.left, "more device") + " may fail"
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
         said.append(f"while it runs, {count} in {top.name} without losing data{only}")
     return tuple(said)

@@ -12,6 +12,7 @@ from zconsole.cli.output import say
 from zconsole.cli.watch import over
 from zconsole.errors import ExitCode
 from zconsole.monitor.session_feed import SessionFeed
+from zconsole.units import counted
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.record import Recorder
@@ -52,5 +53,5 @@ async def _record(args: argparse.Namespace) -> int:
                 seen_running = seen_running or any(running)
                 if seen_running and over(update.frames):
                     break
-    say(f"{source.recorded} samples in {args.file}")
+    say(f"{counted(source.recorded, 'sample')} in {args.file}")
     return ExitCode.OK

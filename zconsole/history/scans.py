@@ -9,6 +9,7 @@ from zconsole.history.changes import Tree
 from zconsole.history.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Event, Sample, Scan
+from zconsole.units import counted
 
 WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
 ABORTED = ("scan aborted",)
@@ -179,8 +180,8 @@ def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
         return
     verb, severity = verbs[new.state]
     done = {"pause": "paused", "resume": "resumed", "finish": "finished"}.get(verb, verb)
-    errors = f" with {new.errors} errors" if new.state == "finished" and new.errors else ""
-    text = f"{_word(new)} {done}{errors}"
+    failed = new.errors if new.state == "finished" else 0
+    text = f"{_word(new)} {done}" + (f" with {counted(failed, 'error')}" if failed else "")
     yield Event(new.end or t, f"{new.function}_{verb}", text, severity, new.vdev, "console")
 
 

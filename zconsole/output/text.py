@@ -19,7 +19,7 @@ from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
 from zconsole.system.printable import clean
-from zconsole.units import duration, latency, percent, rate, size
+from zconsole.units import counted, duration, latency, percent, rate, size
 
 NAME_WIDTH = 16
 BAR_WIDTH = 30
@@ -124,7 +124,7 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
         yield _ended(view, now, zone)
         return
     stage = f", {view.stage}" if view.stage else ""
-    errors = f", {scan.errors} errors" if scan.errors else ""
+    errors = f", {counted(scan.errors, 'error')}" if scan.errors else ""
     done = "progress unknown" if view.percent is None else f"{view.percent:.2f} % done"
     yield f"{work_name(scan.function, scan.vdev)}: {scan.state}{stage}, {done}{errors}"
     if amounts := _amounts(view):
@@ -145,7 +145,7 @@ def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
     found.pop("skipped", None)
     said = "".join(f", {fact.label} {fact.value}" for fact in found.values())
     said += f" in {duration(taken)}" if (taken := seconds_taken(scan)) is not None else ""
-    said += f", {errors.value} errors" if errors else ""
+    said += f", {errors.value} error{'s' * (errors.value != '1')}" if errors else ""
     return f"{name}: finished{said}{on}"
 
 

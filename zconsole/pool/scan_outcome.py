@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.topology import is_group
-from zconsole.units import size
+from zconsole.units import counted, size
 
 GRACE = 20.0
 """Seconds after a scan's end in which the kernel still takes out what was replaced
@@ -81,7 +81,7 @@ def not_restored(
     if groups and newest is not None and newest.state == "canceled":
         yield "the last repair was canceled"
     elif newest is not None and newest.errors:
-        yield f"the last repair ended with {newest.errors} errors"
+        yield f"the last repair ended with {counted(newest.errors, 'error')}"
     if groups:
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
         yield f"{', '.join(groups)} still there {since}"

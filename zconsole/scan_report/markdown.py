@@ -21,7 +21,7 @@ from zconsole.scan_report.statistics import (
     waits,
 )
 from zconsole.system.printable import clean
-from zconsole.units import duration, latency, percent, rate, size
+from zconsole.units import counted, duration, latency, percent, rate, size
 
 ROWS = 12
 """Lines of the rate over time."""
@@ -152,7 +152,7 @@ def _short(report: ScanReport) -> Iterator[str]:
 
 
 def _unsafe(report: ScanReport) -> str:
-    return f"{report.errors} errors" if report.health in WELL else report.health
+    return counted(report.errors or 0, "error") if report.health in WELL else report.health
 
 
 def _course(report: ScanReport, zone: tzinfo | None) -> Iterator[str]:

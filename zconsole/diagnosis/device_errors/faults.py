@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from zconsole.units import duration
+from zconsole.units import counted, duration
 
 
 class SmartCounts(NamedTuple):
@@ -203,9 +203,10 @@ def _counts(fault: DeviceFault) -> Iterator[str]:
     deltas, flaps = fault.deltas, fault.flaps
     counts = ((deltas.read, "read"), (deltas.write, "write"), (deltas.cksum, "checksum"))
     if errors := ", ".join(f"{count} {word}" for count, word in counts if count):
-        yield f"{errors} errors in {duration(deltas.seconds)}"
+        noun = "error" if sum(count for count, _ in counts) == 1 else "errors"
+        yield f"{errors} {noun} in {duration(deltas.seconds)}"
     if deltas.slow:
-        yield f"{deltas.slow} slow I/Os"
+        yield counted(deltas.slow, "slow I/O")
     if flaps:
         yield returned(flaps)
     if fault.gone:

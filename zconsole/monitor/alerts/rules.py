@@ -11,7 +11,7 @@ from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
 from zconsole.pool.scan_outcome import WELL
-from zconsole.units import duration, percent
+from zconsole.units import counted, duration, percent
 
 WORKING = ("ONLINE", "DEGRADED")
 
@@ -241,5 +241,5 @@ def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:
     if view.scan.state == "canceled":
         why = "it was canceled"
     elif view.scan.errors:
-        why = f"{view.scan.errors} errors"
+        why = counted(view.scan.errors, "error")
     return _alert(frame, "not-restored", "error", f"the {name} ended, not restored: {why}", subject)

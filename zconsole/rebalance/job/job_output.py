@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.system.broken_pipe import swallow
 from zconsole.system.printable import clean
-from zconsole.units import duration, rate, size
+from zconsole.units import counted, duration, rate, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.engine.item import FileOutcome
@@ -125,7 +125,7 @@ def _day(day: Mapping[str, Any]) -> str:
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     """What a run came to."""
     lines = [
-        f"moved {summary['files_moved']} files, {size(summary['bytes_moved'])};"
+        f"moved {counted(summary['files_moved'], 'file')}, {size(summary['bytes_moved'])};"
         f" skipped {summary['files_skipped']}, failed {summary['files_failed']};"
         f" {summary['stopped_by']}"
     ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zconsole.system.printable import clean
 from zconsole.system.records import from_json
-from zconsole.units import size
+from zconsole.units import counted, size
 
 if TYPE_CHECKING:
     from zconsole.rebalance.planning.settings import Limits
@@ -160,7 +160,7 @@ def plan_lines(plan: PlanDocument) -> list[str]:
 
 def _directory(part: PlannedDirectory) -> Iterator[str]:
     yield (
-        f"{clean(part.dir)}: {part.files} files, {size(part.bytes)},"
+        f"{clean(part.dir)}: {counted(part.files, 'file')}, {size(part.bytes)},"
         f" engine {part.engine or 'none'} ({part.why})"
     )
     yield from (f"  {clean(text)}" for text, _ in file_sentences(part, size))

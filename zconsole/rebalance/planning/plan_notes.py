@@ -30,7 +30,7 @@ from zconsole.system import mounts
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
-from zconsole.units import size
+from zconsole.units import counted, size
 
 COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
@@ -204,7 +204,7 @@ def of_plan(
         notes.append("acltype=off: old ACLs, or those of another system, are hidden and get lost")
     held = sum(s.holds > 0 for d in plans if d.place.dataset for s in d.place.dataset.snapshots)
     if held:
-        notes.append(f"{held} snapshots are held")
+        notes.append(f"{counted(held, 'snapshot')} {'is' if held == 1 else 'are'} held")
     return notes
 
 

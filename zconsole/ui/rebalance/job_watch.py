@@ -13,6 +13,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.eta.estimate import Estimate, nothing
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity
+from zconsole.units import counted
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import JobView, RebalanceBackend
@@ -117,7 +118,7 @@ def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[
         if job.state == "finished":
             failed = sum(job.failed.values())
             text = f"Rebalance job {job.job} is over: {reason(job) or 'done'}"
-            yield News(f"{text}, {failed} files failed" if failed else text)
+            yield News(f"{text}, {counted(failed, 'file')} failed" if failed else text)
         else:
             why = f": {reason(job)}" if reason(job) else ""
             yield News(f"Rebalance job {job.job} {job.state}{why}", "warning")

@@ -22,6 +22,7 @@ from zconsole.ui.rebalance.options import AIMS, TARGET
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit
 from zconsole.ui.widgets.short_names import middle
+from zconsole.units import counted
 
 _NAME = 15
 
@@ -107,7 +108,8 @@ def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Ite
 
 
 def _part(part: PlannedDirectory, look: DisplayFormat, width: int) -> Iterator[Line]:
-    figures = f"{part.files} files  {look.size(part.bytes)}  {part.engine or 'no engine'}"
+    files = counted(part.files, "file")
+    figures = f"{files}  {look.size(part.bytes)}  {part.engine or 'no engine'}"
     room = max(8, width - len(figures) - 5)
     name = middle(look.text(part.dir), room, look.glyphs.ellipsis)
     yield (Span(f"  {name}  "), Span(figures, "bold"))

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from zconsole.diagnosis.device_errors.faults import Deltas, ProbeResults, SmartCounts, judge
+from zconsole.diagnosis.device_errors.faults import (
+    Deltas,
+    DeviceFault,
+    ProbeResults,
+    SmartCounts,
+    judge,
+    judged,
+)
 from zconsole.diagnosis.device_errors.probes import (
     kernel_messages,
     messages_about,
@@ -88,3 +95,15 @@ async def test_a_machine_without_smartctl_or_with_a_stuck_disk_gives_no_counts()
     assert await smart_of(Answers(DeadlineError("stuck")), "/dev/sdc") is None
     assert await smart_of(Answers(ata(pending=1)), "/dev/sdc") == SmartCounts(True, pending=1)
     assert len(await kernel_messages(Answers(LOG), ("sdc",))) == 2
+
+
+@pytest.mark.parametrize(
+    ("deltas", "said"),
+    [
+        (Deltas(cksum=1, seconds=33.0), "1 checksum error in 33s"),
+        (Deltas(read=1, write=1, seconds=33.0), "1 read, 1 write errors in 33s"),
+        (Deltas(slow=1, seconds=33.0), "1 slow I/O"),
+    ],
+)
+def test_one_error_is_not_called_errors(deltas: Deltas, said: str):
+    assert said in judged(DeviceFault("1", "sdc", deltas, last=0.0)).text
