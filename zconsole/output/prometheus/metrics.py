@@ -104,6 +104,7 @@ def _scan(samples: MetricSamples, pool: str, view: ScanView) -> None:
     scan, estimate = view.scan, view.estimate
     labels = (pool, scan.function, scan.vdev)
     samples.put("scan_active", 1.0 if scan.state == "running" else 0.0, *labels)
+    samples.put("scan_start_timestamp_seconds", scan.start, *labels)
     if view.stage is not None:
         samples.put("scan_stage", 1.0, *labels, view.stage)
     samples.put("scan_done_ratio", None if view.percent is None else view.percent / 100, *labels)

@@ -45,6 +45,7 @@ FAMILIES = tuple(
         ("pool_data_errors", "data errors", _POOL),
         ("scan_active", "1 while running, 0 while paused", _SCAN),
         ("scan_stage", "1 for the current stage", (*_SCAN, "stage")),
+        ("scan_start_timestamp_seconds", "when the running scan began", _SCAN),
         ("scan_done_ratio", "progress as zpool prints it", _SCAN),
         ("scan_issue_bytes_per_second", "bytes issued, recent", _SCAN),
         ("scan_scan_bytes_per_second", "bytes scanned, recent", _SCAN),
