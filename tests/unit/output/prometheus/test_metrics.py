@@ -77,7 +77,7 @@ def test_two_devices_of_one_name_give_one_sample():
     assert len({tuple(s.labels.values()) for f in found for s in f.samples}) > 0
 
 
-def test_a_sample_has_the_pools_state_its_time_and_the_counters_of_its_devices(resilver):
+def test_a_sample_has_the_pools_state_its_time_and_the_counters_of_its_devices():
     pool = mirror_pool()
     top = pool.root.children[0]
     sda = top.children[0]._replace(errors=ErrorCounters(3, None, 12))
