@@ -12,6 +12,8 @@ from tests.vm.terminal import ZCONSOLE, samples
 from zconsole.cli.shipped_files import FILES
 from zconsole.output.prometheus.__main__ import SHARE
 
+pytestmark = pytest.mark.slow
+
 BARE = "setpriv --bounding-set=-all --inh-caps=-all --no-new-privs"
 """CapabilityBoundingSet= and NoNewPrivileges=yes of the unit."""
 READ_ONLY = "mount --make-rprivate / && mount -o remount,bind,ro / && mount -o remount,bind,ro /sys"
