@@ -15,6 +15,7 @@ KERNEL = "writes a parameter of the kernel, or /dev/null in the place of a strea
 NAMED = "reads or writes a file that the operator names"
 ENGINE = "moves the operator's files, by descriptors of their directories"
 PACKAGED = "reads a file of the package itself"
+MADE = "writes files of the package itself, in a checkout"
 PICTURE = "makes a new file where the operator is, by a descriptor of that directory"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
@@ -24,7 +25,7 @@ ELSEWHERE = {
     "cli/main.py": KERNEL,
     "cli/man_page.py": PACKAGED,
     "cli/output.py": SYSTEM,
-    "cli/rebalance_options.py": PACKAGED,
+    "cli/shipped_files.py": PACKAGED,
     "rebalance/engine/file_locks.py": SYSTEM,
     "rebalance/engine/holders.py": SYSTEM,
     "rebalance/engine/overlays.py": SYSTEM,
@@ -35,6 +36,7 @@ ELSEWHERE = {
     "system/host.py": SYSTEM,
     "system/mounts.py": SYSTEM,
     "output/prometheus/metrics.py": NAMED,
+    "output/prometheus/__main__.py": MADE,
     "pool/hazards.py": PACKAGED,
     "zfs/sources/libzfs/helper.py": KERNEL,
     "zfs/sources/libzfs/library.py": SYSTEM,

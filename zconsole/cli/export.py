@@ -6,26 +6,32 @@ import argparse
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from zconsole.cli import event_loop, remote
 from zconsole.cli.output import say
+from zconsole.cli.shipped_files import print_shipped
 from zconsole.errors import ExitCode, UsageError
 from zconsole.monitor.feed import Update
 from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.rebalance.job import control
+from zconsole.scan_report.last_scans import LastScans
+from zconsole.scan_report.store import ReportStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
-from zconsole.system.state_dir import StateError
+from zconsole.system.state_dir import StateError, state_dirs
 
 ANSWER = 5.0
-"""Seconds for reading the jobs; while their disk hangs, there are only metrics of pools."""
+"""Seconds for reading what is stored; while its disk hangs, there are only metrics of pools."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Export until interrupted, or ``--count`` samples; returns the exit code."""
+    if args.shipped is not None:
+        return print_shipped(args.shipped)
     if (args.textfile is None) == (args.listen is None):
         raise UsageError("export needs either --listen [ADDR:]PORT or --textfile PATH")
     address = address_of(args.listen) if args.listen is not None else None
@@ -51,12 +57,22 @@ async def _export(args: argparse.Namespace, page: Page, address: tuple[str, int]
 
 async def publish(rounds: AsyncGenerator[Update, None], page: Page, textfile: str | None) -> None:
     """Put every round on the page, and in the file if requested."""
-    patient = Patient()
+    patient, last = Patient(), LastScans()
     async with contextlib.aclosing(rounds) as following:
         async for update in following:
-            page.families = families(update.frames, await in_daemon_thread(_jobs, patient))
+            for guid in filter(None, map(last.wanted, update.frames)):
+                await in_daemon_thread(_recall, patient, last, guid)
+            jobs = await in_daemon_thread(_jobs, patient)
+            page.families = families(update.frames, jobs, last.push)
             if textfile is not None:
                 write(page, Path(textfile))
+
+
+def _recall(patient: Patient, last: LastScans, guid: str) -> None:
+    """Read the stored reports of a pool's scans; what fails is tried again with the next round."""
+    with contextlib.suppress(StateError, OSError):
+        reports = partial(ReportStore(None, state_dirs()).reports, None, guid)
+        last.recall(guid, patient.call(reports, ANSWER))
 
 
 def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:

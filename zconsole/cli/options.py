@@ -107,6 +107,15 @@ def _saved(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def _print(parser: argparse.ArgumentParser, *names: str) -> None:
+    parser.add_argument(
+        "--print",
+        dest="shipped",
+        choices=names,
+        help="print a file to install, and exit: " + ", ".join(names),
+    )
+
+
 def _host(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", metavar="USER@HOST[,...]", help="watch the pools of other machines over ssh"
@@ -192,6 +201,7 @@ def _configure_watch(parser: argparse.ArgumentParser) -> None:
         help="stop when no scan runs; exit with 0 if restored, 10 if not, 12 if canceled",
     )
     _host(parser)
+    _print(parser, "watch-unit")
     _alerts(parser)
 
 
@@ -263,6 +273,7 @@ def _configure_export(parser: argparse.ArgumentParser) -> None:
         help="seconds between samples (default: %(default)g)",
     )
     _count(parser)
+    _print(parser, "dashboard", "rules", "export-unit")
 
 
 def _configure_themes(parser: argparse.ArgumentParser) -> None:

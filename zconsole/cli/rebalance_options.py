@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 import textwrap
-from importlib import resources
 from pathlib import Path
 
 from zconsole.cli.option_types import add_common, check, positive, share, size_above_0
+from zconsole.cli.shipped_files import FILES, shipped
 
-UNIT = "zconsole-rebalance.service"
 COMMANDS = {
     "plan": "predict what moving files would do; changes nothing",
     "run": "move the files of directories",
@@ -50,26 +48,9 @@ def _show_unit(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "To resume interrupted jobs after a reboot, install this as\n"
-        f"/etc/systemd/system/{UNIT} and enable it:\n\n"
-        + textwrap.indent(systemd_unit(sys.argv[0], sys.executable), "  ")
+        f"/etc/systemd/system/{FILES['rebalance-unit']} and enable it:\n\n"
+        + textwrap.indent(shipped("rebalance-unit"), "  ")
     )
-
-
-def systemd_unit(program: str, interpreter: str) -> str:
-    """The unit that resumes jobs, with this program's full path: systemd searches few directories.
-
-    ``program`` is how it was started; if that is a module, ``interpreter`` runs it.
-    """
-    template = (resources.files("zconsole") / "share" / UNIT).read_text()
-    if Path(program).name == "zconsole":
-        return template.format(command=_word(str(Path(program).absolute())))
-    return template.format(command=f"{_word(interpreter)} -m zconsole")
-
-
-def _word(path: str) -> str:
-    """A path quoted so that systemd reads one word (systemd.service(5))."""
-    safe = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{safe}"' if safe != path or " " in path else path
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:

@@ -37,6 +37,36 @@ class ScanOutcome(NamedTuple):
     canceled: bool
 
 
+class LastScan(NamedTuple):
+    """The newest scan of a function that has ended. Epoch seconds, seconds."""
+
+    function: str
+    result: str
+    """RESTORED, NOT_RESTORED or CANCELED."""
+    end: float
+    duration: float | None
+    errors: int | None
+
+
+RESTORED, NOT_RESTORED, CANCELED = "restored", "not restored", "canceled"
+
+
+def last_scan(pool: Pool, scan: Scan, word: str, now: float) -> LastScan | None:
+    """How ``scan`` ended, by the pool as it is at epoch second ``now``.
+
+    None while it runs, while another scan of its pool does, and until its result is sure.
+    """
+    if scan.end is None or scan.active:
+        return None
+    waited = None if any(each.active for each in pool.scans) else now - scan.end
+    outcome = scan_outcome(scan, pool.root, word, waited)
+    if outcome.restored is None:
+        return None
+    result = CANCELED if outcome.canceled else RESTORED if outcome.restored else NOT_RESTORED
+    took = scan.duration if scan.start is None else scan.end - scan.start
+    return LastScan(scan.function, result, scan.end, took, scan.errors)
+
+
 def scan_outcome(
     scan: Scan | None, root: Vdev | None, word: str, waited: float | None
 ) -> ScanOutcome:

@@ -7,21 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.test_rebalance import Shell
-from zconsole.cli.rebalance_options import systemd_unit
-
-
-@pytest.mark.parametrize(
-    ("program", "command"),
-    [
-        ("/opt/zconsole/bin/zconsole", "/opt/zconsole/bin/zconsole"),
-        ("/srv/my tools/zconsole", '"/srv/my tools/zconsole"'),
-        ("/srv/50%/zconsole", '"/srv/50%%/zconsole"'),
-        ("/lib/zconsole/__main__.py", "/usr/bin/python3 -m zconsole"),
-    ],
-)
-def test_systemd_finds_the_program(program: str, command: str) -> None:
-    unit = systemd_unit(program, "/usr/bin/python3")
-    assert f"ExecStart={command} rebalance resume --all\n" in unit
 
 
 @pytest.mark.parametrize("words", [("--help",), ("resume", "--help")])

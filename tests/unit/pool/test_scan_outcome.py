@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from zconsole.pool.model import Pool, Scan, Vdev
-from zconsole.pool.scan_outcome import GRACE, ScanOutcome, not_restored, scan_outcome, settling
+from zconsole.pool.scan_outcome import (
+    GRACE,
+    LastScan,
+    ScanOutcome,
+    last_scan,
+    not_restored,
+    scan_outcome,
+    settling,
+)
 
 GOOD = Scan("resilver", "finished", start=1.0, end=2.0, errors=0)
 BAD = Scan("resilver", "finished", start=1.0, end=2.0, errors=3)
@@ -73,3 +81,36 @@ def test_a_scrub_that_repairs_nothing_or_is_not_of_the_rebuild_says_nothing():
     assert said(REBUILT, OWN._replace(start=50.0 + GRACE)) == []
     assert said(REBUILT, OWN._replace(state="running")) == []
     assert said(OWN) == []
+
+
+def pool_after(*scans, root=WHOLE):
+    return Pool("tank", "ONLINE", root, scans=scans)
+
+
+@pytest.mark.parametrize(
+    ("scan", "root", "word", "result"),
+    [
+        (GOOD, WHOLE, "OK", "restored"),
+        (BAD, WHOLE, "OK", "not restored"),
+        (GOOD, LEFT, "OK", "not restored"),
+        (GOOD, WHOLE, "DEGRADED", "not restored"),
+        (CANCELED, WHOLE, "OK", "canceled"),
+    ],
+)
+def test_a_last_scan_says_how_it_ended(scan, root, word, result):
+    found = last_scan(pool_after(scan, root=root), scan, word, 2.0 + GRACE)
+    assert found == LastScan(scan.function, result, 2.0, 1.0, scan.errors)
+
+
+def test_a_scan_is_no_last_scan_while_its_result_may_change():
+    assert last_scan(pool_after(BAD), BAD, "OK", 2.0 + GRACE - 1) is None
+    running = Scan("scrub", "running", start=3.0)
+    assert last_scan(pool_after(running, GOOD), GOOD, "OK", 100.0) is None
+    assert last_scan(pool_after(running), running, "OK", 100.0) is None
+
+
+def test_text_prints_the_duration_of_a_scan_without_its_start():
+    printed = GOOD._replace(start=None, duration=7.0)
+    found = last_scan(pool_after(printed), printed, "OK", 100.0)
+    assert found is not None
+    assert found.duration == 7.0

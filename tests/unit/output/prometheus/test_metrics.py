@@ -2,27 +2,30 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import threading
 import urllib.request
 from pathlib import Path
 
 import pytest
+from prometheus_client import generate_latest
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
 from tests.unit.diagnosis.bottleneck.watching import watched
+from tests.unit.output.prometheus.promtool import needs_promtool, promtool
 from zconsole.cli import export
 from zconsole.cli.export import publish
 from zconsole.cli.main import main
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.feed import Update
-from zconsole.output.prometheus.metrics import FAMILIES, Page, families, write
+from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import ErrorCounters, Vdev
+from zconsole.pool.scan_outcome import LastScan
 from zconsole.zfs.sources.base import Capabilities
 
 JOB = {"job": "k3", "state": "running", "bytes_done": 5, "bytes_total": 10, "rate": None}
+LAST = (LastScan("scrub", "restored", 400.0, 300.0, 0),)
 
 
 def values(found, name):
@@ -66,19 +69,40 @@ def test_a_pool_never_seen_has_no_age(resilver):
     assert values(found, "pool_stale_seconds") == {}
 
 
-def test_names_follow_the_custom_and_labels_are_declared():
-    for name, text, labels in FAMILIES:
-        assert re.fullmatch(r"zconsole_[a-z_]+", name)
-        assert text
-        assert len(set(labels)) == len(labels)
-
-
 def test_two_devices_of_one_name_give_one_sample():
     pool = mirror_pool()
     spare = Vdev("sda", "disk", "spare", guid="11")
     root = replace(pool.root, children=(*pool.root.children, spare))
     found = families([frame(replace(pool, root=root))])
     assert len({tuple(s.labels.values()) for f in found for s in f.samples}) > 0
+
+
+def test_a_sample_has_the_pools_state_its_time_and_the_counters_of_its_devices():
+    pool = mirror_pool()
+    top = pool.root.children[0]
+    sda = top.children[0]._replace(errors=ErrorCounters(3, None, 12))
+    root = replace(pool.root, children=(replace(top, children=(sda,)),))
+    found = families([frame(replace(pool, root=root), t=1000.0)])
+    assert values(found, "pool_state") == {("tank", "ONLINE"): 1.0}
+    assert values(found, "pool_sample_timestamp_seconds") == {("tank",): 1000.0}
+    assert values(found, "device_errors") == {
+        ("tank", "mirror-0", "sda", "read"): 3.0,
+        ("tank", "mirror-0", "sda", "cksum"): 12.0,
+    }
+
+
+def test_the_state_of_a_pool_that_hangs_is_the_kernels_newest_word():
+    hanging = replace(frame(mirror_pool()), problem="no answer", kstat="SUSPENDED")
+    assert values(families([hanging]), "pool_state") == {("tank", "SUSPENDED"): 1.0}
+    silent = replace(frame(mirror_pool()), problem="no answer")
+    assert values(families([silent]), "pool_state") == {}
+
+
+@needs_promtool
+def test_promtool_finds_nothing_wrong_with_the_page(resilver):
+    page = Page()
+    page.families = families([resilver], [JOB], lambda _: LAST)
+    promtool("check", "metrics", said=generate_latest(page.registry).decode())
 
 
 def test_a_textfile_is_replaced_whole(resilver, tmp_path):

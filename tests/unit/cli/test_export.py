@@ -1,0 +1,97 @@
+"""What the exporter says of past scans does not depend on how long it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.factory import frame, mirror_pool
+from tests.records import replace
+from zconsole.cli import export
+from zconsole.cli.export import publish
+from zconsole.monitor.feed import Update
+from zconsole.output.prometheus.metrics import Page
+from zconsole.pool.model import Scan
+from zconsole.scan_report.recorder import ReportKeeper
+from zconsole.scan_report.store import ReportStore
+from zconsole.system.state_dir import StateError
+from zconsole.zfs.sources.base import Capabilities
+
+SCRUB = Scan("scrub", "finished", start=100.0, end=400.0, errors=3)
+RESILVER = Scan("resilver", "finished", start=500.0, end=600.0, errors=0)
+
+
+async def exported(*frames) -> dict[str, float]:
+    """The last page of a run of the exporter that sees these frames."""
+
+    async def rounds():
+        for seen in frames:
+            yield Update((seen,), Capabilities("demo"))
+
+    page = Page()
+    await publish(rounds(), page, None)
+    samples = [sample for family in page.families for sample in family.samples]
+    return {
+        f"{sample.name}{{{','.join(sample.labels.values())}}}": sample.value
+        for sample in samples
+        if "_last_" in sample.name
+    }
+
+
+def recorded(directory: Path) -> None:
+    """A run that watched the scrub from begin to end."""
+    store = ReportStore(directory)
+    keeper = ReportKeeper(store)
+    keeper.push(frame(mirror_pool(replace(SCRUB, state="running", end=None)), t=200.0))
+    keeper.push(frame(mirror_pool(SCRUB), t=1000.0))
+    keeper.close()
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
+    tmp_path.chmod(0o700)
+    return tmp_path
+
+
+async def test_last_scans_survive_a_restart_of_the_exporter(state):
+    recorded(state)
+    for _ in range(2):
+        assert await exported(frame(mirror_pool(RESILVER))) == {
+            "zconsole_last_scan_result{tank,scrub,not restored}": 1.0,
+            "zconsole_last_scan_end_timestamp_seconds{tank,scrub}": 400.0,
+            "zconsole_last_scan_duration_seconds{tank,scrub}": 300.0,
+            "zconsole_last_scan_errors{tank,scrub}": 3.0,
+            "zconsole_last_scrub_end_timestamp_seconds{tank}": 400.0,
+            "zconsole_last_scan_result{tank,resilver,restored}": 1.0,
+            "zconsole_last_scan_end_timestamp_seconds{tank,resilver}": 600.0,
+            "zconsole_last_scan_duration_seconds{tank,resilver}": 100.0,
+            "zconsole_last_scan_errors{tank,resilver}": 0.0,
+        }
+
+
+async def test_a_canceled_scrub_is_the_last_scan_but_not_the_last_scrub(state):
+    recorded(state)
+    canceled = Scan("scrub", "canceled", start=700.0, end=710.0, errors=0)
+    found = await exported(frame(mirror_pool(canceled)))
+    assert found["zconsole_last_scan_result{tank,scrub,canceled}"] == 1.0
+    assert found["zconsole_last_scan_end_timestamp_seconds{tank,scrub}"] == 710.0
+    assert found["zconsole_last_scrub_end_timestamp_seconds{tank}"] == 400.0
+
+
+async def test_reports_that_cannot_be_read_are_tried_again(state, monkeypatch):
+    recorded(state)
+    answers = [StateError("an earlier call still hangs"), state]
+
+    def directories():
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return (answer,)
+
+    monkeypatch.setattr(export, "state_dirs", directories)
+    seen = frame(mirror_pool(RESILVER))
+    assert "zconsole_last_scrub_end_timestamp_seconds{tank}" not in await exported(seen)
+    answers.insert(0, StateError("an earlier call still hangs"))
+    assert "zconsole_last_scrub_end_timestamp_seconds{tank}" in await exported(seen, seen)

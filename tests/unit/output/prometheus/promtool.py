@@ -1,0 +1,20 @@
+"""Prometheus' own tool (Debian's package prometheus); tests skip where it is missing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+TOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(TOOL is None, reason="promtool is missing")
+
+
+def promtool(*words: str, said: str = "") -> None:
+    """Run it; fails with what it says."""
+    done = subprocess.run(
+        [TOOL or "promtool", *words], input=said, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.fail(done.stdout + done.stderr, pytrace=False)
