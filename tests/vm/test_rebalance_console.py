@@ -75,10 +75,10 @@ def test_a_rebalance_is_played_by_keys_through_a_lost_connection(lopsided: Machi
     console.end()
     (job,) = jobs(vm)
     assert job["state"] == "finished"
-    assert job["files_done"] == job["files_total"]
+    assert job["files_done"] > 0
     vm.run("zpool sync; zpool sync; zpool sync")
     ended = fills(vm)
-    assert ended[0] - ended[1] < 0.5
+    assert ended[0] - ended[1] < 0.1  # it stops when the pool is even
     assert digest(vm) == before
     assert vm.run("find /tank -name '.zc-*'").stdout == ""
 

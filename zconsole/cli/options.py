@@ -107,15 +107,6 @@ def _saved(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def _print(parser: argparse.ArgumentParser, *names: str) -> None:
-    parser.add_argument(
-        "--print",
-        dest="shipped",
-        choices=names,
-        help="print a file to install, and exit: " + ", ".join(names),
-    )
-
-
 def _host(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", metavar="USER@HOST[,...]", help="watch the pools of other machines over ssh"
@@ -201,7 +192,6 @@ def _configure_watch(parser: argparse.ArgumentParser) -> None:
         help="stop when no scan runs; exit with 0 if restored, 10 if not, 12 if canceled",
     )
     _host(parser)
-    _print(parser, "watch-unit")
     _alerts(parser)
 
 
@@ -273,7 +263,13 @@ def _configure_export(parser: argparse.ArgumentParser) -> None:
         help="seconds between samples (default: %(default)g)",
     )
     _count(parser)
-    _print(parser, "dashboard", "rules", "export-unit")
+    shipped = ("dashboard", "rules", "export-unit", "watch-unit")
+    parser.add_argument(
+        "--print",
+        dest="shipped",
+        choices=shipped,
+        help=f"print a file to install, and exit: {', '.join(shipped)}",
+    )
 
 
 def _configure_themes(parser: argparse.ArgumentParser) -> None:

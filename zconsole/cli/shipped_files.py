@@ -15,7 +15,7 @@ FILES = {
     "watch-unit": "zconsole-watch@.service",
     "rebalance-unit": "zconsole-rebalance.service",
 }
-"""What ``export --print`` and ``watch --print`` call them, and their names."""
+"""What ``export --print`` calls them, and their names."""
 INSTALLED = "/usr/bin/zconsole"
 """The program in the units as they stand."""
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Sequence
 
 from zconsole.cli import event_loop, output, remote
 from zconsole.cli.output import say
-from zconsole.cli.shipped_files import print_shipped
 from zconsole.errors import ExitCode
 from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import Frame
@@ -17,8 +16,6 @@ from zconsole.monitor.frame import Frame
 
 def run(args: argparse.Namespace) -> int:
     """Follow the pools; returns the exit code."""
-    if args.shipped is not None:
-        return print_shipped(args.shipped)
     return event_loop.run(_follow(args))
 
 

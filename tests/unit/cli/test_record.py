@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from zconsole import units
 from zconsole.cli.main import main
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.live import LiveSource
@@ -34,4 +35,4 @@ def test_only_samples_that_were_written_are_counted(
     path = tmp_path / "recording"
     assert main(["record", str(path), "--count", "2", "--interval", "0.1"]) == 0
     assert len(path.read_text().splitlines()) == count
-    assert f"{count} samples in {path}" in capsys.readouterr().err
+    assert f"{units.counted(count, 'sample')} in {path}" in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_systemd_finds_the_program(program: str, command: str) -> None:
         (("export", "--print", "dashboard"), "dashboard"),
         (("export", "--print", "rules"), "rules"),
         (("export", "--print", "export-unit"), "export-unit"),
-        (("watch", "--print", "watch-unit"), "watch-unit"),
+        (("export", "--print", "watch-unit"), "watch-unit"),
     ],
 )
 def test_a_file_is_printed_without_zfs(words, name, capsys):
