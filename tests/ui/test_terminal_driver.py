@@ -1,4 +1,4 @@
-"""What the bytes of a terminal are read as."""
+"""The console in a terminal reads its keys."""
 
 from __future__ import annotations
 
@@ -10,60 +10,6 @@ import subprocess
 import sys
 import termios
 import time
-
-import pytest
-from textual import events
-
-from zconsole.ui.terminal_driver import KeyParser
-
-
-def keys(*packets: str) -> list[str]:
-    """The keys of these packets, with time for an Esc alone after each."""
-    parser = KeyParser()
-    found = []
-    for packet in packets:
-        found += parser.feed(packet)
-        if parser._timeout_time is not None:
-            parser._timeout_time = 0.0
-        found += parser.tick()
-    return [event.key for event in found if isinstance(event, events.Key)]
-
-
-@pytest.mark.parametrize(
-    ("packet", "read"),
-    [
-        ("\x1b", ["escape"]),
-        ("\x1bq", ["escape", "q"]),
-        ("\x1bS", ["escape", "S"]),
-        ("\x1b\r", ["escape", "enter"]),
-        ("\x1b\t", ["escape", "tab"]),
-        ("\x1b?", ["escape", "question_mark"]),
-        ("\x1b/", ["escape", "slash"]),
-        ("\x1b1", ["escape", "1"]),
-        ("\x1bf", ["escape", "f"]),
-        ("\x1b[", ["escape", "left_square_bracket"]),
-        ("\x1b]", ["escape", "right_square_bracket"]),
-        ("\x1b]j", ["escape", "right_square_bracket", "j"]),
-        ("\x1bO", ["escape", "O"]),
-        ("\x1b\x1b", ["escape", "escape"]),
-        ("\x1b\x1bq", ["escape", "escape", "q"]),
-        ("\x1bjjj\x1bq", ["escape", "j", "j", "j", "escape", "q"]),
-        ("\x1bT\x1b[B\r", ["escape", "T", "down", "enter"]),
-        ("\x1b\x03", ["escape", "ctrl+c"]),
-        ("\x1b[A\x1b[1;5C\x1bOP\x1b[Z", ["up", "ctrl+right", "f1", "shift+tab"]),
-        ("\x1b[113;3u", ["alt+q"]),
-        ("\x1b[27u", ["escape"]),
-    ],
-    ids=repr,
-)
-def test_escape_and_the_key_behind_it_are_two_keys(packet, read):
-    assert keys(packet) == read
-
-
-def test_a_special_key_may_come_in_two_packets():
-    parser = KeyParser()
-    (found,) = (*parser.feed("\x1b["), *parser.feed("A"))
-    assert found.key == "up"
 
 
 def test_both_act_in_a_real_terminal():

@@ -1,38 +1,18 @@
-"""Reads the terminal: Esc with a key right behind it is Esc and that key, never Alt with the key.
-
-Over a slow link both come in one packet, which is just what a terminal sends for Alt with the key.
-Alt means nothing to the console; an Esc that is lost leaves a screen open that nobody wants.
-"""
+"""Reads the terminal with the console's own parser of keys."""
 
 from __future__ import annotations
 
 import os
 import selectors
 from codecs import getincrementaldecoder
-from collections.abc import Iterable
 
-from textual import events
-from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
-_ESC = "\x1b"
-_INTRODUCERS = ("[", "O")
-"""What follows an Esc that begins the sequence of a special key, or of the mouse."""
+from zconsole.ui.key_parser import KeyParser
+
 _PATIENCE = 0.1
-"""Seconds after which an Esc with nothing behind it is looked at again."""
+"""Seconds between two looks whether more will come of what has begun."""
 _MOST = 4096
-
-
-class KeyParser(XTermParser):
-    """Makes two keys of an Esc and a character that together are no special key."""
-
-    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
-        """See XTermParser; ``alt`` says that an Esc came before a character."""
-        pair = len(sequence) == 2 and sequence[0] == _ESC and sequence[1] not in _INTRODUCERS
-        if alt or pair:
-            yield events.Key("escape", _ESC)
-            sequence = sequence[-1]
-        yield from super()._sequence_to_key_events(sequence)
 
 
 class TerminalDriver(LinuxDriver):

@@ -1,0 +1,162 @@
+"""What the bytes of a terminal are read as."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual import events
+
+from zconsole.ui.key_parser import KeyParser
+
+
+def keys(*packets: str) -> list[str]:
+    """The keys of these packets, with time for an Esc alone after each."""
+    parser = KeyParser()
+    found = []
+    for packet in packets:
+        found += parser.feed(packet)
+        if parser._timeout_time is not None:
+            parser._timeout_time = 0.0
+        found += parser.tick()
+    return [event.key for event in found if isinstance(event, events.Key)]
+
+
+@pytest.mark.parametrize(
+    ("packet", "read"),
+    [
+        ("\x1b", ["escape"]),
+        ("\x1bq", ["escape", "q"]),
+        ("\x1bS", ["escape", "S"]),
+        ("\x1b\r", ["escape", "enter"]),
+        ("\x1b\t", ["escape", "tab"]),
+        ("\x1b?", ["escape", "question_mark"]),
+        ("\x1b/", ["escape", "slash"]),
+        ("\x1b1", ["escape", "1"]),
+        ("\x1bf", ["escape", "f"]),
+        ("\x1b[", ["escape", "left_square_bracket"]),
+        ("\x1b]", ["escape", "right_square_bracket"]),
+        ("\x1b]j", ["escape", "right_square_bracket", "j"]),
+        ("\x1bO", ["escape", "O"]),
+        ("\x1b\x1b", ["escape", "escape"]),
+        ("\x1b\x1bq", ["escape", "escape", "q"]),
+        ("\x1bjjj\x1bq", ["escape", "j", "j", "j", "escape", "q"]),
+        ("\x1bT\x1b[B\r", ["escape", "T", "down", "enter"]),
+        ("\x1b\x03", ["escape", "ctrl+c"]),
+        ("\x1b[A\x1b[1;5C\x1bOP\x1b[Z", ["up", "ctrl+right", "f1", "shift+tab"]),
+        ("\x1b[113;3u", ["alt+q"]),
+        ("\x1b[27u", ["escape"]),
+    ],
+    ids=repr,
+)
+def test_escape_and_the_key_behind_it_are_two_keys(packet, read):
+    assert keys(packet) == read
+
+
+def test_a_special_key_may_come_in_two_packets():
+    parser = KeyParser()
+    (found,) = (*parser.feed("\x1b["), *parser.feed("A"))
+    assert found.key == "up"
+
+
+def pastes(*packets: str) -> list[str]:
+    """The pastes in these packets, which come in quick succession."""
+    parser = KeyParser()
+    found = [message for packet in packets for message in parser.feed(packet)]
+    assert not [event for event in found if isinstance(event, events.Key)]
+    return [event.text for event in found if isinstance(event, events.Paste)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_paste_is_one_event_whatever_it_contains(size):
+    whole = "\x1b[200~a\x1bq\x1b[A\x1b[200~\x03S\nb\x1b[201~"
+    packets = [whole[i : i + size] for i in range(0, len(whole), size)]
+    assert pastes(*packets) == ["aq[A[200~S\nb"]
+
+
+def test_a_key_behind_a_paste_is_a_key_again():
+    assert keys("\x1b[200~S\x1b[201~j") == ["j"]
+
+
+def test_a_paste_without_an_end_is_over_after_a_silence():
+    assert keys("\x1b[200~Sabc", "j") == ["j"]
+
+
+def test_an_endless_paste_is_not_kept():
+    (text,) = pastes("\x1b[200~", "x" * 200_000, "\x1b[201~")
+    assert len(text) == 65536
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "\x1bP>|XTerm(Squeeze)\x1b\\",
+        "\x1bP1$r0;1qS\x1b\\",
+        "\x1bP0+rTq\x1b\\",
+        "\x1b]11;rgb:ffff/SSSS/0000\x1b\\",
+        "\x1b]52;c;UVNTcQ==\x07",
+        "\x1b_Gi=1;OK\x1b\\",
+        "\x1b[?64;1;2;6c",
+        "\x1b[>41;354;0c",
+        "\x1b[?997;1n",
+        "\x1b[4;600;800t",
+    ],
+    ids=repr,
+)
+def test_a_late_reply_of_the_terminal_is_no_key(reply, size):
+    parser = KeyParser()
+    packets = [reply[i : i + size] for i in range(0, len(reply), size)]
+    found = [message for packet in (*packets, "j") for message in parser.feed(packet)]
+    assert [event.key for event in found if isinstance(event, events.Key)] == ["j"]
+
+
+@pytest.mark.parametrize("packets", [("\x1b[<35;1", "0;5M"), ("\x1b[?64;1", "j")], ids=repr)
+def test_a_cut_off_sequence_is_dropped_after_a_silence(packets):
+    assert "1" not in keys(*packets)
+
+
+def test_a_reply_without_an_end_holds_back_no_key_for_long():
+    assert keys("\x1b]11;rgb:ff", "j") == ["j"]
+    assert keys("\x1b]11;rgb:ff\x03") == ["ctrl+c"]
+    assert keys("\x1b]11;rgb:ff\x1b[A") == ["up"]
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        f"\x1b[{2**64}u",
+        f"\x1b[{2**64};5A",
+        f"\x1b[<0;{2**70};1M",
+        f"\x1b[<0;{'9' * 5000};1M",
+        "\x1b[9999999u",
+        "\x1b[55296u",
+        "\x1b[1114112;1u",
+        f"\x1b[48;{2**64};1;1;1t",
+    ],
+    ids=lambda text: repr(text[:20]),
+)
+def test_a_number_that_is_no_character_or_place_ends_nothing(sequence):
+    assert keys(f"{sequence}j\x1b[A") == ["j", "up"]
+
+
+def test_the_mouse_is_still_read():
+    parser = KeyParser()
+    (found,) = parser.feed("\x1b[<0;10;5M")
+    assert isinstance(found, events.MouseDown)
+    assert (found.x, found.y) == (9, 4)
+    assert not list(parser.feed("\x1b[M !!"))
+
+
+def test_the_focus_of_the_window_is_still_read():
+    found = list(KeyParser().feed("\x1b[I\x1b[O"))
+    assert [type(event) for event in found] == [events.AppFocus, events.AppBlur]
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.sampled_from("\x1b[]P_O<;0159~MmAutqS\\\x07\x03 \u00e9")), max_size=20))
+def test_no_input_ends_the_parser(packets):
+    keys(*(packet for packet in packets if packet), "\x1b")
+    parser = KeyParser()
+    found = list(parser.feed("".join(packets) + "\x03\x03\x1b[201~\x1b[A"))
+    assert any(isinstance(event, (events.Key, events.Paste)) for event in found)
