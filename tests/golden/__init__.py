@@ -1,6 +1,7 @@
 """Screens kept to compare with: text at several sizes, and a few pictures of the same program.
 
-``python -m tests.golden`` draws them all anew; what changed shows in the diff.
+``python -m tests.golden`` draws them all anew; what changed shows in the diff. The moving
+picture is made by ``python -m tests.cast``.
 """
 
 from __future__ import annotations
@@ -69,7 +70,6 @@ TEXTS = (
     Shot("too-small", ("resilver",), (40, 8)),
 )
 PICTURES = (
-    Shot("console", ("resilver",), (100, 30), ("j",) * 6, picture=True),
     Shot("wide", ("resilver",), (160, 44), ("j",) * 6 + ("enter",), picture=True),
     Shot("balance", ("imbalance",), theme="light", picture=True),
     Shot("suspended", ("suspended",), theme="colorblind", picture=True),
