@@ -171,6 +171,18 @@ def test_nothing_is_written_while_nothing_changes():
     assert while_nothing_changes(2.0, warm_up=3.0) == 0
 
 
+def test_nothing_is_written_of_a_screen_that_another_hides():
+    with demo() as terminal:
+        terminal.press(b"?")
+        terminal.read_until(b"a page up")
+        terminal.read_for(1.0)
+        terminal.seen = b""
+        terminal.read_for(2.5)
+        assert terminal.seen == b""
+        terminal.press(b"\x1b")
+        terminal.read_until(b"ETA")
+
+
 def test_without_color_no_color_is_sent():
     with demo(NO_COLOR="1") as terminal:
         terminal.press(b"q")

@@ -98,9 +98,9 @@ class MainScreen(Screen[None]):
     def paint(self, status: HeaderStatus) -> None:
         """Show the newest frames; only what differs from the last ones reaches the terminal."""
         state, frame, body = self._state, self._state.frame, self._state.body
-        if not self._is_whole or frame is None or body is None:
-            return
         self._status = status
+        if not self._is_whole or frame is None or body is None or self._is_hidden:
+            return
         width, height = self.app.size
         if width < SMALLEST[0] or height < SMALLEST[1]:
             self._paint_notice(frame, width)
@@ -124,7 +124,9 @@ class MainScreen(Screen[None]):
         """Show only the header: its age and flags move while the rest stands."""
         width, height = self.app.size
         frame = self._state.frame
-        if not self._is_whole or frame is None or width < SMALLEST[0] or height < SMALLEST[1]:
+        if width < SMALLEST[0] or height < SMALLEST[1] or self._is_hidden:
+            return
+        if not self._is_whole or frame is None:
             return
         header, view = self._header(frame, status), self._view("header")
         if len(header) == view.size.height:
@@ -140,6 +142,16 @@ class MainScreen(Screen[None]):
     def on_resize(self) -> None:
         """Lay out for the new size."""
         self.repaint()
+
+    def on_screen_resume(self) -> None:
+        """Show what came while another screen hid this one."""
+        self.repaint()
+
+    @property
+    def _is_hidden(self) -> bool:
+        """Whether another screen is over all of it: textual would send that one anew each time."""
+        top = self.app.screen
+        return top is not self and not top.has_class("side")
 
     # Panes
 
