@@ -105,7 +105,7 @@ async def _carry_out(
         context.under_way.remove(now)
     if kind == "done" and plan.follow is not None:
         context.watch.follow(plan, facts, context.backend.clock())
-        yield Span("You'll be notified when it finishes.", "dim")
+        yield Span("You'll be notified of the result.", "dim")
 
 
 def _said(event: ExecutionEvent) -> list[Span]:
