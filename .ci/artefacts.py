@@ -57,7 +57,6 @@ def install_program(target: Path) -> None:
         leftover.unlink()
     for record in target.glob("*.dist-info/RECORD"):  # it lists what was just removed
         record.unlink()
-    settle_times(target)
 
 
 def pip_install(target: Path, *words: str) -> None:
@@ -120,8 +119,8 @@ def add_control(root: Path) -> None:
     """What dpkg reads: the package's description, check sums and scripts."""
     files = sorted(path for path in root.rglob("*") if path.is_file())
     size = sum(path.stat().st_size for path in files) // 1024
-    sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n"
-            for path in files)  # fmt: skip
+    hashes = {path: hashlib.md5(path.read_bytes(), usedforsecurity=False) for path in files}
+    sums = [f"{each.hexdigest()}  {path.relative_to(root)}\n" for path, each in hashes.items()]
     control = (PARTS / "control").read_text()
     version = printed("--version").split()[-1]
     write(root / "DEBIAN/control", control.format(version=version, size=size))
@@ -155,12 +154,9 @@ def metadata_of(info: Path) -> tuple[str, str, str]:
 
 def licence_files(info: Path) -> list[Path]:
     """Raises SystemExit where a package comes without: it must not be shipped so."""
-    found = [
-        path
-        for path in sorted(info.rglob("*"))
-        if path.name.upper().startswith(("LICEN", "COPYING"))
-    ]
-    files = [path for path in found if path.is_file()]
+    names = ("LICEN", "COPYING", "NOTICE")
+    files = [path for path in sorted(info.rglob("*")) if path.name.upper().startswith(names)]
+    files = [path for path in files if path.is_file()]
     if not files:
         sys.exit(f"error: {info.name} has no licence file")
     return files
