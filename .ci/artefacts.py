@@ -89,17 +89,14 @@ def make_deb(program: Path, root: Path) -> None:
 
 
 def add_documents(program: Path, root: Path) -> None:
-    """Licences, changes, manual pages and completions; the last two where commands print them."""
+    """Licences, changes, completions and manual pages."""
     documents = root / "usr/share/doc/zconsole"
     write(documents / "copyright", copyright_of(program))
     write_packed(documents / "changelog.gz", (TREE / "CHANGELOG.md").read_text())
-    commands = program / "zconsole/cli"
-    if (commands / "completion.py").exists():
-        for shell, path in SHELLS.items():
-            write(root / path, printed("completion", shell))
-    if (commands / "man.py").exists():
-        for name, words in manual_pages().items():
-            write_packed(root / f"usr/share/man/man1/{name}.1.gz", printed("man", *words))
+    for shell, path in SHELLS.items():
+        write(root / path, printed("completion", shell))
+    for name, words in manual_pages().items():
+        write_packed(root / f"usr/share/man/man1/{name}.1.gz", printed("man", *words))
 
 
 def manual_pages() -> dict[str, list[str]]:
@@ -111,8 +108,8 @@ def manual_pages() -> dict[str, list[str]]:
 
 def add_units(share: Path, target: Path) -> None:
     """Units for systemd, which start the command of this package; none is enabled."""
-    for unit in [*share.rglob("*.service"), *share.rglob("*.timer")]:
-        write(target / unit.name, unit.read_text().replace("{command}", COMMAND))
+    for unit in share.glob("*.service"):
+        write(target / unit.name, unit.read_text())
 
 
 def add_control(root: Path) -> None:
