@@ -36,7 +36,7 @@ def test_one_command_shows_a_live_pool_and_goes_on_without_the_stick(stick: Mach
     console.open()
     # An emulated processor takes a while to unpack and compile it for the first time.
     assert "tank" in console.wait("REDUNDANCY", 180)
-    (sample,) = samples(stick.run(f"{PROGRAM} status --json").stdout)
+    sample = samples(stick.run(f"{PROGRAM} watch tank --json --count 5").stdout)[-1]
     assert (sample["source"], sample["exact"]) == ("libzfs", True)
     assert stick.run("stat -c %U:%a /var/lib/zconsole/program").stdout == "root:700\n"
 
