@@ -1,9 +1,10 @@
 """Run a shell command in a bare Debian, on a copy of this tree: `bare_root.py RELEASE COMMAND`.
 
-The Debian is a minimal one with the packages that the README asks for. Its tree is kept in the
-cache of tests.vm, read-only while the command runs, and made again after two weeks or when what it
-is made of changes. The command sees devices, processes and temporary directories of its own, which
-the kernel takes away when it ends. pip installs from wheels that were fetched with the tree.
+With `--source`, on what is in that archive instead. The Debian is a minimal one with the packages
+that the README asks for. Its tree is kept in the cache of tests.vm, and made again after two weeks
+or when what it is made of changes. It is read-only while the command runs, unless `--writable`
+gives it a layer of its own. The command sees devices, processes and temporary directories of its
+own, which the kernel takes away when it ends. pip installs from wheels fetched with the tree.
 """
 
 from __future__ import annotations
@@ -35,11 +36,21 @@ USER = "ordinary"
 MOST_AGE = 14 * 86400.0
 """Seconds after which a tree is made again."""
 
-# Their arguments are the tree, the archive of the source, the user and the command.
-RUN = f"""
+# Arguments of these scripts are the tree, the archive of the source, the user and the command.
+READ_ONLY = """
 set -e
 mount --bind "$1" "$1"
 mount -o remount,bind,ro "$1"
+"""
+WRITABLE = """
+set -e
+mount -t tmpfs tmpfs "$1/srv"
+mkdir "$1/srv/upper" "$1/srv/work" "$1/srv/root"
+layers="lowerdir=$1,upperdir=$1/srv/upper,workdir=$1/srv/work"
+mount -t overlay overlay -o "$layers" "$1/srv/root"
+root=$1/srv/root; shift; set -- "$root" "$@"
+"""
+RUN = f"""
 {chroot.MOUNTS}
 for entry in sys sysrq-trigger; do
   [ -e "$root/proc/$entry" ] || continue
@@ -63,6 +74,8 @@ def main() -> int:
     """Returns the exit status of the command, or 1 where the tree cannot be made."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--user", action="store_true", help="run as an ordinary user, not as root")
+    parser.add_argument("--writable", action="store_true", help="let the command change the Debian")
+    parser.add_argument("--source", metavar="ARCHIVE", help="run it on the files of a tar archive")
     parser.add_argument("release", choices=RELEASES)
     parser.add_argument("command")
     args = parser.parse_args()
@@ -71,7 +84,11 @@ def main() -> int:
     try:
         with exclusive(home / "lock"):
             root = prepared(args.release, home)
-            return run(root, USER if args.user else "root", args.command)
+            if args.source:
+                return run(root, args, args.source)
+            with tempfile.NamedTemporaryFile(dir=root.parent) as archive:
+                pack(archive.name)
+                return run(root, args, archive.name)
     except VmError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -118,16 +135,16 @@ def build(release: str, root: Path, progress: Progress) -> None:
     os.utime(root)
 
 
-def run(root: Path, user: str, command: str) -> int:
-    """Run the command on a copy of what git knows of this tree, with changes; its exit status."""
-    with tempfile.NamedTemporaryFile(dir=root.parent) as archive:
-        pack(archive.name)
-        words = [str(root), archive.name, user, command]
-        return subprocess.run(
-            [*chroot.ISOLATED, "--ipc", "--uts", "sh", "-c", RUN, "sh", *words],
-            env=environment("/root" if user == "root" else f"/home/{user}"),
-            check=False,
-        ).returncode
+def run(root: Path, args: argparse.Namespace, archive: str) -> int:
+    """Run the command on the files of an archive; its exit status."""
+    user = USER if args.user else "root"
+    script = (WRITABLE if args.writable else READ_ONLY) + RUN
+    words = [str(root), archive, user, args.command]
+    return subprocess.run(
+        [*chroot.ISOLATED, "--ipc", "--uts", "sh", "-c", script, "sh", *words],
+        env=environment("/root" if user == "root" else f"/home/{user}"),
+        check=False,
+    ).returncode
 
 
 def pack(archive: str) -> None:

@@ -35,6 +35,7 @@ ELSEWHERE = {
     "rebalance/planning/smb_shares.py": SYSTEM,
     "system/host.py": SYSTEM,
     "system/mounts.py": SYSTEM,
+    "system/private_copy.py": NAMELESS,
     "output/prometheus/metrics.py": NAMED,
     "output/prometheus/__main__.py": MADE,
     "pool/hazards.py": PACKAGED,

@@ -26,12 +26,13 @@ class Terminal:
     """A console of 80×24 in a guest's tmux, one a guest."""
 
     machine: Machine
+    program: str = ZCONSOLE
 
     def open(self, *words: str) -> None:
         """Start the console anew over these pools."""
         self.end()
         command = f"tmux new-session -d -s {SESSION} -x 80 -y 24"
-        self.machine.run(f"{command} {shlex.quote(' '.join((ZCONSOLE, *words)))}")
+        self.machine.run(f"{command} {shlex.quote(' '.join((self.program, *words)))}")
 
     def end(self) -> None:
         """End the console as a lost connection does: its terminal goes away."""

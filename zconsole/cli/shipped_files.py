@@ -35,10 +35,13 @@ def print_shipped(name: str) -> int:
 def for_program(unit: str, program: str, interpreter: str) -> str:
     """A unit with this program's full path: systemd searches few directories.
 
-    ``program`` is how it was started; if that is a module, ``interpreter`` runs it.
+    ``program`` is how it was started; if that is a module or an archive, ``interpreter`` runs it.
     """
+    path = _word(str(Path(program).absolute()))
     if Path(program).name == "zconsole":
-        command = _word(str(Path(program).absolute()))
+        command = path
+    elif Path(program).suffix == ".pyz":
+        command = f"{_word(interpreter)} {path}"
     else:
         command = f"{_word(interpreter)} -m zconsole"
     return unit.replace(f"ExecStart={INSTALLED} ", f"ExecStart={command} ")

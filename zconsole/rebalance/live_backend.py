@@ -35,7 +35,7 @@ from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
 from zconsole.system.mounts import SELF
 from zconsole.system.pipe_io import LineProcess
-from zconsole.system.process import DeadlineError
+from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class LiveRebalance:
     async def _spawn(self, argv: tuple[str, ...]) -> LineProcess:
         try:
             # Not in the present directory: root would run what lies there.
-            return await self.spawner.spawn(argv, Path("/"))
+            return await self.spawner.spawn(argv, PACKAGE_ROOT)
         except OSError as error:
             raise UnavailableError(f"{argv[0]}: {error.strerror}") from error
 
@@ -194,6 +194,8 @@ class LiveRebalance:
 
 def own_command(program: str) -> str:
     """What to type for this program: with its path where it is no module of an interpreter."""
+    if program.endswith(".pyz"):  # perhaps not executable, as on a stick
+        return f"python3 {quoted(program)}"
     return quoted(program) if program.endswith("/zconsole") else "zconsole"
 
 

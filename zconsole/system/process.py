@@ -111,10 +111,10 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
 def start_detached(argv: Sequence[str], log: Path) -> int:
     """Start a program in a session of its own, its output to ``log``; returns its process id.
 
-    It outlives this process and the terminal. Raises OSError if absent, StateError for a log that
-    is a link or that others may write to.
+    It outlives this process and the terminal, and finds this very zconsole with ``python -m``.
+    Raises OSError if absent, StateError for a log that is a link or that others may write to.
     """
     with os.fdopen(open_private(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as stream:
-        process = spawned(argv, stream, stream, os.environ, "/")
+        process = spawned(argv, stream, stream, os.environ, str(PACKAGE_ROOT))
     process.returncode = 0  # it is not ours to wait for
     return process.pid

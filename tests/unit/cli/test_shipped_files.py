@@ -67,6 +67,7 @@ def test_systemd_understands_every_line(name, tmp_path):
         ("/srv/my tools/zconsole", '"/srv/my tools/zconsole"'),
         ("/srv/50%/zconsole", '"/srv/50%%/zconsole"'),
         ("/lib/zconsole/__main__.py", "/usr/bin/python3 -m zconsole"),
+        ("/srv/my tools/zconsole.pyz", '/usr/bin/python3 "/srv/my tools/zconsole.pyz"'),
     ],
 )
 def test_systemd_finds_the_program(program: str, command: str) -> None:

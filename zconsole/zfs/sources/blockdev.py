@@ -149,8 +149,10 @@ _PART = re.compile(r"(?:p\d+|s\d+[a-h]?)(?:\.eli)?$")
 
 def _psutil_rows() -> Mapping[str, str]:
     """A line in the form of /proc/diskstats for every disk; empty where psutil has none."""
-    import psutil
-
+    try:
+        import psutil
+    except ImportError:  # a program of one file comes without compiled modules
+        return {}
     counters = psutil.disk_io_counters(perdisk=True, nowrap=False) or {}
     return {name: _psutil_line(name, found) for name, found in counters.items()}
 

@@ -22,11 +22,11 @@ from zconsole.zfs.sources.events import EventFollower
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
     ScanParameters,
-    arc_bytes,
     module_version,
     pool_states,
 )
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
+from zconsole.zfs.sources.load_meter import LoadMeter
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import (
     MOST_POOLS,
@@ -306,28 +306,6 @@ def check_zfs(root: Path = ROOT) -> None:
         raise UnavailableError(f"ZFS not found: {device} is missing and {why}. Try: zconsole demo")
     if not os.access(device, os.R_OK | os.W_OK):
         raise UnavailableError(f"{device}: permission denied")
-
-
-class LoadMeter:
-    """CPU and memory of the machine, in the raw form's names."""
-
-    def __init__(self, root: Path = ROOT) -> None:
-        self._root = root
-        self._measured = False
-
-    def read(self) -> Mapping[str, Any]:
-        """CPU share since the last call, absent from the first; memory and ARC in bytes."""
-        import psutil
-
-        memory, cpu = psutil.virtual_memory(), psutil.cpu_percent(None) / 100
-        found = {
-            "cpu": cpu if self._measured else None,
-            "memory_total": memory.total,
-            "memory_available": memory.available,
-            "arc_bytes": arc_bytes(self._root),
-        }
-        self._measured = True
-        return {key: value for key, value in found.items() if value is not None}
 
 
 def load_lzc() -> ModuleType | None:

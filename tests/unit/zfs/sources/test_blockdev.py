@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import types
 
 import psutil
@@ -88,6 +89,11 @@ def test_without_diskstats_psutil_counts_whole_disks(tmp_path, monkeypatch):
     monkeypatch.setattr(psutil, "disk_io_counters", lambda perdisk, nowrap: {"ada0": found})
     assert diskstats_rows(tmp_path) == {"ada0": "0 0 ada0 3 0 2 7 4 0 4 0 0 9 0"}
     monkeypatch.setattr(psutil, "disk_io_counters", lambda perdisk, nowrap: None)
+    assert diskstats_rows(tmp_path) == {}
+
+
+def test_without_diskstats_and_psutil_no_disk_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psutil", None)
     assert diskstats_rows(tmp_path) == {}
 
 

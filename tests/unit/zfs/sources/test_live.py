@@ -43,9 +43,13 @@ async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
 
 async def test_the_first_sample_does_not_claim_to_know_the_cpu_load(tmp_path):
     made = source(tmp_path)
-    first, second = await made.sample(), await made.sample()
+    stat = tmp_path / "proc/stat"
+    stat.write_text("cpu 10 0 10 80 0 0 0 0 0 0\n")
+    first = await made.sample()
+    stat.write_text("cpu 30 0 30 140 0 0 0 0 0 0\n")
+    second = await made.sample()
     assert "cpu" not in first[0]["host"]
-    assert 0 <= second[0]["host"]["cpu"] <= 1
+    assert second[0]["host"]["cpu"] == pytest.approx(0.4)
     await made.aclose()
 
 
