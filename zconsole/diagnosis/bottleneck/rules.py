@@ -26,6 +26,8 @@ STRAGGLING = 1.4
 """A slow disk's requests take this many times as long as its siblings'."""
 STRAGGLING_GAP = 0.15
 """How much busier than its siblings it is."""
+PAIR_GAP = 0.5
+"""The same where it has one sibling only, which may be the odd one itself."""
 COLLAPSE = 0.4
 """A disk that writes less than this share of its best rate has slowed down."""
 UNSTEADY = 0.15
@@ -122,7 +124,7 @@ def _straggler(seen: Evidence) -> Verdict | None:
     """One source far busier, or slower to answer, than its siblings."""
     for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
         others = [d for d in seen.sources if d.top == disk.top and d is not disk]
-        if (disk.busy or 0.0) >= SATURATED and len(others) > 1 and _lags(disk, others):
+        if (disk.busy or 0.0) >= SATURATED and others and _lags(disk, others):
             return _slow(disk, middle(d.rates.latency for d in others), others)
     return None
 
@@ -131,7 +133,8 @@ def _lags(disk: Disk, others: list[Disk]) -> bool:
     busy = middle(d.busy for d in others)
     waits = middle(d.rates.latency for d in others)
     longer = (disk.rates.latency or 0.0) > STRAGGLING * waits if waits else True
-    return (disk.busy or 0.0) > busy + STRAGGLING_GAP and longer
+    gap = STRAGGLING_GAP if len(others) > 1 else PAIR_GAP
+    return (disk.busy or 0.0) > busy + gap and longer
 
 
 def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:

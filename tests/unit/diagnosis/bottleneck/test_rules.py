@@ -167,6 +167,24 @@ def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause)
     assert "does not answer" not in both.text
 
 
+@pytest.mark.parametrize(
+    ("other_busy", "other_wait", "named"),
+    [(0.02, 0.001, True), (0.6, 0.001, False), (0.2, 0.3, False)],
+)
+def test_of_a_mirror_of_two_the_disk_is_named_that_the_other_waits_for(
+    other_busy, other_wait, named
+):
+    slow = IoRates(600e3, 0.0, 20.0, 0.0, 0.35, 1.0)
+    other = IoRates(700e3, 0.0, 25.0, 0.0, other_wait, other_busy)
+    disks = (
+        Disk("sda", "top", False, slow, LeafStats()),
+        Disk("sdb", "top", False, other, LeafStats()),
+    )
+    scan = Scan("scrub", "running", "issuing", total_bytes=100, scanned_bytes=100)
+    found = judge(Evidence(scan, "issuing", 0.0, disks, seconds=60.0))
+    assert found.text.startswith("sda is slow: 100 % busy, siblings 2 %") == named
+
+
 def crowded_disks():
     rates = IoRates(100e6, 0.0, 100.0, 0.0, 0.03, 0.99)
     return tuple(Disk(f"d{i}", "top", False, rates, LeafStats(seen_read=200e6)) for i in range(6))
