@@ -56,7 +56,7 @@ def parse_duration(text: str) -> float | None:
 
 def size(value: float | None, unknown: str = "-") -> str:
     """A size as zpool prints it, at most five characters: ``0``, ``88``, ``1.50K``, ``12.9T``."""
-    if value is None or math.isnan(value):
+    if value is None or not math.isfinite(value):
         return unknown
     sign, number = ("-", -value) if value < 0 else ("", value)
     number = float(round(number))
@@ -76,7 +76,7 @@ def size(value: float | None, unknown: str = "-") -> str:
 
 def rate(value: float | None, unknown: str = "-") -> str:
     """Bytes a second, ``147M/s``."""
-    return unknown if value is None else f"{size(value)}/s"
+    return unknown if value is None or not math.isfinite(value) else f"{size(value)}/s"
 
 
 def counted(number: int | float, noun: str) -> str:
@@ -86,7 +86,7 @@ def counted(number: int | float, noun: str) -> str:
 
 def percent(share: float | None, digits: int = 0, unknown: str = "-") -> str:
     """A share of 1 with a blank before its sign: ``47 %``, ``99.5 %``."""
-    if share is None:
+    if share is None or not math.isfinite(share):
         return unknown
     return f"{round(100 * share, digits) + 0.0:.{digits}f} %"  # + 0.0: never -0
 
@@ -108,7 +108,7 @@ def duration(seconds: float | None, unknown: str = "-") -> str:
 
 def latency(seconds: float | None, unknown: str = "") -> str:
     """A latency: ``730us``, ``8ms``, ``1.2s``."""
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return unknown
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f}us"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,3 +79,9 @@ def test_all_of_64_bits_is_a_number():
 def test_a_count_agrees_with_its_noun():
     assert units.counted(1, "error") == "1 error"
     assert [units.counted(n, "more device") for n in (0, 2)] == ["0 more devices", "2 more devices"]
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_what_is_not_finite_is_unknown(value):
+    assert units.size(value) == units.rate(value) == units.percent(value) == "-"
+    assert units.latency(value, "-") == units.duration(value) == "-"

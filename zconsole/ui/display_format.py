@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -38,13 +39,13 @@ class DisplayFormat:
 
     def size(self, value: float | None) -> str:
         """Bytes in the units chosen; ``-`` when unknown."""
-        if value is None or self.unit == "binary":
+        if value is None or not math.isfinite(value) or self.unit == "binary":
             return units.size(value)
         return f"{value:.0f}" if self.unit == "exact" else _decimal(value)
 
     def rate(self, value: float | None) -> str:
         """Bytes a second with their ``/s``."""
-        return "-" if value is None else f"{self.size(value)}/s"
+        return "-" if value is None or not math.isfinite(value) else f"{self.size(value)}/s"
 
     def clock(self, t: float) -> str:
         """Hours and minutes of an epoch time, ``12:41``."""
@@ -83,7 +84,7 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 def count(number: int | float | None, unknown: str = "-") -> str:
     """A count in at most four characters: ``0``, ``9999``, ``12K``."""
-    if number is None:
+    if number is None or not math.isfinite(number):
         return unknown
     whole = round(number)
     if whole < 10000:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.records import replace
@@ -176,3 +178,20 @@ def test_the_estimate_of_a_removal_is_called_stale_where_the_pool_does_not_answe
     gone = replace(frames.healthy(), activities=(view,), problem="no answer", stale_seconds=125.0)
     assert said(gone)[1].startswith(" stale: 2m05s old ")
     assert said(gone, 120, 3)[2].startswith(" removal of mirror-2 ")
+
+
+@pytest.mark.parametrize("unit", ["binary", "decimal", "exact"])
+@pytest.mark.parametrize("rate", [math.inf, math.nan])
+def test_a_rate_that_is_not_finite_is_unknown(rate, unit):
+    base = frames.resilver()
+    frame = replace(base, scans=(base.scans[0]._replace(issue_rate=rate),))
+    shown = said(frame, look=replace(LOOK, unit=unit))[0]
+    assert "RATE - " in shown
+
+
+@pytest.mark.parametrize("width", [45, 50, 54, 59])
+def test_the_last_cell_is_whole_on_a_narrow_screen(width):
+    for line in said(frames.resilver(), width):
+        assert len(line) <= width
+    assert [line.split()[-2:] for line in said(frames.resilver(), width)][1] == ["0", "new"]
+    assert "ETA 17h52m" in said(frames.resilver(), width)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
+from itertools import takewhile
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, until, view_state
 from zconsole.pool.health import Health
+from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.overview import by_trouble, overview_head, overview_lines
@@ -89,7 +91,8 @@ async def test_the_overview_goes_on_living():
 
 def rows(said):
     """The names in the overview, from the top."""
-    return [line.split()[0] for line in said.splitlines()[1:-1] if line.strip()]
+    lines = takewhile(str.strip, said.splitlines()[1:])
+    return [line.split()[0] for line in lines]
 
 
 async def test_the_worst_pool_is_first_and_the_cursor_stays_on_its_pool():
@@ -127,3 +130,28 @@ def test_pools_of_several_hosts_keep_what_tells_them_apart():
     assert "nas2.example.com:tank" in said[1]
     narrow = ["".join(s.text for s in line) for line in overview_lines(made, DisplayFormat(), 60)]
     assert narrow[0].split()[0] != narrow[1].split()[0]
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
+async def test_the_reasons_of_the_pool_at_the_cursor_are_shown_in_full(size):
+    reasons = ("first reason of a pool that is degraded", "second reason, which tells the rest")
+    sick = replace(frames.resilver(), health=Health("DEGRADED", "warning", reasons))
+    async with view_state(sick, frames.healthy(), size=size) as (_, pilot, screen):
+        await pilot.press("o", "g")
+        await pilot.pause()
+        said = " ".join(screen().split())
+        assert all(reason in said for reason in reasons)
+
+
+def test_a_pool_that_scans_comes_before_an_idle_one_of_the_same_health():
+    idle = replace(frames.healthy(), pool="scratch", redundancy=(Redundancy("sdx", 0, ()),))
+    busy = replace(frames.resilver(), pool="tank", health=idle.health)
+    assert [frame.pool for frame in by_trouble((idle, busy))] == ["tank", "scratch"]
+
+
+def test_80_columns_have_room_for_a_scan_bar():
+    wide, bare = frames.resilver(), replace(frames.resilver(), scans=())
+    look = DisplayFormat(zone=UTC)
+    with_bar, without = (overview_lines((each,), look, 80)[0] for each in (wide, bare))
+    roles = [{span.role for span in line} for line in (with_bar, without)]
+    assert roles[0] - roles[1] >= {"track"}

@@ -162,7 +162,7 @@ async def test_it_stops_at_the_target():
 async def test_a_new_job_stops_where_the_vdevs_are_even():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
-        assert "5.0 % (even)" in await a.press("g", "enter")
+        assert "5.0 % (even), else move all" in await a.press("g", "enter")
         await a.press("G", "enter")
         assert "--until-spread=0.05" in await settled(a)
         await a.press("right", "enter")

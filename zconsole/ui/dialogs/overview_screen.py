@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from zconsole.monitor.frame import Frame
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.panes.overview import by_trouble, overview_head, overview_lines
+from zconsole.ui.panes.overview import by_trouble, overview_about, overview_head, overview_lines
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line
 
@@ -19,7 +19,8 @@ class OverviewScreen(PickScreen):
     def __init__(self, state: ViewState) -> None:
         self._state = state
         self._shown: tuple[Frame, ...] = by_trouble(state.frames)
-        super().__init__("POOLS", self._lines, start=self._row(state.pool), wide=True)
+        start = self._row(state.pool)
+        super().__init__("POOLS", self._lines, start=start, wide=True, about=self._reasons)
 
     def title_line(self, width: int) -> Line:
         """The headings."""
@@ -41,6 +42,11 @@ class OverviewScreen(PickScreen):
     def _row(self, pool: str | None) -> int:
         names = [frame.pool for frame in self._shown]
         return names.index(pool) if pool in names else 0
+
+    def _reasons(self, index: int, width: int) -> Sequence[Line]:
+        if index >= len(self._shown):
+            return ()
+        return overview_about(self._shown[index], self._state.look, width)
 
     def _lines(self, width: int) -> Sequence[Line]:
         return overview_lines(self._shown, self._state.look, width)

@@ -6,6 +6,7 @@ in its cell, which does not go away: nothing moves while values come and go.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ STEADY = 0.05
 _SMALL = (26, 14, 10, 6)
 _NORMAL = (31, 16, 18, 11)
 """Columns of the cells at 60 and at 80 columns."""
+_LEAST = (11, 13, 10, 6)
+"""Columns of the cells on narrower screens: the first cells give theirs away, down to this."""
 _SHARES = (4, 3, 2, 1)
 """How many tenths of any further columns each cell gets."""
 _SPREAD = 60
@@ -74,6 +77,10 @@ def _widths(width: int, look: DisplayFormat) -> list[int]:
     least = _NORMAL if width >= sum(_NORMAL) + len(_NORMAL) else _SMALL
     more = max(0, min(_SPREAD, width - sum(least) - len(least)))
     widths = [n + more * share // sum(_SHARES) for n, share in zip(least, _SHARES, strict=True)]
+    lacking = max(0, sum(least) + len(least) - width)
+    for i, least_here in enumerate(_LEAST):
+        less = min(lacking, widths[i] - least_here)
+        widths[i], lacking = widths[i] - less, lacking - less
     longer = max(0, len("RATE /s =") + look.number - widths[1])
     return [widths[0] - longer, widths[1] + longer, *widths[2:]]
 
@@ -176,7 +183,7 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
 def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None) -> Line:
     """``RATE 124M/s ▼``."""
     trend = None if past is None or rate is None else past.trend
-    if trend is None:
+    if trend is None or rate is None or not math.isfinite(trend + rate):
         return _named("RATE", look.rate(rate))
     glyphs = look.glyphs
     way = glyphs.steady if abs(trend) < STEADY else glyphs.rising if trend > 0 else glyphs.falling

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.monitor.frame import Frame
+from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
@@ -59,16 +60,16 @@ class PoolColumn(NamedTuple):
 
 
 def by_trouble(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The worst first: by health, then by the redundancy left, then those at work; then by name."""
+    """The worst first: by health, then those at work, then by the redundancy left; then by name."""
     return tuple(sorted(frames, key=_rank))
 
 
-def _rank(frame: Frame) -> tuple[int, int, bool, str]:
+def _rank(frame: Frame) -> tuple[int, bool, int, str]:
     left = min((entry.left for entry in frame.redundancy), default=len(_TROUBLE))
     idle = frame.scan is None or not frame.scan.scan.active
     severity = frame.health.severity
     bad = _TROUBLE.index(severity) if severity in _TROUBLE else len(_TROUBLE)
-    return bad, left, idle, frame.pool
+    return bad, idle, left, frame.pool
 
 
 def overview_head(frames: Sequence[Frame], look: DisplayFormat, width: int) -> Line:
@@ -83,6 +84,12 @@ def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> 
     """One line a pool, in the order given: health, redundancy, what runs on it, fill."""
     table = _table(frames, look, width)
     return tuple(crop(_pool(f, look, table), width, look.glyphs.ellipsis) for f in frames)
+
+
+def overview_about(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """Every reason for the word of a pool's health, in full; nothing where there is none."""
+    said = f" {look.glyphs.dot} ".join(look.text(reason) for reason in frame.health.reasons)
+    return tuple(wrapped(said, "", look, width, " ")) if said else ()
 
 
 class _Table(NamedTuple):
@@ -188,11 +195,11 @@ _COLUMNS = (
     PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
     PoolColumn("CAN LOSE", 8, 0, _left, right=True),
     PoolColumn("SCAN", 8, 78, _function),
-    PoolColumn("", 8, 84, _scan_bar),
+    PoolColumn("", 8, 68, _scan_bar),
     PoolColumn("DONE", 7, 0, _done, right=True),
     PoolColumn("ETA", 7, 0, _eta, right=True),
     PoolColumn("RATE", 7, 100, _rate, right=True),
     PoolColumn("", 12, 120, _spark),
-    PoolColumn("FILL", 5, 66, _fill, right=True),
+    PoolColumn("FILL", 5, 84, _fill, right=True),
     PoolColumn("", 8, 132, _fill_bar),
 )

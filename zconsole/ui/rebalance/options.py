@@ -102,7 +102,7 @@ TARGET = Limit(
     "Stop at a spread of",
     "Percent between the fullest and the emptiest vdev, for example 5; none moves everything",
     _share,
-    lambda _, value: percent(value) + " (even)" * (value == EVEN),
+    lambda _, value: percent(value) + " (even), else move all" * (value == EVEN),
     unset="none: move everything",
 )
 MIN_FREE = Limit(
