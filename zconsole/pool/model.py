@@ -216,12 +216,13 @@ class Scan(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Work other than scans: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
+    """Work other than scans: ``removal``, ``expansion``, ``checkpoint`` or ``condense``."""
 
     kind: str
     state: str
     """running, paused, finished, canceled or exists (a checkpoint)."""
     vdev: str | None = None
+    """What is worked on; of ``condense`` the type of metadata."""
     start: float | None = None
     end: float | None = None
     done_bytes: int | None = None

@@ -3,8 +3,8 @@
 Source: print_scan_scrub_resilver_status, print_rebuild_status_impl and print_err_scrub_status in
 cmd/zpool/zpool_main.c (0.6.5, 0.7.13, 0.8.6, 2.1.15, 2.3.9); Solaris 10 and 11.2 from samples.
 And the ``remove:``, ``checkpoint:``, ``expand:`` and ``condense:`` lines: print_removal_status,
-print_checkpoint_status and print_raidz_expand_status there (2.3.9); ``condense:`` from its 2026
-development branch.
+print_checkpoint_status and print_raidz_expand_status there (2.3.9), print_condense_status (master of
+August 2026).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import tzinfo
 
 from zconsole.pool.model import Activity, Scan
 from zconsole.units import parse_duration, parse_size, size_resolution
+from zconsole.zfs.decode.formulas import condense
 from zconsole.zfs.decode.names import disk_name
 from zconsole.zfs.decode.values import parse_date, unbroken
 
@@ -79,9 +80,10 @@ _COPIED = re.compile(
 _CHECKPOINT = re.compile(rf"created (?P<date>.+?), consumes (?P<n>{_N})")
 _DISCARDING = re.compile(rf"discarding, (?P<n>{_N}) remaining")
 _CONDENSE = re.compile(
-    r"(?P<type>\S+): (?P<state>condensing|cancell?ed|done)(?:, (?P<done>\d+)/(?P<tot>\d+))?"
+    rf"(?P<type>\S+): (?P<state>condensing|cancelled|done), (?P<done>{_N})(?:/(?P<tot>{_N}))?"
+    r" (?P<unit>\S+) done"
 )
-_CONDENSE_STATES = {"condensing": "running", "done": "finished"}
+_CONDENSE_STATES = {"condensing": "running", "cancelled": "canceled", "done": "finished"}
 
 
 def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
@@ -339,15 +341,9 @@ def _checkpoint(head: str, zone: tzinfo) -> Activity | None:
 
 
 def _condense(head: str) -> Activity | None:
-    """Counts are blocks or entries, not bytes, so that only the percentage is kept."""
     match = _CONDENSE.match(head)
     if match is None:
         return None
-    done, total = int(match["done"] or 0), int(match["tot"] or 0)
-    return Activity(
-        kind="condense",
-        state=_CONDENSE_STATES.get(match["state"], "canceled"),
-        vdev=match["type"],
-        percent=100.0 * done / total if total else None,
-        note=head,
-    )
+    done = _bytes(match["done"]) or 0
+    counts = done, _bytes(match["tot"]) or done
+    return condense(match["type"], _CONDENSE_STATES[match["state"]], counts, match["unit"])

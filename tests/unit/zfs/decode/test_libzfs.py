@@ -16,6 +16,7 @@ def first_leaf(values: list[int], **more: Any) -> Vdev:
     return next(read(config(node)).root.leaves())
 
 
+CONDENSE = "com.klarasystems:condense_stats"
 DRAID = top("draid", 3, nparity=2, draid_ndata=4, draid_nspares=1)
 
 
@@ -205,6 +206,28 @@ class TestActivities:
     def test_a_checkpoint_being_discarded(self) -> None:
         (found,) = read(config(top(), checkpoint_stats=[2, START, 512])).activities
         assert (found.kind, found.state, found.total_bytes) == ("checkpoint", "running", 512)
+
+    @pytest.mark.parametrize(
+        ("over", "done", "state", "percent", "note"),
+        [
+            (0, 104, "running", 25.0, "104/416 metaslabs"),
+            (START + 9, 104, "canceled", None, "104/416 metaslabs"),
+            (START + 9, 416, "finished", None, "416 metaslabs"),
+        ],
+    )
+    def test_metadata_being_condensed(
+        self, over: int, done: int, state: str, percent: float | None, note: str
+    ) -> None:
+        stats = {"start_time": START, "end_time": over, "processed": done, "total": 416}
+        (found,) = read(config(top(), **{CONDENSE: {"log_spacemap": stats}})).activities
+        assert (found.kind, found.vdev, found.state) == ("condense", "log_spacemap", state)
+        assert (found.percent, found.note) == (percent, note)
+        assert (found.start, found.end) == (START, over or None)
+
+    def test_nothing_was_condensed_yet(self) -> None:
+        never = dict.fromkeys(("start_time", "end_time", "processed", "total"), 0)
+        for stats in ({}, {"log_spacemap": never}):
+            assert read(config(top(), **{CONDENSE: stats})).activities == ()
 
 
 class TestMessage:
