@@ -188,6 +188,13 @@ class Scan(NamedTuple):
     """Whether its bytes are those printed for people, perhaps but for ``issued_bytes``."""
     two_stage: bool = True
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
+    thorough: bool | None = None
+    """Whether a scrub also decrypts and decompresses what it reads (``-t``); JSON doesn't say."""
+
+    @property
+    def name(self) -> str:
+        """Its function as ``zpool status`` words it: ``thorough scrub``."""
+        return f"thorough {self.function}" if self.thorough else self.function
 
     @property
     def to_issue_bytes(self) -> int | None:

@@ -49,7 +49,7 @@ _SCAN = (
     *("processed", "errors", "bytes_per_scan", "pass_start", "scrub_pause", "scrub_spent_paused"),
     *("issued_bytes_per_scan", "issued", "err_scrub_func", "err_scrub_state"),
     *("err_scrub_start_time", "err_scrub_end_time", "err_scrub_examined", "err_scrub_to_examine"),
-    "err_scrub_pause",
+    *("err_scrub_pause", "flags"),
 )
 _REBUILD = (
     *("state", "start_time", "end_time", "scan_time", "scanned", "issued", "rebuilt", "to_scan"),
@@ -65,6 +65,8 @@ _COPIES = {
 _CONDENSE = "com.klarasystems:condense_stats"
 _CONDENSED = {"log_spacemap": "metaslabs"}
 """What is counted of each type of metadata (condense_unit, cmd/zpool/zpool_main.c)."""
+_THOROUGH = 1
+"""The bit of ``pss_pass_scrub_flags``, the 23rd element since 2.4.99 (POOL_SCRUB_THOROUGH)."""
 _WITH_SKIPPED = 22
 """Length of ``scan_stats`` from 2.2 on, which counts skipped bytes and knows error scrubs; before
 that, the entry of skipped bytes was one that nothing kept up to date (pss_to_process)."""
@@ -142,7 +144,15 @@ def _scan(scan: _Node, zone: tzinfo) -> Scan:
         pass_issued=_known(scan, "issued_bytes_per_scan"),
         pass_paused=float(count(scan, "scrub_spent_paused")),
         two_stage=issued is not None,
+        thorough=_is_thorough(scan),
     )
+
+
+def _is_thorough(scan: _Node) -> bool | None:
+    """None for what is no scrub, and for JSON, which has no flags."""
+    if scan["function"] != "SCRUB" or "flags" not in scan:
+        return None
+    return bool(count(scan, "flags") & _THOROUGH)
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:

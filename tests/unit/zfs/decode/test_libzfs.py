@@ -218,16 +218,16 @@ class TestActivities:
     def test_metadata_being_condensed(
         self, over: int, done: int, state: str, percent: float | None, note: str
     ) -> None:
-        stats = {"start_time": START, "end_time": over, "processed": done, "total": 416}
-        (found,) = read(config(top(), **{CONDENSE: {"log_spacemap": stats}})).activities
+        counts = {"start_time": START, "end_time": over, "processed": done, "total": 416}
+        (found,) = read(config(top(), **{CONDENSE: {"log_spacemap": counts}})).activities
         assert (found.kind, found.vdev, found.state) == ("condense", "log_spacemap", state)
         assert (found.percent, found.note) == (percent, note)
         assert (found.start, found.end) == (START, over or None)
 
     def test_nothing_was_condensed_yet(self) -> None:
         never = dict.fromkeys(("start_time", "end_time", "processed", "total"), 0)
-        for stats in ({}, {"log_spacemap": never}):
-            assert read(config(top(), **{CONDENSE: stats})).activities == ()
+        for found in ({}, {"log_spacemap": never}):
+            assert read(config(top(), **{CONDENSE: found})).activities == ()
 
 
 class TestMessage:

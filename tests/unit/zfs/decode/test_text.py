@@ -51,7 +51,8 @@ class TestSections:
             "checkpoint: discarding, 10.1M remaining.\n"
             "expand: expansion of raidz1-0 in progress since Sun Aug  3 15:14:45 2014\n"
             "\t45.0M / 721M copied at 3.75M/s, 6.24% done, paused for resilver or clear\n"
-            "condense: log_spacemap: condensing, 5/1.25K metaslabs done in 00:00:03\nconfig:\n\n" + TABLE
+            "condense: log_spacemap: condensing, 5/1.25K metaslabs done in 00:00:03\nconfig:\n\n"
+            + TABLE
         )
         found = {a.kind: a for a in pool(text).activities}
         assert (found["removal"].state, found["removal"].vdev) == ("finished", "indirect-1")
