@@ -113,6 +113,9 @@ class Vdev(NamedTuple):
     nparity: int | None = None
     data_disks: int | None = None
     """dRAID: data devices in a redundancy group."""
+    failure_group: int | None = None
+    """dRAID with several failure groups: devices of each. They are listed group by group, so that
+    the first of every group are of one failure domain, as are the second."""
     spares_left: int | None = None
     io: IoCounters | None = None
     rates: IoRates | None = None

@@ -27,6 +27,8 @@ class TestNames:
             (top(), "mirror-0", "mirror"),
             (top("raidz", 1, nparity=2), "raidz2-1", "raidz2"),
             (DRAID, "draid2:4d:2c:1s-3", "draid2"),
+            ({**DRAID, "draid_nchildren": 2}, "draid2:4d:2c:1s-3", "draid2"),
+            ({**DRAID, "draid_nchildren": 1}, "draid2:4d:1c:2w:1s-3", "draid2"),
             (disk("wwn-0x1"), "wwn-0x1", "disk"),
             (disk("wwn-0x1", whole_disk=0), "wwn-0x1-part1", "disk"),
             (disk(path="/dev/sda1"), "sda", "disk"),

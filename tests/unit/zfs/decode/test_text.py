@@ -77,6 +77,14 @@ class TestSections:
         assert (found.kind, found.vdev) == ("condense", "log_spacemap")
         assert (found.state, found.note, found.percent) == (state, note, None)
 
+    def test_a_draid_of_two_failure_groups(self) -> None:
+        rows = "".join(f"\t    {name}  ONLINE  0  0  0\n" for name in ("a", "b", "c", "d"))
+        name = "draid1:1d:2c:4w:0s-0"
+        head = "\tNAME  STATE  READ WRITE CKSUM\n\ttank  ONLINE  0  0  0\n"
+        table = f"{head}\t  {name}  ONLINE  0  0  0\n{rows}"
+        (top,) = pool(f"  pool: tank\n state: ONLINE\nconfig:\n\n{table}").root.children
+        assert (top.name, top.kind, top.data_disks, top.failure_group) == (name, "draid1", 1, 2)
+
     def test_a_removal_names_the_vdev_as_the_tree_does(self) -> None:
         text = (
             "  pool: tank\n state: ONLINE\nremove: Evacuation of /dev/disk/by-id/ata-X-part1 in"

@@ -32,7 +32,15 @@ _POOL_FIELDS = {
 _VDEV_WORDS = ("type", "path", "devid", "phys_path", "alloc_bias")
 _VDEV_NUMBERS = (
     *("id", "guid", "whole_disk", "not_present", "nparity", "draid_ndata", "draid_nspares"),
-    *("is_log", "is_hole", "ashift", "create_txg", "resilver_txg", "rebuild_txg"),
+    *(
+        "draid_nchildren",
+        "is_log",
+        "is_hole",
+        "ashift",
+        "create_txg",
+        "resilver_txg",
+        "rebuild_txg",
+    ),
 )
 _VDEV_FIELDS = {
     **dict.fromkeys(_VDEV_WORDS, STRING),
