@@ -13,6 +13,7 @@ from zconsole.system.process import DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names
 from zconsole.zfs.sources.kstat import HANGING_STATES
+from zconsole.zfs.sources.occasional import OccasionalCommand
 from zconsole.zfs.sources.reader import (
     FallbackReader,
     PoolGoneError,
@@ -20,13 +21,14 @@ from zconsole.zfs.sources.reader import (
     ReaderUnusableError,
     ReadFailedError,
 )
+from zconsole.zfs.sources.sit_out import SitOutReader
 from zconsole.zfs.sources.status_message import StatusMessageReader
 
 RESOLVE_EVERY = 30.0
 """Seconds after which the disks under the leaves are looked up again; links can move."""
 
-MESSAGE_PATIENCE = 2.0
-"""Seconds the first sample waits for what only ``zpool status`` knows."""
+FIRST_PATIENCE = 2.0
+"""Seconds the first sample waits for what is asked beside it."""
 
 GLANCE = 1.0
 """Seconds the one read of a pool that may not be asked can take; others wait for it."""
@@ -42,6 +44,7 @@ class PoolPoller:
         name: str,
         readers: FallbackReader,
         message: StatusMessageReader,
+        sit_out: SitOutReader,
         clocks: Clocks,
         deadline: float,
     ) -> None:
@@ -53,6 +56,7 @@ class PoolPoller:
         """Whether it ever gave a reading."""
         self._readers = readers
         self._message = message
+        self._sit_out = sit_out
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
@@ -147,7 +151,8 @@ class PoolPoller:
 
     def close(self) -> tuple[asyncio.Task[Any], ...]:
         """Cancel whatever is in flight; returns the tasks that are now ending."""
-        tasks = tuple(task for task in (self._task, self._message.task) if task is not None)
+        all_tasks = (self._task, self._message.task, self._sit_out.task)
+        tasks = tuple(task for task in all_tasks if task is not None)
         for task in tasks:
             task.cancel()
         return tasks
@@ -174,19 +179,22 @@ class PoolPoller:
         return None
 
     async def _read_with(self, reader: PoolReader, deadline: float) -> Raw:
-        first = None
+        beside: list[OccasionalCommand] = [] if self.gate else [self._sit_out]
         if reader.name == "libzfs" and not self.gate:
-            first = asyncio.create_task(self._message.first(MESSAGE_PATIENCE))
+            beside.append(self._message)
+        first = [asyncio.create_task(each.first(FIRST_PATIENCE)) for each in beside]
         try:
             form = await reader.read(self.name, deadline)
             times = {"t": self._clocks.wall(), "clock": self._clocks.steady(), "began": self._began}
             reading = {"source": reader.name, "pool": self.name, **times, **form}
-            if first is not None:
-                await first
+            for each in first:
+                await each
+            if beside and (sitting := self._sit_out.newest(reading)):
+                reading["sitting_out"] = sitting
             return cast("Raw", reading)
         finally:
-            if first is not None:
-                first.cancel()
+            for each in first:
+                each.cancel()
 
 
 class PoolPollers:
@@ -223,7 +231,8 @@ class PoolPollers:
     def make(self, name: str) -> PoolPoller:
         """A poller that is not kept by name, but closed with the others."""
         message = StatusMessageReader(self._runner, name, self._version, self._deadline)
-        poller = PoolPoller(name, self.readers, message, self._clocks, self._deadline)
+        sit_out = SitOutReader(self._runner, name, self._version, self._deadline)
+        poller = PoolPoller(name, self.readers, message, sit_out, self._clocks, self._deadline)
         self._made.append(poller)
         return poller
 
