@@ -287,17 +287,20 @@ def expansion_finished(pool: PoolFactory) -> None:
 
 
 def condense_running(pool: PoolFactory) -> None:
-    """It flushes a hundredth of the metaslabs a txg, of so few none, and no txg comes by itself."""
+    """It begins behind a txg that takes its time on slow disks."""
     healthy_mirrors(pool)
-    for name, value in (("zfs_min_metaslabs_to_condense_pct", 1), ("zfs_txg_timeout", 600)):
-        pool.machine.run(f"echo {value} >{PARAMETERS}/{name}")
-    pool.zpool("condense", "-t", "log_spacemap", "tank")
+    pool.slow(0, 1, 2, 3, bps=SLOW_BPS // 16)
+    pool.machine.run(f"cat $(yes /run/block | head -n {FILL_MB}) >/tank/more")
+    pool.machine.run("(zpool sync >/dev/null 2>&1 &) ; sleep 1")
+    pool.machine.run("(zpool condense -t log_spacemap tank >/dev/null 2>&1 &)")
     pool.wait_status("log_spacemap: condensing")
 
 
 def condense_canceled(pool: PoolFactory) -> None:
     condense_running(pool)
     pool.zpool("condense", "-c", "-t", "log_spacemap", "tank")
+    pool.slow(0, 1, 2, 3, bps=0)
+    pool.zpool("sync", "tank")
     pool.wait_status("log_spacemap: cancelled")
 
 
@@ -411,7 +414,7 @@ STATES = (
         "raidz expansion running", expansion_running, "expansion running", since=(2, 3), moving=True
     ),
     State("raidz expansion finished", expansion_finished, "expansion finished", since=(2, 3)),
-    State("condense running", condense_running, "condense running", since=(2, 5)),
+    State("condense running", condense_running, "condense running", since=(2, 5), moving=True),
     State("condense canceled", condense_canceled, "condense canceled", since=(2, 5)),
     State("condense finished", condense_finished, "condense finished", since=(2, 5)),
     State("trim running", trim_running, "trim running", moving=True),
