@@ -180,7 +180,7 @@ def unknown(source: str, record: Any, place: str) -> set[str]:
         spare = {"scan_processed"} if record.vclass == "spare" else set()
         return COUNTERS | {"unfilled"} | (_unprinted(record, place) if source == "text" else spare)
     if source == "json":
-        return set()
+        return {"thorough"} if isinstance(record, Scan) else set()
     return {"guid"} if isinstance(record, Pool) else _untold(record)
 
 
@@ -194,6 +194,8 @@ def _unprinted(vdev: Vdev, place: str) -> set[str]:
 def _untold(record: Scan | Activity) -> set[str]:
     """Text tells little of what is over, and the errors of a scan only then."""
     over = record.state in ("finished", "canceled")
+    if isinstance(record, Activity) and record.kind == "condense":
+        return {"start", "end"}
     if isinstance(record, Activity):
         return {"start", "total_bytes"} if over else set()
     if not over:

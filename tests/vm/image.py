@@ -40,6 +40,8 @@ HOST_PACKAGES = {
 
 ROOT_SIZE = "4G"
 ROOT_LABEL = "labroot"
+DEVELOPED = 99
+"""Patch level that stands for the release to come (META)."""
 
 _INITRAMFS_MODULES = "virtio_blk\nvirtio_pci\nvirtio_net\nvirtio_rng\next4\n"
 
@@ -79,9 +81,9 @@ class Image:
 
     @property
     def zfs_version(self) -> tuple[int, int]:
-        """OpenZFS's (major, minor)."""
-        major, minor = self.zfs.split(".")[:2]
-        return int(major), int(minor)
+        """OpenZFS's (major, minor); what is developed after 2.4 calls itself 2.4.99: (2, 5)."""
+        major, minor, patch = (int(part) for part in f"{self.zfs}.0".split(".")[:3])
+        return major, minor + (patch == DEVELOPED)
 
 
 def missing_programs() -> list[str]:

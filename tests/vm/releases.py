@@ -130,5 +130,7 @@ RELEASES = {
         Release("trixie", "trixie", "trixie"),
         Release("trixie+sid", "trixie", "sid"),
         Release("sid", "sid", "sid"),
+        # Its META names the kernels it builds for: 4.18 to 7.2; trixie's is 6.12, and stays so.
+        SourceRelease("master", "trixie", "trixie", "zfs-master-be7657e3f2"),
     )
 }

@@ -105,6 +105,25 @@ def scrub_repaired(pool: PoolFactory) -> None:
     pool.wait_status("scrub repaired [1-9]")
 
 
+def thorough_scrub_running(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.slow(1, bps=SLOW_BPS)
+    pool.zpool("scrub", "-t", "tank")
+    pool.wait_status("thorough scrub in progress")
+
+
+def thorough_scrub_paused(pool: PoolFactory) -> None:
+    thorough_scrub_running(pool)
+    pool.zpool("scrub", "-p", "tank")
+    pool.wait_status("thorough scrub paused")
+
+
+def thorough_scrub_finished(pool: PoolFactory) -> None:
+    filled_mirror(pool)
+    pool.zpool("scrub", "-t", "-w", "tank")
+    pool.wait_status("thorough scrub repaired")
+
+
 def replace_running(pool: PoolFactory) -> None:
     filled_mirror(pool)
     start_replace(pool, "d1", 2)
@@ -191,6 +210,19 @@ def draid_spare_in_use(pool: PoolFactory) -> None:
     pool.zpool("replace", "-w", "tank", "d0", "draid1-0-0")
 
 
+def draid_domain_lost(pool: PoolFactory) -> None:
+    """The second device of both failure groups is gone, as with an enclosure."""
+    pool.create("draid1:2d:4c:8w:0s d0 d1 d2 d3 d4 d5 d6 d7")
+    pool.fill(20)
+    for disk in ("d1", "d5"):
+        pool.zpool("offline", "tank", disk)
+
+
+def sitting_out(pool: PoolFactory) -> None:
+    healthy_raidz2(pool)
+    pool.zpool("set", "sit_out=on", "tank", "d1")
+
+
 def hot_spare_in_use(pool: PoolFactory) -> None:
     pool.create("raidz1 d0 d1 d2 spare d3 d4")
     pool.fill(20)
@@ -252,6 +284,30 @@ def expansion_finished(pool: PoolFactory) -> None:
     pool.fill(40)
     pool.zpool("attach", "-w", "tank", "raidz1-0", "d3")
     pool.wait_status("expanded raidz1-0")
+
+
+def condense_running(pool: PoolFactory) -> None:
+    """It begins behind a txg that takes its time on slow disks."""
+    healthy_mirrors(pool)
+    pool.slow(0, 1, 2, 3, bps=SLOW_BPS // 16)
+    pool.machine.run(f"cat $(yes /run/block | head -n {FILL_MB}) >/tank/more")
+    pool.machine.run("(zpool sync >/dev/null 2>&1 &) ; sleep 1")
+    pool.machine.run("(zpool condense -t log_spacemap tank >/dev/null 2>&1 &)")
+    pool.wait_status("log_spacemap: condensing")
+
+
+def condense_canceled(pool: PoolFactory) -> None:
+    condense_running(pool)
+    pool.zpool("condense", "-c", "-t", "log_spacemap", "tank")
+    pool.slow(0, 1, 2, 3, bps=0)
+    pool.zpool("sync", "tank")
+    pool.wait_status("log_spacemap: cancelled")
+
+
+def condense_finished(pool: PoolFactory) -> None:
+    healthy_mirrors(pool)
+    pool.zpool("condense", "-w", "tank")
+    pool.wait_status("log_spacemap: done")
 
 
 def trim_running(pool: PoolFactory) -> None:
@@ -326,6 +382,15 @@ STATES = (
     State("scrub paused", scrub_paused, "scrub paused"),
     State("scrub canceled", scrub_canceled, "scrub canceled"),
     State("scrub finished with repairs", scrub_repaired, "scrub finished"),
+    State(
+        "thorough scrub running",
+        thorough_scrub_running,
+        "scrub running",
+        since=(2, 5),
+        moving=True,
+    ),
+    State("thorough scrub paused", thorough_scrub_paused, "scrub paused", since=(2, 5)),
+    State("thorough scrub finished", thorough_scrub_finished, "scrub finished", since=(2, 5)),
     State("replace running", replace_running, "resilver running", moving=True),
     State("replace of an offline disk", replace_of_offline, "resilver running", moving=True),
     State("replace of a missing disk", replace_of_missing, "resilver running", moving=True),
@@ -336,6 +401,8 @@ STATES = (
     State("sequential rebuild finished", rebuild_finished, "rebuild finished"),
     State("draid rebuild running", draid_spare_running, "rebuild running", moving=True),
     State("draid spare in use", draid_spare_in_use, "resilver finished"),
+    State("draid failure domain lost", draid_domain_lost, since=(2, 5)),
+    State("sitting out", sitting_out, since=(2, 4)),
     State("hot spare in use", hot_spare_in_use, "resilver finished"),
     State("every class", every_class),
     State("faulted", faulted),
@@ -347,6 +414,9 @@ STATES = (
         "raidz expansion running", expansion_running, "expansion running", since=(2, 3), moving=True
     ),
     State("raidz expansion finished", expansion_finished, "expansion finished", since=(2, 3)),
+    State("condense running", condense_running, "condense running", since=(2, 5), moving=True),
+    State("condense canceled", condense_canceled, "condense canceled", since=(2, 5)),
+    State("condense finished", condense_finished, "condense finished", since=(2, 5)),
     State("trim running", trim_running, "trim running", moving=True),
     State("trim suspended", trim_suspended),
     State("trim finished", trim_finished),

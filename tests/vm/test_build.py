@@ -98,10 +98,12 @@ def test_failed_build_leaves_only_the_log(cache: Path, monkeypatch: pytest.Monke
     assert "no mirror" in (cache / "logs" / "build-trixie.log").read_text()
 
 
-@pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceRelease:
+@pytest.fixture(params=["2.2", "master"])
+def source(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> SourceRelease:
     """A release built from its source, with an archive of it."""
-    release = RELEASES["2.2"]
+    release = RELEASES[request.param]
     assert isinstance(release, SourceRelease)
     tree = tmp_path / release.source
     tree.mkdir()
@@ -128,7 +130,7 @@ def test_a_missing_archive_is_said_before_anything_is_made(
     monkeypatch.setenv(ARCHIVES, str(cache))
     with pytest.raises(NotAvailableError) as caught:
         image.build(source.name)
-    told = f"OpenZFS 2.2 needs {cache}/{source.source}.tar.xz (${ARCHIVES})"
+    told = f"OpenZFS {source.name} needs {cache}/{source.source}.tar.xz (${ARCHIVES})"
     assert str(caught.value) == told
     assert list((cache / "images").iterdir()) == []
 
@@ -153,7 +155,7 @@ def test_failed_compilation_leaves_only_the_log(
     with pytest.raises(VmError, match="rule 42"):
         image.build(source.name)
     assert [path.name for path in (cache / "images").iterdir()] == ["build.lock"]
-    assert "rule 42" in (cache / "logs" / "build-2.2.log").read_text()
+    assert "rule 42" in (cache / "logs" / f"build-{source.name}.log").read_text()
 
 
 BUILD = """
@@ -161,7 +163,7 @@ import sys
 from tests.vm import __main__, chroot, image
 image.why_unavailable = lambda: None
 chroot.ISOLATED = ("sh", "-c", sys.argv[1])
-sys.exit(__main__.main(["build", "2.2"]))
+sys.exit(__main__.main(["build", sys.argv[2]]))
 """
 
 
@@ -174,13 +176,16 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.usefixtures("source", "interruptible")
-def test_an_interrupted_build_leaves_only_the_log(cache: Path, end: signal.Signals) -> None:
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupted_build_leaves_only_the_log(
+    cache: Path, source: SourceRelease, end: signal.Signals
+) -> None:
     begun = cache / "compiles"
     compiler = COMPILER.format(compiler=f"{{ touch {begun}; exec sleep 60; }}")
-    with subprocess.Popen([sys.executable, "-c", BUILD, compiler], cwd=TREE) as build:
+    command = [sys.executable, "-c", BUILD, compiler, source.name]
+    with subprocess.Popen(command, cwd=TREE) as build:
         wait_until(begun.exists)
-        assert (cache / "images" / ".building-2.2").exists()
+        assert (cache / "images" / f".building-{source.name}").exists()
         build.send_signal(end)
     assert build.returncode != 0
     assert [path.name for path in (cache / "images").iterdir()] == ["build.lock"]
@@ -220,6 +225,14 @@ def test_finished_build_appears_whole_and_is_found_again(monkeypatch: pytest.Mon
     assert image.build("trixie") == image.build("trixie")
     assert builds == ["trixie"]
     assert image.build("trixie").zfs_version == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("zfs", "version"), [("2.4.4", (2, 4)), ("2.4.99", (2, 5)), ("2.4", (2, 4))]
+)
+def test_what_comes_after_a_release_counts_as_the_next(zfs: str, version: tuple[int, int]) -> None:
+    built = image.Image(Path("master-0123"), "master", zfs, "6.12", "3.13")
+    assert built.zfs_version == version
 
 
 @pytest.mark.usefixtures("cache")

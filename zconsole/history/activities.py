@@ -43,7 +43,9 @@ class ActivityTracker:
             return Forecast(nothing(activity.state))
         course, work = self._courses.get(_key(activity)), activity_work(activity)
         if work is None or course is None:
-            return Forecast(nothing("no estimate: the total is unknown"))
+            counted = activity.percent is not None
+            why = "not counted in bytes" if counted else "the total is unknown"
+            return Forecast(nothing(f"no estimate: {why}"))
         return forecast(course, work)
 
 

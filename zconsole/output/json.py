@@ -97,7 +97,7 @@ def scan_object(view: ScanView) -> dict[str, Any]:
         **_picked(scan, "function state"),
         "stage": view.stage,
         **_picked(scan, "vdev start end total_bytes scanned_bytes issued_bytes skipped_bytes"),
-        **_picked(scan, "processed_bytes errors"),
+        **_picked(scan, "processed_bytes errors thorough"),
         **_picked(view, "percent scan_rate"),
         "issue_rate": view.issue_rate if scan.two_stage else None,
         "eta_seconds": estimate.eta,
@@ -115,7 +115,7 @@ def scan_object(view: ScanView) -> dict[str, Any]:
 def _activity_object(view: ActivityView) -> dict[str, Any]:
     activity = view.activity
     return {
-        **_picked(activity, "kind state vdev start end done_bytes total_bytes percent"),
+        **_picked(activity, "kind state vdev start end done_bytes total_bytes percent note"),
         "rate": view.rate,
         "eta_seconds": view.estimate.eta,
         "zpool_eta_seconds": activity.zpool_eta,

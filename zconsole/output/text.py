@@ -23,6 +23,7 @@ from zconsole.units import counted, duration, latency, percent, rate, size
 
 NAME_WIDTH = 16
 BAR_WIDTH = 30
+_WATCHED = frozenset({"removal", "expansion", "condense"})
 LAST_DATE = 250e9
 """Epoch seconds a little before the year 9999, which is as far as dates go."""
 
@@ -126,7 +127,7 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
     stage = f", {view.stage}" if view.stage else ""
     errors = f", {counted(scan.errors, 'error')}" if scan.errors else ""
     done = "progress unknown" if view.percent is None else f"{view.percent:.2f} % done"
-    yield f"{work_name(scan.function, scan.vdev)}: {scan.state}{stage}, {done}{errors}"
+    yield f"{work_name(scan.name, scan.vdev)}: {scan.state}{stage}, {done}{errors}"
     if amounts := _amounts(view):
         yield f"  {amounts}"
     yield f"  {_eta(view, now, zone)}"
@@ -136,7 +137,7 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
 
 
 def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
-    scan, name = view.scan, work_name(view.scan.function, view.scan.vdev)
+    scan, name = view.scan, work_name(view.scan.name, view.scan.vdev)
     on = f" on {_day_clock(scan.end, now, zone)}" if scan.end else ""
     if scan.state != "finished":
         return f"{name}: {scan.state}{on}"
@@ -203,6 +204,8 @@ def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
 
 
 def _moved(activity: Activity) -> str:
+    if activity.kind == "condense":
+        return f", {activity.note}"
     done, total = activity.done_bytes, activity.total_bytes
     if activity.state == "finished" and done is not None:
         return f", {size(done)}"
@@ -213,14 +216,17 @@ def _moved(activity: Activity) -> str:
 
 
 def _activity_words(view: ActivityView) -> Iterator[str]:
-    """A running removal or expansion; trims are left out: there may be one per device."""
+    """A running removal, expansion or condensing; trims are left out: a pool may have many."""
     activity = view.activity
-    if activity.kind not in ("removal", "expansion") or activity.state not in ("running", "paused"):
+    if activity.kind not in _WATCHED or activity.state not in ("running", "paused"):
         return
     yield activity.kind if activity.vdev is None else f"{activity.kind} {activity.vdev}"
     yield activity.state
     if activity.percent is not None:
         yield f"{activity.percent:.2f} %"
+    if activity.kind == "condense":
+        yield activity.note
+        return
     yield f"{size(activity.done_bytes)}/{size(activity.total_bytes)} at {rate(view.rate)}"
     if view.estimate.eta is not None:
         yield f"ETA {duration(view.estimate.eta)}"

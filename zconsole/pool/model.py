@@ -113,6 +113,9 @@ class Vdev(NamedTuple):
     nparity: int | None = None
     data_disks: int | None = None
     """dRAID: data devices in a redundancy group."""
+    failure_group: int | None = None
+    """dRAID with several failure groups: devices of each. They are listed group by group, so that
+    the first of every group are of one failure domain, as are the second."""
     spares_left: int | None = None
     io: IoCounters | None = None
     rates: IoRates | None = None
@@ -188,6 +191,13 @@ class Scan(NamedTuple):
     """Whether its bytes are those printed for people, perhaps but for ``issued_bytes``."""
     two_stage: bool = True
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
+    thorough: bool | None = None
+    """Whether a scrub also decrypts and decompresses what it reads (``-t``); JSON doesn't say."""
+
+    @property
+    def name(self) -> str:
+        """Its function as ``zpool status`` words it: ``thorough scrub``."""
+        return f"thorough {self.function}" if self.thorough else self.function
 
     @property
     def to_issue_bytes(self) -> int | None:
@@ -216,12 +226,13 @@ class Scan(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Work other than scans: ``removal``, ``expansion`` or ``checkpoint`` (discarding)."""
+    """Work other than scans: ``removal``, ``expansion``, ``checkpoint`` or ``condense``."""
 
     kind: str
     state: str
     """running, paused, finished, canceled or exists (a checkpoint)."""
     vdev: str | None = None
+    """What is worked on; of ``condense`` the type of metadata."""
     start: float | None = None
     end: float | None = None
     done_bytes: int | None = None

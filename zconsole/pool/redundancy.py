@@ -31,7 +31,8 @@ def redundancy(
     replacing vdev, a leaf that the kernel says is unfilled, and one that came back (named in
     ``returned``) are being filled as long as a repair of ``scans`` runs, though zpool marks them
     only once the first bytes were written; so is a spare of which the source does not tell, where
-    the repair has nothing else to fill.
+    the repair has nothing else to fill. Of a dRAID's failure domain, no stripe has two devices
+    (vdev_draid.c): however many of them are missing, they count as one.
     """
     repairs = [scan for scan in scans if scan.active and scan.function in REPAIRS]
     spares = bool(repairs) and not _fills_others(root, returned)
@@ -87,9 +88,11 @@ def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
 
 def _of_top_level(vdev: Vdev, name: str) -> Redundancy:
     members = vdev.children if vdev.kind not in GROUP_KINDS and vdev.children else (vdev,)
-    missing = sum(not is_complete(member) for member in members)
-    left = max(0, parity(vdev) - missing)
-    return Redundancy(name, left, () if left else _untouchable(members))
+    domains = vdev.failure_group or len(members)
+    missing = {n % domains for n, member in enumerate(members) if not is_complete(member)}
+    left = max(0, parity(vdev) - len(missing))
+    others = tuple(member for n, member in enumerate(members) if n % domains not in missing)
+    return Redundancy(name, left, () if left else _untouchable(others))
 
 
 def _untouchable(members: tuple[Vdev, ...]) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ class Raw(TypedDict, total=False):
     """Leaf path to the name ``zpool status`` prints, where the form has only the path."""
     message: Mapping[str, Any]
     """What only zpool knows, for a libzfs sample: ``status``, ``action``, ``see``, ``errors``."""
+    sitting_out: Sequence[Mapping[str, str]]
+    """``guid``, ``path`` and ``name`` of each leaf whose property ``sit_out`` is on."""
     iostat: str
     """The newest rows of ``zpool iostat -HpPlqv`` (or ``-g`` rows, GUIDs for names)."""
     wait: str

@@ -152,6 +152,21 @@ class TestScan:
         assert "rebuilt 512G" in "\n".join(lines)
         assert not [line for line in lines if "metadata" in line]
 
+    def test_metadata_being_condensed_is_counted_in_its_own_units(self):
+        running = Activity("condense", "running", "log_spacemap", percent=25.0,
+                           note="104/416 metaslabs")  # fmt: skip
+        done = replace(running, state="finished", percent=None, note="416 metaslabs")
+        said = text(scan_lines(with_activities(running, done), LOOK, 80))
+        assert " condense of log_spacemap running   25.0 %" in said
+        assert " 104/416 metaslabs" in said
+        assert " condense of log_spacemap finished 416 metaslabs" in said
+
+    def test_a_thorough_scrub_is_called_one(self):
+        view = frames.resilver().scans[0]
+        scrub = view._replace(scan=replace(view.scan, function="scrub", thorough=True))
+        said = text(scan_lines(replace(frames.resilver(), scans=(scrub,)), LOOK, 80))
+        assert " thorough scrub issuing " in said
+
     def test_a_checkpoint_being_discarded_says_what_remains(self):
         said = text(scan_lines(with_activities(DISCARDING), LOOK, 80))
         assert said.rstrip() == " checkpoint discarding, 11M remaining"

@@ -60,6 +60,21 @@ def test_a_scan_of_another_year_has_the_year():
     assert "on Wed 06 Aug 2014 03:21" in text
 
 
+def test_metadata_being_condensed_is_told_in_its_own_units():
+    line = "condense: log_spacemap: {}metaslabs done in 00:00:15\n"
+    running = HEALTHY + line.format("condensing, 104/416 ")
+    assert "condense of log_spacemap: running, 104/416 metaslabs, 25.00 % done\n" in report(running)
+    (frame,) = Session(zone=UTC).advance([{"t": T, "text": running}])
+    assert "condense log_spacemap  running  25.00 %  104/416 metaslabs" in watch_line(frame, UTC)
+    done = report(HEALTHY + line.format("done, 416 "))
+    assert "condense of log_spacemap: finished, 416 metaslabs\n" in done
+
+
+def test_a_thorough_scrub_is_called_one():
+    done = "thorough scrub repaired 0B in 00:01:02 with 0 errors on Wed Aug  6 03:21:22 2014"
+    assert "thorough scrub: finished" in report(f"{HEALTHY}  scan: {done}\n")
+
+
 def test_scan_lines_alone_say_nothing_of_health():
     text = report("scan: scrub repaired 0 in 1h2m with 0 errors on Wed Aug  6 03:21:22 2014\n")
     assert text.startswith("unnamed pool: UNKNOWN\n")

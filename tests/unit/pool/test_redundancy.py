@@ -30,6 +30,19 @@ def test_a_whole_vdev_can_lose_what_its_layout_says(kind, disks, expected):
     assert left(group(kind, *(disk(str(i)) for i in range(disks)))) == {f"{kind}-0": expected}
 
 
+def test_devices_of_one_failure_domain_count_as_one():
+    """Two groups of four: the devices 1 and 5 are the second of each, of one enclosure."""
+
+    def draid(*gone: int) -> Vdev:
+        disks = (disk(str(n), "FAULTED" if n in gone else "ONLINE") for n in range(8))
+        return group("draid2", *disks, failure_group=4)
+
+    found = [left(draid(*gone))["draid2-0"] for gone in ((), (1,), (1, 5), (1, 5, 6), (1, 6, 7))]
+    assert found == [2, 1, 1, 0, 0]
+    (entry,) = redundancy(pool(draid(1, 5, 6)))
+    assert entry.untouchable == ("0", "3", "4", "7")
+
+
 def test_a_single_disk_has_none_and_is_named_untouchable():
     (entry,) = redundancy(pool(disk("sda")))
     assert (entry.left, entry.untouchable) == (0, ("sda",))

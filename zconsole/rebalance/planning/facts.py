@@ -281,7 +281,7 @@ def spaces_of(listed: CapacityRow, version: Version, wanted: str = "normal") -> 
 
 def _space(row: CapacityRow, by_disks: bool) -> Space:
     shape = draid_shape(row.name)
-    disks = disks_of(row.kind, row.devices, shape[1] if shape else 0) or 1
+    disks = disks_of(row.kind, row.devices, shape.spares if shape else 0) or 1
     weight = float(disks) if by_disks else 1.0
     return Space(row.name, row.space_bytes or 0, row.alloc_bytes or 0, weight, row.devices)
 

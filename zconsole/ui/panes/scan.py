@@ -124,7 +124,7 @@ def _progress(view: ScanView, ink: Ink) -> Line:
     """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``."""
     scan = view.scan
     done, total = scan.progress_bytes
-    word = subject(scan.function, scan.vdev, _STAGE + 2, total, ink)
+    word = subject(scan.name, scan.vdev, _STAGE + 2, total, ink)
     stage = view.stage or ("" if scan.function == "rebuild" else "running")
     stage = "PAUSED" if scan.state == "paused" else ink.look.text(stage)
     head: Line = (
@@ -268,7 +268,7 @@ def _past(view: ScanView, ink: Ink) -> list[Line]:
     """``scrub finished Sun 03:12, after 4h12m, repaired 0, errors 0``."""
     scan, look = view.scan, ink.look
     when = "" if scan.end is None else f" {look.when(scan.end, ink.now)}"
-    name = look.text(work_name(scan.function, scan.vdev))
+    name = look.text(work_name(scan.name, scan.vdev))
     took = seconds_taken(scan)
     after = "" if took is None else f", after {units.duration(took)}"
     head = (Span(f" {name} ", "bold"), Span(f"{look.text(scan.state)}{when}{after}"))

@@ -173,6 +173,22 @@ def _copy_eta(kind: str, left: int) -> float | None:
     return float(seconds) if 0 <= seconds < _LONGEST_ESTIMATE else None
 
 
+def condense(
+    what: str, state: str, counts: tuple[int, int], unit: str, times: tuple[float | None, ...] = ()
+) -> Activity:
+    """The condensing of one type of metadata (zpool-condense(8)), in the model's state words.
+
+    ``counts``: units done and in all, which are no bytes. ``times``: start and end, where known.
+    The note has the amount that zpool prints (print_condense_status, master of August 2026).
+    """
+    done, total = counts
+    amount = size(done) if state == "finished" else f"{size(done)}/{size(total)}"
+    start, end = times or (None, None)
+    percent = 100.0 * done / total if state == "running" and total else None
+    note = f"{amount} {unit}"
+    return Activity("condense", state, what, start, end, percent=percent, note=note)
+
+
 PROGRESS_STATES = ("none", "active", "canceled", "suspended", "complete")
 """``vdev_trim_state_t`` and ``vdev_initializing_state_t`` by value (include/sys/fs/zfs.h)."""
 

@@ -186,9 +186,10 @@ def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
     if kind == "raidz":
         kind = f"raidz{node.get('nparity', 1)}"
     elif kind == "draid":
+        width, group = len(node.get("children", ())), _failure_group(node)
         kind = (
             f"draid{node.get('nparity', 1)}:{node.get('draid_ndata')}d"
-            f":{len(node.get('children', ()))}c:{node.get('draid_nspares', 0)}s"
+            f":{f'{group}c:{width}w' if group else f'{width}c'}:{node.get('draid_nspares', 0)}s"
         )
     return f"{kind}-{node.get('id', 0)}"
 
@@ -226,6 +227,7 @@ def _vdev(
         physical_ashift=stats[44] or None,
         nparity=parity_of(kind),
         data_disks=number(node.get("draid_ndata")),
+        failure_group=_failure_group(node),
         io=_io(stats) if values and section != "spare" else None,
         block=context.blocks.of(node["path"]) if leaf and "path" in node else None,
         queues=_queues(more),
@@ -239,6 +241,12 @@ def _vdev(
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
+
+
+def _failure_group(node: Mapping[str, Any]) -> int | None:
+    """Devices of one failure group, where the dRAID has several."""
+    group = number(node.get("draid_nchildren"))
+    return group if group and group < len(node.get("children", ())) else None
 
 
 def _kind(node: Mapping[str, Any]) -> str:

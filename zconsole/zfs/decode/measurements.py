@@ -18,6 +18,7 @@ from zconsole.units import parse_size
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.values import is_cell, mapping, unspaced
+from zconsole.zfs.decode.words import SITTING_OUT
 from zconsole.zfs.raw import QUEUES, Raw
 
 _GROUPS = frozenset({"logs", "cache", "special", "dedup"})
@@ -164,7 +165,7 @@ discard and free when asked for the six others."""
 
 
 def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
-    """The pool with rates, capacities, block device counters and exact remaining bytes."""
+    """The pool with what other commands say: rates, capacities, who sits out, exact bytes left."""
     changes: dict[str, Any] = {}
     root = pool.root
     if raw.get("names") and "text" in raw:
@@ -175,6 +176,8 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
         root = _with_capacity(root, pool.name, raw["list"])
     if blocks and "libzfs" not in raw:
         root = _with_block(root, blocks)
+    if raw.get("sitting_out"):
+        root = _with_sitting_out(root, raw["sitting_out"])
     if root is not pool.root:
         changes["root"] = root
     if raw.get("wait"):
@@ -200,6 +203,22 @@ def _with_paths(root: Vdev, names: Mapping[str, str]) -> Vdev:
         return {"path": paths[vdev.name]} if known else {}
 
     return _mapped(root, _path)
+
+
+def _with_sitting_out(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
+    """A leaf is known by the best of GUID, path and name that its form has."""
+    guids, paths, names = ({leaf.get(key) for leaf in listed} for key in ("guid", "path", "name"))
+
+    def _noted(vdev: Vdev) -> Mapping[str, Any]:
+        if vdev.guid is not None:
+            found = vdev.guid in guids
+        else:
+            found = vdev.path in paths if vdev.path else vdev.name in names
+        if vdev.children or vdev.vclass == "spare" or not found:
+            return {}
+        return {"note": "  ".join(filter(None, (vdev.note, SITTING_OUT)))}
+
+    return _mapped(root, _noted)
 
 
 def _with_block(root: Vdev, blocks: Blocks) -> Vdev:

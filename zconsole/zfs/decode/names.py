@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 _REMEMBERED = 8192
 """Names kept between samples: the same leaves come again every second."""
@@ -97,10 +98,21 @@ def leaf_kind(name: str) -> str:
     return "file" if name.startswith("/") and not name.startswith("/dev/") else "disk"
 
 
-def draid_shape(name: str) -> tuple[int, int] | None:
-    """Data disks and distributed spares that a dRAID's name tells (``draid1:3d:7c:1s-0``)."""
-    match = re.match(r"draid\d?:(\d+)d:\d+c:(\d+)s", name)
-    return (int(match[1]), int(match[2])) if match else None
+class DraidShape(NamedTuple):
+    """What a dRAID's name tells: data disks, distributed spares, and failure groups."""
+
+    data: int
+    spares: int
+    group: int | None = None
+    """Devices of a failure group, where there are several of them (``w``, since 2.4.99)."""
+
+
+def draid_shape(name: str) -> DraidShape | None:
+    """The shape of ``draid1:3d:7c:1s-0``, or of ``draid1:2d:4c:8w:1s-0``, two groups of four."""
+    match = re.match(r"draid\d?:(\d+)d:(\d+)c:(?:(\d+)w:)?(\d+)s", name)
+    if match is None:
+        return None
+    return DraidShape(int(match[1]), int(match[4]), int(match[2]) if match[3] else None)
 
 
 def parity_of(kind: str) -> int | None:

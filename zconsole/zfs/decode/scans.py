@@ -1,7 +1,8 @@
 """Scans, removals, expansions and checkpoints, by the names that ``zpool status -j`` prints.
 
 Source: scan_status_nvlist, removal_status_nvlist, checkpoint_status_nvlist and
-raidz_expand_status_nvlist in cmd/zpool/zpool_main.c (2.3.9). The kernel's arrays get the same names
+raidz_expand_status_nvlist in cmd/zpool/zpool_main.c (2.3.9), condense_status_nvlist there (master
+of August 2026). The kernel's arrays get the same names
 first (``scan_stats``, ``copies``): ``pool_scan_stat_t``, ``vdev_rebuild_stat_t``,
 ``pool_removal_stat_t``, ``pool_raidz_expand_stat_t``, ``pool_checkpoint_stat_t``
 (include/sys/fs/zfs.h). They only ever grew at the end, so that the length tells the version; what
@@ -22,6 +23,7 @@ from zconsole.zfs.decode.formulas import (
     completed,
     completed_copy,
     completed_rebuild,
+    condense,
     error_scrub,
     in_order,
 )
@@ -47,7 +49,7 @@ _SCAN = (
     *("processed", "errors", "bytes_per_scan", "pass_start", "scrub_pause", "scrub_spent_paused"),
     *("issued_bytes_per_scan", "issued", "err_scrub_func", "err_scrub_state"),
     *("err_scrub_start_time", "err_scrub_end_time", "err_scrub_examined", "err_scrub_to_examine"),
-    "err_scrub_pause",
+    *("err_scrub_pause", "flags"),
 )
 _REBUILD = (
     *("state", "start_time", "end_time", "scan_time", "scanned", "issued", "rebuilt", "to_scan"),
@@ -60,6 +62,11 @@ _COPIES = {
         "waiting_for_resilver",
     ),
 }
+_CONDENSE = "com.klarasystems:condense_stats"
+_CONDENSED = {"log_spacemap": "metaslabs"}
+"""What is counted of each type of metadata (condense_unit, cmd/zpool/zpool_main.c)."""
+_THOROUGH = 1
+"""The bit of ``pss_pass_scrub_flags``, the 23rd element since 2.4.99 (POOL_SCRUB_THOROUGH)."""
 _WITH_SKIPPED = 22
 """Length of ``scan_stats`` from 2.2 on, which counts skipped bytes and knows error scrubs; before
 that, the entry of skipped bytes was one that nothing kept up to date (pss_to_process)."""
@@ -137,7 +144,15 @@ def _scan(scan: _Node, zone: tzinfo) -> Scan:
         pass_issued=_known(scan, "issued_bytes_per_scan"),
         pass_paused=float(count(scan, "scrub_spent_paused")),
         two_stage=issued is not None,
+        thorough=_is_thorough(scan),
     )
+
+
+def _is_thorough(scan: _Node) -> bool | None:
+    """None for what is no scrub, and for JSON, which has no flags."""
+    if scan["function"] != "SCRUB" or "flags" not in scan:
+        return None
+    return bool(count(scan, "flags") & _THOROUGH)
 
 
 def _error_scrub(scan: _Node, zone: tzinfo) -> Scan:
@@ -174,7 +189,7 @@ def activities_of(
     now: float | None,
     zone: tzinfo = UTC,
 ) -> tuple[Activity, ...]:
-    """Removal, checkpoint and expansion of a pool object, in the order zpool prints them.
+    """Removal, checkpoint, expansion and condensing of a pool object, as zpool orders them.
 
     ``removed`` and ``expanding`` are the printed names of the vdevs they are about.
     """
@@ -191,7 +206,17 @@ def activities_of(
     if expand.get("state") in _STATES:
         copy = _copy("expansion", expand, expanding, ("to_reflow", "reflowed"), zone)
         found.append(completed_copy(copy, bool(count(expand, "waiting_for_resilver")), now))
+    for what, node in mapping(pool.get("condense"), "condense").items():
+        found.append(_condense(what, mapping(node, what), zone))
     return tuple(found)
+
+
+def _condense(what: str, node: _Node, zone: tzinfo) -> Activity:
+    """Canceled where it ended before all was done (print_condense_status)."""
+    start, end = (moment(node.get(f"{key}_time"), zone) for key in ("start", "end"))
+    done, total = count(node, "processed"), count(node, "total")
+    state = "running" if end is None else "canceled" if done < total else "finished"
+    return condense(what, state, (done, total), str(node.get("unit", "items")), (start, end))
 
 
 def _copy(
@@ -234,7 +259,7 @@ def _named_rebuild(name: str, top: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The pool's removal, expansion and checkpoint, each with the number of its ``vdev``."""
+    """The pool's removal and expansion, with the number of their ``vdev``, and other work."""
     found = {}
     for key, names in _COPIES.items():
         if values := integers(tree.get(key) or (), key):
@@ -242,6 +267,10 @@ def copies(tree: Mapping[str, Any]) -> dict[str, Any]:
     if values := integers(tree.get("checkpoint_stats") or (), "checkpoint_stats"):
         names = ("state", "start_time", "space")
         found["checkpoint_stats"] = _named(names, values, _CHECKPOINT_WORDS)
+    begun = {what: node for what, node in (tree.get(_CONDENSE) or {}).items() if node["start_time"]}
+    if begun:
+        units = {what: {"unit": _CONDENSED.get(what, "items")} for what in begun}
+        found["condense"] = {what: {**node, **units[what]} for what, node in begun.items()}
     return found
 
 

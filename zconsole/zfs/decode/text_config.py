@@ -146,7 +146,8 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo) -> Vdev:
         note=row.note,
         errors=ErrorCounters(*row.counters),
         nparity=parity_of(kind),
-        data_disks=shape[0] if shape else None,
+        data_disks=shape.data if shape else None,
+        failure_group=shape.group if shape else None,
         children=tuple(_vdev(child, running, zone) for child in node.children),
     )
     return with_note(vdev, running, zone)

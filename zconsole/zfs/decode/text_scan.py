@@ -3,8 +3,8 @@
 Source: print_scan_scrub_resilver_status, print_rebuild_status_impl and print_err_scrub_status in
 cmd/zpool/zpool_main.c (0.6.5, 0.7.13, 0.8.6, 2.1.15, 2.3.9); Solaris 10 and 11.2 from samples.
 And the ``remove:``, ``checkpoint:``, ``expand:`` and ``condense:`` lines: print_removal_status,
-print_checkpoint_status and print_raidz_expand_status there (2.3.9); ``condense:`` from its 2026
-development branch.
+print_checkpoint_status and print_raidz_expand_status there (2.3.9), print_condense_status (master
+of August 2026).
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from datetime import tzinfo
 
 from zconsole.pool.model import Activity, Scan
 from zconsole.units import parse_duration, parse_size, size_resolution
+from zconsole.zfs.decode.formulas import condense
 from zconsole.zfs.decode.names import disk_name
 from zconsole.zfs.decode.values import parse_date, unbroken
 
 _LONGEST = 100 * 365 * 86400
 _N = r"\d+(?:[.,]\d+)?[BKMGTPE]?"
 _P = r"-?(?:nan|inf|\d+(?:[.,]\d+)?)"
-_WHAT = r"(?:thorough )?(?P<what>error scrub|scrub|resilver)(?: \((?P<vdev>.+?)\))?"
+_WHAT = r"(?P<thorough>thorough )?(?P<what>error scrub|scrub|resilver)(?: \((?P<vdev>.+?)\))?"
 
 _STARTED = re.compile(rf"{_WHAT} (?P<state>in progress|paused) since (?P<date>.+)")
 _CANCELED = re.compile(rf"{_WHAT} canceled(?: on (?P<date>.+))?")
@@ -34,7 +35,8 @@ _OLD_DONE = re.compile(
     r"(?: with (?P<err>\d+) errors)?(?: on (?P<date>.+))?"
 )
 _DONE = re.compile(
-    rf"(?:(?:thorough )?scrub repaired|(?P<res>resilvered)(?: \((?P<vdev>.+?)\))?) (?P<proc>{_N})"
+    r"(?:(?P<thorough>thorough )?scrub repaired|(?P<res>resilvered)(?: \((?P<vdev>.+?)\))?)"
+    rf" (?P<proc>{_N})"
     r"(?: in (?P<dur>(?:\d+ days? )?\d+:\d\d:\d\d|[\dhdms]+))?"
     r"(?: with (?P<err>\d+) errors)?(?: on (?P<date>.+))?"
 )
@@ -79,9 +81,10 @@ _COPIED = re.compile(
 _CHECKPOINT = re.compile(rf"created (?P<date>.+?), consumes (?P<n>{_N})")
 _DISCARDING = re.compile(rf"discarding, (?P<n>{_N}) remaining")
 _CONDENSE = re.compile(
-    r"(?P<type>\S+): (?P<state>condensing|cancell?ed|done)(?:, (?P<done>\d+)/(?P<tot>\d+))?"
+    rf"(?P<type>\S+): (?P<state>condensing|cancelled|done), (?P<done>{_N})(?:/(?P<tot>{_N}))?"
+    r" (?P<unit>\S+) done"
 )
-_CONDENSE_STATES = {"condensing": "running", "done": "finished"}
+_CONDENSE_STATES = {"condensing": "running", "cancelled": "canceled", "done": "finished"}
 
 
 def scan_of(lines: list[str], zone: tzinfo) -> Scan | None:
@@ -126,7 +129,9 @@ def _rarer(head: str, zone: tzinfo) -> Scan | None:
         )
     if match := _CANCELED.match(head):
         end = parse_date(match["date"] or "", zone)
-        return Scan(_function(match), "canceled", vdev=match["vdev"], end=end)
+        function = _function(match)
+        thorough = _is_thorough(match, function)
+        return Scan(function, "canceled", vdev=match["vdev"], end=end, thorough=thorough)
     if match := _OLD_DONE.match(head):
         return Scan(
             function=_function(match),
@@ -147,6 +152,10 @@ def _function(match: re.Match[str]) -> str:
     if what == "error scrub":
         return "errorscrub"
     return "rebuild" if what == "resilver" and match["vdev"] else what
+
+
+def _is_thorough(match: re.Match[str], function: str) -> bool | None:
+    return match["thorough"] is not None if function == "scrub" else None
 
 
 def _count(text: str | None) -> int | None:
@@ -172,14 +181,16 @@ def _eta(text: str | None) -> float | None:
 
 def _finished(match: re.Match[str], zone: tzinfo) -> Scan:
     rebuilt = "rebuild" if match["vdev"] else "resilver"
+    function = rebuilt if match["res"] else "scrub"
     return Scan(
-        function=rebuilt if match["res"] else "scrub",
+        function=function,
         state="finished",
         vdev=match["vdev"],
         end=parse_date(match["date"] or "", zone),
         processed_bytes=_bytes(match["proc"]),
         errors=_count(match["err"]),
         duration=parse_duration(match["dur"] or ""),
+        thorough=_is_thorough(match, function),
     )
 
 
@@ -193,6 +204,7 @@ def _running(head: re.Match[str], details: list[str], zone: tzinfo) -> Scan:
         start=None if paused else date,
         paused_since=date if paused else None,
         two_stage=head["what"] != "error scrub",
+        thorough=_is_thorough(head, _function(head)),
     )
     for line in details:
         scan = _with_line(scan, line, zone)
@@ -339,15 +351,9 @@ def _checkpoint(head: str, zone: tzinfo) -> Activity | None:
 
 
 def _condense(head: str) -> Activity | None:
-    """Counts are blocks or entries, not bytes, so that only the percentage is kept."""
     match = _CONDENSE.match(head)
     if match is None:
         return None
-    done, total = int(match["done"] or 0), int(match["tot"] or 0)
-    return Activity(
-        kind="condense",
-        state=_CONDENSE_STATES.get(match["state"], "canceled"),
-        vdev=match["type"],
-        percent=100.0 * done / total if total else None,
-        note=head,
-    )
+    done = _bytes(match["done"]) or 0
+    counts = done, _bytes(match["tot"]) or done
+    return condense(match["type"], _CONDENSE_STATES[match["state"]], counts, match["unit"])

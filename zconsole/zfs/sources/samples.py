@@ -100,6 +100,8 @@ def _is_ours(key: str, value: object) -> bool:
         return isinstance(value, list) and all(
             isinstance(event, dict) and is_time(event.get("t")) for event in value
         )
+    if key == "sitting_out":
+        return isinstance(value, list) and all(isinstance(leaf, dict) for leaf in value)
     if key == "tunables":
         return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
     if key == "pool":

@@ -16,10 +16,11 @@ FROM_LIBZFS = (
     *("scan_stats", "org.openzfs:rebuild_stats", "removal_stats", "raidz_expand_stats"),
     *("checkpoint_stats", "vdev_stats_ex", "error_count", "whole_disk", "not_present"),
     *("alloc_bias", "nparity", "draid_ndata", "draid_nspares", "l2cache", "spares"),
+    *("draid_nchildren", "com.klarasystems:condense_stats"),
 )
 FROM_SOURCES = (
     *(("libzfs", "message"), ("libzfs", "diskstats"), ("json", "list")),
-    *(("text", "list"), ("text", "names")),
+    *(("text", "list"), ("text", "names"), ("libzfs", "sitting_out"), ("text", "sitting_out")),
 )
 
 

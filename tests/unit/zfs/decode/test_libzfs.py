@@ -16,6 +16,7 @@ def first_leaf(values: list[int], **more: Any) -> Vdev:
     return next(read(config(node)).root.leaves())
 
 
+CONDENSE = "com.klarasystems:condense_stats"
 DRAID = top("draid", 3, nparity=2, draid_ndata=4, draid_nspares=1)
 
 
@@ -26,6 +27,8 @@ class TestNames:
             (top(), "mirror-0", "mirror"),
             (top("raidz", 1, nparity=2), "raidz2-1", "raidz2"),
             (DRAID, "draid2:4d:2c:1s-3", "draid2"),
+            ({**DRAID, "draid_nchildren": 2}, "draid2:4d:2c:1s-3", "draid2"),
+            ({**DRAID, "draid_nchildren": 1}, "draid2:4d:1c:2w:1s-3", "draid2"),
             (disk("wwn-0x1"), "wwn-0x1", "disk"),
             (disk("wwn-0x1", whole_disk=0), "wwn-0x1-part1", "disk"),
             (disk(path="/dev/sda1"), "sda", "disk"),
@@ -205,6 +208,28 @@ class TestActivities:
     def test_a_checkpoint_being_discarded(self) -> None:
         (found,) = read(config(top(), checkpoint_stats=[2, START, 512])).activities
         assert (found.kind, found.state, found.total_bytes) == ("checkpoint", "running", 512)
+
+    @pytest.mark.parametrize(
+        ("over", "done", "state", "percent", "note"),
+        [
+            (0, 104, "running", 25.0, "104/416 metaslabs"),
+            (START + 9, 104, "canceled", None, "104/416 metaslabs"),
+            (START + 9, 416, "finished", None, "416 metaslabs"),
+        ],
+    )
+    def test_metadata_being_condensed(
+        self, over: int, done: int, state: str, percent: float | None, note: str
+    ) -> None:
+        counts = {"start_time": START, "end_time": over, "processed": done, "total": 416}
+        (found,) = read(config(top(), **{CONDENSE: {"log_spacemap": counts}})).activities
+        assert (found.kind, found.vdev, found.state) == ("condense", "log_spacemap", state)
+        assert (found.percent, found.note) == (percent, note)
+        assert (found.start, found.end) == (START, over or None)
+
+    def test_nothing_was_condensed_yet(self) -> None:
+        never = dict.fromkeys(("start_time", "end_time", "processed", "total"), 0)
+        for found in ({}, {"log_spacemap": never}):
+            assert read(config(top(), **{CONDENSE: found})).activities == ()
 
 
 class TestMessage:

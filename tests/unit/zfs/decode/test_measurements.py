@@ -32,6 +32,32 @@ def status(state: Path) -> dict[str, Any]:
     return found
 
 
+class TestSittingOut:
+    """By GUID, where the form has them, else by path, else by name."""
+
+    def notes(self, listed: list[dict[str, str]], **form: Any) -> dict[str, str]:
+        return {v.name: v.note for v in read(sitting_out=listed, **form).pool.root.walk() if v.note}
+
+    def test_a_leaf_is_known_by_its_guid(self) -> None:
+        form = {"status": status(REPLACE)}
+        before = {v.name: v.note for v in read(**form).pool.root.walk() if v.note}
+        (leaf, other) = list(read(**form).pool.root.leaves())[:2]
+        listed = [{"guid": str(leaf.guid), "path": str(other.path), "name": other.name}]
+        assert self.notes(listed, **form) == {**before, leaf.name: "(sitting out)"}
+
+    def test_text_knows_names_and_perhaps_paths(self) -> None:
+        text = (
+            "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n"
+            "\ttank  ONLINE  0  0  0\n\t  raidz1-0  ONLINE  0  0  0\n"
+            "\t    sda  ONLINE  0  0  0  (resilvering)\n\t    sdb  ONLINE  0  0  0\n"
+        )
+        listed = [{"guid": "7", "path": "/dev/sda1", "name": "sda"}]
+        expected = {"sda": "(resilvering)  (sitting out)"}
+        assert self.notes(listed, text=text) == expected
+        assert self.notes(listed, text=text, names={"/dev/sda1": "sda"}) == expected
+        assert self.notes(listed, text=text, names={"/dev/sdc1": "sda"}) == {"sda": "(resilvering)"}
+
+
 class TestRates:
     def test_rows_of_guids_reach_every_vdev(self) -> None:
         sample = read(status=status(REPLACE), iostat=(REPLACE / "iostat-Hp.txt").read_text())

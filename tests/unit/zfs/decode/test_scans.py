@@ -54,6 +54,11 @@ class TestScan:
         assert scan(15, "2.1.12", _7=0).zpool_eta is None
         assert scan(15, "2.1.11", _7=0).zpool_eta == 175.0
 
+    def test_a_thorough_scrub_is_known_from_its_flags(self) -> None:
+        found = [scan(23, _0=1, _22=1), scan(23, _0=1), scan(22, _0=1), scan(23, _0=2, _22=1)]
+        assert [each.thorough for each in found] == [True, False, False, None]
+        assert [each.name for each in found[:2]] == ["thorough scrub", "scrub"]
+
     def test_the_last_kilobytes_of_a_walk_do_not_keep_it_scanning(self) -> None:
         assert scan(22, _5=4000 * MIB - 4096).stage == "issuing"
         assert scan(22, _9=0).stage == "issuing"

@@ -318,6 +318,18 @@ def test_without_its_moment_a_scan_has_no_pass_average_and_no_estimate() -> None
     assert undated.stage == dated.stage
 
 
+def test_metadata_being_condensed() -> None:
+    found = document("2.4.4/every-class")
+    stats = {"start_time": 1795168000, "processed": 5, "total": 20, "unit": "metaslabs"}
+    found["pools"]["tank"]["condense"] = {"log_spacemap": stats}
+    (activity,) = read(found).pool.activities
+    assert (activity.kind, activity.state, activity.start) == ("condense", "running", 1795168000.0)
+    assert (activity.percent, activity.note) == (25.0, "5/20 metaslabs")
+    stats["end_time"] = 1795168001
+    (canceled,) = read(found).pool.activities
+    assert (canceled.state, canceled.end) == ("canceled", 1795168001.0)
+
+
 def test_a_rebuild_times_its_pass_itself() -> None:
     found = document("2.3.9/sequential-rebuild")
     assert read(found, undated=True).pool == read(found).pool

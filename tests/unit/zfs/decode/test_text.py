@@ -51,7 +51,8 @@ class TestSections:
             "checkpoint: discarding, 10.1M remaining.\n"
             "expand: expansion of raidz1-0 in progress since Sun Aug  3 15:14:45 2014\n"
             "\t45.0M / 721M copied at 3.75M/s, 6.24% done, paused for resilver or clear\n"
-            "condense: log: condensing, 5/20 blocks done in 00:00:03\nconfig:\n\n" + TABLE
+            "condense: log_spacemap: condensing, 5/1.25K metaslabs done in 00:00:03\nconfig:\n\n"
+            + TABLE
         )
         found = {a.kind: a for a in pool(text).activities}
         assert (found["removal"].state, found["removal"].vdev) == ("finished", "indirect-1")
@@ -60,7 +61,29 @@ class TestSections:
         expansion = found["expansion"]
         assert (expansion.state, expansion.vdev, expansion.percent) == ("paused", "raidz1-0", 6.24)
         assert expansion.note == "paused for resilver or clear"
-        assert (found["condense"].state, found["condense"].percent) == ("running", 25.0)
+        assert (found["condense"].state, found["condense"].percent) == ("running", 0.390625)
+        assert found["condense"].note == "5/1.25K metaslabs"
+
+    @pytest.mark.parametrize(
+        ("line", "state", "note"),
+        [
+            ("cancelled, 5/20 metaslabs done in 00:00:03", "canceled", "5/20 metaslabs"),
+            ("done, 20 metaslabs done in 1 days 00:00:03", "finished", "20 metaslabs"),
+        ],
+    )
+    def test_metadata_that_was_condensed(self, line: str, state: str, note: str) -> None:
+        text = f"  pool: tank\n state: ONLINE\ncondense: log_spacemap: {line}\nconfig:\n\n{TABLE}"
+        (found,) = pool(text).activities
+        assert (found.kind, found.vdev) == ("condense", "log_spacemap")
+        assert (found.state, found.note, found.percent) == (state, note, None)
+
+    def test_a_draid_of_two_failure_groups(self) -> None:
+        rows = "".join(f"\t    {name}  ONLINE  0  0  0\n" for name in ("a", "b", "c", "d"))
+        name = "draid1:1d:2c:4w:0s-0"
+        head = "\tNAME  STATE  READ WRITE CKSUM\n\ttank  ONLINE  0  0  0\n"
+        table = f"{head}\t  {name}  ONLINE  0  0  0\n{rows}"
+        (top,) = pool(f"  pool: tank\n state: ONLINE\nconfig:\n\n{table}").root.children
+        assert (top.name, top.kind, top.data_disks, top.failure_group) == (name, "draid1", 1, 2)
 
     def test_a_removal_names_the_vdev_as_the_tree_does(self) -> None:
         text = (

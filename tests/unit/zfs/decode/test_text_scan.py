@@ -136,12 +136,13 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     (
         "thorough",
         f"thorough scrub in progress since {DATE}\n\t1G / 2G scanned at 1M/s, 1G / 2G issued\n",
-        {"function": "scrub", "state": "running", "total_bytes": 2 * G},
+        {"function": "scrub", "state": "running", "total_bytes": 2 * G, "thorough": True},
     ),
     (
         "finished, 0.6",
         f"resilvered 12.9T in 35h29m with 0 errors on {DATE}",
         {"function": "resilver", "state": "finished", "duration": 127740.0, "errors": 0,
+         "thorough": None,
          "processed_bytes": round(12.9 * T), "end": START, "stage": None},
     ),
     (
@@ -157,9 +158,23 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     (
         "finished, solaris 11.4",
         f"thorough scrub repaired 4K in 1m35s with 0 errors on {DATE}",
-        {"function": "scrub", "duration": 95.0},
+        {"function": "scrub", "duration": 95.0, "thorough": True, "name": "thorough scrub"},
     ),
-    ("canceled", f"scrub canceled on {DATE}", {"function": "scrub", "state": "canceled"}),
+    (
+        "thorough, paused",
+        f"thorough scrub paused since Sun Aug  3 15:20:00 2014\n\tthorough scrub started on {DATE}",
+        {"state": "paused", "start": START, "thorough": True},
+    ),
+    (
+        "thorough, canceled",
+        f"thorough scrub canceled on {DATE}",
+        {"function": "scrub", "state": "canceled", "thorough": True},
+    ),
+    (
+        "canceled",
+        f"scrub canceled on {DATE}",
+        {"function": "scrub", "state": "canceled", "thorough": False, "name": "scrub"},
+    ),
     (
         "canceled rebuild",
         f"resilver (mirror-1) canceled on {DATE}",

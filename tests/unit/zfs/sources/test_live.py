@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import sys
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.zfs.sources.sampled import JSON, config_of, source, spawner
+from tests.unit.zfs.sources.sampled import JSON, PLAIN, config_of, source, spawner
 from tests.unit.zfs.sources.source_fakes import (
     HANG,
     FakeProcess,
@@ -38,6 +39,19 @@ async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
     assert raw["message"]["errors"] == []
     (sample,) = decode(raw)
     assert next(sample.pool.root.leaves()).block.names == ("sda1",)
+    await made.aclose()
+
+
+@pytest.mark.parametrize("reader", ["json", "text"])
+async def test_the_first_sample_says_which_leaves_sit_out(tmp_path, reader):
+    leaf = {"guid": 7, "path": "/dev/sda1", "properties": {"sit_out": {"value": "on"}}}
+    get = printed(json.dumps({"vdevs": {"sda1": leaf}}))
+    answers = {**(PLAIN if reader == "text" else JSON), ("zpool", "get"): get}
+    made = source(tmp_path, answers=answers, version="2.4.4-1", prefer=reader)
+    (raw,) = await made.sample()
+    assert raw["sitting_out"] == ({"guid": "7", "path": "/dev/sda1", "name": "sda1"},)
+    (sample,) = decode(raw)
+    assert next(sample.pool.root.leaves()).note == "(sitting out)"
     await made.aclose()
 
 

@@ -229,8 +229,12 @@ class TestReplay:
         "other",
         [
             {"host": "nas1", "names": ["tank"], "message": "hello", "devices": 4},
-            {"events": "none", "tunables": [1]},
-            {"events": ["resilver_start"], "tunables": {"zfs_scan_legacy": "off"}},
+            {"events": "none", "tunables": [1], "sitting_out": {"sda": 1}},
+            {
+                "events": ["resilver_start"],
+                "tunables": {"zfs_scan_legacy": "off"},
+                "sitting_out": ["sda"],
+            },
         ],
         ids=["objects", "lists", "contents"],
     )

@@ -17,9 +17,10 @@ from tests.unit.zfs.sources.source_fakes import (
     settle,
 )
 from zconsole.system.host import Clocks
-from zconsole.zfs.sources import pool_poller
-from zconsole.zfs.sources.pool_poller import StatusMessageReader, condition, leaf_paths
+from zconsole.zfs.sources import status_message
+from zconsole.zfs.sources.pool_poller import leaf_paths
 from zconsole.zfs.sources.reader import has_json, zpool_version
+from zconsole.zfs.sources.status_message import StatusMessageReader, condition
 from zconsole.zfs.sources.zpool import JsonReader, OutputStream, TextReader, config_names
 
 SHORT = json.loads(json.dumps(STATUS).replace('"name": "/dev/sda1"', '"name": "sda1"'))
@@ -212,7 +213,7 @@ class TestMessage:
         keeper.newest({**CONFIG, "error_count": 1})
         await settle()
         assert len(runner.asked) == 1
-        monkeypatch.setattr(pool_poller, "AT_MOST_EVERY", 0.0)
+        monkeypatch.setattr(status_message, "AT_MOST_EVERY", 0.0)
         keeper.newest({**CONFIG, "error_count": 1})
         await settle()
         assert len(runner.asked) == 2
@@ -232,7 +233,7 @@ class TestMessage:
         assert keeper.newest(CONFIG) is None
 
     async def test_a_hung_command_is_not_started_again(self, monkeypatch):
-        monkeypatch.setattr(pool_poller, "AT_MOST_EVERY", 0.0)
+        monkeypatch.setattr(status_message, "AT_MOST_EVERY", 0.0)
         keeper, runner = self.keeper(HANG)
         await keeper.first(5)
         for count in range(3):

@@ -32,7 +32,15 @@ _POOL_FIELDS = {
 _VDEV_WORDS = ("type", "path", "devid", "phys_path", "alloc_bias")
 _VDEV_NUMBERS = (
     *("id", "guid", "whole_disk", "not_present", "nparity", "draid_ndata", "draid_nspares"),
-    *("is_log", "is_hole", "ashift", "create_txg", "resilver_txg", "rebuild_txg"),
+    *(
+        "draid_nchildren",
+        "is_log",
+        "is_hole",
+        "ashift",
+        "create_txg",
+        "resilver_txg",
+        "rebuild_txg",
+    ),
 )
 _VDEV_FIELDS = {
     **dict.fromkeys(_VDEV_WORDS, STRING),
@@ -42,11 +50,17 @@ _VDEV_FIELDS = {
     "children": NVLIST_ARRAY,
 }
 
+_CONDENSE = "com.klarasystems:condense_stats"
+_CONDENSED = "log_spacemap"
+"""The one type of metadata that is condensed, but for builds that debug (vdev_label.c, 2.4.99)."""
+_CONDENSE_FIELDS = dict.fromkeys(("start_time", "end_time", "processed", "total"), U64)
+
 _ROOT_STATS = ("scan_stats", "removal_stats", "checkpoint_stats", "raidz_expand_stats")
 _ROOT_FIELDS = {
     **_VDEV_FIELDS,
     **dict.fromkeys(_ROOT_STATS, U64_ARRAY),
     **dict.fromkeys(("spares", "l2cache"), NVLIST_ARRAY),
+    _CONDENSE: NVLIST,
 }
 
 _LEAF_FIELDS = {
@@ -61,8 +75,10 @@ _FIELDS_BELOW: Mapping[str, Mapping[str, int]] = {
     "spares": _VDEV_FIELDS,
     "l2cache": _VDEV_FIELDS,
     "vdev_stats_ex": _LEAF_FIELDS,
+    _CONDENSE: {_CONDENSED: NVLIST},
+    _CONDENSED: _CONDENSE_FIELDS,
 }
-_MOVING = {"txg", "error_count", *_LEAF_FIELDS}
+_MOVING = {"txg", "error_count", *_LEAF_FIELDS, *_CONDENSE_FIELDS}
 """Integers that move; where another one changes, everything is located again."""
 
 _HEAD = 12

@@ -69,6 +69,17 @@ def test_a_config_is_read_with_the_names_of_the_nvlist():
     }
 
 
+def test_what_is_condensed_is_followed_where_it_lies():
+    name, counts = "com.klarasystems:condense_stats", {"start_time": 5, "end_time": 0, "total": 9}
+    first, second = (
+        pack(pool(vdev(7), root={name: {"log_spacemap": {**counts, "processed": done}}}))
+        for done in (1, 8)
+    )
+    kept, found = again(ConfigReader(), first, second)
+    assert kept
+    assert found["vdev_tree"][name] == {"log_spacemap": {**counts, "processed": 8}}
+
+
 def test_a_real_config_is_read():
     """Of ``nvlist_pack`` on a raidz1 of three disks, OpenZFS 2.3.9."""
     config = read(ConfigReader(), memoryview(REAL))

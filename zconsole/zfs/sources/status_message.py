@@ -1,0 +1,95 @@
+"""The words of ``zpool status`` for a source that has none: when they are asked for again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC
+from typing import Any
+
+from zconsole.pool.model import Sample
+from zconsole.system.async_process import CommandRunner
+from zconsole.zfs.decode import decode
+from zconsole.zfs.raw import Raw, numbers
+from zconsole.zfs.sources.occasional import AT_LEAST_EVERY, AT_MOST_EVERY, OccasionalCommand
+from zconsole.zfs.sources.reader import Commands, ReadFailedError, has_json
+
+_STATE, _AUX, _ERRORS, _DEFERRED = 1, 2, slice(20, 23), 33
+"""Indices in ``vdev_stats`` (include/sys/fs/zfs.h, ``vdev_stat_t``)."""
+
+
+def condition(config: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What of a config the words of ``zpool status`` depend on; equal when they stay the same."""
+    tree = config.get("vdev_tree", {})
+    scan = tuple(numbers(tree.get("scan_stats", ()))[:4])
+    return (config.get("error_count"), config.get("suspended"), scan, tuple(_vdevs(tree)))
+
+
+def _vdevs(node: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    stats = numbers(node.get("vdev_stats", ()))
+    rebuild = tuple(numbers(node.get("org.openzfs:rebuild_stats", ()))[:1])
+    deferred = stats[_DEFERRED] if len(stats) > _DEFERRED else 0
+    yield (node.get("guid"), *stats[_STATE : _AUX + 1], any(stats[_ERRORS]), deferred, rebuild)
+    for group in ("children", "spares", "l2cache"):
+        for child in node.get(group, ()):
+            yield from _vdevs(child)
+
+
+class StatusMessageReader(OccasionalCommand):
+    """What only ``zpool status`` knows of one pool: wording and damaged files' names.
+
+    Asked for once, again when the pool's condition changes, and now and then in between; never
+    with every sample.
+    """
+
+    def __init__(
+        self, runner: CommandRunner, pool: str, version: str | None, deadline: float
+    ) -> None:
+        super().__init__(runner, deadline)
+        self._pool = pool
+        self._json = has_json(version)
+        self._message: Mapping[str, Any] | None = None
+        self._condition: tuple[Any, ...] | None = None
+
+    def newest(self, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The message known now; starts to ask for another when ``config`` calls for it."""
+        seen = condition(config)
+        wait = AT_LEAST_EVERY if seen == self._condition else AT_MOST_EVERY
+        if self._again(wait) or self._condition is None:
+            self._condition = seen
+        return self._message
+
+    async def _ask(self, commands: Commands) -> None:
+        self._message = await _fetch(commands, self._pool, self._json)
+
+    def _failed(self) -> None:
+        self._message = None
+
+
+async def _fetch(commands: Commands, pool: str, as_json: bool) -> Mapping[str, Any] | None:
+    """One ``zpool status -v``, through the one decoder, as the raw form's ``message``."""
+    samples = decode(await _status(commands, pool, as_json), UTC)
+    for sample in samples:
+        if isinstance(sample, Sample) and sample.pool.name == pool:
+            found = sample.pool
+            errors = None if found.errors is None else list(found.errors)
+            return {
+                "status": found.message,
+                "action": found.action,
+                "see": found.see,
+                "errors": errors,
+            }
+    return None
+
+
+async def _status(commands: Commands, pool: str, as_json: bool) -> Raw:
+    """What zpool prints with the names of damaged files.
+
+    Its JSON ends amid a name that is not UTF-8 (nvlist_print_json_string in
+    lib/libnvpair/libnvpair_json.c, 2.3.9); its text does not.
+    """
+    if as_json:
+        with contextlib.suppress(ReadFailedError):
+            words = ("zpool", "status", "-jvP", "--json-int", pool)
+            return {"t": 0.0, "status": await commands.document(*words)}
+    return {"t": 0.0, "text": await commands.output("zpool", "status", "-v", pool)}
