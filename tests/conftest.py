@@ -18,8 +18,9 @@ def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A test that names no state directory or configuration must not touch those of who runs it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ZCONSOLE_STATE", str(tmp_path_factory.mktemp("state")))
-        nowhere = tmp_path_factory.mktemp("config") / "config.toml"
-        patch.setenv("ZCONSOLE_CONFIG", str(nowhere))
+        nowhere = tmp_path_factory.mktemp("config")
+        patch.setenv("XDG_CONFIG_HOME", str(nowhere))
+        patch.setattr("zconsole.config.file.SYSTEM", nowhere / "zconsole" / "config.toml")
         yield
 
 

@@ -1,8 +1,8 @@
 """The configuration file: where it is, whether it can be trusted, and what of it counts.
 
-Root reads the machine's only, everybody else one in the XDG directory; ``$ZCONSOLE_CONFIG`` names
-another. Like state it counts only where nobody but its user and root can change it. A wrong entry
-doesn't keep the others from counting.
+Root reads the machine's only, everybody else one in the XDG directory. Like state it counts only
+where nobody but its user and root can change it. A wrong entry doesn't keep the others from
+counting.
 """
 
 from __future__ import annotations
@@ -77,8 +77,6 @@ def _short(problem: str) -> str:
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the configuration of whoever runs this is, or would be."""
-    if override := environ.get("ZCONSOLE_CONFIG"):
-        return Path(override)
     if os.geteuid() == 0:
         return SYSTEM
     base = environ.get("XDG_CONFIG_HOME", "")

@@ -173,12 +173,13 @@ def test_a_pool_is_shown_though_the_disk_hangs_from_then_on(
 
 
 def test_a_configuration_that_hangs_is_one_wrong_entry(
-    tmp_path: Path, hang: Callable[[], threading.Event]
+    tmp_path: Path, hang: Callable[[], threading.Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environ = {"ZCONSOLE_CONFIG": str(tmp_path / "config.toml")}
-    (tmp_path / "config.toml").write_text('units = "exact"\n')
-    assert read_config(environ).value("units") == "exact"
+    path = tmp_path / "config.toml"
+    monkeypatch.setattr("zconsole.config.file.config_path", lambda _environ: path)
+    path.write_text('units = "exact"\n')
+    assert read_config().value("units") == "exact"
     hang()
-    config = read_config(environ)
+    config = read_config()
     assert (config.value("units"), len(config.wrong)) == ("binary", 1)
     assert "no answer in" in config.wrong[0].problem
