@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from zconsole.cli.output import say
 from zconsole.config.file import Config, WrongEntry, read_config
 from zconsole.config.settings import ENTRIES
 from zconsole.errors import UsageError, ZconsoleError
+from zconsole.system.patient import Patient
 
 LOOKS = frozenset({"demo", "replay"})
 """Those that only look like a real console: nothing else of the configuration is for them."""
@@ -78,7 +80,12 @@ def denied(args: argparse.Namespace) -> str:
 
 def checked(config: Config) -> Config:
     """The configuration without the entries that only other parts of the program see are wrong."""
-    checks: dict[str, Callable[[Any], None]] = {"hosts": _check_hosts, "hook": _check_hook}
+    checks: dict[str, Callable[[Any], None]] = {
+        "theme": _check_theme,
+        "theme-16": _check_theme,
+        "hosts": _check_hosts,
+        "hook": _check_hook,
+    }
     for name, check in checks.items():
         if name in config.values:
             try:
@@ -92,6 +99,12 @@ def checked(config: Config) -> Config:
         for name, problem in wrong:
             config = config.without(WrongEntry(f"keys.{name}", problem))
     return config
+
+
+def _check_theme(theme: str) -> None:
+    from zconsole.ui.theme.files import choose, find_themes  # lazy: as below
+
+    Patient().call(lambda: choose(theme, find_themes(os.environ)))
 
 
 def _check_hosts(hosts: Sequence[str]) -> None:

@@ -77,7 +77,7 @@ def _lists(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with(lines: Sequence[str], name: str, line: str) -> list[str]:
     """The lines with this one in the place of the setting, or after the last of the top level."""
-    top = next((i for i, each in enumerate(lines) if _TABLE.match(each)), len(lines))
+    top = table = next((i for i, each in enumerate(lines) if _TABLE.match(each)), len(lines))
     own = re.compile(rf"""\s*["']?{re.escape(name)}["']?\s*=""")
     for start in range(top):
         if own.match(lines[start]):
@@ -86,7 +86,7 @@ def _with(lines: Sequence[str], name: str, line: str) -> list[str]:
     while top and (not lines[top - 1].strip() or lines[top - 1].lstrip().startswith("#")):
         top -= 1
     if not top:  # nothing but comments so far: below them
-        blank = (i for i, each in enumerate(lines) if not each.strip())
+        blank = (i for i, each in enumerate(lines[:table]) if not each.strip())
         top = next(blank, 0)
     return [*lines[:top], line, *lines[top:]]
 

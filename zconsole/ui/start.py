@@ -87,7 +87,7 @@ def make_console(
     wanted = (options.theme, *map(options.setting, THEMES))
     # Which of the two of the configuration suits the terminal only the console knows.
     picked: list[ThemeFile | None] = []
-    problems = [*(config.lines() if config else ()), *_failures(themes)]
+    problems = [*(config.lines() if config else ()), *theme_problems(themes)]
     for name in wanted:
         theme, problem = pick_theme(name, themes)
         picked.append(theme)
@@ -108,7 +108,7 @@ def make_console(
     return console
 
 
-def _failures(themes: Themes) -> list[str]:
+def theme_problems(themes: Themes) -> list[str]:
     """What the operator should know of broken theme files."""
     problems = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
     if len(problems) > _NAMED:
