@@ -7,8 +7,9 @@ import json
 import pytest
 
 from zconsole.cli.main import main
+from zconsole.cli.man_page import page
 from zconsole.config import file
-from zconsole.config.settings import ENTRIES
+from zconsole.config.settings import COLUMNS, ENTRIES, PANES, SORTS, UNITS
 
 
 @pytest.fixture
@@ -64,3 +65,9 @@ def test_control_characters_of_the_file_do_not_reach_the_terminal(path, capsys):
     path.write_text('"a\\u001b[2J" = 1\n')
     assert main(["config", "check"]) == 5
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_the_manual_names_every_setting_and_every_choice():
+    told = page("config")
+    for word in (*ENTRIES, *UNITS, *PANES, *SORTS, *COLUMNS):
+        assert f"\\fB{word}\\fR".replace("-", "\\-") in told, word
