@@ -15,9 +15,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A test that names no state directory must neither read nor write that of whoever runs it."""
+    """A test that names no state directory or configuration must not touch those of who runs it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ZCONSOLE_STATE", str(tmp_path_factory.mktemp("state")))
+        nowhere = tmp_path_factory.mktemp("config")
+        patch.setenv("XDG_CONFIG_HOME", str(nowhere))
+        patch.setattr("zconsole.config.file.SYSTEM", nowhere / "zconsole" / "config.toml")
         yield
 
 

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from tests.records import replace
 from tests.ui.frames import NOW, Past
+from zconsole.config.settings import UNITS
 from zconsole.eta.estimate import Estimate
 from zconsole.history.past_rates import Mark, PastRates
 from zconsole.history.views import ActivityView, ScanView
@@ -30,7 +31,7 @@ from zconsole.pool.model import (
 )
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.topology import placed
-from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.main_screen import notice_line
 from zconsole.ui.pane_layout import WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
@@ -229,7 +230,7 @@ def everything(frame, look, width, height):
     lines += pane_lines(frame, None, look, width)
     lines += [tab_line([frame, frame], 1, look, width), notice_line(frame, look, width)]
     lines += overview_lines([frame], look, width)
-    lines += [*help_lines(look, width), footer_line(width)]
+    lines += [*help_lines(look, width), footer_line(look, width)]
     columns = arrange(width - 2, 30, look.number)
     names = short_names([look.text(row.vdev.name) for row in frame.rows], 12, look.glyphs.ellipsis)
     panel = Panel(frame, look, columns, names, common_scale(frame, 12))
@@ -247,7 +248,7 @@ def everything(frame, look, width, height):
     any_frame(),
     st.integers(54, 250),
     st.integers(1, 80),
-    st.sampled_from(UNIT_MODES),
+    st.sampled_from(UNITS),
     st.booleans(),
 )
 def test_any_frame_can_be_drawn_at_any_size(frame, width, height, unit, plain):

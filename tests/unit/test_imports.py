@@ -21,6 +21,7 @@ ORDER = (
     "units",
     "pool",
     "system",
+    "config",
     "zfs",
     "tunables",
     "eta",

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.cli import local, status
+from zconsole.cli.configuration import fault_of
 from zconsole.cli.output import say
 from zconsole.cli.remote import opened
 from zconsole.cli.terminal import has_terminal, open_console
@@ -21,10 +22,18 @@ def run(args: argparse.Namespace) -> int:
         args.saved, args.json, args.exit_status = None, False, False
         return status.run(args)
     complaints: list[str] = []
-    make_backend = partial(_backend, args.read_only) if args.host is None else None
+    fault = fault_of(args)
+    read_only = args.read_only or bool(fault)
+    make_backend = partial(_backend, read_only) if args.host is None else None
     with opened(args, complain=complaints.append) as feed:
         code = open_console(
-            args, feed, None, host=args.host, make_backend=make_backend, past=local.past
+            args,
+            feed,
+            None,
+            host=args.host,
+            make_backend=make_backend,
+            past=local.past,
+            fault=fault,
         )
     for complaint in dict.fromkeys(complaints):
         say(complaint)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from zconsole.cli.options import COMMANDS, parser_of
+from zconsole.cli.options import COMMANDS, CONFIGURED, parser_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system import broken_pipe
 from zconsole.system.printable import clean
@@ -50,7 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     name, rest = command_of(words)
-    args = parser_of(name).parse_args(rest)
+    parser = parser_of(name)
+    args = parser.parse_args(rest)
+    if name in CONFIGURED:
+        # lazy: --help and commands without settings need none of it
+        from zconsole.cli.configuration import applied
+
+        args = applied(name, parser, rest, args)
     command = importlib.import_module(f"zconsole.cli.{name}")
     with _tidy_stdout():
         return int(command.run(args))

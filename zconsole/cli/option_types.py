@@ -6,15 +6,12 @@ Each reader raises an ``argparse.ArgumentTypeError`` that says what is expected.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable
 from typing import Any
 
 from zconsole import __version__
+from zconsole.config.settings import FLOOR, INTERVAL, POSITIVE, SLIP, NumberRange
 from zconsole.units import parse_size
-
-FASTEST = 0.1
-"""Seconds; shorter intervals gain nothing, and each sample makes the kernel walk the pool."""
 
 
 def add_common(parser: argparse.ArgumentParser, **unset: Any) -> None:
@@ -59,27 +56,22 @@ def check(word: str, what: str, fits: bool) -> None:
         raise argparse.ArgumentTypeError(f"must be {what}, not {word!r}")
 
 
-def number(
-    what: str, fits: Callable[[float], bool], *, percent: bool = False
-) -> Callable[[str], float]:
-    """A reader of numbers that fit, described by ``what``; ``25%`` is 0.25 if ``percent``."""
+def number(allowed: NumberRange) -> Callable[[str], float]:
+    """A reader of numbers in a range."""
 
     def _read(word: str) -> float:
-        digits = word.removesuffix("%") if percent else word
         try:
-            value = float(digits) / (1 if digits == word else 100)
-        except ValueError:
-            value = math.nan  # in no range
-        check(word, what, fits(value))
-        return value
+            return allowed.read(word)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
     return _read
 
 
-positive = number("a number above 0", lambda n: 0 < n < math.inf)
-seconds = number(f"at least {FASTEST:g} seconds", lambda n: FASTEST <= n < math.inf)
+positive = number(POSITIVE)
+seconds = number(INTERVAL)
 """Between samples."""
-share = number("a share from 0 to 1", lambda n: 0 <= n <= 1)
-slip = number("a share above 0: 0.25 or 25%", lambda n: 0 < n <= 10, percent=True)
-floor = number("a share of a pool: 0.05 or 5%", lambda n: 0 <= n < 1, percent=True)
-within_a_day = number("above 0, at most 86400 seconds", lambda n: 0 < n <= 86_400)
+share = number(NumberRange("a share from 0 to 1", lambda n: 0 <= n <= 1))
+slip = number(SLIP)
+floor = number(FLOOR)
+within_a_day = number(NumberRange("above 0, at most 86400 seconds", lambda n: 0 < n <= 86_400))

@@ -64,6 +64,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         parser = Parser(prog=f"zconsole {name}", description=about, allow_abbrev=False)
     configure(parser)
     add_common(parser)
+    parser.set_defaults(config=None)
     return parser
 
 
@@ -321,6 +322,15 @@ def _configure_tunables(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print JSON, one tunable per line")
 
 
+def _configure_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        choices=("path", "show", "check"),
+        help="print where the file is, every setting with its value and origin, or what is wrong",
+    )
+    _json(parser, "print JSON, one setting or wrong entry per line")
+
+
 def _configure_man(parser: argparse.ArgumentParser) -> None:
     text = "a command (default: zconsole itself); read its page with | man -l -"
     parser.add_argument("command", nargs="?", choices=tuple(COMMANDS), metavar="COMMAND", help=text)
@@ -354,6 +364,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     ),
     "export": ("export Prometheus metrics, over HTTP or as a text file", _configure_export),
     "themes": ("list the themes, their files, and any that failed to load", _configure_themes),
+    "config": ("show or check the configuration, or print its path", _configure_config),
     "man": ("print the manual page of zconsole, or of a command", _configure_man),
     "completion": (
         "print a script that completes words in bash, zsh or fish",
@@ -365,3 +376,8 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     ),
 }
 """What each does, and its options; each is a module of ``zconsole.cli`` with ``run(args)``."""
+
+CONFIGURED = frozenset(
+    {"console", "watch", "record", "export", "status", "demo", "replay", "rebalance", "tunables"}
+)
+"""Commands that read the configuration."""

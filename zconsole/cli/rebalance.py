@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zconsole.cli.configuration import refuse_denied
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
 from zconsole.rebalance.backend import JobView
 from zconsole.rebalance.job import control, job_store
@@ -59,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         "stop": _steer,
         "resume": _resume,
     }
-    if args.read_only and args.action not in LOOKS:
-        raise UsageError(f"{args.action} changes files: not allowed with --read-only")
+    if args.action not in LOOKS:
+        refuse_denied(args, f"{args.action} changes files")
     action = partial(actions[args.action], args)
     with _worded():
         return in_time(action, ANSWER) if args.action in AT_ONCE else action()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from zconsole.cli import local
 from zconsole.diagnosis.device_errors.probes import signs_of
-from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.monitor.alerts.alerting import Alerting, hook_argv
+from zconsole.errors import ZconsoleError
+from zconsole.monitor.alerts.alerting import Alerting, hook_found
 from zconsole.monitor.alerts.rules import AlertRules
 from zconsole.monitor.device_details import machine_details
 from zconsole.monitor.device_prober import DeviceProber
@@ -48,15 +47,12 @@ def opened(
 def _alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Alerting | None:
     """The requested alerts; None if none are requested.
 
-    Raises UsageError or NotFoundError for a hook that is not a command: a sleeping operator would
-    otherwise never learn of it.
+    Raises UsageError or NotFoundError for a hook that is not a command.
     """
     if not (args.hook is not None or args.bell or args.notify):
         return None
     rules = AlertRules(args.stalled_after, args.slip, args.free_floor)
-    hook = () if args.hook is None else hook_argv(args.hook)
-    if hook and shutil.which(hook[0]) is None:
-        raise NotFoundError(f"--hook: command {hook[0]!r} not found")
+    hook = () if args.hook is None else hook_found(args.hook)
     return Alerting(rules, ProcessRunner(), complain, hook, args.bell, args.notify)
 
 

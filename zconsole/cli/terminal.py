@@ -31,24 +31,25 @@ def open_console(
     host: str | None = None,
     make_backend: Callable[[], ActionBackend] | None = None,
     past: Past | None = None,
+    fault: str = "",
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code.
 
-    Without ``make_backend`` it is read-only.
+    Without ``make_backend`` it is read-only, and with a ``fault`` of the configuration.
     """
     # lazy: most callers of this module only ask for a terminal, and find none
     from zconsole.ui.console_options import ConsoleOptions
     from zconsole.ui.start import run_console
-    from zconsole.ui.theme.files import SavedTheme
 
     options = ConsoleOptions(
         host=os.uname().nodename if host is None else host,
         pools=tuple(getattr(args, "pools", ())),
         theme=args.theme,
-        choice=SavedTheme(),
+        config=args.config,
         ascii=args.ascii,
         mouse=not args.no_mouse,
         read_only=args.read_only,
+        fault=fault,
         zone=zone,
         past=past,
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.output import json
@@ -31,8 +32,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     parameters = SysfsParameters(module)
     if args.action == "list":
         return _list(args, parameters)
-    if args.read_only:
-        raise UsageError(f"{args.action} changes tunables: not allowed with --read-only")
+    refuse_denied(args, f"{args.action} changes tunables")
     values = assignments(args.words) if args.action == "set" else {}
     _check(args)
     if not parameters.era:

@@ -64,10 +64,10 @@ def _own(environ: Mapping[str, str]) -> Path:
         return SYSTEM
     base = environ.get("XDG_STATE_HOME", "")
     # Of a relative one every directory would have its own; the specification has it ignored.
-    return (Path(base) if base.startswith("/") else _home() / ".local" / "state") / "zconsole"
+    return (Path(base) if base.startswith("/") else home() / ".local" / "state") / "zconsole"
 
 
-def _home() -> Path:
+def home() -> Path:
     """The user's home; none without a ``HOME`` that is absolute or a line in the passwd file."""
     try:
         home = Path.home()
@@ -113,14 +113,14 @@ def read_end(path: Path, most: int, start: int = 0) -> bytes:
         return file.read(most)
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Put ``data`` in the place of a file (0600) at once and for good, or not at all.
+def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Put ``data`` in the place of a file (``mode``) at once and for good, or not at all.
 
     Raises StateError when it cannot be written.
     """
     try:
         with directory(path.parent) as place:
-            draft = _draft(place, path, data)
+            draft = _draft(place, path, data, mode)
             with _removed_on_error(place, draft):
                 os.replace(draft, path.name, src_dir_fd=place, dst_dir_fd=place)
     except OSError as error:
@@ -157,13 +157,14 @@ def _create(place: int, path: Path, data: bytes) -> None:
         os.unlink(draft, dir_fd=place)
 
 
-def _draft(place: int, path: Path, data: bytes) -> str:
+def _draft(place: int, path: Path, data: bytes, mode: int = 0o600) -> str:
     """The name of a file of ``data`` that is durable, but for its name."""
     draft = f".{path.name}.{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
     handle = os.open(draft, flags, 0o600, dir_fd=place)
     try:
         with _removed_on_error(place, draft):
+            os.fchmod(handle, mode)
             _write_durably(handle, data)
     finally:
         os.close(handle)

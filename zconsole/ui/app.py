@@ -16,20 +16,21 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
+from zconsole.config.settings import UNITS
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
-from zconsole.system.state_dir import StateError
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog, PickScreen
-from zconsole.ui.display_format import UNIT_MODES, DisplayFormat
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.environment import terminal_ready
-from zconsole.ui.keys import GROUPS, MAIN_ONLY, bindings, choices
+from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
+from zconsole.ui.saved_look import save_look, save_theme
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
@@ -47,7 +48,7 @@ class Console(ThemedApp):
 
     TITLE = "zconsole"
     CSS_PATH = "console.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(*GROUPS, "Actions")
+    BINDINGS: ClassVar[list[BindingType]] = bindings(*MAIN)
 
     def __init__(
         self,
@@ -95,6 +96,7 @@ class Console(ThemedApp):
     def _begin(self) -> None:
         """Start listening to the feed and ticking: there is a main screen now."""
         self.set_class(self.view_state.look.glyphs.is_ascii, "ascii")
+        self.set_keymap(self.view_state.look.keys.keymap)
         # After Ctrl-Z the shell has had the terminal: every cell is sent again.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         self.main_screen.waiting("waiting for the first sample")
@@ -326,7 +328,7 @@ class Console(ThemedApp):
     def action_units(self) -> None:
         """Write sizes the next way."""
         look = self.view_state.look
-        unit = UNIT_MODES[(UNIT_MODES.index(look.unit) + 1) % len(UNIT_MODES)]
+        unit = UNITS[(UNITS.index(look.unit) + 1) % len(UNITS)]
         self.view_state.look = replace(look, unit=unit)
         self.paint()
 
@@ -336,8 +338,8 @@ class Console(ThemedApp):
 
         def _done(index: int | None) -> None:
             self.theme = before if index is None else names[index]
-            if index is not None:
-                begin(self, partial(self._keep_theme, names[index]), group="theme", exclusive=True)
+            if index is not None and self.view_state.options.config is not None:
+                save_theme(self)
 
         def _preview(index: int) -> None:
             self.theme = names[index]
@@ -347,14 +349,9 @@ class Console(ThemedApp):
         title = "THEMES  Enter keep, Esc undo"
         self.push_screen(PickScreen(title, lambda _: lines, start=start, moved=_preview), _done)
 
-    async def _keep_theme(self, name: str) -> None:
-        """For the next start; a disk that does not answer keeps nobody waiting."""
-        if (choice := self.view_state.options.choice) is None:
-            return
-        try:
-            await in_daemon_thread(partial(choice.keep, name, sixteen=self.sixteen))
-        except StateError as error:
-            self.notify(f"theme not remembered: {error}", timeout=4, markup=False)
+    def action_save_look(self) -> None:
+        """Save how the console looks now to the configuration."""
+        save_look(self, self.main_screen)
 
     def action_change_theme(self) -> None:
         """What textual's own palette calls for a theme."""
@@ -382,9 +379,12 @@ class Console(ThemedApp):
 
     def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers."""
-        for title, about, action in choices(self.view_state.denied):
+        for title, about, action in self.view_state.look.keys.choices(self.view_state.denied):
             run = partial(self.call_later, self.run_action, action)
             yield SystemCommand(title, about, run)
+        if (config := self.view_state.options.config) is not None:
+            about = f"theme, units, sort and panes, to {config.path}"
+            yield SystemCommand("Save how the console looks", about, self.action_save_look)
 
 
 SHOWN = 30.0

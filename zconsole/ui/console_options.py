@@ -10,11 +10,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from zconsole.config.settings import ENTRIES
 
 if TYPE_CHECKING:
+    from zconsole.config.file import Config
     from zconsole.scan_report.report import ScanReport
-    from zconsole.ui.theme.files import SavedTheme
 
 
 Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]
@@ -30,16 +32,24 @@ class ConsoleOptions:
     pools: tuple[str, ...] = ()
     """Pools that were asked for by name."""
     theme: str | None = None
-    """Name or path of a theme; None takes the one chosen last, or one that suits the terminal."""
-    choice: SavedTheme | None = None
-    """Remembers the theme chosen; None forgets it."""
+    """Name or path of a theme; None takes that of the configuration, or one that suits the
+    terminal."""
+    config: Config | None = None
+    """How the console is to look where nothing here says otherwise, and where a look is saved;
+    None for no configuration."""
     ascii: bool | None = None
     """ASCII only; None decides by locale and ``TERM``."""
     mouse: bool = True
     read_only: bool = False
+    fault: str = ""
+    """Why the configuration allows no changes; empty when it does."""
     zone: tzinfo | None = None
     """Time zone of clock times; None is the machine's own."""
     past: Past | None = None
     """None for what is kept nowhere, as of recordings and demos."""
     clock: Callable[[], float] = time.monotonic
     """Seconds for the age of a sample between two rounds; differences only."""
+
+    def setting(self, name: str) -> Any:
+        """What the configuration says, or the default."""
+        return ENTRIES[name].default if self.config is None else self.config.value(name)

@@ -9,10 +9,8 @@ from datetime import tzinfo
 from zconsole import units
 from zconsole.output.text import date_of
 from zconsole.system.printable import clean
+from zconsole.ui.keys import SHIPPED, KeyTable
 from zconsole.ui.widgets.glyphs import UNICODE, Glyphs
-
-UNIT_MODES = ("binary", "decimal", "exact")
-"""As zpool prints (1K = 1024), powers of 1000, or every byte."""
 
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
@@ -24,6 +22,8 @@ class DisplayFormat:
     glyphs: Glyphs = UNICODE
     unit: str = "binary"
     zone: tzinfo | None = None
+    keys: KeyTable = SHIPPED
+    """The keys that help and footers show."""
 
     @property
     def number(self) -> int:

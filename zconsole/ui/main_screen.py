@@ -11,13 +11,13 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from zconsole import units
+from zconsole.config.settings import PANES
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.background import begin
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import (
     COMPACT,
-    PANES,
     SMALLEST,
     TALL,
     Heights,
@@ -57,7 +57,8 @@ class MainScreen(Screen[None]):
     def __init__(self, state: ViewState, details: Details, ready: Callable[[], None]) -> None:
         """``ready`` is called once every part is there."""
         super().__init__()
-        self.chosen: dict[str, bool] = {}
+        listed = state.options.setting("panes")
+        self.chosen: dict[str, bool] = {pane: False for pane in PANES if pane not in listed}
         """Panes shown or hidden by the operator; the others come and go with the room."""
         self.zoomed: str | None = None
         self._state = state
@@ -70,7 +71,8 @@ class MainScreen(Screen[None]):
         yield LinesView(id="header")
         yield LinesView(id="tabs")
         yield ScanPane(id="scan", repaint=self.repaint)
-        yield DeviceView(id="devices")
+        sort, columns = map(self._state.options.setting, ("sort", "columns"))
+        yield DeviceView(id="devices", sort=sort, columns=columns)
         with Container(id="bottom"):
             yield LinesView(id="balance", focusable=True)
             yield LinesView(id="events", focusable=True)
@@ -115,7 +117,7 @@ class MainScreen(Screen[None]):
         self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width, heights.events)
-        footer = footer_line(width, several_pools=tabs > 0, denied=state.denied)
+        footer = footer_line(state.look, width, several_pools=tabs > 0, denied=state.denied)
         played = state.playback
         position = (playback_line(played, state.look, width),) if played is not None else ()
         self._view("footer").show((*position, footer))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-PANES = ("scan", "devices", "balance", "events")
+from zconsole.config.settings import PANES
+
 SMALLEST = (54, 10)
 """Below this many columns or lines there is only a notice with the essential numbers."""
 COMPACT = 20

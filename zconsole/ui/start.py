@@ -13,6 +13,7 @@ from zconsole.errors import ExitCode
 from zconsole.monitor.feed import Feed
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.environment import as_started, ascii_only, prepare
+from zconsole.ui.keys import SHIPPED
 from zconsole.ui.theme.files import (
     DEFAULT,
     SIXTEEN,
@@ -26,8 +27,9 @@ from zconsole.ui.theme.files import (
 if TYPE_CHECKING:
     from zconsole.ui.actions.loader import MakeBackend
     from zconsole.ui.app import Console
-    from zconsole.ui.theme.files import SavedTheme
 
+THEMES = ("theme", "theme-16")
+"""Settings: of most terminals, and of those with sixteen colors."""
 _GRACE = 2
 _CLOSING = 0.5
 """Seconds for the feed to close, once the terminal is the shell's again."""
@@ -81,37 +83,47 @@ def make_console(
 
     plain = ascii_only(environ) if options.ascii is None else options.ascii
     themes = find_themes(environ)
-    theme, problems = pick_theme(options.theme, themes)
+    config = options.config
+    wanted = (options.theme, *map(options.setting, THEMES))
+    # Which of the two of the configuration suits the terminal only the console knows.
+    picked: list[ThemeFile | None] = []
+    problems = [*(config.lines() if config else ()), *theme_problems(themes)]
+    for name in wanted:
+        theme, problem = pick_theme(name, themes)
+        picked.append(theme)
+        problems += problem
+    keys, _ = SHIPPED.remapped(config.keys if config else {})
     console = Console(
         feed,
         options,
-        DisplayFormat(ASCII if plain else UNICODE, zone=options.zone),
-        (*themes.found.values(), *([theme] if theme else [])),
-        ActionLoader(feed, make_backend, read_only=options.read_only),
+        DisplayFormat(ASCII if plain else UNICODE, options.setting("units"), options.zone, keys),
+        (*themes.found.values(), *filter(None, picked)),
+        ActionLoader(feed, make_backend, read_only=options.read_only, fault=options.fault),
         notices=problems,
         ansi_color=True if environ.get("NO_COLOR") is not None else None,
     )
-    console.theme = theme.name if theme else _usual(console, options.choice, themes)
+    given, usual, sixteen = picked
+    theme = given or (sixteen if console.sixteen else usual)
+    console.theme = theme.name if theme else SIXTEEN if console.sixteen else DEFAULT
     return console
 
 
-def _usual(console: Console, choice: SavedTheme | None, themes: Themes) -> str:
-    """The theme chosen last on such a terminal, if it is still there, or one that suits it."""
-    chosen = choice.recall(sixteen=console.sixteen) if choice else None
-    return chosen if chosen and chosen in themes.found else SIXTEEN if console.sixteen else DEFAULT
-
-
-def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
-    """The theme asked for, if it can be had, and what the operator should know."""
+def theme_problems(themes: Themes) -> list[str]:
+    """What the operator should know of broken theme files."""
     problems = [f"theme {path.name} not used: {why}" for path, why in themes.failed]
     if len(problems) > _NAMED:
         problems = [f"{len(problems)} theme files not used; zconsole themes says why"]
+    return problems
+
+
+def pick_theme(wanted: str | None, themes: Themes) -> tuple[ThemeFile | None, list[str]]:
+    """The theme asked for, if it can be had, and why it cannot."""
     if wanted is None:
-        return None, problems
+        return None, []
     try:
-        return choose(wanted, themes), problems
+        return choose(wanted, themes), []
     except ThemeError as error:
-        return None, [*problems, str(error)]
+        return None, [str(error)]
 
 
 def _catch_signals(console: Console) -> None:

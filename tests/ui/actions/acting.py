@@ -140,7 +140,9 @@ async def acting(
     feed, backend = SteppedFeed(world, capabilities), simulated_backend(world)
     themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
     settings = ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options)  # type: ignore[arg-type]
-    actions = ActionLoader(feed, lambda: backend, read_only=settings.read_only)
+    actions = ActionLoader(
+        feed, lambda: backend, read_only=settings.read_only, fault=settings.fault
+    )
     app = Console(
         feed,
         settings,

@@ -293,6 +293,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
     ("options", "reason"),
     [
         ({"read_only": True}, "read-only"),
+        ({"fault": "configuration has an error"}, "configuration has an error"),
         ({"capabilities": Capabilities("json", denied="not root")}, "not root"),
         ({"capabilities": Capabilities("replay", live=False)}, "recording"),
     ],

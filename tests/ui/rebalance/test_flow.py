@@ -258,6 +258,7 @@ async def test_the_options_turn_and_are_asked_for():
     ("options", "reason"),
     [
         ({"read_only": True}, "read-only"),
+        ({"fault": "configuration has an error"}, "configuration has an error"),
         ({"capabilities": Capabilities("json", denied="not root")}, "not root"),
     ],
 )

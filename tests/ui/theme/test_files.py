@@ -12,7 +12,7 @@ from textual.geometry import Region
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text
 from tests.ui.theme.contrast import contrast
-from zconsole.ui.start import pick_theme
+from zconsole.ui.start import theme_problems
 from zconsole.ui.theme.files import (
     COLORS,
     ThemeError,
@@ -154,10 +154,9 @@ def test_a_theme_without_a_name_has_that_of_its_file(tmp_path):
 def test_many_broken_themes_are_counted_and_few_are_named(tmp_path):
     for name in ("a", "b"):
         write(tmp_path, f"{name}.toml", "colors = [")
-    assert len(pick_theme(None, search(tmp_path))[1]) == 2
+    assert len(theme_problems(search(tmp_path))) == 2
     write(tmp_path, "c.toml", "colors = [")
-    told = pick_theme(None, search(tmp_path))[1]
-    assert told == ["3 theme files not used; zconsole themes says why"]
+    assert theme_problems(search(tmp_path)) == ["3 theme files not used; zconsole themes says why"]
 
 
 def test_choosing_by_name_or_path(tmp_path):

@@ -13,11 +13,11 @@ import pytest
 from tests.unit.cli.commandline import STATUS
 from tests.unit.tunables.conftest import Kernel
 from zconsole.cli import local
+from zconsole.config.file import read_config
 from zconsole.errors import ZconsoleError
 from zconsole.system.patient import Patient
 from zconsole.system.safe_path import StateError
 from zconsole.tunables import store
-from zconsole.ui.theme.files import SavedTheme
 
 SHORT = 0.2
 AT_ONCE = 0.1
@@ -172,11 +172,14 @@ def test_a_pool_is_shown_though_the_disk_hangs_from_then_on(
     back.set()
 
 
-def test_a_theme_is_picked_though_the_disk_hangs(
-    tmp_path: Path, hang: Callable[[], threading.Event]
+def test_a_configuration_that_hangs_is_one_wrong_entry(
+    tmp_path: Path, hang: Callable[[], threading.Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    choice = SavedTheme({"ZCONSOLE_STATE": str(tmp_path)})
-    choice.keep("nord", sixteen=False)
-    assert choice.recall(sixteen=False) == "nord"
+    path = tmp_path / "config.toml"
+    monkeypatch.setattr("zconsole.config.file.config_path", lambda _environ: path)
+    path.write_text('units = "exact"\n')
+    assert read_config().value("units") == "exact"
     hang()
-    assert choice.recall(sixteen=False) is None
+    config = read_config()
+    assert (config.value("units"), len(config.wrong)) == ("binary", 1)
+    assert "no answer in" in config.wrong[0].problem

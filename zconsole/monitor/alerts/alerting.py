@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
-from zconsole.errors import UsageError
+from zconsole.errors import NotFoundError, UsageError
 from zconsole.monitor.alerts.rules import Alert, AlertRules
 from zconsole.monitor.frame import Frame
 from zconsole.system.async_process import ProcessRunner
@@ -79,6 +80,18 @@ def hook_argv(command: str) -> tuple[str, ...]:
     if not words or not words[0]:
         raise UsageError("--hook needs a command")
     return words
+
+
+def hook_found(command: str) -> tuple[str, ...]:
+    """The same of a command that is on this machine.
+
+    Raises UsageError, and NotFoundError where it is not: a sleeping operator would never learn
+    of it.
+    """
+    argv = hook_argv(command)
+    if shutil.which(argv[0]) is None:
+        raise NotFoundError(f"--hook: command {argv[0]!r} not found")
+    return argv
 
 
 async def run_hook(runner: ProcessRunner, argv: Sequence[str], alert: Alert) -> str | None:

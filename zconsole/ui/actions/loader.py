@@ -26,13 +26,21 @@ class ActionLoader:
     """What a console knows of acting: why it may not, and the controller once it is loaded."""
 
     def __init__(
-        self, feed: Feed, make_backend: MakeBackend | None = None, *, read_only: bool = False
+        self,
+        feed: Feed,
+        make_backend: MakeBackend | None = None,
+        *,
+        read_only: bool = False,
+        fault: str = "",
     ) -> None:
-        """Without ``make_backend`` the console only watches, and its action keys say why."""
+        """Without ``make_backend`` the console only watches, and its action keys say why.
+
+        ``fault``: what is wrong with the configuration, which allows no changes then.
+        """
         self.controller: ActionController | None = None
         self._feed = feed
         self._make_backend = make_backend
-        self._read_only = read_only
+        self._read_only = fault or ("read-only" if read_only else "")
         self._loading = asyncio.Lock()
         self._source: Capabilities | None = None
 
@@ -40,7 +48,7 @@ class ActionLoader:
     def denied(self) -> str:
         """Why nothing may be changed: read-only, a recording, not root; empty when it may."""
         if self._read_only:
-            return "read-only"
+            return self._read_only
         if self._source is not None and not self._source.live:
             return "a recording cannot be acted on"
         source_denied = self._source.denied if self._source is not None else ""

@@ -42,4 +42,4 @@ class HelpScreen(TextScreen[None]):
             return legend_lines(look, width, self._interval)
         if self._groups is None:
             return help_lines(look, width, self._state.denied)
-        return screen_help_lines(self._groups, width)
+        return screen_help_lines(self._groups, look, width)

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 
-from zconsole.ui.keys import bindings, keys_of
+from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import keys_line
 from zconsole.ui.widgets.draw import Line, Span, at_most
 from zconsole.ui.widgets.footer_view import FooterView
@@ -77,9 +77,9 @@ class TextScreen(Dialog[ScreenResultType]):
 
     def show_keys(self) -> None:
         """Draw the keys that work here."""
-        keys = [key for group in self.groups for key in keys_of(group)]
+        look = cast("ThemedApp", self.app).view_state.look
         typing = isinstance(self.focused, Input)
-        line = keys_line(keys, self.app.size.width, typing=typing)
+        line = keys_line(self.groups, look, self.app.size.width, typing=typing)
         self.query_one("#keys", FooterView).show((line,))
 
 

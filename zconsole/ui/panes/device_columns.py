@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from zconsole import units
+from zconsole.config.settings import COLUMNS as COLUMN_WORDS
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes import device_cells as cells
@@ -23,6 +24,20 @@ _NOTE_MAX = 44
 _ERRORS = ("err_read", "err_write", "err_cksum")
 _SPARKS = ("read_spark", "write_spark")
 _HEATS = ("lat_heat", "busy_heat")
+_WORDS = {
+    "err": "errors",
+    "err_read": "errors",
+    "read": "rates",
+    "lat": "latency",
+    "busy": "busy",
+    "read_spark": "graphs",
+    "lat_heat": "strips",
+    "note": "notes",
+    "read_ops": "operations",
+    "slow": "slow",
+    "queue": "queue",
+}
+"""The first of a group of columns, and what the configuration calls the group."""
 
 
 class Worth(NamedTuple):
@@ -32,6 +47,8 @@ class Worth(NamedTuple):
     """Whether an error counter of any row is not 0."""
     notes: bool = False
     """Whether there is anything to note of a row."""
+    wanted: frozenset[str] = frozenset(COLUMN_WORDS)
+    """The columns that may be shown, as the configuration calls them."""
 
 
 NOTHING_YET = Worth()
@@ -77,6 +94,8 @@ def arrange(
     """
     sizes = {"name": max(_NAME_MIN, min(_NAME_FIRST, longest)), "state": _WIDTHS["state"]}
     for group in arrival(has):
+        if _WORDS.get(group[0], "") not in {"", *has.wanted}:
+            continue
         wanted = {key: _first_width(key, longest, number) for key in group}
         if _total(_with(sizes, wanted)) > width:
             break
@@ -90,7 +109,7 @@ def _with(sizes: Mapping[str, int], wanted: Mapping[str, int]) -> dict[str, int]
     """Both; the sum of the errors gives way to the counters."""
     both = {**sizes, **wanted}
     if _ERRORS[0] in wanted:
-        del both["err"]
+        both.pop("err", None)
     return both
 
 

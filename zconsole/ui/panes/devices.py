@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from zconsole.config.settings import COLUMNS
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
@@ -31,9 +32,17 @@ _NOTHING = TreeLine("", 0, title="nothing matches")
 class DeviceView(CursorView):
     """Rows of one frame, arranged as the operator wants, some expanded to their detail."""
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002
+        sort: str = "tree",
+        columns: Sequence[str] = COLUMNS,
+    ) -> None:
+        """``columns``: those of the configuration that may be shown."""
         super().__init__(id=id, focusable=True)
-        self.arrangement = Arrangement()
+        self.arrangement = Arrangement(sort)
+        self._wanted = frozenset(columns)
         self.expanded: set[str] = set()
         self._frame: Frame | None = None
         self._look = DisplayFormat()
@@ -174,7 +183,8 @@ class DeviceView(CursorView):
         mark = 5 if self.arrangement.folded else 0
         longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
         longest = max(longest, len("NAME  ") + len(self._position(marked=True)))
-        return arrange(max(1, self._width - 2), longest, self._look.number, self._memory.has)
+        has = self._memory.has._replace(wanted=self._wanted)
+        return arrange(max(1, self._width - 2), longest, self._look.number, has)
 
     def _short(self, frame: Frame, width: int) -> dict[str, str]:
         """Leaf names shortened together; worked out again only when names or width change."""

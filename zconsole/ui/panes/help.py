@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import ACTIONS, GROUPS, LEGEND, TABLE, Key, keys_of, shown
+from zconsole.ui.keys import GROUPS, LEGEND, Key, shown
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
 
 _KEY = 16
-_HELP = next(key for key in TABLE if key.name == "help")
-_BACK = next(key for key in TABLE if key.name == "back")
 
 
 def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
@@ -18,16 +16,17 @@ def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tu
 
     ``denied``: why nothing may be changed, empty when it may; None leaves those keys out.
     """
-    lines = [line for group in GROUPS for line in _group(group, keys_of(group), width)]
+    lines = [line for group in GROUPS for line in _group(group, look.keys.of(group), width)]
     if denied is not None:
         lines.extend(_actions(denied, look, width))
     return tuple(lines)
 
 
-def screen_help_lines(groups: Sequence[str], width: int) -> tuple[Line, ...]:
+def screen_help_lines(groups: Sequence[str], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The keys of a screen over the main one: its own, then those that work everywhere."""
-    own = [line for group in groups for line in _group(group, keys_of(group), width)]
-    return (*own, *_group("On every screen", (key for key in TABLE if key.everywhere), width))
+    own = [line for group in groups for line in _group(group, look.keys.of(group), width)]
+    everywhere = (key for key in look.keys.looks if key.everywhere)
+    return (*own, *_group("On every screen", everywhere, width))
 
 
 def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tuple[Line, ...]:
@@ -51,7 +50,7 @@ def _group(title: str, keys: Iterable[Key], width: int) -> Iterator[Line]:
 
 def _actions(denied: str, look: DisplayFormat, width: int) -> list[Line]:
     """The keys that change something; grey under the reason where nothing may be changed."""
-    heading, *keys = _group("Actions", ACTIONS, width)
+    heading, *keys = _group("Actions", look.keys.actions, width)
     if not denied:
         return [heading, *keys]
     heading = (*heading, Span(f"  not now: {denied}", "warning"))
@@ -68,31 +67,38 @@ def _pair(word: str, text: str, width: int, role: str = "key") -> tuple[Line, ..
     return beside(Span(f"  {fit(word, _KEY)}", role), text, width - 1)
 
 
-def footer_line(width: int, *, several_pools: bool = False, denied: str | None = None) -> Line:
+def footer_line(
+    look: DisplayFormat, width: int, *, several_pools: bool = False, denied: str | None = None
+) -> Line:
     """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``."""
-    shorts = [key for key in TABLE if key.short and key.group != "Replay"]
+    shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
     parts = [short_key(key) for key in shorts if not key.everywhere]
     ends = [short_key(key) for key in shorts if key.everywhere]
     if several_pools:
-        by_action = {key.action: key for key in TABLE}
+        before, after = map(look.keys.titled, ("previous-pool", "next-pool"))
         parts[:0] = [
-            (*short_key(by_action["pool(-1)"], "")[:1], *short_key(by_action["pool(1)"], "pool")),
-            short_key(by_action["overview"], "all pools"),
+            (*short_key(before, "")[:1], *short_key(after, "pool")),
+            short_key(look.keys.titled("overview"), "all pools"),
         ]
-    actions = () if denied is None else (key for key in ACTIONS if key.short)
+    actions = () if denied is None else (key for key in look.keys.actions if key.short)
     grey = ("track", "track") if denied else ("key", "dim")
     extra = [short_key(key, key.short, *grey) for key in actions]
     return key_row([*ends[:1], *parts[:1], *extra, *parts[1:]], ends[-1], width)
 
 
-def keys_line(keys: Sequence[Key], width: int, *, typing: bool = False) -> Line:
+def keys_line(
+    groups: Sequence[str], look: DisplayFormat, width: int, *, typing: bool = False
+) -> Line:
     """The keys of a screen over the main one, as many as fit whole; Esc and ? at the end.
 
     ``typing``: where ``?`` would be typed, F1 opens the help.
     """
-    helps = _HELP._replace(keys=_HELP.keys[::-1]) if typing else _HELP
-    turns = any(key.keys[0] == _HELP.keys[0] for key in keys)
-    ends = [short_key(_BACK, "back")] if turns else [short_key(helps), short_key(_BACK, "back")]
+    keys = [key for group in groups for key in look.keys.of(group)]
+    helps, back = look.keys.titled("help"), short_key(look.keys.titled("back"), "back")
+    turns = any(key.keys[0] == helps.keys[0] for key in keys)
+    if typing:
+        helps = helps._replace(keys=helps.keys[::-1])
+    ends = [back] if turns else [short_key(helps), back]
     parts = [short_key(key) for key in keys if key.short]
     return key_row(parts, joined(ends, "  ", width)[0], width)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from zconsole.output.text import date_of
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.keys import keys_of
 from zconsole.ui.panes.help import short_key
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, joined, width_of
@@ -29,7 +28,7 @@ def playback_line(playback: Playback, look: DisplayFormat, width: int) -> Line:
         Span(f" {when} ", "bold"),
     )
     share = f"{percent(playback.share):>8} " if playback.span is not None else ""
-    keys = _keys(width) if playback.span is not None else ()
+    keys = _keys(look, width) if playback.span is not None else ()
     room = width - width_of(left) - len(share) - width_of(keys)
     if playback.span is None or room < _BAR[0]:
         return (*left, Span(share))
@@ -37,10 +36,10 @@ def playback_line(playback: Playback, look: DisplayFormat, width: int) -> Line:
     return (*left, *drawn, Span(share), *keys)
 
 
-def _keys(width: int) -> Line:
+def _keys(look: DisplayFormat, width: int) -> Line:
     if width < _KEYS_FROM:
         return ()
     # Each pair moves back and on; the second one has the word.
-    pairs = zip(*(iter(keys_of("Replay")),) * 2, strict=True)
+    pairs = zip(*(iter(look.keys.of("Replay")),) * 2, strict=True)
     parts = [(*short_key(back, "")[:1], *short_key(on)) for back, on in pairs]
     return (Span(" "), *joined(parts, "  ", width)[0])

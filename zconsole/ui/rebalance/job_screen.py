@@ -103,7 +103,7 @@ class JobScreen(Dialog[None]):
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
         parts: list[Line] = [(Span("Esc ", "key"), Span("back", "dim"))]
-        for key in KEYS:
+        for key in self._look.keys.of("Job"):
             on = key.action in offers
             if on or not over:
                 word = "resume" if key.action == "hold" and self._resumes else key.short

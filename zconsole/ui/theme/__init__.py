@@ -1,1 +1,1 @@
-"""Theme files, the styles made of them, and the theme that was chosen last."""
+"""Theme files, and the styles made of them."""

@@ -1,25 +1,20 @@
 """Theme files: where they are looked for, what may stand in them, and which failed and why.
 
 A theme is one TOML file. Shipped themes are files too, so that copying one is how to make one.
-The one chosen in the console is remembered from one start to the next. No textual is imported
-here; ``zconsole.ui.theme.styles`` turns a theme into styles.
+No textual is imported here; ``zconsole.ui.theme.styles`` turns a theme into styles.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.system.patient import Patient
 from zconsole.system.safe_path import StateError, read_regular
-from zconsole.system.state_dir import read_private, state_dir, write_private
 
 DEFAULT = "dark"
 SIXTEEN = "ansi16"
@@ -48,8 +43,8 @@ _RENAMED = {"accent": "key"}
 """Colors by the names that older theme files have for them."""
 
 _LARGEST = 8192
-"""Bytes of a theme's file, and more than enough for the name of one: several times what every color
-with a comment takes. A dotted key takes Python the square of its length to read."""
+"""Bytes of a theme's file: several times what every color with a comment takes. A dotted key takes
+Python the square of its length to read."""
 _KEYS = {"name": str, "description": str, "dark": bool, "ansi": bool, "colors": dict}
 _HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _ANSI = re.compile(
@@ -180,33 +175,3 @@ def _colors(written: Mapping[str, Any], *, ansi: bool) -> dict[str, str]:
         if name not in colors:
             colors[name] = colors[FALLBACKS[name]]
     return colors
-
-
-class SavedTheme:
-    """The theme chosen in the console, kept in the state directory of whoever runs this.
-
-    One small file a kind of terminal: what was chosen among many colors may not be readable in
-    sixteen.
-    """
-
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self._environ = environ
-
-    def recall(self, *, sixteen: bool) -> str | None:
-        """The name of the theme kept for such a terminal; None if there is none to be read."""
-        path = state_dir(False, self._environ) / _file(sixteen)
-        try:
-            read = partial(read_private, path, _LARGEST)
-            name = Patient().call(read).decode("utf-8", "surrogateescape")
-        except (OSError, StateError):
-            return None
-        return name.removesuffix("\n")
-
-    def keep(self, name: str, *, sixteen: bool) -> None:
-        """Write it down for the next start. Raises StateError when that cannot be done."""
-        directory = state_dir(True, self._environ)
-        write_private(directory / _file(sixteen), f"{name}\n".encode("utf-8", "surrogateescape"))
-
-
-def _file(sixteen: bool) -> str:
-    return "theme-16" if sixteen else "theme"

@@ -35,7 +35,7 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     # Before the key behind it is looked at: a slow link delivers what was typed in one packet.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "screen.filter", show=False, priority=True)
+        Binding("slash", "screen.filter", show=False, priority=True, id="filter")
     ]
 
     def __init__(self, *, id: str, focusable: bool = False) -> None:  # noqa: A002

@@ -1,0 +1,103 @@
+"""Keys of the configuration: bound, shown in footer and help, and refused where they clash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.ui.fakes import screen_text
+from tests.ui.test_start import UTF8, made
+from zconsole.cli.configuration import FAULT
+from zconsole.config.file import Config, WrongEntry
+from zconsole.ui.dialogs.help_screen import HelpScreen
+from zconsole.ui.keys import SHIPPED, key_name, shown
+
+PATH = Path("/nonexistent/config.toml")
+
+
+def remapped(**keys):
+    """The keys of actions after this, and which of it cannot be."""
+    table, wrong = SHIPPED.remapped({name.replace("_", "-"): each for name, each in keys.items()})
+    return {key.title: key.keys for key in table.rows}, list(wrong)
+
+
+def test_every_key_has_a_name_of_its_own():
+    titles = [key.title for key in SHIPPED.rows]
+    assert len(titles) == len(set(titles))
+
+
+@pytest.mark.parametrize("key", sorted({name for key in SHIPPED.rows for name in key.keys}))
+def test_every_key_can_be_written_as_it_is_shown(key):
+    if key not in ("tab", "shift+tab", "enter", "ctrl+c"):
+        assert key_name(shown(key)) == key
+
+
+@pytest.mark.parametrize(
+    "word", ["", "FF", "^I", "^M", "^Q", "ctrl+alt+x", "F13", "\x1b", "\u200b"]
+)
+def test_what_is_no_key_is_refused(word):
+    with pytest.raises(ValueError, match="is not a key; write it as in the help"):
+        key_name(word)
+
+
+def test_a_clash_is_told_with_the_other_name_and_the_key_stays():
+    keys, wrong = remapped(replace=["T"], units=["e"])
+    assert wrong == [("replace", "T is also the key of tunables")]
+    assert (keys["replace"], keys["units"]) == (("R",), ("e",))
+
+
+def test_two_actions_can_swap_keys():
+    keys, wrong = remapped(replace=["T"], tunables=["R"])
+    assert (keys["replace"], keys["tunables"], wrong) == (("T",), ("R",), [])
+
+
+def test_two_actions_cannot_get_one_new_key():
+    _, wrong = remapped(replace=["F"], units=["F"])
+    assert {title for title, _ in wrong} == {"replace", "units"}
+
+
+@pytest.mark.parametrize("title", ["back", "next_pane", "interrupt", "submit"])
+def test_keys_that_lead_out_stay(title):
+    _, ((_, problem),) = remapped(**{title: ["e"]})
+    assert problem.endswith("cannot be another key")
+
+
+def test_a_name_that_is_not_there_gets_a_list_of_all():
+    _, ((name, problem),) = remapped(replaec=["F"])
+    assert name == "replaec"
+    assert "replace" in problem
+
+
+async def test_a_remapped_key_acts_and_is_in_footer_and_help():
+    config = Config(PATH, keys={"pause": ("e",), "help": ("F2",)})
+    app = made(UTF8, config=config)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        footer = screen_text(app).splitlines()[-1]
+        assert "e pause" in footer
+        assert "F2 help" in footer
+        await pilot.press("p", "question_mark")
+        assert len(app.screen_stack) == 1
+        assert app.view_state.frozen is None
+        await pilot.press("f2")
+        assert isinstance(app.screen, HelpScreen)
+        said = screen_text(app)
+        for _ in range(4):
+            await pilot.press("pagedown")
+            said += screen_text(app)
+        assert any(line.split()[:2] == ["e", "pause"] for line in said.splitlines())
+        await pilot.press("escape", "e")
+        assert app.view_state.frozen is not None
+
+
+async def test_a_wrong_entry_is_a_notice_and_switches_actions_off():
+    config = Config(PATH, exists=True, wrong=(WrongEntry("sort", "must be one of tree"),))
+    app = made(UTF8, config=config, fault=FAULT)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await pilot.pause()
+        assert list(config.lines()) == [notice.message for notice in app.messages]
+        assert app.view_state.denied == FAULT
+        await pilot.press("S")
+        assert len(app.screen_stack) == 1
+        assert FAULT in " ".join(notice.message for notice in app.messages)

@@ -1,0 +1,238 @@
+"""What a configuration file says, what of it counts, and which file is trusted."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from zconsole.config import file
+from zconsole.config.file import LARGEST, config_path, read_config
+from zconsole.config.settings import ENTRIES, NEVER
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs another owner")
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    found = tmp_path / "config.toml"
+    monkeypatch.setattr(file, "config_path", lambda _environ: found)
+    return found
+
+
+def only_problem(config):
+    """The problem of the only wrong entry, which is told in one line."""
+    (line,) = config.lines()
+    assert "\n" not in line
+    assert line.startswith(f"{config.path}: ")
+    assert line.endswith("Correct it, then run: zconsole config check")
+    return config.wrong[0].problem
+
+
+def test_root_has_the_machines_file_and_others_their_own(monkeypatch):
+    monkeypatch.setattr(file.os, "geteuid", lambda: 0)
+    assert config_path({"XDG_CONFIG_HOME": "/xdg"}) == file.SYSTEM
+    monkeypatch.setattr(file.os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert str(config_path({"XDG_CONFIG_HOME": "/xdg"})) == "/xdg/zconsole/config.toml"
+    for relative in ({}, {"XDG_CONFIG_HOME": "xdg"}):
+        assert str(config_path(relative)) == "/home/ann/.config/zconsole/config.toml"
+
+
+@pytest.mark.usefixtures("path")
+def test_without_a_file_every_setting_has_its_default():
+    config = read_config()
+    assert (config.exists, config.lines(), config.values) == (False, (), {})
+    assert all(config.value(name) == entry.default for name, entry in ENTRIES.items())
+
+
+EVERYTHING = """
+interval = 2
+theme = "light"
+theme-16 = "/themes/mine.toml"
+units = "decimal"
+panes = ["scan", "devices"]
+columns = ["errors", "latency"]
+sort = "latency"
+ascii = true
+no-mouse = true
+read-only = true
+hosts = ["root@nas1", "nas2"]
+stalled-after = 300
+slip = "50%"
+free-floor = 0.1
+hook = "true"
+bell = true
+notify = true
+
+[keys]
+replace = "F"
+up = ["Up", "e"]
+"""
+
+
+def test_every_setting_can_stand_in_the_file(path):
+    path.write_text(EVERYTHING)
+    config = read_config()
+    assert config.lines() == ()
+    assert config.values.keys() == ENTRIES.keys()
+    assert all(config.value(name) != entry.default for name, entry in ENTRIES.items())
+    assert (config.value("slip"), config.value("hosts")) == (0.5, ("root@nas1", "nas2"))
+    assert config.keys == {"replace": ("F",), "up": ("Up", "e")}
+
+
+WRONG = {
+    "interval = 0": "must be at least 0.1 seconds, not 0",
+    'interval = "2"': "must be at least 0.1 seconds, not '2'",
+    "interval = nan": "must be at least 0.1 seconds, not nan",
+    "interval = true": "must be at least 0.1 seconds, not True",
+    "interval = 2026-01-01": "must be at least 0.1 seconds",
+    'theme = ""': 'must be text such as "name"',
+    'theme = "./mine"': "must be the name of a theme or a path that begins with /",
+    'theme-16 = ["dark"]': 'must be text such as "name"',
+    'units = "si"': "must be one of binary, decimal, exact, not 'si'",
+    "panes = []": 'must be a list such as ["a", "b"]',
+    'panes = ["scan", "pool"]': "must be one of scan, devices, balance, events, not 'pool'",
+    'columns = "errors"': 'must be a list such as ["a", "b"]',
+    "sort = 3": "must be one of tree, latency, busy, read, write, errors, not 3",
+    "ascii = 1": "must be true or false, not 1",
+    'no-mouse = "yes"': "must be true or false, not 'yes'",
+    "read-only = {}": "must be true or false, not {}",
+    'hosts = "nas1"': 'must be a list such as ["a", "b"]',
+    "stalled-after = -1": "must be a number above 0, not -1",
+    "slip = 11": "must be a share above 0: 0.25 or 25%, not 11",
+    'free-floor = "100%"': "must be a share of a pool: 0.05 or 5%, not '100%'",
+    "hook = 1": 'must be text such as "name", not 1',
+    "bell = 0": "must be true or false, not 0",
+    'notify = "x"': "must be true or false, not 'x'",
+    'keys = "F"': "must be a table: [keys]",
+    "keys.replace = 1": 'must be a key such as "F", or a list of keys, not 1',
+    "keys.replace = []": 'must be a key such as "F", or a list of keys, not []',
+    "stalled_after = 9": "unknown setting (did you mean stalled-after?)",
+    "what = 9": "unknown setting; there are interval, theme,",
+    "[pool.tank]": "unknown setting",
+    'units = "decimal': "not TOML: ",
+    "= 3": "not TOML: ",
+    "bell = true\nbell = true": "not TOML: ",
+}
+
+
+@pytest.mark.parametrize("entry", WRONG)
+def test_a_wrong_entry_is_one_line_and_the_others_count(entry, path):
+    other = "slip" if entry.startswith("interval") else "interval"
+    path.write_text(f"{other} = 5\n{entry}\n")
+    config = read_config()
+    assert WRONG[entry] in only_problem(config)
+    assert config.value(other) == 5
+
+
+def test_every_setting_can_be_wrong():
+    assert {entry.partition(" ")[0] for entry in WRONG} >= ENTRIES.keys()
+
+
+def test_several_wrong_entries_are_a_line_each(path):
+    path.write_text('units = "si"\nbell\nnope = 1\nsort = "busy"\n[keys]\nup = 1\n')
+    config = read_config()
+    assert sorted(entry.key for entry in config.wrong) == ["", "keys.up", "nope", "units"]
+    assert config.value("sort") == "busy"
+
+
+@pytest.mark.parametrize("name", sorted(NEVER))
+def test_consent_is_for_the_command_line_only(name, path):
+    path.write_text(f"{name} = true\n")
+    assert only_problem(read_config()) == "only the command line may say this"
+
+
+def test_a_long_value_is_cut_in_its_line(path):
+    path.write_text(f'units = "{"x" * 9999}"\n')
+    assert len(read_config().lines()[0]) < 400
+
+
+@as_root
+def test_a_hook_counts_only_in_a_file_of_its_user(path, monkeypatch):
+    path.write_text('hook = "true"\nbell = true\n')
+    assert read_config().value("hook") == "true"
+    monkeypatch.setattr(file.os, "geteuid", lambda: 1000)
+    config = read_config()
+    assert only_problem(config) == "a hook counts only in a file of the user who runs it"
+    assert (config.value("hook"), config.value("bell")) == (None, True)
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+def test_a_file_that_others_can_change_does_not_count(mode, path):
+    path.write_text("bell = true\n")
+    path.chmod(mode)
+    config = read_config()
+    assert only_problem(config)
+    assert config.value("bell") is False
+
+
+def test_a_file_in_a_directory_that_others_can_change_does_not_count(path):
+    path.write_text("bell = true\n")
+    path.parent.chmod(0o777)
+    assert only_problem(read_config())
+
+
+def _fifo(path):
+    os.mkfifo(path)
+
+
+def _directory(path):
+    path.mkdir()
+
+
+def _loop(path):
+    path.symlink_to(path)
+
+
+def _device(path):
+    path.symlink_to("/dev/zero")
+
+
+def _huge(path):
+    path.write_bytes(b"# \n" * LARGEST)
+
+
+def _sparse(path):
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+def _not_utf8(path):
+    path.write_bytes(b"bell = true\n# \xff\n")
+
+
+def _zeros(path):
+    path.write_bytes(bytes(100))
+
+
+def _deep(path):
+    path.write_text(f"hosts = {'[' * 5000}\n")
+
+
+def _digits(path):
+    path.write_text(f"interval = {'9' * 5000}\n")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [_fifo, _directory, _loop, _device, _huge, _sparse, _not_utf8, _zeros, _deep, _digits],
+)
+def test_what_is_no_usable_file_is_one_line(make, path):
+    make(path)
+    config = read_config()
+    assert only_problem(config)
+    assert config.values == {}
+
+
+def test_a_link_to_a_file_of_ones_own_counts(path, tmp_path):
+    """Many keep such files in a repository."""
+    (tmp_path / "kept").write_text("bell = true\n")
+    path.symlink_to(tmp_path / "kept")
+    config = read_config()
+    assert (config.lines(), config.value("bell")) == ((), True)
+
+
+def test_the_line_that_is_not_utf8_is_named(path):
+    path.write_bytes(b"bell = true\n# \xff\n")
+    assert only_problem(read_config()) == "line 2 is not UTF-8"

@@ -1,0 +1,119 @@
+"""What the configuration adds to the words of a command line, which go before it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from zconsole.cli.output import say
+from zconsole.config.file import Config, WrongEntry, read_config
+from zconsole.config.settings import ENTRIES
+from zconsole.errors import UsageError, ZconsoleError
+from zconsole.system.patient import Patient
+
+LOOKS = frozenset({"demo", "replay"})
+"""Those that only look like a real console: nothing else of the configuration is for them."""
+OWN = {"export": "interval"}
+"""Options of a command that are not the setting of that name."""
+FAULT = "the configuration has an error; see zconsole config check"
+
+
+def applied(
+    name: str, parser: argparse.ArgumentParser, words: Sequence[str], args: argparse.Namespace
+) -> argparse.Namespace:
+    """``args`` with what the configuration says where the words of the command line don't.
+
+    Wrong entries are told on stderr.
+    """
+    if getattr(args, "saved", None):  # saved output has none
+        return args
+    config = checked(read_config())
+    for line in config.lines():
+        say(line)
+    if config.values:
+        defaults = _defaults(config, look=name in LOOKS)
+        defaults.pop(OWN.get(name, ""), None)
+        # Only options it has: a default for others would become an attribute of its own.
+        known = {key: value for key, value in defaults.items() if hasattr(args, key)}
+        parser.set_defaults(**known)
+        args = parser.parse_args(words)
+    args.config = config
+    return args
+
+
+def _defaults(config: Config, *, look: bool) -> dict[str, Any]:
+    """The file's settings by the names that options have in a parsed command line."""
+    found = {
+        name.replace("-", "_"): value
+        for name, value in config.values.items()
+        # Of the two themes the console takes the one that suits its terminal.
+        if name not in ("theme", "theme-16") and (ENTRIES[name].look or not look)
+    }
+    if (hosts := found.pop("hosts", None)) is not None:
+        found["host"] = ",".join(hosts)
+    return found
+
+
+def fault_of(args: argparse.Namespace) -> str:
+    """Why a configuration with wrong entries allows no changes; empty when it does."""
+    config: Config | None = args.config
+    return FAULT if config is not None and config.wrong else ""
+
+
+def refuse_denied(args: argparse.Namespace, what: str) -> None:
+    """Raise UsageError where nothing may be changed; ``what`` says what would be."""
+    if reason := denied(args):
+        raise UsageError(f"{what}: {reason}")
+
+
+def denied(args: argparse.Namespace) -> str:
+    """Why nothing may be changed; empty when it may."""
+    if fault := fault_of(args):
+        return fault
+    config: Config | None = args.config
+    if args.read_only and config is not None and config.value("read-only"):
+        return f"not allowed with read-only = true in {config.path}"
+    return "not allowed with --read-only" if args.read_only else ""
+
+
+def checked(config: Config) -> Config:
+    """The configuration without the entries that only other parts of the program see are wrong."""
+    checks: dict[str, Callable[[Any], None]] = {
+        "theme": _check_theme,
+        "theme-16": _check_theme,
+        "hosts": _check_hosts,
+        "hook": _check_hook,
+    }
+    for name, check in checks.items():
+        if name in config.values:
+            try:
+                check(config.values[name])
+            except ZconsoleError as error:
+                config = config.without(WrongEntry(name, str(error).removeprefix("--hook: ")))
+    if config.keys:
+        from zconsole.ui.keys import SHIPPED  # lazy: few remap keys
+
+        _, wrong = SHIPPED.remapped(config.keys)
+        for name, problem in wrong:
+            config = config.without(WrongEntry(f"keys.{name}", problem))
+    return config
+
+
+def _check_theme(theme: str) -> None:
+    from zconsole.ui.theme.files import choose, find_themes  # lazy: as below
+
+    Patient().call(lambda: choose(theme, find_themes(os.environ)))
+
+
+def _check_hosts(hosts: Sequence[str]) -> None:
+    from zconsole.zfs.sources.remote import hosts_of  # lazy: status needs it for hosts only
+
+    hosts_of(",".join(hosts))
+
+
+def _check_hook(hook: str) -> None:
+    from zconsole.monitor.alerts.alerting import hook_found  # lazy: as above
+
+    hook_found(hook)

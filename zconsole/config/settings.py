@@ -1,0 +1,154 @@
+"""Every setting of the configuration: its name, its default and what it may be.
+
+A setting is called like the option of the command line, without its dashes. Imports next to
+nothing: the command line takes its ranges from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+UNITS = ("binary", "decimal", "exact")
+"""As zpool prints (1K = 1024), powers of 1000, or every byte."""
+PANES = ("scan", "devices", "balance", "events")
+SORTS = ("tree", "latency", "busy", "read", "write", "errors")
+"""Orders of the device list."""
+COLUMNS = (
+    *("errors", "rates", "latency", "busy", "graphs", "strips"),
+    *("notes", "operations", "slow", "queue"),
+)
+"""Columns of the device list beside name and state; those of one word come and go together."""
+
+FASTEST = 0.1
+"""Seconds; shorter intervals gain nothing, and each sample makes the kernel walk the pool."""
+
+
+class NumberRange(NamedTuple):
+    """Numbers that fit, and how a message describes them."""
+
+    what: str
+    fits: Callable[[float], bool]
+    percent: bool = False
+    """Whether ``25%`` is another way to write 0.25."""
+
+    def read(self, value: object) -> float:
+        """The number, of a number or of a word of the command line. Raises ValueError."""
+        number = self._number(value)
+        if not self.fits(number):
+            raise ValueError(f"must be {self.what}, not {value!r}")
+        return number
+
+    def read_toml(self, value: object) -> float:
+        """The number; as text only a percentage is one. Raises ValueError."""
+        if isinstance(value, str) and not (self.percent and value.endswith("%")):
+            raise ValueError(f"must be {self.what}, not {value!r}")
+        return self.read(value)
+
+    def _number(self, value: object) -> float:
+        if isinstance(value, str):
+            digits = value.removesuffix("%") if self.percent else value
+            try:
+                return float(digits) / (1 if digits == value else 100)
+            except ValueError:
+                return math.nan  # in no range
+        whole_or_float = isinstance(value, int | float) and not isinstance(value, bool)
+        try:
+            return float(value) if whole_or_float else math.nan  # type: ignore[arg-type]
+        except OverflowError:
+            return math.nan
+
+
+INTERVAL = NumberRange(f"at least {FASTEST:g} seconds", lambda n: FASTEST <= n < math.inf)
+POSITIVE = NumberRange("a number above 0", lambda n: 0 < n < math.inf)
+SLIP = NumberRange("a share above 0: 0.25 or 25%", lambda n: 0 < n <= 10, percent=True)
+FLOOR = NumberRange("a share of a pool: 0.05 or 5%", lambda n: 0 <= n < 1, percent=True)
+
+
+class ConfigEntry(NamedTuple):
+    """What one entry of the file may be."""
+
+    default: Any
+    """None where the program chooses."""
+    read: Callable[[object], Any]
+    """What the program works with, of what stands in the file; raises ValueError."""
+    look: bool = False
+    """Whether it only changes how the console looks, so that demos and replays have it, too."""
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {value!r}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f'must be text such as "name", not {value!r}')
+    return value
+
+
+def _theme(value: object) -> str:
+    name = _text(value)
+    if "/" in name and not name.startswith("/"):
+        # It would be another file in every directory that this is started in.
+        raise ValueError(f"must be the name of a theme or a path that begins with /, not {name!r}")
+    return name
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value) or not value:
+        raise ValueError(f'must be a list such as ["a", "b"], not {value!r}')
+    return tuple(dict.fromkeys(value))
+
+
+def _one_of(names: Sequence[str]) -> Callable[[object], str]:
+    def _read(value: object) -> str:
+        if value not in names:
+            raise ValueError(f"must be one of {', '.join(names)}, not {value!r}")
+        return str(value)
+
+    return _read
+
+
+def _some_of(names: Sequence[str]) -> Callable[[object], tuple[str, ...]]:
+    def _read(value: object) -> tuple[str, ...]:
+        return tuple(map(_one_of(names), _texts(value)))
+
+    return _read
+
+
+def keys_of_entry(value: object) -> tuple[str, ...]:
+    """The keys of one action: ``"F"``, or a list of several. Raises ValueError."""
+    if isinstance(value, str) and value:
+        return (value,)
+    try:
+        return _texts(value)
+    except ValueError:
+        raise ValueError(f'must be a key such as "F", or a list of keys, not {value!r}') from None
+
+
+ENTRIES: Mapping[str, ConfigEntry] = {
+    "interval": ConfigEntry(1.0, INTERVAL.read_toml),
+    "theme": ConfigEntry(None, _theme, look=True),
+    "theme-16": ConfigEntry(None, _theme, look=True),
+    "units": ConfigEntry(UNITS[0], _one_of(UNITS), look=True),
+    "panes": ConfigEntry(PANES, _some_of(PANES), look=True),
+    "columns": ConfigEntry(COLUMNS, _some_of(COLUMNS), look=True),
+    "sort": ConfigEntry(SORTS[0], _one_of(SORTS), look=True),
+    "ascii": ConfigEntry(None, _switch, look=True),
+    "no-mouse": ConfigEntry(False, _switch, look=True),
+    "read-only": ConfigEntry(False, _switch),
+    "hosts": ConfigEntry(None, _texts),
+    "stalled-after": ConfigEntry(600.0, POSITIVE.read_toml),
+    "slip": ConfigEntry(0.25, SLIP.read_toml),
+    "free-floor": ConfigEntry(0.05, FLOOR.read_toml),
+    "hook": ConfigEntry(None, _text),
+    "bell": ConfigEntry(False, _switch),
+    "notify": ConfigEntry(False, _switch),
+}
+"""In the order in which they are shown. Beside them there is the table ``[keys]``."""
+
+NEVER = frozenset({"yes", "accept-races", "allow-non-zfs", "journal", "detach"})
+"""Options that consent or have effects: only whoever runs the command may give them."""

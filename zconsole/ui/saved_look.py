@@ -1,0 +1,92 @@
+"""Saves to the configuration how the console looks now: its theme, units, order and panes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from zconsole.config.saving import save
+from zconsole.config.settings import PANES
+from zconsole.errors import ZconsoleError
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.background import begin
+from zconsole.ui.main_screen import MainScreen
+from zconsole.ui.theme.files import DEFAULT, SIXTEEN, find_themes
+from zconsole.ui.themed_app import ThemedApp
+
+Look = Mapping[str, Any]
+"""Settings by name."""
+
+
+def save_look(app: ThemedApp, screen: MainScreen) -> None:
+    """Save what differs from what a console looks like at its start."""
+    _begin(app, {**_theme_of(app), **_arrangement_of(app, screen)})
+
+
+def save_theme(app: ThemedApp) -> None:
+    """Save only the theme."""
+    _begin(app, _theme_of(app))
+
+
+def _begin(app: ThemedApp, look: Look) -> None:
+    """Save in a thread: a disk that does not answer keeps nobody waiting."""
+    begin(app, partial(_save, app, look), group="look", exclusive=True)
+
+
+async def _save(app: ThemedApp, look: Look) -> None:
+    options = app.view_state.options
+    if (config := options.config) is None:
+        return
+    usual = {"theme": DEFAULT, "theme-16": SIXTEEN}
+    changes = {
+        name: value
+        for name, value in look.items()
+        if value != (options.setting(name) or usual.get(name))
+    }
+    if not changes:
+        app.notify(f"nothing to save: the console looks like this at its start ({config.path})")
+        return
+    named = partial(_named, {name: theme.path for name, theme in app.theme_files.items()})
+    try:
+        await in_daemon_thread(partial(_write, config.path, changes, named))
+    except (OSError, ZconsoleError) as error:
+        app.notify(f"not saved: {error}", severity="warning", timeout=8, markup=False)
+        return
+    config = replace(config, values={**config.values, **changes})
+    app.view_state.options = replace(options, config=config)
+    said = ", ".join(f"{name} {_shown(value)}" for name, value in changes.items())
+    app.notify(f"saved to {config.path}: {said}", timeout=8, markup=False)
+
+
+def _shown(value: Any) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _write(path: Path, changes: Look, named: Callable[[str], str]) -> None:
+    themes = {name: named(changes[name]) for name in ("theme", "theme-16") if name in changes}
+    save(path, {**changes, **themes})
+
+
+def _named(paths: Mapping[str, Path], theme: str) -> str:
+    """The name of a theme that is found by it, or else the path of its file."""
+    if theme in find_themes(os.environ).found or theme not in paths:
+        return theme
+    return str(paths[theme].absolute())
+
+
+def _theme_of(app: ThemedApp) -> Look:
+    """The theme, of this kind of terminal."""
+    return {"theme-16" if app.sixteen else "theme": app.theme}
+
+
+def _arrangement_of(app: ThemedApp, screen: MainScreen) -> Look:
+    panes = tuple(pane for pane in PANES if screen.chosen.get(pane, True))
+    return {
+        "units": app.view_state.look.unit,
+        "sort": screen.devices.arrangement.sort,
+        **({"panes": panes} if panes else {}),
+    }
