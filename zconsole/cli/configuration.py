@@ -62,8 +62,14 @@ def fault_of(args: argparse.Namespace) -> str:
     return FAULT if config is not None and config.wrong else ""
 
 
-def refuse_denied(args: argparse.Namespace, what: str) -> None:
-    """Raise UsageError where nothing may be changed; ``what`` says what would be."""
+def refuse_denied(args: argparse.Namespace, what: str, *, calms: bool = False) -> None:
+    """Raise UsageError where nothing may be changed; ``what`` says what would be.
+
+    What ``calms``, such as stopping a job, is refused by read-only alone: a wrong entry in a file
+    must not keep anybody from it.
+    """
+    if calms and fault_of(args) and not args.read_only:
+        return
     if reason := denied(args):
         raise UsageError(f"{what}: {reason}")
 

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         "resume": _resume,
     }
     if args.action not in LOOKS:
-        refuse_denied(args, f"{args.action} changes files")
+        refuse_denied(args, f"{args.action} changes files", calms=args.action in ("pause", "stop"))
     action = partial(actions[args.action], args)
     with _worded():
         return in_time(action, ANSWER) if args.action in AT_ONCE else action()

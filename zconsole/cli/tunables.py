@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     parameters = SysfsParameters(module)
     if args.action == "list":
         return _list(args, parameters)
-    refuse_denied(args, f"{args.action} changes tunables")
+    refuse_denied(args, f"{args.action} changes tunables", calms=args.action == "restore")
     values = assignments(args.words) if args.action == "set" else {}
     _check(args)
     if not parameters.era:

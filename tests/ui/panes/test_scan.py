@@ -479,7 +479,7 @@ class TestSeveralPools:
 
     def test_overview_says_what_runs(self):
         lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
-        assert "resilver   38.2 %   17h52m" in plain(lines[0])
+        assert "resilver  ███·····   38.2 %   17h52m" in plain(lines[0])
         assert "OK" in plain(lines[1])
 
 

@@ -65,6 +65,13 @@ def test_a_wrong_entry_is_told_and_nothing_may_be_changed(path, capsys):
         refuse_denied(args, "setting a tunable")
 
 
+def test_a_wrong_entry_keeps_nobody_from_stopping_what_runs(path):
+    path.write_text('sort = "speed"\n')
+    refuse_denied(parsed("tunables", "restore"), "restoring", calms=True)
+    with pytest.raises(UsageError):
+        refuse_denied(parsed("tunables", "restore", "--read-only"), "restoring", calms=True)
+
+
 def test_read_only_says_which_of_the_two_it_was(path):
     path.write_text("read-only = true\n")
     assert denied(parsed("tunables", "list")) == f"not allowed with read-only = true in {path}"

@@ -288,7 +288,7 @@ def test_a_user_resumes_a_job_of_his_own_and_root_does_not(area: Path, journal: 
         argv = [sys.executable, "-c", AS_NOBODY, str(len(warm)), *warm, *words]
         done = subprocess.run(
             argv,
-            env={**os.environ, "HOME": str(home)},
+            env={**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")},
             capture_output=True,
             text=True,
             check=False,

@@ -98,6 +98,7 @@ def active_scans(draw: st.DrawFn) -> Scan:
         zpool_scan_rate=None if paused else scan_rate,
         zpool_issue_rate=None if paused else draw(SIZES),
         paused_since=draw(TIMES) if paused else None,
+        thorough=False if function == "scrub" else None,
     )
 
 
@@ -107,7 +108,8 @@ def ended_scans(draw: st.DrawFn) -> Scan:
     vdev = "draid1:3d:7c:1s-0" if function == "rebuild" else None
     end = draw(TIMES)
     if draw(st.booleans()):
-        return Scan(function, "canceled", vdev=vdev, end=end)
+        thorough = False if function == "scrub" else None
+        return Scan(function, "canceled", vdev=vdev, end=end, thorough=thorough)
     return Scan(
         function=function,
         state="finished",
@@ -116,6 +118,7 @@ def ended_scans(draw: st.DrawFn) -> Scan:
         processed_bytes=draw(SIZES),
         errors=draw(COUNTS),
         duration=float(draw(st.integers(0, 10**7))),
+        thorough=False if function == "scrub" else None,
     )
 
 
