@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.monitor.frame import Frame
-from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
 from zconsole.ui.widgets.bars import bar
-from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
+from zconsole.ui.widgets.draw import Line, Span, broken, crop, fit, width_of
 from zconsole.ui.widgets.short_names import middle
 from zconsole.ui.widgets.spark import scale, sparkline
 
@@ -89,7 +88,7 @@ def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> 
 def overview_about(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Every reason for the word of a pool's health, in full; nothing where there is none."""
     said = f" {look.glyphs.dot} ".join(look.text(reason) for reason in frame.health.reasons)
-    return tuple(wrapped(said, "", look, width, " ")) if said else ()
+    return tuple((Span(f" {line}"),) for line in broken(said, max(20, width - 2))) if said else ()
 
 
 class _Table(NamedTuple):
