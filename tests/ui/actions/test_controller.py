@@ -9,8 +9,6 @@ import pytest
 
 from tests.ui.actions.acting import acting
 from zconsole.system.process import Completed
-from zconsole.system.state_dir import StateError
-from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.keys import ACTIONS
 from zconsole.ui.rebalance.job_watch import JobWatch
@@ -74,22 +72,6 @@ async def test_jobs_are_looked_for_now_and_then_and_watched_while_one_is_at_work
         assert len(looks) == 10
 
 
-async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
-    async with acting("mirror-scrub") as a:
-        await a.pass_time(2, 1)
-        looks = []
-
-        async def _read_past(context):
-            looks.append(context)
-
-        monkeypatch.setattr(FlowContext, "read_past", _read_past)
-        await a.pass_time(1, 1)
-        assert looks == []
-        await a.press("S", "escape")
-        await a.pass_time(1, 1)
-        assert looks
-
-
 async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
     async with acting("mirror-scrub") as a:
         await a.press("S", "enter", "enter")
@@ -110,35 +92,6 @@ async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
         assert "read on" not in await a.settle()
         await a.pilot.resize_terminal(60, 15)
         assert "read on" in await a.settle()
-
-
-@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
-async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
-    async with acting("mirror-scrub", size) as a:
-        keys = (await a.press("T")).splitlines()[-1].strip()
-        assert keys.startswith("Enter choose  F faster  N nicer")
-        assert keys.endswith("? help  Esc back")
-
-
-async def test_tunables_have_headings_ranges_and_marks():
-    async with acting("resilver", (80, 24)) as a:
-        said = await a.press("T")
-        assert said.splitlines()[0].split() == [
-            "TUNABLES",
-            "VALUE",
-            "DEFAULT",
-            "UNIT",
-            "SET",
-            "HERE",
-        ]
-        assert "1 to 60000 ms, default 3000" in said
-        asked = await a.press("enter")
-        assert asked.splitlines()[6].strip() == "1 to 60000 ms, default 3000", "where to type"
-        assert "3000 to 5000 ms" in await a.press(*"5000", "enter")
-        said = await a.press(*RUN, "escape")
-        assert said.splitlines()[1].startswith(" * zfs_resilver_min_time_ms")
-        await a.press("U", *RUN, "escape")
-        assert a.screen.splitlines()[1].startswith("   zfs_resilver_min_time_ms")
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])
@@ -174,33 +127,6 @@ async def test_the_whole_story_of_a_failed_disk():
         assert end["ok"]
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == before
         assert "replacing" not in a.screen
-
-
-async def test_a_faster_preset_makes_the_simulated_resilver_faster():
-    async with acting("few-requests") as a:
-        await a.pass_time(300, 10)
-        slow = a.app.view_state.frame.scan.issue_rate
-        await a.press("T", "F", *RUN, "escape", "escape")
-        await a.pass_time(300, 10)
-        assert a.app.view_state.frame.scan.issue_rate > slow
-        changes = a.backend.control.past().changes
-        effect = a.controller.context.watch.effect(a.app.view_state.frame.pool, changes[0], changes)
-        assert effect.gain is not None
-        assert effect.gain > 0
-        assert any(e.origin == "console" for e in a.app.view_state.frame.events)
-
-
-async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
-    async with acting("resilver") as a:
-        await a.press("T", "enter", *"5000", "enter")
-        assert "3000 to 5000" in a.screen
-        await a.press(*RUN, "escape")
-        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
-        assert "was 3000" in a.screen
-        await a.press("enter", *"99999999", "enter")
-        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
-        await a.press("U", *RUN, "escape")
-        assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 3000
 
 
 async def test_a_one_way_plan_needs_the_name_typed():
@@ -326,17 +252,6 @@ async def test_every_screen_can_be_drawn_at_every_size(size):
             assert max(map(len, said.splitlines())) <= size[0]
 
 
-async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
-    async with acting("mirror-scrub") as a:
-        a.backend.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
-        monkeypatch.setattr(
-            type(a.backend.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
-        )
-        await a.controller.offer_to_put_back()
-        await a.settle()
-        assert any("T, then U" in n.message for n in a.app.messages)
-
-
 async def test_a_long_plan_is_read_without_leaving_cancel():
     async with acting("failed-disk", size=(60, 15)) as a:
         await a.to("bay05")
@@ -428,34 +343,6 @@ async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
         await a.pilot.pause()
         assert a.app.return_code == 0
     assert a.log[-1]["result"] == "left running: the console was quit"
-
-
-async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
-    async with acting("resilver") as a:
-        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "E", "escape", "q")
-        assert "zfs_resilver_min_time_ms" in a.screen
-        await a.press("escape", "T", "U", *RUN, "escape", "escape", "q")
-        assert a.app.return_code == 0
-
-
-async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeypatch):
-    def full(*_args):
-        raise StateError("tunables.json: No space left on device")
-
-    async with acting("resilver", notifications=True) as a:
-        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "E")
-        monkeypatch.setattr(a.backend.control, "restore", full)
-        said = await a.press("U", *RUN)
-        assert "No space left on device" in said
-        assert "Esc back" in said
-        await a.press("escape", "escape")
-        for _ in range(60):
-            await a.pass_time(3600, 3600)
-            if "not restored" in a.screen:
-                break
-        said = "".join(a.screen.split())
-        assert "zfs_resilver_min_time_msnotrestored" in said.replace("|", "")
-        assert a.app.is_running
 
 
 async def test_a_raidz_is_widened_once_its_name_is_typed():

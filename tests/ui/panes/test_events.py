@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.drawn import LOOK, text
+from tests.ui.drawn import LOOK, plain, text
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.monitor.feed import Update
-from zconsole.pool.model import HostLoad
+from zconsole.pool.model import Event, HostLoad
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import width_of
@@ -100,3 +100,31 @@ def test_load_is_told_as_far_as_it_is_known():
     assert machine(HostLoad(0.5), LOOK) == "processor 50 %"
     whole = HostLoad(0.341, 2**34, 2**33, 3 * 2**30)
     assert machine(whole, LOOK) == "processor 34 %, memory 8G of 16G used, ARC 3G"
+
+
+def event_lines(events, width, *, whole=False):
+    """The events pane with nothing else in it."""
+    return pane_lines(
+        replace(frames.resilver(), events=tuple(events)), None, LOOK, width, whole=whole
+    )
+
+
+class TestEvents:
+    def test_newest_first_with_who_saw_it(self):
+        frame = frames.resilver()
+        lines = [plain(line) for line in event_lines(frame.events, 90)]
+        assert "ONLINE again" in lines[0]
+        assert lines[1].endswith("observed")
+        assert "x WCC7K0F34DA went REMOVED" in lines[1]
+
+    def test_a_long_event_is_cut_among_others_and_whole_where_it_may_be(self):
+        frame = frames.resilver()
+        text = "Replace ata-WDC_WD40EFRX by /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_H6TJMH1P"
+        made = [Event(frame.t, "x", text, "notice", origin="console"), *frame.events]
+        (line, *_), lines = event_lines(made[:1], 60), event_lines(made[:1], 60, whole=True)
+        assert plain(line).endswith("…")
+        said = "".join(plain(line)[19:] for line in lines)
+        assert said.replace(" ", "") == f"{text}observed".replace(" ", "")
+        assert max(map(width_of, lines)) <= 60
+        whole = event_lines(frame.events, 200, whole=True)
+        assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, 200))]

@@ -9,12 +9,13 @@ import pytest
 
 from tests.records import replace
 from tests.ui import frames
+from tests.ui.drawn import LOOK, plain
 from tests.ui.fakes import FakeFeed, until, view_state
 from zconsole.pool.health import Health
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.overview import by_trouble, overview_head, overview_lines
+from zconsole.ui.panes.overview import by_trouble, overview_head, overview_lines, tab_line
 from zconsole.ui.widgets.draw import width_of
 
 
@@ -155,3 +156,15 @@ def test_80_columns_have_room_for_a_scan_bar():
     with_bar, without = (overview_lines((each,), look, 80)[0] for each in (wide, bare))
     roles = [{span.role for span in line} for line in (with_bar, without)]
     assert roles[0] - roles[1] >= {"track"}
+
+
+class TestSeveralPools:
+    def test_the_current_tab_stays_in_sight(self):
+        many = [replace(frames.healthy(), pool=f"pool-{i:02}") for i in range(30)]
+        assert "pool-29" in plain(tab_line(many, 29, LOOK, 80))
+        assert "pool-00" in plain(tab_line(many, 0, LOOK, 80))
+
+    def test_overview_says_what_runs(self):
+        lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
+        assert "resilver  ███·····   38.2 %   17h52m" in plain(lines[0])
+        assert "OK" in plain(lines[1])

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.factory import frame, noisy_pool
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.eta.estimate import Estimate
 from zconsole.history.past_rates import PastRates
 from zconsole.history.views import ActivityView
-from zconsole.pool.model import Activity, Event, Scan
-from zconsole.ui.panes.balance import balance_lines, balance_title
-from zconsole.ui.panes.events import pane_lines
+from zconsole.pool.model import Activity, Scan
 from zconsole.ui.panes.header import HeaderStatus, header_lines
-from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.widgets.draw import width_of
 
@@ -23,7 +19,6 @@ SCRUBBED = Scan("scrub", "finished", end=frames.NOW - 86_400, duration=51_120.0,
                 processed_bytes=6_196_000, errors=3)  # fmt: skip
 SSD = "nvme-Samsung_SSD_980_PRO_2TB_DL11UBLR"
 DISCARDING = Activity("checkpoint", "running", start=1.0, total_bytes=11 << 20)
-STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
 
 
 def with_activities(*activities):
@@ -31,78 +26,6 @@ def with_activities(*activities):
     estimate = Estimate(600.0, 500.0, 700.0, "moving at 1M/s")
     views = tuple(ActivityView(a, 1 << 20, estimate) for a in activities)
     return replace(frames.healthy(), scans=(), activities=views)
-
-
-def header(frame, status=STATUS, width=80, height=24):
-    return [plain(line) for line in header_lines(frame, status, LOOK, width, height)]
-
-
-def roles(lines, needle):
-    return {span.role for line in lines for span in line if needle in span.text}
-
-
-class TestHeader:
-    def test_the_first_word_says_how_it_is(self):
-        assert header(frames.healthy())[0].startswith(" OK  backup on nas1")
-        assert header(frames.resilver())[0].startswith(" DEGRADED  tank on nas1")
-
-    def test_a_healthy_pool_is_not_colored(self):
-        lines = header_lines(frames.healthy(), STATUS, LOOK, 80)
-        assert {span.role for line in lines for span in line} <= {"", "bold", "dim"}
-
-    def test_an_online_pool_whose_device_collects_errors_is_marked_with_its_name(self):
-        noisy = frame(noisy_pool(), frames.NOW)
-        lines = header(noisy)
-        assert lines[0].startswith(" ATTENTION  tank on ")
-        assert " sda: 12 checksum errors" in lines
-        assert roles(header_lines(noisy, STATUS, LOOK, 80), "ATTENTION") == {"badge-warning"}
-        (line,) = overview_lines([noisy], LOOK, 200)
-        assert plain(line).split()[:2] == ["tank", "ATTENTION"]
-        assert plain(line).rstrip().endswith("sda: 12 checksum errors")
-
-    def test_finished_is_not_safe(self):
-        lines = header(frames.unrestored())
-        assert lines[0].startswith(" NOT RESTORED  tank")
-        assert "replacing-0 still there" in "\n".join(lines)
-
-    def test_which_device_left_and_when_is_told_before_what_is_told_elsewhere(self):
-        _, _, _, first, second, *_ = header(frames.deserted())
-        assert first.endswith(" · ata-WDC…0_WD-WCC7K0F9785 gone since 12:40")
-        assert second.startswith(" kernel says SUSPENDED")
-        rows = tuple(replace(row, missing_since=frames.NOW) for row in frames.resilver().rows)
-        many = replace(frames.suspended(), rows=rows)
-        assert "more gone" in "\n".join(header(many, width=200))
-
-    def test_age_interval_flags_and_clock(self):
-        status = HeaderStatus("nas1", ("PAUSED",), 5.0, 131.0, frames.NOW)
-        first = header(frames.resilver(), status)[0]
-        assert "PAUSED" in first
-        assert "age 2m11s  every 5s  12:41" in first
-
-    def test_a_late_sample_stands_out(self):
-        late = header_lines(frames.resilver(), STATUS._replace(age=9.0), LOOK, 80)
-        assert roles(late, "age") == {"warning"}
-        never = header_lines(frames.resilver(), STATUS._replace(age=None), LOOK, 80)
-        assert roles(never, "never seen") == {"warning"}
-        assert roles(header_lines(frames.resilver(), STATUS, LOOK, 80), "age") == {"dim"}
-
-    def test_the_age_is_the_last_to_go_when_narrow(self):
-        first = header(frames.resilver(), STATUS, 30)[0]
-        assert "age" in first
-        assert "every" not in first
-
-    def test_at_none_left_it_says_what_not_to_touch(self):
-        lines = header(frames.swap())
-        said = " ".join(lines[4:])
-        assert "raidz2-0 NONE: do not remove" in said
-        for index in range(6):
-            assert f"c0t{index}d0" in said
-
-    def test_a_pool_that_does_not_answer_says_what_the_kernel_says(self):
-        said = "\n".join(header(frames.suspended()))
-        assert "no answer from ZFS within 5s" in said
-        assert "kernel says SUSPENDED" in said
-        assert "stale: 2m08s old" in said
 
 
 class TestScan:
@@ -411,76 +334,10 @@ class TestScan:
         )
         said = text(scan_lines(replace(base, scans=(view,)), LOOK, 80))
         assert "134.0 %" in said
-        lines = header_lines(replace(base, scans=(view,)), STATUS, LOOK, 80)
+        lines = header_lines(
+            replace(base, scans=(view,)), HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW), LOOK, 80
+        )
         assert plain(lines[2]).startswith(" beyond 100 %")
-
-
-class TestBalance:
-    def test_spread_and_shares(self):
-        frame = frames.imbalance()
-        for width, amount in ((80, "  24.8T to rebalance "), (60, "  24.8T to move "), (50, " ─")):
-            title = plain(balance_title(frame.balance, LOOK, width))
-            assert f"spread 93.1 %{amount}" in title
-            assert len(title) == width
-        lines = balance_lines(frame.balance, LOOK, 80)
-        assert "93.3 %" in plain(lines[0])
-        assert "84 %" in plain(lines[1])
-
-    def test_wide_has_room_for_the_whole_name(self):
-        base = frames.imbalance().balance
-        vdev = replace(base.vdevs[0], name="draid2:8d:24c:2s-0")
-        balance = replace(base, vdevs=(vdev, *base.vdevs[1:]))
-        assert "draid2:8d:24c:2s-0  " in text(balance_lines(balance, LOOK, 120))
-        assert "draid2:8d:24c:2s-0" not in text(balance_lines(balance, LOOK, 80))
-        assert len({len(plain(line)) for line in balance_lines(balance, LOOK, 120)}) == 1
-
-    def test_wide_has_fragmentation(self):
-        assert "41 %" in text(balance_lines(frames.imbalance().balance, LOOK, 120))
-
-    def test_only_a_full_vdev_is_colored(self):
-        lines = balance_lines(frames.imbalance().balance, LOOK, 80)
-        assert {s.role for s in lines[0]} >= {"warning"}
-        assert {s.role for s in lines[1]} <= {"", "bar", "track"}
-
-
-def event_lines(events, width, *, whole=False):
-    """The events pane with nothing else in it."""
-    return pane_lines(
-        replace(frames.resilver(), events=tuple(events)), None, LOOK, width, whole=whole
-    )
-
-
-class TestEvents:
-    def test_newest_first_with_who_saw_it(self):
-        frame = frames.resilver()
-        lines = [plain(line) for line in event_lines(frame.events, 90)]
-        assert "ONLINE again" in lines[0]
-        assert lines[1].endswith("observed")
-        assert "x WCC7K0F34DA went REMOVED" in lines[1]
-
-    def test_a_long_event_is_cut_among_others_and_whole_where_it_may_be(self):
-        frame = frames.resilver()
-        text = "Replace ata-WDC_WD40EFRX by /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_H6TJMH1P"
-        made = [Event(frame.t, "x", text, "notice", origin="console"), *frame.events]
-        (line, *_), lines = event_lines(made[:1], 60), event_lines(made[:1], 60, whole=True)
-        assert plain(line).endswith("…")
-        said = "".join(plain(line)[19:] for line in lines)
-        assert said.replace(" ", "") == f"{text}observed".replace(" ", "")
-        assert max(map(width_of, lines)) <= 60
-        whole = event_lines(frame.events, 200, whole=True)
-        assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, 200))]
-
-
-class TestSeveralPools:
-    def test_the_current_tab_stays_in_sight(self):
-        many = [replace(frames.healthy(), pool=f"pool-{i:02}") for i in range(30)]
-        assert "pool-29" in plain(tab_line(many, 29, LOOK, 80))
-        assert "pool-00" in plain(tab_line(many, 0, LOOK, 80))
-
-    def test_overview_says_what_runs(self):
-        lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
-        assert "resilver  ███·····   38.2 %   17h52m" in plain(lines[0])
-        assert "OK" in plain(lines[1])
 
 
 class TestNarrowBars:

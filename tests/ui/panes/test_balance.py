@@ -1,0 +1,36 @@
+"""The balance: a bar a vdev, and what it is short of evenness."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.drawn import LOOK, plain, text
+from zconsole.ui.panes.balance import balance_lines, balance_title
+
+
+class TestBalance:
+    def test_spread_and_shares(self):
+        frame = frames.imbalance()
+        for width, amount in ((80, "  24.8T to rebalance "), (60, "  24.8T to move "), (50, " ─")):
+            title = plain(balance_title(frame.balance, LOOK, width))
+            assert f"spread 93.1 %{amount}" in title
+            assert len(title) == width
+        lines = balance_lines(frame.balance, LOOK, 80)
+        assert "93.3 %" in plain(lines[0])
+        assert "84 %" in plain(lines[1])
+
+    def test_wide_has_room_for_the_whole_name(self):
+        base = frames.imbalance().balance
+        vdev = replace(base.vdevs[0], name="draid2:8d:24c:2s-0")
+        balance = replace(base, vdevs=(vdev, *base.vdevs[1:]))
+        assert "draid2:8d:24c:2s-0  " in text(balance_lines(balance, LOOK, 120))
+        assert "draid2:8d:24c:2s-0" not in text(balance_lines(balance, LOOK, 80))
+        assert len({len(plain(line)) for line in balance_lines(balance, LOOK, 120)}) == 1
+
+    def test_wide_has_fragmentation(self):
+        assert "41 %" in text(balance_lines(frames.imbalance().balance, LOOK, 120))
+
+    def test_only_a_full_vdev_is_colored(self):
+        lines = balance_lines(frames.imbalance().balance, LOOK, 80)
+        assert {s.role for s in lines[0]} >= {"warning"}
+        assert {s.role for s in lines[1]} <= {"", "bar", "track"}

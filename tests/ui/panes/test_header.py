@@ -1,0 +1,84 @@
+"""The header: health, redundancy left, what stands out, age and clock."""
+
+from __future__ import annotations
+
+from tests.factory import frame, noisy_pool
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.drawn import LOOK, plain
+from zconsole.ui.panes.header import HeaderStatus, header_lines
+from zconsole.ui.panes.overview import overview_lines
+
+STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
+
+
+def header(frame, status=STATUS, width=80, height=24):
+    return [plain(line) for line in header_lines(frame, status, LOOK, width, height)]
+
+
+def roles(lines, needle):
+    return {span.role for line in lines for span in line if needle in span.text}
+
+
+class TestHeader:
+    def test_the_first_word_says_how_it_is(self):
+        assert header(frames.healthy())[0].startswith(" OK  backup on nas1")
+        assert header(frames.resilver())[0].startswith(" DEGRADED  tank on nas1")
+
+    def test_a_healthy_pool_is_not_colored(self):
+        lines = header_lines(frames.healthy(), STATUS, LOOK, 80)
+        assert {span.role for line in lines for span in line} <= {"", "bold", "dim"}
+
+    def test_an_online_pool_whose_device_collects_errors_is_marked_with_its_name(self):
+        noisy = frame(noisy_pool(), frames.NOW)
+        lines = header(noisy)
+        assert lines[0].startswith(" ATTENTION  tank on ")
+        assert " sda: 12 checksum errors" in lines
+        assert roles(header_lines(noisy, STATUS, LOOK, 80), "ATTENTION") == {"badge-warning"}
+        (line,) = overview_lines([noisy], LOOK, 200)
+        assert plain(line).split()[:2] == ["tank", "ATTENTION"]
+        assert plain(line).rstrip().endswith("sda: 12 checksum errors")
+
+    def test_finished_is_not_safe(self):
+        lines = header(frames.unrestored())
+        assert lines[0].startswith(" NOT RESTORED  tank")
+        assert "replacing-0 still there" in "\n".join(lines)
+
+    def test_which_device_left_and_when_is_told_before_what_is_told_elsewhere(self):
+        _, _, _, first, second, *_ = header(frames.deserted())
+        assert first.endswith(" · ata-WDC…0_WD-WCC7K0F9785 gone since 12:40")
+        assert second.startswith(" kernel says SUSPENDED")
+        rows = tuple(replace(row, missing_since=frames.NOW) for row in frames.resilver().rows)
+        many = replace(frames.suspended(), rows=rows)
+        assert "more gone" in "\n".join(header(many, width=200))
+
+    def test_age_interval_flags_and_clock(self):
+        status = HeaderStatus("nas1", ("PAUSED",), 5.0, 131.0, frames.NOW)
+        first = header(frames.resilver(), status)[0]
+        assert "PAUSED" in first
+        assert "age 2m11s  every 5s  12:41" in first
+
+    def test_a_late_sample_stands_out(self):
+        late = header_lines(frames.resilver(), STATUS._replace(age=9.0), LOOK, 80)
+        assert roles(late, "age") == {"warning"}
+        never = header_lines(frames.resilver(), STATUS._replace(age=None), LOOK, 80)
+        assert roles(never, "never seen") == {"warning"}
+        assert roles(header_lines(frames.resilver(), STATUS, LOOK, 80), "age") == {"dim"}
+
+    def test_the_age_is_the_last_to_go_when_narrow(self):
+        first = header(frames.resilver(), STATUS, 30)[0]
+        assert "age" in first
+        assert "every" not in first
+
+    def test_at_none_left_it_says_what_not_to_touch(self):
+        lines = header(frames.swap())
+        said = " ".join(lines[4:])
+        assert "raidz2-0 NONE: do not remove" in said
+        for index in range(6):
+            assert f"c0t{index}d0" in said
+
+    def test_a_pool_that_does_not_answer_says_what_the_kernel_says(self):
+        said = "\n".join(header(frames.suspended()))
+        assert "no answer from ZFS within 5s" in said
+        assert "kernel says SUSPENDED" in said
+        assert "stale: 2m08s old" in said
