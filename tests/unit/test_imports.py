@@ -23,6 +23,7 @@ ORDER = (
     "system",
     "config",
     "zfs",
+    "hardware",
     "tunables",
     "eta",
     "history",

@@ -20,7 +20,7 @@ PICTURE = "makes a new file where the operator is, by a descriptor of that direc
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": KERNEL,
-    "actions/machine.py": SYSTEM,
+    "hardware/machine.py": SYSTEM,
     "cli/completion_scripts.py": PACKAGED,
     "cli/main.py": KERNEL,
     "cli/man_page.py": PACKAGED,

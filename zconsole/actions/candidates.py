@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.actions.device import Contents, Device
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path, members
+from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Pool, Vdev
 from zconsole.system.printable import clean
 from zconsole.units import size

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from zconsole.actions.candidates import judge, spares, unfit_spare
-from zconsole.actions.device import Device
 from zconsole.actions.plan import Precondition, Situation
 from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
+from zconsole.hardware.device import Device
 from zconsole.history.scans import WORDS
 from zconsole.pool.version import Version
 from zconsole.units import size

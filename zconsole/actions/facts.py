@@ -9,10 +9,10 @@ import re
 from pathlib import Path
 from typing import Any, Protocol
 
-from zconsole.actions.device import Device
-from zconsole.actions.machine import devices
 from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
+from zconsole.hardware.device import Device
+from zconsole.hardware.machine import devices
 from zconsole.pool.model import Pool
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from zconsole.actions.device import Device
+from zconsole.hardware.device import Device
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Pool, Scan
 from zconsole.pool.topology import data_vdevs

@@ -6,8 +6,8 @@ import pytest
 
 from tests.ui.drawn import plain
 from zconsole.actions.candidates import Candidate
-from zconsole.actions.device import Device
 from zconsole.actions.plan import ActionPlan
+from zconsole.hardware.device import Device
 from zconsole.tunables.catalog import Tunable
 from zconsole.tunables.control import Setting
 from zconsole.ui.actions.menu import Entry, menu_lines

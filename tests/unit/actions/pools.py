@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tests.records import replace
-from zconsole.actions.device import Device
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.target import Swap
+from zconsole.hardware.device import Device
 from zconsole.pool.model import Activity, Pool, Scan, Vdev
 
 GIB = 1 << 30

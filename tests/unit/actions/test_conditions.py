@@ -7,13 +7,13 @@ import pytest
 from tests.records import replace
 from tests.unit.actions.pools import MODERN, NEW, TIB, at, disk, mirror, new_disk, pool, top
 from tests.unit.actions.test_executor import Canned, Looks
-from tests.unit.actions.test_machine import Tree
+from tests.unit.hardware.test_machine import Tree
 from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach
-from zconsole.actions.machine import disks
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
+from zconsole.hardware.machine import disks
 from zconsole.system.audit import MemoryLog
 
 KNOWN = new_disk(serial="S1", wwn="0x5000c500a1", model="LAB 2T")

@@ -26,10 +26,10 @@ from tests.unit.actions.pools import (
     said,
     top,
 )
-from zconsole.actions.device import Contents
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
+from zconsole.hardware.device import Contents
 from zconsole.pool.model import Activity
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
-from zconsole.actions.device import Contents, Device
 from zconsole.actions.plan import Facts
 from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
 from zconsole.errors import ZconsoleError
+from zconsole.hardware.device import Contents, Device
 from zconsole.monitor.device_details import described
 from zconsole.monitor.feed import Pairs
 from zconsole.pool.model import Pool

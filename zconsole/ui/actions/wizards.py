@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.candidates import Candidate, ranked, spares, unfit_spare
-from zconsole.actions.device import Device
 from zconsole.actions.facts import with_temperatures
 from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
@@ -14,6 +13,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import FAILED, Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
+from zconsole.hardware.device import Device
 from zconsole.ui.actions.asking import confirm, situation_now
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import (

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from zconsole.actions.device import Contents, Device
+from zconsole.hardware.device import Contents, Device
 from zconsole.system import mounts
 from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import NoAnswerError, Patient

@@ -49,3 +49,11 @@ class Device:
     """Degrees Celsius, where smartctl gave it."""
     locate: str | None = None
     """The enclosure's LED file in /sys, where there is one."""
+    enclosure: str = ""
+    """What tells the enclosure it sits in from others; empty where none is known."""
+    slot: str = ""
+    """The enclosure's own name of the slot."""
+    bay: str = ""
+    """The place as people call it: an alias by place, else enclosure and slot; empty: unknown."""
+    port: str = ""
+    """The by-path name of where it is plugged in: the next disk in that place has it too."""

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.actions.pools import TIB, at, pool, top
-from zconsole.actions import machine
 from zconsole.actions.candidates import judge, least_bytes, ranked
-from zconsole.actions.device import Contents, Device
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
-from zconsole.actions.machine import contents_of, disks, file_device
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import find
+from zconsole.hardware import machine
+from zconsole.hardware.device import Contents, Device
+from zconsole.hardware.machine import contents_of, disks, file_device
 from zconsole.system.process import Completed
 
 BLANK = bytes(256 * 1024)
