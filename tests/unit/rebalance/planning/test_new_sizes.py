@@ -57,7 +57,8 @@ def predicted(
     engine: str = "rewrite",
     **properties: str,
 ) -> Sizes:
-    sizes = new_sizes.predict(Sys(), planned(root, engine, **properties), pool, told or {})
+    plan = planned(root, engine, **properties)
+    sizes = new_sizes.predict(Sys(), plan, pool, told or {}, clock=lambda: 0.0)
     assert sizes is not None
     return sizes
 
