@@ -220,7 +220,7 @@ def test_plans_say_what_is_in_the_way(vm: Machine) -> None:
     pinned = plan(vm, f"/tank/a {races(vm)}")
     assert pinned["pinned_bytes"]["snapshots"] > 3_500_000
     assert pinned["next_incremental_bytes"] == 4_000_000
-    assert "1 snapshots are held" in pinned["notes"]
+    assert "1 snapshot is held" in pinned["notes"]
     vm.run("zfs clone tank/a@before tank/c")
     assert plan(vm, f"/tank/a {races(vm)}")["pinned_bytes"]["clones"] > 3_500_000
     assert plan(vm, f"/tank/c {races(vm)}")["pinned_bytes"]["clones"] > 3_500_000
