@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.actions.plan import Facts
-from zconsole.actions.target import Target, find_path, members
+from zconsole.actions.target import Target, find_path
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Pool, Vdev
+from zconsole.pool.spares import least_bytes
 from zconsole.system.printable import clean
 from zconsole.units import size
 
-LABELS = 4 * 1024**2 + 512 * 1024
-"""Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
+LEAST = 64 * 1024**2
+"""The smallest device that ZFS takes (SPA_MINDEVSIZE, include/sys/fs/zfs.h)."""
 
 PARTITIONING = 11 * 1024**2
 """What zpool's own partitioning of a whole disk can cost: alignment and the 8 MiB part9."""
@@ -47,27 +48,22 @@ def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate
     return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow))
 
 
+def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
+    """One device for a vdev that is to be added, laid out for ``ashift`` where that is known."""
+    used, doubts = _in_use(pool, None, device)
+    sector, slow = _under(ashift, pool.name, device, "ZFS adds no vdev of another")
+    if device.size is None:
+        return Candidate(device, (*used, *sector), (*doubts, "size unknown", *slow))
+    small = f"too small: {size(device.size)}, a vdev needs {size(LEAST)}"
+    return Candidate(device, (*used, *(small,) * (device.size < LEAST), *sector), (*doubts, *slow))
+
+
 def cautions(pool: Pool, target: Target, new: str, facts: Facts) -> tuple[str, ...]:
     """What speaks against a device that was chosen, though it may work."""
     device = facts.device(new)
     if device is None:
         return (f"{new} not examined: its size and content are unknown",)
     return judge(pool, target, device, facts).cautions
-
-
-def least_bytes(target: Target) -> int | None:
-    """Bytes that a device in this place must have at least; None when that is not known.
-
-    ``vdev_get_min_asize`` (vdev.c): a raidz member carries the top-level's size over its width,
-    a mirror member all of it. Never more than the smallest disk that is there now has.
-    """
-    top = target.top
-    present = min((leaf.size_bytes for leaf in top.leaves() if leaf.size_bytes), default=None)
-    if not top.size_bytes or top.kind.startswith("draid"):
-        return present
-    width = len(members(top)) if top.kind.startswith("raidz") else 1
-    least = top.size_bytes // max(1, width) + LABELS
-    return least if present is None else min(least, present)
 
 
 def ashift_of(target: Target) -> int | None:
@@ -83,7 +79,7 @@ def _order(candidate: Candidate) -> tuple[bool, int, int, str]:
 
 
 def _size(target: Target, device: Device, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    least = least_bytes(target)
+    least = least_bytes(target.top)
     if least is None or device.size is None:
         return (), ("size unknown: it may be too small",)
     if device.size < least:
@@ -101,24 +97,34 @@ def _smallest_sibling(target: Target, facts: Facts, unknown: int) -> int:
 
 
 def _sectors(target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    ashift = ashift_of(target)
+    so = "only a new vdev can use it"
+    return _under(ashift_of(target), target.top.name, device, so)
+
+
+def _under(
+    ashift: int | None, name: str, device: Device, so: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What speaks against a device's sectors in ``name``, laid out for ``ashift``, and so what."""
     if ashift is None:
         return (), ()
     if device.logical and device.logical > 1 << ashift:
         return (
-            f"its sectors are {device.logical} bytes, {target.top.name} is laid out for"
-            f" {1 << ashift} (ashift {ashift}); only a new vdev can use it",
+            f"its sectors are {device.logical} bytes, {name} is laid out for"
+            f" {1 << ashift} (ashift {ashift}); {so}",
         ), ()
     if device.physical and device.physical > 1 << ashift:
         return (), (f"works, but slowly: {device.physical}-byte sectors under ashift {ashift}",)
     return (), ()
 
 
-def _in_use(pool: Pool, target: Target, device: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _in_use(
+    pool: Pool, target: Target | None, device: Device
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     problems: list[str] = []
     member = find_path(pool, (device.path, device.node, *device.aliases))
     # A new disk put where the old one was has the old one's path.
-    if member and (member.key != target.key or member.vdev.state == "ONLINE"):
+    same = member is not None and target is not None and member.key == target.key
+    if member and (not same or member.vdev.state == "ONLINE"):
         problems.append(f"in this pool already, as {member.name}")
     problems += [f"mounted on {clean(where)}" for where in device.mounted]
     problems += [f"in use by {holder}" for holder in device.holders]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zconsole.actions import conditions as must
-from zconsole.actions.candidates import LABELS, cautions
+from zconsole.actions.candidates import cautions
 from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, find_path, members
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
+from zconsole.pool.spares import LABELS
 from zconsole.pool.topology import is_group
 from zconsole.units import size
 

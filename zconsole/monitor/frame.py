@@ -23,6 +23,7 @@ from zconsole.pool.model import (
 )
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
+from zconsole.pool.spares import SpareTrouble
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
@@ -80,6 +81,8 @@ class Frame:
     """The estimated maximum rate of the running scan; None while unknown."""
     troubles: tuple[DeviceFault, ...] = ()
     """Devices with new errors, or that disconnected, within the hour; worst first."""
+    spares: tuple[SpareTrouble, ...] = ()
+    """Hot spares that would not help when a device fails."""
 
     def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
         """With actions done from consoles, in order of time, and the pool's jobs."""

@@ -16,6 +16,7 @@ from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable
 from zconsole.pool.model import Sample, SampleFailure
 from zconsole.pool.redundancy import redundancy
+from zconsole.pool.spares import spare_troubles
 
 
 class PoolMonitor:
@@ -35,12 +36,13 @@ class PoolMonitor:
         bottleneck.push(sample, history.tree, history.rates, history.scan_views)
         troubles = self._device_errors.faults(sample.t, history.tree, history.events, pool.scans)
         damaged = self._device_errors.damaged(pool.scans)
+        spares = spare_troubles(pool.root, pool.scans, sample.t)
         unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
         return Frame(
             pool=pool.name,
             sample=sample,
             failure=None,
-            health=health(pool, sample.t, history.regrouped, unsteady, damaged),
+            health=health(pool, sample.t, history.regrouped, unsteady, damaged, spares),
             scans=history.scan_views,
             activities=history.activity_views,
             redundancy=redundancy(pool.root, pool.scans, history.returned),
@@ -53,6 +55,7 @@ class PoolMonitor:
             limit=bottleneck.verdict,
             ceiling=bottleneck.ceiling,
             troubles=troubles,
+            spares=spares,
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:

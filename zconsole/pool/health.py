@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.pool.model import Pool, SampleFailure, Vdev
 from zconsole.pool.scan_outcome import not_restored
+from zconsole.pool.spares import SpareTrouble
 from zconsole.units import duration, size
 
 
@@ -33,14 +34,16 @@ def health(
     regrouped: float | None = None,
     unsteady: Iterable[str] = (),
     damaged: Iterable[tuple[str, int]] = (),
+    spares: Collection[SpareTrouble] = (),
 ) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``.
 
     The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
     is not restored and no repair runs), ERRORS (damaged data), DEGRADED, ATTENTION (devices
-    collect errors), OK; UNKNOWN where the source shows neither a state nor a device, as with the
-    scan lines of saved output alone. Device states make it DEGRADED, too: when the kernel itself
-    faults a disk (spa_async_fault_vdev, module/zfs/spa.c 2.4.4), the vdevs above stay ONLINE.
+    collect errors, a spare failed or is in use for nothing), OK; UNKNOWN where the source shows
+    neither a state nor a device, as with the scan lines of saved output alone. Device states make
+    it DEGRADED, too: when the kernel itself faults a disk (spa_async_fault_vdev, module/zfs/spa.c
+    2.4.4), the vdevs above stay ONLINE.
 
     Args:
         pool: The newest sample.
@@ -50,9 +53,12 @@ def health(
         unsteady: Devices that lately disconnected and returned, in words: the pool's own
             counters don't show that.
         damaged: Devices that returned damaged data to the last resilver, and how often.
+        spares: Hot spares that would not help. They make it ATTENTION where that is to be put
+            right, and are told whatever the word.
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
-    reasons = (*unrestored, *_data_errors(pool), *_devices(pool))
+    idle = tuple(spare.text for spare in spares)
+    reasons = (*unrestored, *_data_errors(pool), *_devices(pool), *idle)
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
     # Missing redundancy before damaged files: the next failing disk would add to them.
@@ -64,8 +70,8 @@ def health(
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
     noisy = (*_counters(pool.root), *unsteady)
-    if noisy:
-        return Health("ATTENTION", "warning", (*reasons, *noisy))
+    if noisy or any(spare.severity == "warning" for spare in spares):
+        return Health("ATTENTION", "warning", (*noisy, *reasons))
     return Health("OK", "ok", reasons)
 
 

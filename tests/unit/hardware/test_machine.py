@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.actions.pools import TIB, at, pool, top
-from zconsole.actions.candidates import judge, least_bytes, ranked
+from zconsole.actions.candidates import judge, ranked
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import find
@@ -301,7 +301,7 @@ def test_a_disk_of_the_siblings_size_fits_as_they_did():
     p = at(pool(top("raidz2", 0, 6))).pool
     target = find(p, "1000")
     assert target is not None
-    least = least_bytes(target)
+    least = least_bytes(target.top)
     assert least is not None
     whole = least + (2 << 20)
     sibling = Device("/dev/disk/by-id/d01", "/dev/sdb", ("/dev/disk/by-id/d01-part1",), size=whole)

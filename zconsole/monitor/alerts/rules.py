@@ -21,6 +21,9 @@ ERRORS_QUIET = 900.0
 """The same for new errors of one device, which come in trickles."""
 STANDING = 60.0
 """Seconds an estimate must be watched before a later ETA is a slip."""
+SPARE_STANDING = 60.0
+"""Seconds a spare must be in trouble: one that is in use returns soon after a resilver, and a
+device is back some moments before its resilver begins."""
 LEAST_SLIP = 60.0
 """Seconds by which an end may always move: estimates are no finer."""
 FREED = 0.01
@@ -65,6 +68,8 @@ class _Watched:
     restarts: dict[str, int] = field(default_factory=dict)
     promises: dict[str, _Promise] = field(default_factory=dict)
     short_of_space: bool = False
+    spares: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Kind and name of each trouble with a spare to when it was first seen."""
 
 
 @dataclass(slots=True)
@@ -101,12 +106,13 @@ class AlertRules:
         yield from new
 
     def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
-        """What holds now: suspended, no redundancy, stalled, too little free."""
+        """What holds now: suspended, no redundancy, a useless spare, stalled, too little free."""
         if "SUSPENDED" in (frame.kstat, frame.state):
             yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
         if frame.problem:
             return
         yield from _unprotected(frame)
+        yield from _spares(frame, seen)
         for view in frame.scans:
             if view.stalled is not None and view.stalled >= self.stalled_after:
                 text = f"the {view.scan.function} made no progress for {duration(view.stalled)}"
@@ -170,6 +176,15 @@ def _unprotected(frame: Frame) -> Iterator[Alert]:
 
 def _redundant(top: Vdev | None) -> bool:
     return top is not None and top.kind.startswith(("mirror", "raidz", "draid"))
+
+
+def _spares(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    """Spares that would not help when a device fails; one that another pool uses is meant to."""
+    found = {(s.kind, s.name): s for s in frame.spares if s.kind != "elsewhere"}
+    seen.spares = {key: seen.spares.get(key, frame.t) for key in found}
+    for key, spare in found.items():
+        if frame.t - seen.spares[key] >= SPARE_STANDING:
+            yield _alert(frame, "spare", spare.severity, spare.text, f"{spare.kind}:{spare.name}")
 
 
 def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:

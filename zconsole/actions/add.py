@@ -1,0 +1,189 @@
+"""Adding a vdev, log, cache or spare to a pool (zpool-add(8); zpool_do_add in zpool_main.c).
+
+Never with ``-f``: what zpool would refuse is refused here, with what can be done instead; and where
+zpool no longer checks, as in a pool whose vdevs don't match each other, redundancy is still asked
+for. ``zpool add -n`` is no step of the plan: zpool makes the same checks before it touches a disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from zconsole.actions import conditions as must
+from zconsole.actions.add_effects import (
+    alignment,
+    alternatives,
+    balance_effects,
+    meaning,
+    permanent,
+    removable,
+    warnings,
+)
+from zconsole.actions.candidates import judge_new
+from zconsole.actions.follow import when
+from zconsole.actions.layout import Layout, ashift_option, wanted_shift
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.target import find_path
+from zconsole.pool.replication import Replication, least_redundant, mismatch
+from zconsole.units import counted
+
+
+def plan_add(s: Situation, layout: Layout, devices: tuple[str, ...]) -> ActionPlan:
+    """Add devices to a pool as one vdev, or as logs, caches or spares; the paths of ``devices``."""
+    title = f"Add a {layout.name} of {counted(len(devices), 'device')} to {s.pool.name}"
+    if why := _senseless(s, layout, devices):
+        return refuse("add", title, s.pool.name, why)
+    known = [device for path in devices if (device := s.facts.device(path)) is not None]
+    sizes = [device.size for device in known if device.size is not None]
+    argv = zpool(
+        "add", *ashift_option(s, layout, known), operands=(s.pool.name, *layout.words, *devices)
+    )
+    stays = permanent(s, layout)
+    plan = ActionPlan(
+        action="add",
+        title=title,
+        steps=(Step(argv, f"add a {layout.name}"),),
+        consequences=(
+            *meaning(layout),
+            *(balance_effects(s, layout.kind, len(devices), sizes) * (layout.vclass == "normal")),
+            *alignment(s, layout, known),
+            *(() if stays else (removable(layout),)),
+        ),
+        not_undone=("overwrites what is on the devices", *filter(None, (stays,))),
+        warnings=tuple(warnings(s, layout, devices, sizes)),
+        preconditions=(
+            must.answering(),
+            _no_checkpoint(),
+            must.no_activity("removal", "device removal"),
+            _same_vdevs(s),
+            *_suitable(layout, len(devices)),
+            *(must.same_device(s, path) for path in devices),
+            *(_free(layout, path) for path in devices),
+            _like_the_pool(layout, devices),
+        ),
+        needs_typed=s.pool.name if stays else None,
+        alternatives=alternatives(s, layout, devices),
+        follow=when(_arrived(devices), f"the {layout.name} is part of {s.pool.name}"),
+    )
+    return decide(plan, s)
+
+
+def _senseless(s: Situation, layout: Layout, devices: tuple[str, ...]) -> str | None:
+    """What is wrong with the question itself."""
+    if layout.vclass != "normal" and layout.kind.startswith("raidz"):
+        return f"ZFS has no {layout.vclass} of raidz: use a mirror"
+    if layout.vclass in ("cache", "spare") and layout.kind != "disk":
+        return f"a {layout.vclass} is a single device: add several one beside the other"
+    least = {"disk": 1, "mirror": 2}.get(layout.kind) or int(layout.kind[-1]) + 1
+    if len(devices) < least:
+        return f"a {layout.name} needs at least {counted(least, 'device')}"
+    if odd := next((path for path in devices if not path.startswith("/")), None):
+        return f"{odd}: not an absolute path"
+    found = (s.facts.device(path) for path in devices)
+    named = [path if d is None else d.path for path, d in zip(devices, found, strict=True)]
+    if len(set(named)) < len(named):
+        return "a device is named twice"
+    return None
+
+
+def _no_checkpoint() -> Precondition:
+    """No checkpoint exists: ZFS would add, but a rewind drops the vdev and all written to it."""
+
+    def _check(s: Situation) -> str | None:
+        if not any(a.kind == "checkpoint" and a.state == "exists" for a in s.pool.activities):
+            return None
+        return (
+            "the pool has a checkpoint: a rewind to it would drop what is added now; discard it"
+            " first (zpool checkpoint -d); you can't rewind to it afterwards"
+        )
+
+    return Precondition("no checkpoint exists", _check)
+
+
+def _same_vdevs(s: Situation) -> Precondition:
+    """Nobody else has added or removed a vdev meanwhile."""
+    planned = _top_level(s)
+
+    def _check(now: Situation) -> str | None:
+        if _top_level(now) == planned:
+            return None
+        return f"the vdevs of {now.pool.name} have changed since planning; plan again"
+
+    return Precondition("no vdev was added or removed since planning", _check)
+
+
+def _top_level(s: Situation) -> frozenset[str]:
+    return frozenset(f"{vdev.vclass} {vdev.guid or vdev.name}" for vdev in s.pool.root.children)
+
+
+def _suitable(layout: Layout, devices: int) -> tuple[Precondition, ...]:
+    """What a vdev that holds data must be: as redundant as the pool, and of a feature it has."""
+    if not layout.holds_data:
+        return ()
+    feature = must.feature("allocation_classes", f"a {layout.vclass} vdev", (0, 8))
+    redundant = Precondition(
+        "it is as redundant as the pool", lambda s: _too_weak(s, layout, layout.of(devices))
+    )
+    return (*(feature,) * (layout.vclass != "normal"), redundant)
+
+
+def _too_weak(s: Situation, layout: Layout, new: Replication) -> str | None:
+    """Why its loss would be likelier than that of the pool's other vdevs."""
+    wanted = least_redundant(s.pool.root)
+    if new.survives >= wanted:
+        return None
+    lost = f"if it is lost, all of {s.pool.name} is lost"
+    what = f"{layout.vclass} vdev" if layout.vclass != "normal" else "vdev"
+    if not new.survives:
+        return f"a lone disk as a {what} has no redundancy: {lost}"
+    return (
+        f"less redundancy than the pool: a {new.words} survives {new.survives} lost, the pool's"
+        f" vdevs {wanted}; {lost}"
+    )
+
+
+def _free(layout: Layout, path: str) -> Precondition:
+    """The device is there, holds nothing and is in use by nothing, as far as the machine tells."""
+
+    def _check(s: Situation) -> str | None:
+        device = s.facts.device(path)
+        if device is None:
+            return f"{path} is not a device of this machine" if s.facts.devices else None
+        problems = judge_new(s.pool, device, wanted_shift(s, layout)).problems
+        return f"{path}: {problems[0]}" if problems else None
+
+    return Precondition(f"{path} is there, free and fits", _check)
+
+
+def _like_the_pool(layout: Layout, devices: tuple[str, ...]) -> Precondition:
+    """It needs no ``-f`` (check_replication), and the kernel takes it (spa_vdev_add, spa.c)."""
+
+    def _check(s: Situation) -> str | None:
+        if not layout.holds_data:
+            return None
+        if layout.kind.startswith("raidz") and any(
+            v.kind == "indirect" for v in s.pool.root.children
+        ):
+            return "a vdev was removed from this pool: ZFS adds no raidz to it any more"
+        found = (s.facts.device(path) for path in devices)
+        sizes = [d.size for d in found if d is not None and d.size is not None]
+        why = mismatch(s.pool.root, layout.of(len(devices)), sizes)
+        return None if why is None else f"{why}; zpool adds that only with -f, never used here"
+
+    return Precondition("its layout is like that of the pool's vdevs", _check)
+
+
+def _arrived(devices: tuple[str, ...]) -> Callable[[Situation], bool]:
+    """Each of the devices is part of the pool."""
+
+    def _holds(now: Situation) -> bool:
+        return all(_is_member(now, path) for path in devices)
+
+    return _holds
+
+
+def _is_member(now: Situation, path: str) -> bool:
+    device = now.facts.device(path)
+    return (
+        find_path(now.pool, (path, *((device.path, *device.aliases) if device else ()))) is not None
+    )

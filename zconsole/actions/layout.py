@@ -1,0 +1,113 @@
+"""What a pool can be given: classes of vdevs with their layouts, and how they are aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from zconsole.actions.plan import Situation
+from zconsole.hardware.device import Device
+from zconsole.pool.model import Vdev
+from zconsole.pool.replication import Replication, least_redundant, replication_of
+from zconsole.pool.topology import data_vdevs
+
+FILE_SHIFT = 9
+"""The ashift of a file (VDEV_DEFAULT_ASHIFT in vdev_file.c)."""
+MOST_AUTO = 14
+"""The largest ashift that ZFS chooses by itself (zfs_vdev_max_auto_ashift)."""
+
+
+class Layout(NamedTuple):
+    """What is to be added: a class of vdev, and how its devices are put together."""
+
+    vclass: str
+    """normal, special, dedup, log, cache or spare."""
+    kind: str = "disk"
+    """mirror, raidz1, raidz2, raidz3, or disk: each device by itself."""
+
+    @property
+    def holds_data(self) -> bool:
+        """Whether the pool is lost with it."""
+        return self.vclass in ("normal", "special", "dedup")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of zpool-add(8) that stand before the devices."""
+        kind = () if self.kind == "disk" else (self.kind,)
+        return (*(() if self.vclass == "normal" else (self.vclass,)), *kind)
+
+    @property
+    def name(self) -> str:
+        """What people call it: ``raidz2 vdev``, ``special mirror``, ``log``, ``spare``."""
+        if self.vclass == "normal":
+            return f"{self.kind} vdev"
+        return " ".join(self.words)
+
+    def of(self, devices: int) -> Replication:
+        """Its layout with so many devices."""
+        if self.kind.startswith("raidz"):
+            return Replication("raidz", devices, int(self.kind[-1]))
+        return Replication(self.kind, devices if self.kind == "mirror" else 1)
+
+
+def layouts(s: Situation) -> tuple[tuple[Layout, int], ...]:
+    """What this pool can be given, each with how many devices it needs; 0: any number."""
+    tops = [replication_of(v) for v in data_vdevs(s.pool.root) if v.vclass == "normal"]
+    kinds = [Layout("normal", f"{top.kind}{top.parity or ''}") for top in reversed(tops)]
+    pairs = dict(zip(kinds, (top.width for top in reversed(tops)), strict=True))
+    data = [(each, n) for each, n in pairs.items() if each.kind.startswith(("mirror", "raidz"))]
+    sides = least_redundant(s.pool.root) + 1
+    return (
+        *data,
+        (Layout("log", "mirror"), 2),
+        (Layout("log"), 0),
+        (Layout("cache"), 0),
+        (Layout("spare"), 0),
+        (Layout("special", "mirror"), sides),
+        (Layout("dedup", "mirror"), sides),
+    )
+
+
+def pool_ashift(root: Vdev) -> int | None:
+    """The alignment shift that all normal-class vdevs have; None where it differs or is unknown."""
+    shifts = {v.ashift for v in data_vdevs(root) if v.vclass == "normal"}
+    return shifts.pop() if len(shifts) == 1 else None
+
+
+def wanted_shift(s: Situation, layout: Layout) -> int | None:
+    """The ashift that it must have; a cache device may have any (spa_vdev_add, spa.c)."""
+    return None if layout.vclass == "cache" else pool_ashift(s.pool.root)
+
+
+def _own_shift(s: Situation, devices: Sequence[Device]) -> int | None:
+    """The ashift that zpool add would choose: the pool's property, else by the sectors.
+
+    None where the sectors are unknown (zpool_do_add; vdev_ashift_optimize, vdev.c).
+    """
+    wanted = s.facts.properties.get("ashift", "0")
+    if wanted.isdigit() and int(wanted):
+        return int(wanted)
+    shifts = [_device_shift(device) for device in devices]
+    known = [shift for shift in shifts if shift is not None]
+    return max(known) if known and len(known) == len(shifts) else None
+
+
+def _device_shift(device: Device) -> int | None:
+    if device.kind == "file":
+        return FILE_SHIFT
+    if not device.logical or not device.physical:
+        return None
+    physical = min(MOST_AUTO, device.physical.bit_length() - 1)
+    return max(FILE_SHIFT, device.logical.bit_length() - 1, physical)
+
+
+def ashift_option(s: Situation, layout: Layout, devices: Sequence[Device]) -> tuple[str, ...]:
+    """``-o ashift`` where zpool would choose another than the pool's vdevs have.
+
+    OpenZFS 2.2 and later would refuse that without ``-f``; older releases would add it, and no
+    vdev of the pool could be removed any more.
+    """
+    wanted = wanted_shift(s, layout)
+    if wanted is None or layout.vclass == "spare" or _own_shift(s, devices) == wanted:
+        return ()
+    return ("-o", f"ashift={wanted}")

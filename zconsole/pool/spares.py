@@ -1,0 +1,120 @@
+"""Hot spares that would not help: in use for nothing, failed, or too small for a vdev."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.redundancy import REPAIRS, is_complete
+from zconsole.pool.scan_outcome import settling
+from zconsole.pool.topology import data_vdevs, is_group
+from zconsole.units import size
+
+LABELS = 4 * 1024**2 + 512 * 1024
+"""Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
+
+
+class SpareTrouble(NamedTuple):
+    """One hot spare that would not help when a device fails."""
+
+    kind: str
+    """``failed``; ``idle``: in use though the device it stood in for is back; ``small``: too small
+    for some vdev; ``elsewhere``: in use, but not in this pool."""
+    name: str
+    text: str
+    """What is wrong, in one line, and what to do."""
+
+    @property
+    def severity(self) -> str:
+        """Warning for a spare that failed or should be free again, else notice."""
+        return "warning" if self.kind in ("failed", "idle") else "notice"
+
+
+def spare_troubles(
+    root: Vdev, scans: Iterable[Scan] = (), now: float | None = None
+) -> tuple[SpareTrouble, ...]:
+    """What is wrong with the pool's hot spares at epoch second ``now``, in tree order.
+
+    While a repair runs, and for some seconds after it, no spare counts as idle: it or the device
+    is being filled, and the kernel returns most spares by itself then (spa_vdev_resilver_done).
+    """
+    spares = [vdev for vdev in root.children if vdev.vclass == "spare"]
+    if not spares:
+        return ()
+    needs = _needs(root)
+    groups = [vdev for vdev in root.walk() if is_group(vdev) and vdev.kind == "spare"]
+    repairs = [scan for scan in scans if scan.function in REPAIRS]
+    calm = not any(s.active or (now is not None and settling(now, s.end)) for s in repairs)
+    return tuple(
+        found
+        for spare in spares
+        for found in (*_in_use(spare, groups, calm), *_failed(spare), *_small(spare, needs))
+    )
+
+
+def least_bytes(top: Vdev) -> int | None:
+    """Bytes that a device must have at least to join a top-level vdev; None when not known.
+
+    ``vdev_get_min_asize`` (vdev.c): a raidz member carries the top-level's size over its width,
+    a mirror member all of it. Never more than the smallest disk that is there now has.
+    """
+    present = min((leaf.size_bytes for leaf in top.leaves() if leaf.size_bytes), default=None)
+    if not top.size_bytes or top.kind.startswith("draid"):
+        return present
+    width = len(top.children) if top.kind.startswith("raidz") else 1
+    least = top.size_bytes // max(1, width) + LABELS
+    return least if present is None else min(least, present)
+
+
+def too_small(root: Vdev, room: int) -> str | None:
+    """The vdevs in which a spare of ``room`` bytes could not stand in, in words; None: in all."""
+    return _lacking(_needs(root), room)
+
+
+def _needs(root: Vdev) -> list[tuple[int, str]]:
+    """What each vdev needs, and its name; log devices have no spares."""
+    return [(least_bytes(top) or 0, top.name) for top in data_vdevs(root)]
+
+
+def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
+    lacking = sorted(((need, name) for need, name in needs if need > room), key=lambda n: -n[0])
+    if not lacking:
+        return None
+    return f"{', '.join(name for _, name in lacking)} (needs {size(lacking[0][0])})"
+
+
+def _small(spare: Vdev, needs: Sequence[tuple[int, str]]) -> Iterator[SpareTrouble]:
+    room = spare.size_bytes if spare.kind != "dspare" else None
+    if room and (lacking := _lacking(needs, room)) is not None:
+        text = f"spare {spare.name} ({size(room)}) is too small for {lacking}"
+        yield SpareTrouble("small", spare.name, text)
+
+
+def _failed(spare: Vdev) -> Iterator[SpareTrouble]:
+    if spare.state not in ("AVAIL", "INUSE"):
+        why = f" ({spare.note})" if spare.note else ""
+        text = f"spare {spare.name} is {spare.state}{why} and can't stand in"
+        yield SpareTrouble("failed", spare.name, f"{text}: remove it and add another one")
+
+
+def _in_use(spare: Vdev, groups: Sequence[Vdev], calm: bool) -> Iterator[SpareTrouble]:
+    """In use although what it stood in for is whole, or not for a device of this pool."""
+    if spare.state != "INUSE" or not calm:
+        return
+    group = next((group for group in groups if _holds(group, spare)), None)
+    if group is None:
+        # Only zpool itself looks through the other pools (print_status_config, zpool_main.c).
+        text = f"spare {spare.name} is INUSE, but not in this pool: it can't stand in here"
+        yield SpareTrouble("elsewhere", spare.name, text)
+    elif is_complete(first := group.children[0]):
+        text = f"spare {spare.name} is still INUSE though {first.name} is back and complete"
+        yield SpareTrouble("idle", spare.name, f"{text}: detach the spare")
+
+
+def _holds(group: Vdev, spare: Vdev) -> bool:
+    """Whether the spare stands in there; by GUID, else by name, as text sources have no GUIDs."""
+    leaves = [leaf for other in group.children[1:] for leaf in other.leaves()]
+    if spare.guid:
+        return any(leaf.guid == spare.guid for leaf in leaves)
+    return any(leaf.name == spare.name for leaf in leaves)
