@@ -13,10 +13,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from zconsole.actions.add import plan_add
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.facts import MachineFacts
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
+from zconsole.actions.layout import Layout
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import PATIENCE, SUSPENDED, Refresher, is_answer
@@ -69,6 +71,8 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "autoexpand": lambda s, w: plan_autoexpand(s, w[0] == "on"),
     "attach": lambda s, w: plan_attach(s, key(s, w[0]), w[1]),
     "detach": lambda s, w: plan_detach(s, key(s, w[0])),
+    # "special:mirror", "normal:raidz1", "log:disk"
+    "add": lambda s, w: plan_add(s, Layout(*w[0].split(":")), tuple(w[1:])),
     "trim": lambda s, w: plan_trim(s, key(s, w[0]), *w[1:]),
     "initialize": lambda s, w: plan_initialize(s, key(s, w[0]), *w[1:]),
     "clear": lambda s, w: plan_clear(s, key(s, w[0]) if w else None),

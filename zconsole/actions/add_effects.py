@@ -11,7 +11,13 @@ from zconsole.actions.target import failed
 from zconsole.hardware.device import Device
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.model import Vdev
-from zconsole.pool.replication import Replication, least_redundant, replication_of, sizes_differ
+from zconsole.pool.replication import (
+    Replication,
+    least_redundant,
+    mismatch,
+    replication_of,
+    sizes_differ,
+)
 from zconsole.pool.spares import LABELS, least_bytes, too_small
 from zconsole.pool.topology import data_vdevs
 from zconsole.pool.what_if import Outlook, Shape, grown, outlook
@@ -58,7 +64,8 @@ def alignment(s: Situation, layout: Layout, devices: Sequence[Device]) -> Iterat
 def balance_effects(s: Situation, kind: str, devices: int, sizes: Sequence[int]) -> tuple[str, ...]:
     """How space, new writes and balance change; empty where sizes are unknown."""
     root = s.pool.root
-    if len(sizes) < devices or not all(v.size_bytes for v in data_vdevs(root)):
+    known = all(v.size_bytes and v.alloc_bytes is not None for v in data_vdevs(root))
+    if len(sizes) < devices or not known:
         return ("how space and new writes change is unknown: not all sizes are known",)
     shape = Shape(kind, devices, max(0, min(sizes) - LABELS))
     version = ".".join(map(str, s.facts.version)) or None
@@ -158,7 +165,9 @@ def warnings(
         )
     if layout.vclass == "normal":
         yield from _differences(s.pool.root, layout.of(len(devices)), sizes)
-    if layout.kind != "disk" and (why := sizes_differ(sizes)) is not None:
+    mine = layout.of(len(devices))
+    unchecked = not layout.holds_data or mismatch(s.pool.root, mine, sizes) is None
+    if layout.kind != "disk" and unchecked and (why := sizes_differ(sizes)) is not None:
         yield f"{why}; each is used up to the smallest"
 
 
@@ -184,17 +193,24 @@ def alternatives(s: Situation, layout: Layout, devices: tuple[str, ...]) -> tupl
     """What to do where this cannot be added: what people mean who add a lone disk."""
     if not layout.holds_data:
         return ()
-    said = [f"replace {target.name} ({target.vdev.state}) with it" for target in failed(s.pool)]
     tops = [v for v in data_vdevs(s.pool.root) if v.vclass == "normal"]
-    single = next((v for v in tops if not v.children), None)
-    if single is not None and len(devices) == 1:
-        said.append(f"attach it to {single.name}: the two become a mirror")
-    raidz = next((v for v in tops if v.kind.startswith("raidz")), None)
-    if raidz is not None and len(devices) == 1 and s.facts.has("raidz_expansion"):
-        said.append(f"attach it to {raidz.name}, which makes that one disk wider")
-    said.append("add it as a spare, to stand in for a device that fails")
+    said = [*_for_a_disk(s, tops)] if len(devices) == 1 else []
     if tops and tops[-1].children and layout.vclass == "normal":
         said.append(f"add a {replication_of(tops[-1]).words}, like {tops[-1].name}")
     if layout.vclass != "normal":
         said.append(f"add a mirror of {least_redundant(s.pool.root) + 1} disks")
     return tuple(said)
+
+
+def _for_a_disk(s: Situation, tops: Sequence[Vdev]) -> Iterator[str]:
+    """What one disk can do for the pool's redundancy."""
+    for target in failed(s.pool):
+        yield f"replace {target.name} ({target.vdev.state}) with it"
+    if (single := next((v for v in tops if not v.children), None)) is not None:
+        yield f"attach it to {single.name}: the two become a mirror"
+    if (mirror := next((v for v in tops if v.kind == "mirror"), None)) is not None:
+        yield f"attach it to a disk of {mirror.name}: one more may fail there"
+    raidz = next((v for v in tops if v.kind.startswith("raidz")), None)
+    if raidz is not None and s.facts.has("raidz_expansion"):
+        yield f"attach it to {raidz.name}, which makes that one disk wider"
+    yield "add it as a spare, to stand in for a device that fails"

@@ -9,6 +9,7 @@ from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Vdev
 from zconsole.pool.replication import Replication, least_redundant, replication_of
+from zconsole.pool.spares import least_bytes
 from zconsole.pool.topology import data_vdevs
 
 FILE_SHIFT = 9
@@ -66,6 +67,12 @@ def layouts(s: Situation) -> tuple[tuple[Layout, int], ...]:
         (Layout("special", "mirror"), sides),
         (Layout("dedup", "mirror"), sides),
     )
+
+
+def member_bytes(s: Situation) -> int:
+    """About the size of the disks of the last normal-class vdev; 0 where it is unknown."""
+    tops = [v for v in data_vdevs(s.pool.root) if v.vclass == "normal"]
+    return (least_bytes(tops[-1]) or 0) if tops else 0
 
 
 def pool_ashift(root: Vdev) -> int | None:

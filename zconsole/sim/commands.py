@@ -35,7 +35,7 @@ def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> No
     """``zpool replace [-s] POOL OLD NEW``; devices by path, name or GUID."""
     failed = f"cannot replace {old} with {new}"
     top, leaf = _place(pool, old, failed, 255)
-    fresh = _loose(pool, new)
+    fresh = loose(pool, new)
     if refused := _replace_refused(pool, top, leaf, fresh, sequential):
         raise CommandError(f"{failed}: {refused}", 255)
     _take(pool, fresh)
@@ -54,7 +54,7 @@ def attach(pool: PoolState, device: str, new: str) -> None:
             _widen(pool, index, new, failed)
             return
     top, leaf = _place(pool, device, failed, 255)
-    fresh = _loose(pool, new)
+    fresh = loose(pool, new)
     if top.kind not in ("mirror", "disk"):
         raise CommandError(f"{failed}: can only attach to mirrors and top-level disks", 255)
     if refused := _replace_refused(pool, top, leaf, fresh, sequential=False):
@@ -68,7 +68,7 @@ def attach(pool: PoolState, device: str, new: str) -> None:
 
 def _widen(pool: PoolState, index: int, new: str, failed: str) -> None:
     """Starts a raidz expansion (2.3, vdev_raidz_attach_sync)."""
-    fresh = _loose(pool, new)
+    fresh = loose(pool, new)
     top = pool.tops[index]
     refused = ""
     if pool.checkpoint is not None:
@@ -249,7 +249,7 @@ def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[
     return found
 
 
-def _loose(pool: PoolState, device: str) -> Leaf:
+def loose(pool: PoolState, device: str) -> Leaf:
     """The device free to be used, on the shelf or a hot spare. Raises CommandError without it."""
     used = {leaf.guid for top in pool.tops for leaf in top.leaves()}
     for leaf in (*pool.host.shelf, *pool.spares):

@@ -11,9 +11,11 @@ import pytest
 from tests.records import replace
 from tests.unit.actions.pools import at, disk, group, mirror, pool, running, top
 from tests.unit.actions.test_executor import NO_DISKS, Canned, Looks
+from zconsole.actions.add import plan_add
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor
 from zconsole.actions.growth import plan_attach, plan_autoexpand
+from zconsole.actions.layout import Layout
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import Situation
@@ -41,6 +43,8 @@ PLANS = {
     "replace": lambda: plan_replace(HURT, Swap("1000", "/dev/new")),
     "batch": lambda: plan_batch(HURT, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b"))),
     "attach": lambda: plan_attach(HURT, "1000", "/dev/new"),
+    "add": lambda: plan_add(HURT, Layout("normal", "mirror"), ("/dev/a", "/dev/b")),
+    "add a spare": lambda: plan_add(HURT, Layout("spare"), ("/dev/new",)),
     "trim": lambda: plan_trim(HURT, "1000"),
     "initialize": lambda: plan_initialize(HURT, "1000"),
 }

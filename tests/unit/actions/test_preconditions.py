@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from tests.records import replace
 from tests.unit.actions.pools import NEW, keys, situations
+from zconsole.actions.add import plan_add
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
+from zconsole.actions.layout import Layout
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
 from zconsole.actions.replace import plan_batch, plan_replace
@@ -24,6 +26,7 @@ from zconsole.pool.redundancy import redundancy
 
 pytestmark = pytest.mark.slow
 
+OTHERS = (NEW, *(f"/dev/other{n}" for n in range(5)))
 PLANS = (
     lambda s, key: plan_replace(s, Swap(key, NEW)),
     lambda s, key: plan_replace(s, Swap(key, NEW), sequential=True),
@@ -44,6 +47,20 @@ PLANS = (
     lambda s, _: plan_stop(s),
     lambda s, _: plan_resilver(s),
     lambda s, _: plan_autoexpand(s, True),
+    *(
+        lambda s, _, layout=layout, count=count: plan_add(s, layout, OTHERS[:count])
+        for layout, count in (
+            (Layout("normal"), 1),
+            (Layout("normal", "mirror"), 2),
+            (Layout("normal", "raidz1"), 4),
+            (Layout("normal", "raidz2"), 5),
+            (Layout("special", "mirror"), 3),
+            (Layout("dedup", "mirror"), 2),
+            (Layout("log"), 1),
+            (Layout("cache"), 2),
+            (Layout("spare"), 1),
+        )
+    ),
 )
 
 
@@ -65,15 +82,35 @@ def violation(s: Situation, plan: ActionPlan) -> str | None:
     other = "resilver" if "-s" in words(plan) else "rebuild"
     against = {
         "checkpoint": (fills or verb == "detach") and doing & checkpoint,
-        "removal": fills and ("removal", "running") in doing,
+        "removal": (fills or verb == "add") and ("removal", "running") in doing,
+        "a rewind would drop it": verb == "add" and ("checkpoint", "exists") in doing,
+        "likelier lost than the rest": verb == "add" and weakens(s, words(plan)),
         "the other way of resilvering runs": fills and other in active,
-        "new device in use": fills and s.facts.devices and s.facts.devices[0].mounted,
+        "new device in use": (fills or (verb == "add" and NEW in words(plan)))
+        and s.facts.devices
+        and s.facts.devices[0].mounted,
         "busy": starts and running & {"scrub", "resilver", "rebuild"},
         "resilver in the way": verb == "scrub" and active & {"resilver", "rebuild"},
         "data would be lost": verb == "offline" and lost(s, plan.steps[0].argv[-1]),
     }
     found = next((why for why, holds in against.items() if holds), None)
     return found or lacking(s, list(plan.steps[0].argv)) or misplaced(s, plan.steps[0].argv)
+
+
+def weakens(s: Situation, said: list[str]) -> bool:
+    """Whether what is added holds data, and survives fewer failures than the pool's vdevs."""
+    if {"log", "cache", "spare"} & set(said):
+        return False
+    kind = next((word for word in said if word.startswith(("mirror", "raidz"))), "disk")
+    devices = sum(word.startswith("/dev/") for word in said)
+    tops = [(v.kind, len(v.children)) for v in s.pool.root.children]
+    present = [survives for survives in map(survived, tops) if survives]
+    return survived((kind, devices)) < min(present, default=1)
+
+
+def survived(layout: tuple[str, int]) -> int:
+    kind, devices = layout
+    return devices - 1 if kind == "mirror" else int(kind[-1]) if kind[-1].isdigit() else 0
 
 
 def lacking(s: Situation, said: list[str]) -> str | None:

@@ -18,6 +18,7 @@ from zconsole.actions.target import find
 from zconsole.hardware import machine
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.machine import contents_of, disks, file_device
+from zconsole.pool.spares import least_bytes
 from zconsole.system.process import Completed
 
 BLANK = bytes(256 * 1024)

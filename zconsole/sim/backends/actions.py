@@ -15,7 +15,7 @@ from zconsole.monitor.device_details import described
 from zconsole.monitor.feed import Pairs
 from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
-from zconsole.sim import commands, lifecycle
+from zconsole.sim import commands, growth, lifecycle
 from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World, clock
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
-FEATURES = ("resilver_defer", "device_rebuild", "head_errlog", "raidz_expansion")
+FEATURES = (
+    "resilver_defer",
+    "device_rebuild",
+    "head_errlog",
+    "raidz_expansion",
+    "allocation_classes",
+    "device_removal",
+)
 """What a simulated pool from 0.8 on has enabled; a plan asks for the version besides."""
 
 
@@ -199,6 +206,8 @@ def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
     operands = [word for word in rest if not _is_option(word)]
     if name == "set":  # the one command that names the pool last
         operands = operands[::-1]
+    if name == "add" and "o" in options:  # what -o sets comes before the pool
+        operands = operands[1:]
     if not operands:
         raise CommandError("missing pool name argument", 2)
     pool = next((p for p in pools if p.name == operands[0]), None)
@@ -236,6 +245,7 @@ def _set(pool: PoolState, words: Words) -> None:
 
 
 _COMMANDS: dict[str, Command] = {
+    "add": lambda pool, words: growth.add(pool, words.operands),
     "replace": lambda pool, words: commands.replace(pool, words[0], words[1], "s" in words.options),
     "attach": lambda pool, words: commands.attach(pool, words[0], words[1]),
     "detach": lambda pool, words: commands.detach(pool, words[0]),

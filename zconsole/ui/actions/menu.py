@@ -22,6 +22,7 @@ from zconsole.actions.scrub import (
 )
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
+from zconsole.ui.actions.add_flow import add_flow
 from zconsole.ui.actions.asking import Planner
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
@@ -165,6 +166,7 @@ def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
 def _of_pool() -> list[Entry]:
     return [
         Entry("Clear the errors of the pool, or resume it", (plan_clear,)),
+        Entry("Add a vdev, log, cache, hot spare or special vdev", flow=add_flow),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),
         Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),
     ]

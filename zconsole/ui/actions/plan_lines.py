@@ -105,7 +105,8 @@ def _names(candidates: Sequence[Candidate], look: DisplayFormat, width: int) -> 
 def _said(candidate: Candidate) -> str:
     device = candidate.device
     heat = f"{device.temperature:.0f}C" if device.temperature is not None else ""
-    facts = "  ".join(filter(None, (device.node.rpartition("/")[2], device.serial, heat)))
+    bay = f"bay {device.bay}" if device.bay else ""
+    facts = "  ".join(filter(None, (bay, device.node.rpartition("/")[2], device.serial, heat)))
     return "; ".join((*candidate.problems, *candidate.cautions)) or f"{device.model}  {facts}"
 
 

@@ -96,7 +96,7 @@ async def _pick_device(
     chosen = await context.app.push_screen_wait(screen)
     if chosen is None:
         return None
-    return listed[chosen].device.path if chosen < len(listed) else await _ask_path(context)
+    return listed[chosen].device.path if chosen < len(listed) else await ask_path(context)
 
 
 async def _candidates(
@@ -120,7 +120,8 @@ async def _candidates(
     return sorted(listed, key=lambda candidate: not candidate.usable)
 
 
-async def _ask_path(context: FlowContext) -> str | None:
+async def ask_path(context: FlowContext) -> str | None:
+    """The path typed, None when left. Raises ZconsoleError for one that is not absolute."""
     asked = Span("Absolute path of a file or device, for a disk /dev/disk/by-id/…", "dim")
     lines = partial(said_lines, [asked], context.look)
     path = await context.app.push_screen_wait(AskScreen("PATH", lines))

@@ -1,0 +1,331 @@
+"""Adding to a pool: as redundant as it is, never forced, and what can't be undone is typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.unit.actions.pools import (
+    CHECKPOINT,
+    GIB,
+    MODERN,
+    TIB,
+    at,
+    disk,
+    mirror,
+    new_disk,
+    pool,
+    raidz2,
+    said,
+    top,
+)
+from zconsole.actions.add import plan_add
+from zconsole.actions.layout import Layout, layouts
+from zconsole.actions.plan import ActionPlan, Situation, failing
+from zconsole.hardware.device import Contents
+from zconsole.pool.model import Activity
+
+PATHS = tuple(f"/dev/disk/by-id/new{n}" for n in range(6))
+DATA = Layout("normal", "raidz2")
+LONE = Layout("normal")
+SPECIAL = Layout("special", "mirror")
+
+
+def shelf(s: Situation, *changes: dict, **fields) -> Situation:
+    """The situation with six new disks of the pool's size; ``changes`` are of the first ones."""
+    each = (*changes, *({},) * (len(PATHS) - len(changes)))
+    disks = tuple(
+        new_disk(**{"path": path, "aliases": (f"{path}-part1",), "size": TIB} | fields | change)
+        for path, change in zip(PATHS, each, strict=True)
+    )
+    return replace(s, facts=replace(s.facts, devices=disks))
+
+
+WIDE = shelf(raidz2())
+PAIRS = shelf(mirror())
+
+
+def argv(plan: ActionPlan) -> tuple[str, ...]:
+    assert plan.refused is None, plan.refused
+    (step,) = plan.steps
+    return step.argv
+
+
+@pytest.mark.parametrize(
+    ("layout", "count", "words"),
+    [
+        (DATA, 6, ("raidz2",)),
+        (Layout("normal", "mirror"), 3, ("mirror",)),
+        (SPECIAL, 3, ("special", "mirror")),
+        (Layout("dedup", "mirror"), 3, ("dedup", "mirror")),
+        (Layout("log", "mirror"), 2, ("log", "mirror")),
+        (Layout("log"), 1, ("log",)),
+    ],
+)
+def test_the_command_has_the_words_of_zpool(layout, count, words):
+    plan = plan_add(WIDE, layout, PATHS[:count])
+    assert argv(plan) == ("zpool", "add", "tank", *words, *PATHS[:count])
+
+
+@pytest.mark.parametrize("vclass", ["cache", "spare"])
+def test_caches_and_spares_are_single_devices(vclass):
+    assert argv(plan_add(WIDE, Layout(vclass), PATHS[:2]))[3:] == (vclass, *PATHS[:2])
+    assert "single device" in str(plan_add(WIDE, Layout(vclass, "mirror"), PATHS[:2]).refused)
+
+
+@pytest.mark.parametrize("made", [WIDE, PAIRS, shelf(at(pool(disk("d0", 1000))))])
+def test_a_lone_disk_is_never_added_to_hold_data(made):
+    for layout in (LONE, Layout("special"), Layout("dedup")):
+        plan = plan_add(made, layout, PATHS[:1])
+        assert "has no redundancy" in (plan.refused or "")
+        assert "all of tank is lost" in (plan.refused or "")
+        assert "add it as a spare, to stand in for a device that fails" in plan.alternatives
+
+
+def test_a_lone_disk_is_refused_also_where_zpool_no_longer_compares():
+    mixed = shelf(at(pool(top("raidz2", 0, 6), disk("d9", 1900))))
+    assert "has no redundancy" in (plan_add(mixed, LONE, PATHS[:1]).refused or "")
+
+
+def test_what_people_mean_who_add_a_lone_disk():
+    single = shelf(at(pool(disk("d0", 1000))))
+    assert (
+        "attach it to d0: the two become a mirror" in plan_add(single, LONE, PATHS[:1]).alternatives
+    )
+    broken = shelf(raidz2(changes=(disk("d00", 1000, "FAULTED"),)))
+    instead = plan_add(broken, LONE, PATHS[:1]).alternatives
+    assert instead[0] == "replace d00 (FAULTED) with it"
+    assert "attach it to raidz2-0, which makes that one disk wider" in instead
+    assert "add a raidz2 of 6 disks, like raidz2-0" in instead
+    old = replace(WIDE, facts=replace(WIDE.facts, features={}))
+    assert not any("wider" in text for text in plan_add(old, LONE, PATHS[:1]).alternatives)
+
+
+@pytest.mark.parametrize(
+    ("layout", "count", "why"),
+    [
+        (Layout("normal", "raidz1"), 6, "a raidz1 of 6 disks survives 1 lost, the pool's vdevs 2"),
+        (Layout("normal", "mirror"), 2, "a mirror of 2 disks survives 1 lost"),
+        (SPECIAL, 2, "less redundancy than the pool"),
+        (DATA, 4, "the pool has a raidz2 of 6 disks, this is a raidz2 of 4 disks"),
+        (Layout("normal", "raidz3"), 6, "only with -f, never used here"),
+        (Layout("special", "raidz2"), 4, "ZFS has no special of raidz"),
+        (DATA, 2, "needs at least 3 devices"),
+        (Layout("spare"), 0, "needs at least 1 device"),
+    ],
+)
+def test_what_is_not_like_the_pool_is_refused(layout, count, why):
+    assert why in (plan_add(WIDE, layout, PATHS[:count]).refused or "")
+
+
+def test_a_device_named_twice_is_noticed_by_any_of_its_names():
+    twice = (PATHS[0], f"{PATHS[0]}-part1")
+    assert plan_add(PAIRS, Layout("normal", "mirror"), twice).refused == "a device is named twice"
+
+
+def test_a_word_that_zpool_would_take_for_its_own_is_no_device():
+    assert "not an absolute path" in (plan_add(WIDE, Layout("spare"), ("mirror",)).refused or "")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"mounted": ("/srv",)}, "mounted on /srv"),
+        ({"holders": ("md0",)}, "in use by md0"),
+        ({"swap": True}, "used as swap"),
+        ({"read_only": True}, "read-only"),
+        ({"contents": Contents(("ext4",))}, "holds ext4"),
+        ({"contents": Contents(zfs_pool="other")}, "has a label of pool other"),
+        ({"size": 32 << 20}, "too small: 32M, a vdev needs 64M"),
+        ({"logical": 8192}, "its sectors are 8192 bytes"),
+    ],
+)
+def test_a_device_that_is_not_free_is_refused(change, why):
+    plan = plan_add(shelf(raidz2(), change), Layout("spare"), PATHS[:1])
+    assert why in (plan.refused or "")
+
+
+def test_a_device_of_the_pool_itself_is_refused():
+    own = shelf(raidz2(), {"path": "/dev/disk/by-id/d03"})
+    plan = plan_add(own, Layout("log"), ("/dev/disk/by-id/d03",))
+    assert "in this pool already, as d03" in (plan.refused or "")
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (replace(WIDE, suspended=True), "suspended"),
+        (shelf(raidz2(activities=(CHECKPOINT,))), "the pool has a checkpoint"),
+        (shelf(raidz2(activities=(Activity("removal", "running"),))), "device removal is running"),
+    ],
+)
+def test_what_the_pool_is_doing_is_in_the_way(now, why):
+    for layout, count in ((DATA, 6), (Layout("spare"), 1)):
+        assert why in (plan_add(now, layout, PATHS[:count]).refused or "")
+
+
+def test_a_vdev_added_meanwhile_stops_it():
+    plan = plan_add(PAIRS, Layout("normal", "mirror"), PATHS[:2])
+    later = replace(PAIRS, pool=pool(top("mirror", 0, 2), top("mirror", 1, 2)))
+    assert plan.refused is None
+    assert "have changed since planning" in (failing(plan.preconditions, later) or "")
+
+
+def test_raidz_is_not_added_after_a_removal():
+    gone = replace(disk("indirect-1", 1901), kind="indirect")
+    s = shelf(at(pool(top("raidz2", 0, 6), gone)))
+    assert "a vdev was removed from this pool" in (plan_add(s, DATA, PATHS).refused or "")
+
+
+def test_a_special_vdev_needs_its_feature():
+    s = replace(WIDE, facts=replace(WIDE.facts, features={"allocation_classes": "disabled"}))
+    assert "allocation_classes" in (plan_add(s, SPECIAL, PATHS[:3]).refused or "")
+
+
+@pytest.mark.parametrize(
+    ("made", "layout", "count", "typed"),
+    [
+        (WIDE, DATA, 6, "tank"),
+        (WIDE, SPECIAL, 3, "tank"),
+        (WIDE, Layout("log"), 1, None),
+        (WIDE, Layout("cache"), 1, None),
+        (WIDE, Layout("spare"), 1, None),
+        (PAIRS, Layout("normal", "mirror"), 2, None),
+        (PAIRS, SPECIAL, 2, None),
+    ],
+)
+def test_only_what_can_never_be_removed_is_typed(made, layout, count, typed):
+    plan = plan_add(made, layout, PATHS[:count])
+    assert plan.refused is None, plan.refused
+    assert plan.needs_typed == typed
+    assert ("can never be removed again" in said(plan)) == (typed is not None)
+    assert ("zpool remove" in said(plan)) == (typed is None)
+
+
+@pytest.mark.parametrize(
+    ("facts", "ashifts", "why"),
+    [
+        ({"device_removal": "disabled"}, (12, 12), "lacks the feature device_removal"),
+        ({}, (12, 9), "ashift differs"),
+    ],
+)
+def test_mirrors_that_cannot_be_removed_either(facts, ashifts, why):
+    tops = (replace(top("mirror", n, 2), ashift=shift) for n, shift in enumerate(ashifts))
+    s = shelf(at(pool(*tops), replace(MODERN, features=facts)))
+    plan = plan_add(s, Layout("normal", "mirror"), PATHS[:2])
+    assert why in said(plan)
+    assert plan.needs_typed == "tank"
+
+
+@pytest.mark.parametrize(
+    ("physical", "prop", "option"),
+    [
+        (4096, None, ()),
+        (512, None, ("-o", "ashift=12")),
+        (None, None, ("-o", "ashift=12")),
+        (8192, None, ("-o", "ashift=12")),
+        (512, "12", ()),
+        (4096, "13", ("-o", "ashift=12")),
+    ],
+)
+def test_the_alignment_is_that_of_the_pool(physical, prop, option):
+    s = shelf(raidz2(), physical=physical)
+    properties = {} if prop is None else {"ashift": prop}
+    s = replace(s, facts=replace(s.facts, properties=properties))
+    plan = plan_add(s, DATA, PATHS)
+    assert argv(plan)[2 : 2 + len(option)] == (option or ("tank",)[: len(option)])
+    assert "tank" in argv(plan)[2 + len(option)]
+    assert "ashift 12" in said(plan)
+    assert "-o" not in argv(plan_add(s, Layout("spare"), PATHS[:1]))
+
+
+def test_an_unknown_alignment_is_said_and_left_to_zfs():
+    mixed = at(pool(*(replace(top("mirror", n, 2), ashift=9 + 3 * n) for n in range(2))))
+    plan = plan_add(shelf(mixed), Layout("normal", "mirror"), PATHS[:2])
+    assert "-o" not in argv(plan)
+    assert "chosen by ZFS" in said(plan)
+
+
+def full(s: Situation) -> Situation:
+    """The same with 90 % allocated."""
+    tops = tuple(replace(v, alloc_bytes=v.size_bytes * 9 // 10) for v in s.pool.root.children)
+    return replace(s, pool=replace(s.pool, root=replace(s.pool.root, children=tops)))
+
+
+def test_what_if_is_part_of_the_plan():
+    text = said(plan_add(full(WIDE), DATA, PATHS))
+    assert "usable free space: 410G now, 4.40T then" in text
+    assert "new writes: 91 % to the new vdev, raidz2-0 9 %" in text
+    assert "fill of the vdevs differs by 90 % then (0 % now); a rebalance (B) would rewrite" in text
+
+
+def test_what_if_is_unknown_where_sizes_are():
+    assert "is unknown: not all sizes are known" in said(
+        plan_add(shelf(raidz2(), size=None), DATA, PATHS)
+    )
+
+
+def test_the_shares_of_many_vdevs_are_summed():
+    s = full(shelf(at(pool(*(top("mirror", n, 2) for n in range(6))))))
+    assert ", 3 more vdevs the rest" in said(plan_add(s, Layout("normal", "mirror"), PATHS[:2]))
+
+
+def test_another_size_or_width_is_told_with_figures():
+    large = plan_add(shelf(raidz2(), size=4 * TIB), DATA, PATHS)
+    assert "another size: disks of 4T, the pool's vdevs have 1024G" in said(large)
+    special = replace(top("mirror", 1, 3), vclass="special")
+    wider = shelf(at(pool(top("raidz2", 0, 6), special)))
+    plan = plan_add(wider, DATA, PATHS[:5])
+    assert plan.refused is None
+    assert "another width: 5 disks, the pool's vdevs have 6" in said(plan)
+    assert "another" not in said(plan_add(WIDE, DATA, PATHS))
+
+
+def test_devices_of_several_sizes_in_one_vdev_are_refused_as_zpool_does():
+    s = shelf(raidz2(), {"size": 2 * TIB})
+    assert "differ in size: 1T to 2T" in (plan_add(s, DATA, PATHS).refused or "")
+
+
+def test_a_degraded_pool_is_not_repaired_by_adding():
+    broken = shelf(raidz2(changes=(disk("d00", 1000, "FAULTED"),)))
+    assert "d00 (FAULTED): adding repairs nothing" in said(plan_add(broken, DATA, PATHS))
+
+
+def test_a_spare_too_small_for_a_vdev_is_told():
+    s = shelf(raidz2(), {"size": 500 * GIB})
+    plan = plan_add(s, Layout("spare"), PATHS[:1])
+    assert plan.refused is None
+    assert "(500G) is too small to stand in for raidz2-0 (needs 1024G)" in said(plan)
+
+
+def test_what_the_loss_of_each_means_is_told():
+    assert "if the special vdev is lost, the whole pool is lost" in said(
+        plan_add(WIDE, SPECIAL, PATHS[:3])
+    )
+    assert "not mirrored" in said(plan_add(WIDE, Layout("log"), PATHS[:1]))
+    assert "not mirrored" not in said(plan_add(WIDE, Layout("log", "mirror"), PATHS[:2]))
+    assert "nothing is lost" in said(plan_add(WIDE, Layout("cache"), PATHS[:1]))
+
+
+def test_it_has_ended_once_all_of_its_devices_are_there():
+    plan = plan_add(PAIRS, Layout("log", "mirror"), PATHS[:2])
+    assert plan.follow is not None
+    assert plan.follow(PAIRS) is None
+    members = tuple(disk(f"new{n}", 1900 + n) for n in range(2))
+    log = replace(top("mirror", 1, 2, *members), vclass="log")
+    outcome = plan.follow(replace(PAIRS, pool=pool(top("mirror", 0, 2), log)))
+    assert outcome is not None
+    assert outcome.ok
+
+
+@pytest.mark.parametrize("made", [WIDE, PAIRS])
+def test_everything_that_is_offered_can_be_added(made):
+    for layout, count in layouts(made):
+        plan = plan_add(made, layout, PATHS[: count or 1])
+        assert plan.refused is None, (layout, plan.refused)
+
+
+def test_to_a_pool_of_single_disks_no_data_vdev_is_offered():
+    offered = layouts(at(pool(disk("d0", 1000))))
+    assert {layout.vclass for layout, _ in offered} >= {"log", "cache", "spare"}
+    assert all(layout.vclass != "normal" for layout, _ in offered)

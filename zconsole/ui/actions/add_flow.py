@@ -1,0 +1,176 @@
+"""The flow of adding to a pool: what, which devices, then its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from zconsole.actions.add import plan_add
+from zconsole.actions.add_effects import meaning, permanent, removable
+from zconsole.actions.candidates import Candidate, judge_new
+from zconsole.actions.facts import with_temperatures
+from zconsole.actions.layout import Layout, layouts, member_bytes, wanted_shift
+from zconsole.actions.plan import Situation
+from zconsole.hardware.device import Device
+from zconsole.ui.actions.asking import confirm, situation_now
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import candidate_about, candidate_lines, wrapped
+from zconsole.ui.actions.wizards import OTHER, ask_path
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.keys import bindings
+from zconsole.ui.widgets.draw import Line, Span
+
+MARK = "x"
+
+
+async def add_flow(context: FlowContext, _: str) -> None:
+    """Pick what to add to the pool on show, mark its devices, then confirm the plan."""
+    situation = await situation_now(context)
+    found = layouts(situation)
+    chosen = await context.app.push_screen_wait(_layout_screen(context, situation, found))
+    if chosen is None:
+        return
+    layout, count = found[chosen]
+    devices = await _devices(context, await _choice(context, situation, layout, count))
+    if devices:
+        await confirm(context, [lambda s: plan_add(s, layout, devices)], devices)
+
+
+def layout_text(layout: Layout, count: int) -> str:
+    """One line of the menu: ``special mirror of 3 disks``, ``hot spares``."""
+    if layout.vclass == "normal":
+        return f"{layout.kind} of {count} disks, like the pool's own vdevs"
+    if count:
+        return f"{layout.vclass}: a mirror of {count} disks"
+    return {"log": "log: single disks", "cache": "cache: single disks"}.get(
+        layout.vclass, "hot spare"
+    )
+
+
+def _layout_screen(
+    context: FlowContext, s: Situation, found: Sequence[tuple[Layout, int]]
+) -> PickScreen:
+    look = context.look
+
+    def _about(index: int, width: int) -> tuple[Line, ...]:
+        layout = found[index][0]
+        said = (*meaning(layout), permanent(s, layout) or removable(layout))
+        return tuple(line for text in said for line in wrapped(text, "", look, width, " "))
+
+    lines = tuple((Span(f"  {layout_text(*each)}"),) for each in found)
+    title = f"ADD TO {look.text(s.pool.name)}"
+    return PickScreen(title, lambda _: lines, wide=True, about=_about)
+
+
+@dataclass(slots=True)
+class Choice:
+    """The machine's devices, and those marked for what is to be added."""
+
+    title: str
+    count: int
+    """How many it takes; 0: any number."""
+    listed: list[Candidate]
+    marked: dict[str, None] = field(default_factory=dict)
+    """Paths, in the order they were marked."""
+
+    def mark(self, index: int) -> None:
+        """Mark a device that can be used, or unmark it."""
+        if index >= len(self.listed) or not self.listed[index].usable:
+            return
+        path = self.listed[index].device.path
+        if path in self.marked:
+            del self.marked[path]
+        else:
+            self.marked[path] = None
+
+    def add(self, path: str) -> None:
+        """Mark a device that was typed."""
+        if all(each.device.path != path for each in self.listed):
+            self.listed.append(Candidate(Device(path), cautions=("not examined yet",)))
+        self.marked[path] = None
+
+    def lines(self, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+        """One line per device, the marked ones with a mark, and one to type another path."""
+        rows = candidate_lines(self.listed, look, width)
+        shown = (
+            _with_mark(line) if each.device.path in self.marked else line
+            for each, line in zip(self.listed, rows, strict=True)
+        )
+        return (*shown, (Span(f"  {OTHER}", "key"),))
+
+    @property
+    def head(self) -> str:
+        """What is chosen for, and how far that is."""
+        wanted = f" of {self.count}" if self.count else ""
+        return f"{self.title}: {len(self.marked)}{wanted} marked"
+
+
+class DevicesScreen(PickScreen):
+    """The devices to mark; Enter goes on with them, or with the one at the cursor."""
+
+    groups = ("Menu", "Devices")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Devices")
+
+    def __init__(self, choice: Choice, look: DisplayFormat, start: int) -> None:
+        self._choice, self._look = choice, look
+
+        def _about(index: int, width: int) -> tuple[Line, ...]:
+            listed = choice.listed
+            return candidate_about(listed, index, look, width) if index < len(listed) else ()
+
+        super().__init__(
+            choice.title,
+            lambda width: choice.lines(look, width),
+            start=start,
+            wide=True,
+            about=_about,
+        )
+
+    def title_line(self, _: int) -> Line:
+        """What is chosen for, and how many are marked."""
+        return (Span(f" {self._look.text(self._choice.head)}", "title"),)
+
+    def action_mark(self) -> None:
+        """Mark the device at the cursor, or unmark it, and go to the next."""
+        self._choice.mark(self.view.cursor)
+        self.update()
+        self.view.move(1)
+
+
+def _with_mark(line: Line) -> Line:
+    first, *rest = line
+    return (first._replace(text=f"{MARK} {first.text[2:]}"), *rest)
+
+
+async def _choice(context: FlowContext, s: Situation, layout: Layout, count: int) -> Choice:
+    """The machine's devices: those that can be used first, of them those of the pool's size."""
+    warm = await with_temperatures(context.backend.runner, s.facts.devices)
+    judged = [judge_new(s.pool, device, wanted_shift(s, layout)) for device in warm]
+    near = member_bytes(s) if layout.vclass in ("normal", "spare") else 0
+
+    def _order(each: Candidate) -> tuple[bool, int, str, str]:
+        device = each.device
+        return not each.usable, abs((device.size or 0) - near), device.bay, device.path
+
+    judged.sort(key=_order)
+    return Choice(f"ADD {layout.name} TO {s.pool.name}", count, judged)
+
+
+async def _devices(context: FlowContext, choice: Choice) -> tuple[str, ...]:
+    """The paths of the devices chosen; none when left."""
+    row = 0
+    while True:
+        screen = DevicesScreen(choice, context.look, row)
+        chosen = await context.app.push_screen_wait(screen)
+        if chosen is None:
+            return ()
+        if chosen < len(choice.listed):
+            return tuple(choice.marked) or (choice.listed[chosen].device.path,)
+        row = chosen
+        if (path := await ask_path(context)) is not None:
+            choice.add(path)
+            row += 1
