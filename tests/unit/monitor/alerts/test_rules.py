@@ -6,6 +6,7 @@ from zconsole.eta.estimate import Estimate
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
 from zconsole.pool.model import ErrorCounters, Scan
 from zconsole.pool.scan_outcome import GRACE
+from zconsole.pool.spares import SpareTrouble
 
 RUNNING = Scan("resilver", "running", start=500.0)
 FINISHED = Scan("resilver", "finished", start=500.0, end=900.0, errors=0)
@@ -240,3 +241,28 @@ def test_the_free_floor_holds_until_there_is_clearly_room_again():
     assert vigil.look([filled(0.945, 200.0), filled(0.955, 300.0)]) == ()
     assert vigil.look([filled(0.93, 400.0)]) == ()
     assert kinds(vigil.look([filled(0.96, 500.0)])) == ["free-floor"]
+
+
+IDLE = SpareTrouble("idle", "sp", "spare sp is still INUSE")
+
+
+def test_a_spare_that_stays_in_trouble_is_told_once():
+    vigil = Only("spare")
+    assert vigil.look([frame(mirror_pool(), 1000.0, spares=(IDLE,))]) == ()
+    (alert,) = vigil.look([frame(mirror_pool(), 1060.0, spares=(IDLE,))])
+    assert (alert.severity, alert.text, alert.subject) == ("warning", IDLE.text, "idle:sp")
+    assert vigil.look([frame(mirror_pool(), 1061.0, spares=(IDLE,))]) == ()
+
+
+def test_a_spare_that_is_free_again_in_time_is_no_alert():
+    vigil = Only("spare")
+    vigil.look([frame(mirror_pool(), 1000.0, spares=(IDLE,))])
+    vigil.look([frame(mirror_pool(), 1030.0)])
+    assert vigil.look([frame(mirror_pool(), 1060.0, spares=(IDLE,))]) == ()
+
+
+def test_a_spare_that_another_pool_uses_is_no_alert():
+    vigil = Only("spare")
+    shared = SpareTrouble("elsewhere", "sp", "spare sp is INUSE, but not in this pool")
+    for t in (1000.0, 1100.0):
+        assert vigil.look([frame(mirror_pool(), t, spares=(shared,))]) == ()

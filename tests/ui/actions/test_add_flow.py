@@ -1,0 +1,125 @@
+"""Adding to a pool by keys: what, which devices, the plan, the result."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.ui.actions.acting import Acting, acting
+from zconsole.actions.layout import Layout
+from zconsole.sim.build import Build
+from zconsole.ui.actions.add_flow import layout_text
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
+
+RUN = ("tab", "enter")
+
+
+@asynccontextmanager
+async def adding(scenario: str = "mirror-scrub", disks: int = 2, size=(100, 40)):
+    """The console at the list of what can be added, with disks for that on the shelf."""
+    async with acting(scenario, size) as a:
+        pool = a.feed.world.pools[0]
+        model = next(pool.tops[0].leaves()).model
+        pool.host.shelf = Build(7, "more").leaves(disks, model)
+        await a.press("A")
+        await at_line(a, "Add a vdev")
+        await a.press("enter")
+        yield a
+
+
+async def at_line(a: Acting, text: str) -> None:
+    """Move the cursor of a list to the line that begins so."""
+    view = a.app.screen.view
+    while not view.line_at(view.cursor)[0].text.strip().startswith(text):
+        await a.press("j")
+
+
+def commands(a: Acting) -> list[list[str]]:
+    return [step["argv"][1:] for r in a.log if r["event"] == "action" for step in r["steps"]]
+
+
+async def test_a_mirror_is_added_with_what_if_in_its_plan():
+    async with adding() as a:
+        assert "ADD TO mirrors" in a.screen
+        assert "ADD mirror vdev TO mirrors: 0 of 2 marked" in await a.press("enter")
+        said = await a.press("space", "space")
+        assert "2 of 2 marked" in said
+        assert said.count("\nx ") == 2
+        plan = await a.press("enter")
+        assert "zpool add mirrors mirror /dev/disk/by-id/" in plan
+        assert "usable free space: 9.82T now" in plan
+        assert "of 2 devices to mirrors" in plan
+        assert "Done." in await a.press(*RUN)
+        await a.press("escape")
+        await a.pass_time(10, 2)
+        assert "mirror-3" in a.screen
+        (command,) = commands(a)
+        assert command[:3] == ["add", "mirrors", "mirror"]
+        (ended,) = [r for r in a.log if r["event"] == "ended" and r.get("kind") == "action"]
+        assert ended["text"] == "the mirror vdev is part of mirrors"
+
+
+async def test_one_way_is_typed_before_it_runs():
+    async with adding("failed-disk", 3) as a:
+        await at_line(a, "special")
+        await a.press("enter", "space", "space", "space")
+        assert "can never be removed again" in " ".join((await a.press("enter")).split())
+        assert isinstance(a.app.screen, ConfirmScreen)
+        assert commands(a) == []
+        assert 'Type "tank"' in a.screen
+
+
+async def test_a_lone_spare_is_the_device_at_the_cursor():
+    async with adding() as a:
+        await at_line(a, "hot spare")
+        await a.press("enter")
+        assert "zpool add mirrors spare /dev/" in await a.press("enter")
+        await a.press(*RUN, "escape")
+        await a.pass_time(10, 2)
+        assert "AVAIL" in a.screen
+
+
+async def test_too_few_are_refused_with_the_reason():
+    async with adding() as a:
+        await a.press("enter")
+        assert "needs at least 2 devices" in await a.press("enter")
+
+
+async def test_a_mark_is_taken_off_again_and_what_is_in_use_gets_none():
+    async with adding() as a:
+        await a.press("enter", "space")
+        assert "1 of 2 marked" in await a.press("k")
+        assert "0 of 2 marked" in await a.press("space")
+        await at_line(a, "ata-")
+        assert "0 of 2 marked" in await a.press("G", "k", "space")
+
+
+async def test_a_path_that_is_typed_is_marked_and_asked_about():
+    async with adding() as a:
+        await a.press("enter", "space", "G", "enter")
+        said = await a.press(*"/tmp/file", "enter")
+        assert "2 of 2 marked" in said
+        assert "/tmp/file" in said
+        plan = await a.press("g", "enter")
+        assert "/tmp/file is not a device of this machine" in " ".join(plan.split())
+
+
+@pytest.mark.parametrize(
+    "keys", [("escape",), ("enter", "escape"), ("enter", "G", "enter", "escape")]
+)
+async def test_it_can_be_left_at_every_step(keys):
+    async with adding() as a:
+        await a.press(*keys)
+        while isinstance(a.app.screen, PickScreen):
+            await a.press("escape")
+        assert commands(a) == []
+
+
+def test_each_line_says_what_it_is():
+    assert (
+        layout_text(Layout("normal", "raidz2"), 6) == "raidz2 of 6 disks, like the pool's own vdevs"
+    )
+    assert layout_text(Layout("special", "mirror"), 3) == "special: a mirror of 3 disks"
+    assert layout_text(Layout("cache"), 0) == "cache: single disks"
