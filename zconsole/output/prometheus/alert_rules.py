@@ -96,6 +96,15 @@ RULES = (
         "Check its cable, port and power.",
     ),
     Rule(
+        "ZfsSpareTrouble",
+        'zconsole_spare_trouble{trouble!="elsewhere"} == 1',
+        "5m",
+        "warning",
+        "has a spare that would not help: {{ $labels.device }} ({{ $labels.trouble }})",
+        "failed: remove it and add another. idle: detach it, its device is back. small: too small"
+        " for some vdev.",
+    ),
+    Rule(
         "ZfsScanStalled",
         "zconsole_scan_stalled_seconds >= 600",
         "0m",

@@ -53,7 +53,7 @@ SECTIONS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("device_wait_seconds",),
         ("device_busy_ratio",),
         ("device_errors_total",),
-        ("device_new_errors", "device_flaps"),
+        ("device_new_errors", "device_flaps", "spare_trouble"),
     ),
     "Balance": (
         ("vdev_fill_ratio",),

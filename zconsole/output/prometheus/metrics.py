@@ -98,6 +98,8 @@ def _pool(samples: MetricSamples, frame: Frame) -> None:
     for trouble in frame.troubles:
         samples.put("device_new_errors", trouble.deltas.total, pool, trouble.name)
         samples.put("device_flaps", trouble.flaps, pool, trouble.name)
+    for spare in frame.spares:
+        samples.put("spare_trouble", 1.0, pool, spare.name, spare.kind)
 
 
 def _scan(samples: MetricSamples, pool: str, view: ScanView) -> None:

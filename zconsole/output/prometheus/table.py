@@ -78,6 +78,7 @@ FAMILIES = tuple(
         ("device_errors_total", "errors since they were last cleared", (*_DEVICE, "type")),
         ("device_new_errors", "errors within the hour", ("pool", "device")),
         ("device_flaps", "disconnects within the hour", ("pool", "device")),
+        ("spare_trouble", "1 for what is wrong with a hot spare", ("pool", "device", "trouble")),
         ("rebalance_job", "1 for the job's state", (*_JOB, "state")),
         ("rebalance_done_bytes", "bytes rewritten", _JOB),
         ("rebalance_total_bytes", "bytes to rewrite", _JOB),

@@ -99,12 +99,13 @@ def added_vdev(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def mirror_ceiling(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub of three mirrors at the full speed of their disks."""
+    """A scrub of three mirrors at the full speed of their disks; two new disks are there."""
     make = Build(seed, "mirrors", start)
     pool = make.pool(
         [make.mirror(make.leaves(2, RED_8T), fill=0.55) for _ in range(3)],
         layout=DataLayout(block=float(MIB), run=96.0 * MIB, span=24.0 * MIB),
     )
+    pool.host.shelf.append(make.leaf(RED_8T))
     scan.begin(pool, SCRUB)
     return (pool,)
 

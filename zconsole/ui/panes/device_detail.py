@@ -107,7 +107,8 @@ def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str
     """New errors and flaps of the last hour, when the last of them was, and what they speak for."""
     found = next((trouble for trouble in frame.troubles if trouble.key == row.key), None)
     if found is None:
-        return []
+        spares = frame.spares if row.vdev.vclass == "spare" else ()
+        return [("trouble", look.text(s.text)) for s in spares if s.name == row.vdev.name]
     said = look.text(found.text).removeprefix(f"{look.text(found.name)}: ")
     said += f"; last {look.when(found.last, frame.t)}"
     pairs = [("trouble", said)]
