@@ -99,7 +99,7 @@ def added_vdev(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def mirror_ceiling(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub of three mirrors at the full speed of their disks; two new disks are there."""
+    """A scrub of three mirrors at the full speed of their disks."""
     make = Build(seed, "mirrors", start)
     pool = make.pool(
         [make.mirror(make.leaves(2, RED_8T), fill=0.55) for _ in range(3)],

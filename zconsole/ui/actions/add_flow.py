@@ -35,7 +35,7 @@ async def add_flow(context: FlowContext, _: str) -> None:
     if chosen is None:
         return
     layout, count = found[chosen]
-    devices = await _devices(context, await _choice(context, situation, layout, count))
+    devices = await _devices(context, await _marking(context, situation, layout, count))
     if devices:
         await confirm(context, [lambda s: plan_add(s, layout, devices)], devices)
 
@@ -67,7 +67,7 @@ def _layout_screen(
 
 
 @dataclass(slots=True)
-class Choice:
+class Marking:
     """The machine's devices, and those marked for what is to be added."""
 
     title: str
@@ -115,16 +115,16 @@ class DevicesScreen(PickScreen):
     groups = ("Menu", "Devices")
     BINDINGS: ClassVar[list[BindingType]] = bindings("Devices")
 
-    def __init__(self, choice: Choice, look: DisplayFormat, start: int) -> None:
-        self._choice, self._look = choice, look
+    def __init__(self, marking: Marking, look: DisplayFormat, start: int) -> None:
+        self._marking, self._look = marking, look
 
         def _about(index: int, width: int) -> tuple[Line, ...]:
-            listed = choice.listed
+            listed = marking.listed
             return candidate_about(listed, index, look, width) if index < len(listed) else ()
 
         super().__init__(
-            choice.title,
-            lambda width: choice.lines(look, width),
+            marking.title,
+            lambda width: marking.lines(look, width),
             start=start,
             wide=True,
             about=_about,
@@ -132,11 +132,11 @@ class DevicesScreen(PickScreen):
 
     def title_line(self, _: int) -> Line:
         """What is chosen for, and how many are marked."""
-        return (Span(f" {self._look.text(self._choice.head)}", "title"),)
+        return (Span(f" {self._look.text(self._marking.head)}", "title"),)
 
     def action_mark(self) -> None:
         """Mark the device at the cursor, or unmark it, and go to the next."""
-        self._choice.mark(self.view.cursor)
+        self._marking.mark(self.view.cursor)
         self.update()
         self.view.move(1)
 
@@ -146,7 +146,7 @@ def _with_mark(line: Line) -> Line:
     return (first._replace(text=f"{MARK} {first.text[2:]}"), *rest)
 
 
-async def _choice(context: FlowContext, s: Situation, layout: Layout, count: int) -> Choice:
+async def _marking(context: FlowContext, s: Situation, layout: Layout, count: int) -> Marking:
     """The machine's devices: those that can be used first, of them those of the pool's size."""
     warm = await with_temperatures(context.backend.runner, s.facts.devices)
     judged = [judge_new(s.pool, device, wanted_shift(s, layout)) for device in warm]
@@ -157,20 +157,20 @@ async def _choice(context: FlowContext, s: Situation, layout: Layout, count: int
         return not each.usable, abs((device.size or 0) - near), device.bay, device.path
 
     judged.sort(key=_order)
-    return Choice(f"ADD {layout.name} TO {s.pool.name}", count, judged)
+    return Marking(f"ADD {layout.name} TO {s.pool.name}", count, judged)
 
 
-async def _devices(context: FlowContext, choice: Choice) -> tuple[str, ...]:
+async def _devices(context: FlowContext, marking: Marking) -> tuple[str, ...]:
     """The paths of the devices chosen; none when left."""
     row = 0
     while True:
-        screen = DevicesScreen(choice, context.look, row)
+        screen = DevicesScreen(marking, context.look, row)
         chosen = await context.app.push_screen_wait(screen)
         if chosen is None:
             return ()
-        if chosen < len(choice.listed):
-            return tuple(choice.marked) or (choice.listed[chosen].device.path,)
+        if chosen < len(marking.listed):
+            return tuple(marking.marked) or (marking.listed[chosen].device.path,)
         row = chosen
         if (path := await ask_path(context)) is not None:
-            choice.add(path)
+            marking.add(path)
             row += 1
