@@ -36,7 +36,7 @@ class PoolMonitor:
         bottleneck.push(sample, history.tree, history.rates, history.scan_views)
         troubles = self._device_errors.faults(sample.t, history.tree, history.events, pool.scans)
         damaged = self._device_errors.damaged(pool.scans)
-        spares = spare_troubles(pool.root, pool.scans, sample.t)
+        spares = spare_troubles(pool.root, pool.scans, sample.t, history.returned)
         unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
         return Frame(
             pool=pool.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole.pool.model import Scan, Vdev
@@ -32,12 +32,16 @@ class SpareTrouble(NamedTuple):
 
 
 def spare_troubles(
-    root: Vdev, scans: Iterable[Scan] = (), now: float | None = None
+    root: Vdev,
+    scans: Iterable[Scan] = (),
+    now: float | None = None,
+    returned: Collection[str] = (),
 ) -> tuple[SpareTrouble, ...]:
     """What is wrong with the pool's hot spares at epoch second ``now``, in tree order.
 
     While a repair runs, and for some seconds after it, no spare counts as idle: it or the device
     is being filled, and the kernel returns most spares by itself then (spa_vdev_resilver_done).
+    Nor does one whose device is named in ``returned``: that came back, and its repair is to begin.
     """
     spares = [vdev for vdev in root.children if vdev.vclass == "spare"]
     if not spares:
@@ -49,7 +53,11 @@ def spare_troubles(
     return tuple(
         found
         for spare in spares
-        for found in (*_in_use(spare, groups, calm), *_failed(spare), *_small(spare, needs))
+        for found in (
+            *_in_use(spare, groups, calm, returned),
+            *_failed(spare),
+            *_small(spare, needs),
+        )
     )
 
 
@@ -98,7 +106,9 @@ def _failed(spare: Vdev) -> Iterator[SpareTrouble]:
         yield SpareTrouble("failed", spare.name, f"{text}: remove it and add another one")
 
 
-def _in_use(spare: Vdev, groups: Sequence[Vdev], calm: bool) -> Iterator[SpareTrouble]:
+def _in_use(
+    spare: Vdev, groups: Sequence[Vdev], calm: bool, returned: Collection[str]
+) -> Iterator[SpareTrouble]:
     """In use although what it stood in for is whole, or not for a device of this pool."""
     if spare.state != "INUSE" or not calm:
         return
@@ -107,7 +117,7 @@ def _in_use(spare: Vdev, groups: Sequence[Vdev], calm: bool) -> Iterator[SpareTr
         # Only zpool itself looks through the other pools (print_status_config, zpool_main.c).
         text = f"spare {spare.name} is INUSE, but not in this pool: it can't stand in here"
         yield SpareTrouble("elsewhere", spare.name, text)
-    elif is_complete(first := group.children[0]):
+    elif is_complete(first := group.children[0]) and first.name not in returned:
         text = f"spare {spare.name} is still INUSE though {first.name} is back and complete"
         yield SpareTrouble("idle", spare.name, f"{text}: detach the spare")
 

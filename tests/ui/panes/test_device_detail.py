@@ -6,6 +6,7 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, text
 from zconsole.monitor.device_details import LABELS, described
+from zconsole.pool.spares import SpareTrouble
 from zconsole.ui.panes.device_detail import detail_lines
 
 
@@ -35,6 +36,14 @@ class TestDetail:
         for label in LABELS.values():
             assert f" {label} " in said
         assert "…" not in said
+
+    def test_a_spare_in_trouble_says_why(self):
+        frame = frames.resilver()
+        spare = frame.rows[-1].vdev._replace(name="sp", vclass="spare", state="UNAVAIL")
+        row = frame.rows[-1]._replace(vdev=spare)
+        found = SpareTrouble("failed", "sp", "spare sp is UNAVAIL")
+        said = text(detail_lines(row, replace(frame, spares=(found,)), (), LOOK, 80))
+        assert "trouble  spare sp is UNAVAIL" in " ".join(said.split("   "))
 
     def test_a_device_in_trouble_says_since_when_and_why(self):
         frame = frames.flaky()

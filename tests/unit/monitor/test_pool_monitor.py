@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from tests.factory import mirror_pool
 from tests.records import replace
+from tests.unit.actions.pools import disk, group, pool, top
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import situation_of
 from zconsole.history import pool as history_of_pool
@@ -77,3 +78,24 @@ def test_a_pool_never_sampled_has_the_kernels_word_for_its_state():
     blank = PoolMonitor().push_failure(failure, None)
     assert (blank.t, blank.state, blank.stale_seconds) == (1030.0, "SUSPENDED", None)
     assert (blank.root, blank.sample, blank.absent) == (None, None, True)
+
+
+def test_a_spare_is_not_called_idle_before_the_device_that_came_back_is_repaired():
+    def at(t: float, state: str, *scans: Scan) -> Sample:
+        pair = group("spare", disk("d00", 1000, state), disk("sp", 1900))
+        own = disk("sp", 1900, "INUSE", vclass="spare")
+        found = pool(top("raidz2", 0, 6, pair), spares=(own,), scans=scans)
+        return Sample(t, t, "libzfs", True, found)
+
+    monitor = PoolMonitor()
+    filled = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
+    repaired = Scan("resilver", "finished", start=1015.0, end=1020.0, errors=0)
+    spares = [
+        [found.kind for found in monitor.push(sample).spares]
+        for sample in (
+            at(1000.0, "FAULTED", filled),
+            at(1010.0, "ONLINE", filled),
+            at(1100.0, "ONLINE", repaired),
+        )
+    ]
+    assert spares == [[], [], ["idle"]]

@@ -7,6 +7,7 @@ from zconsole.eta.estimate import Estimate
 from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
 from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.spares import SpareTrouble
 
 CONTRACT_SAMPLE = {
     "version", "t", "source", "exact", "pool", "guid", "state", "message", "error_count",
@@ -75,3 +76,11 @@ def test_a_scan_has_the_same_keys_whether_there_is_one_or_not():
     seen = view(Scan("scrub", "finished", end=5.0), Estimate(None, None, None, "over"))
     scan = sample_object(frame(mirror_pool(), scans=(seen,)))["scan"]
     assert sample_object(frame(mirror_pool()))["scan"].keys() == scan.keys()
+
+
+def test_spares_that_would_not_help_are_listed():
+    found = sample_object(frame(mirror_pool(), spares=(SpareTrouble("small", "sp", "too small"),)))
+    assert found["spares"] == [
+        {"name": "sp", "kind": "small", "severity": "notice", "text": "too small"}
+    ]
+    assert sample_object(frame(mirror_pool()))["spares"] == []

@@ -55,6 +55,12 @@ def test_a_spare_may_be_in_use_while_a_resilver_runs_and_a_moment_after():
         assert kinds(standing_in(), spares=(spare("INUSE"),), scans=(scan,)) == found
 
 
+def test_a_device_that_came_back_is_to_be_repaired_first():
+    root = pool(standing_in(), spares=(spare("INUSE"),)).root
+    assert spare_troubles(root, (), NOW, returned={"d00"}) == ()
+    assert len(spare_troubles(root, (), NOW, returned={"d01"})) == 1
+
+
 def test_a_scrub_leaves_it_in_trouble():
     assert kinds(standing_in(), spares=(spare("INUSE"),), scans=(running("scrub"),)) == ["idle"]
 

@@ -22,6 +22,7 @@ from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.pool.scan_outcome import LastScan
+from zconsole.pool.spares import SpareTrouble
 from zconsole.zfs.sources.base import Capabilities
 
 JOB = {"job": "k3", "state": "running", "bytes_done": 5, "bytes_total": 10, "rate": None}
@@ -89,6 +90,11 @@ def test_a_sample_has_the_pools_state_its_time_and_the_counters_of_its_devices()
         ("tank", "mirror-0", "sda", "read"): 3.0,
         ("tank", "mirror-0", "sda", "cksum"): 12.0,
     }
+
+
+def test_what_is_wrong_with_a_spare_is_a_label():
+    seen = frame(mirror_pool(), spares=(SpareTrouble("failed", "sp", "sp is UNAVAIL"),))
+    assert values(families([seen]), "spare_trouble") == {("tank", "sp", "failed"): 1.0}
 
 
 def test_the_state_of_a_pool_that_hangs_is_the_kernels_newest_word():
