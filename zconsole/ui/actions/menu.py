@@ -62,8 +62,8 @@ def scan_entries(s: Situation) -> tuple[Entry, ...]:
         Entry("Start or resume a scrub", (plan_scrub,)),
         Entry("Pause the scrub", (plan_pause,)),
         Entry("Stop the scrub", (plan_stop,)),
-        Entry("Scrub only blocks with known errors", (lambda s: plan_scrub(s, errors_only=True),)),
-        Entry("Restart the resilver to include waiting devices", (plan_resilver,)),
+        Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
+        Entry("Restart the resilver", (plan_resilver,)),
     ]
     if s.active("resilver") or s.active("rebuild"):
         entries.append(Entry("Pause or stop the resilver", (plan_stop_resilver,)))
@@ -93,8 +93,9 @@ def entry_about(
 
 
 def _columns(entries: Sequence[Entry], width: int) -> tuple[int, int]:
-    """Cells for what can be done, and for the reason why not."""
-    longest = max((cell_len(entry.text) for entry in entries), default=0) + 2
+    """Cells for what cannot be done, and for the reason; what can be done stands in no column."""
+    refused = (entry.text for entry in entries if entry.refused is not None)
+    longest = max(map(cell_len, refused), default=0) + 2
     return longest, max(8, width - longest - 4)
 
 
@@ -102,8 +103,16 @@ def _line(entry: Entry, longest: int, room: int, look: DisplayFormat) -> Line:
     text = look.text(entry.text)
     if entry.refused is None:
         return (Span(f"  {text}"),)
-    reason = fit(look.text(entry.refused), room, ellipsis=look.glyphs.ellipsis).rstrip()
+    reason = _shortened(look.text(entry.refused), room, look.glyphs.ellipsis)
     return (Span(f"  {fit(text, longest)}{reason}", "dim"),)
+
+
+def _shortened(reason: str, room: int, ellipsis: str) -> str:
+    """A reason in its column; where it has to be cut, after its first clause if that fits."""
+    clause = reason.partition(":")[0] + ellipsis
+    if cell_len(reason) > room >= cell_len(clause):
+        return clause
+    return fit(reason, room, ellipsis=ellipsis).rstrip()
 
 
 def _sorted(s: Situation, entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -183,7 +183,14 @@ class RebalanceFlow:
             pace = pace_of(plan, offer.settings.limits.rate, self._jobs(), scan_rate)
             return plan_lines(plan, offer.settings, pace, offer.command, denied, look, width)
 
-        screen = PlanScreen(context, offer.made(), _body, denied, lambda: offer.command)
+        screen = PlanScreen(
+            context,
+            offer.made(),
+            _body,
+            denied,
+            command=lambda: offer.command,
+            size=lambda plan: plan.bytes_within(offer.settings.limits),
+        )
         agreed = await context.app.push_screen_wait(screen)
         return bool(agreed)
 
