@@ -123,7 +123,10 @@ async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_whe
 
 
 def test_only_what_cannot_be_done_stands_in_a_column() -> None:
-    entries = [Entry("An action with a very long name that can be done"), Entry("Short", refused="no")]
+    entries = [
+        Entry("An action with a very long name that can be done"),
+        Entry("Short", refused="no"),
+    ]
     assert plain(menu_lines(entries, LOOK, 60)[1]) == "  Short  no"
 
 

@@ -41,7 +41,6 @@ from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.pool.model import ErrorCounters, Progress
 
-
 WAITING = disk("d00", 1000, awaiting_resilver=True)
 REPLACING = group("replacing", disk("d00", 1000, "FAULTED"), disk("new", 1900))
 
@@ -90,7 +89,10 @@ def test_a_distributed_spare_cannot_stay():
         (plan_pause(raidz2(running("scrub"))), ("scrub", "-p", "tank")),
         (plan_stop(raidz2(running("scrub", state="paused"))), ("scrub", "-s", "tank")),
         (plan_resilver(raidz2(running("resilver"))), ("resilver", "tank")),
-        (plan_resilver(raidz2(running("resilver", state="finished", errors=3))), ("resilver", "tank")),
+        (
+            plan_resilver(raidz2(running("resilver", state="finished", errors=3))),
+            ("resilver", "tank"),
+        ),
         (plan_resilver(raidz2(changes=(WAITING,))), ("resilver", "tank")),
         (plan_resilver(raidz2(changes=(REPLACING,))), ("resilver", "tank")),
         (plan_offline(raidz2(), "1000"), ("offline", "tank", "1000")),
