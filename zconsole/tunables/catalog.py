@@ -61,7 +61,7 @@ class Tunable(NamedTuple):
         whole = parse_whole(text)
         if whole is not None or self.unit != BYTES:
             return whole
-        return parse_size(text.upper())
+        return parse_size(text.upper().replace("I", "i"))
 
     @property
     def kind(self) -> str:

@@ -79,7 +79,7 @@ class JobScreen(Dialog[None]):
         """Draw what is known."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
-            view.show(self._gone(width), (Span(f" REBALANCE {self._job}", "title"),))
+            view.show(self._gone(width), (Span(f" REBALANCE  {self._job}", "title"),))
         else:
             frame = self._flow.frame_of(self._pool)
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
