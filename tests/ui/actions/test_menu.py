@@ -130,6 +130,17 @@ def test_only_what_cannot_be_done_stands_in_a_column() -> None:
     assert plain(menu_lines(entries, LOOK, 60)[1]) == "  Short  no"
 
 
+def test_one_long_entry_takes_no_room_from_the_reasons_of_the_others() -> None:
+    entries = [
+        Entry("Put it online", refused="bay02 is online"),
+        Entry("x" * 46, refused="not yet"),
+    ]
+    first, second = (plain(line) for line in menu_lines(entries, LOOK, 60))
+    assert first.endswith("bay02 is online")
+    assert second.endswith("not yet")
+    assert all(width_of(line) <= 60 for line in menu_lines(entries, LOOK, 60))
+
+
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_every_key_of_the_tunables_is_in_their_footer(size):
     async with acting("mirror-scrub", size) as a:

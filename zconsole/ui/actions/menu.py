@@ -79,8 +79,8 @@ def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
 
 def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The menu; what cannot be done now is grey, with the reason."""
-    longest, room = _columns(entries, width)
-    return tuple(_line(entry, longest, room, look) for entry in entries)
+    column = _column(entries, width)
+    return tuple(_line(entry, column, look, width) for entry in entries)
 
 
 def entry_about(
@@ -92,19 +92,20 @@ def entry_about(
     return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()
 
 
-def _columns(entries: Sequence[Entry], width: int) -> tuple[int, int]:
-    """Cells for what cannot be done, and for the reason; what can be done stands in no column."""
+def _column(entries: Sequence[Entry], width: int) -> int:
+    """Cells before the reasons of what cannot be done; half of them, where one takes more."""
     refused = (entry.text for entry in entries if entry.refused is not None)
-    longest = max(map(cell_len, refused), default=0) + 2
-    return longest, max(8, width - longest - 4)
+    return min(max(map(cell_len, refused), default=0), width // 2) + 2
 
 
-def _line(entry: Entry, longest: int, room: int, look: DisplayFormat) -> Line:
+def _line(entry: Entry, column: int, look: DisplayFormat, width: int) -> Line:
     text = look.text(entry.text)
     if entry.refused is None:
         return (Span(f"  {text}"),)
+    head = fit(text, max(column, cell_len(text) + 2))
+    room = max(8, width - cell_len(head) - 4)
     reason = _shortened(look.text(entry.refused), room, look.glyphs.ellipsis)
-    return (Span(f"  {fit(text, longest)}{reason}", "dim"),)
+    return (Span(f"  {head}{reason}", "dim"),)
 
 
 def _shortened(reason: str, room: int, ellipsis: str) -> str:
