@@ -7,6 +7,7 @@ from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import progress
 from zconsole.pool.model import Scan
+from zconsole.pool.scan_outcome import left_behind
 
 NO_WAY_TO_STOP = (
     "detach the new device: ends the replace, the old disk stays as it was; the scan itself may"
@@ -112,12 +113,22 @@ def plan_resilver(s: Situation) -> ActionPlan:
                 must.same_scans(s),
                 must.feature("resilver_defer", "restarting a resilver", (0, 8)),
                 must.nothing_runs("rebuild"),
+                Precondition("there is something to resilver", _nothing_to_resilver),
             ),
             needs_typed=s.pool.name if scan and (scan.percent or 0.0) >= COSTLY else None,
             follow=scan_ended(s, "resilver"),
         ),
         s,
     )
+
+
+def _nothing_to_resilver(s: Situation) -> str | None:
+    """Why a resilver would find nothing to do; None where one runs, waits or did not end well."""
+    failed = any(scan.function == "resilver" and scan.errors for scan in s.pool.scans)
+    unfilled = any(leaf.unfilled or leaf.resilvering for leaf in s.pool.root.leaves())
+    if s.active("resilver") or failed or unfilled or left_behind(s.pool.root):
+        return None
+    return "no resilver runs or waits"
 
 
 COSTLY = 10.0
@@ -130,7 +141,7 @@ def plan_stop_resilver(s: Situation) -> ActionPlan:
         "resilver",
         f"Stop the resilver of {s.pool.name}",
         s.pool.name,
-        "ZFS can neither pause nor cancel a resilver",
+        "ZFS cannot pause or stop it",
         *NO_WAY_TO_STOP,
     )
 

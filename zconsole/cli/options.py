@@ -306,7 +306,8 @@ def _configure_tunables(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="NAME",
-        help=f"NAME=VALUE to set; preset: {', '.join(PRESETS)}; names to restore (default: all)",
+        help=f"NAME=VALUE to set (bytes also as 16M); preset: {', '.join(PRESETS)};"
+        " names to restore (default: all)",
     )
     parser.add_argument(
         "--limit", choices=LIMITED_BY, help="lift only this limit with preset faster-resilver"

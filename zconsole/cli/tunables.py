@@ -24,7 +24,7 @@ from zconsole.tunables.control import Control, Setting, known
 from zconsole.tunables.parameters import MODULE, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
 from zconsole.tunables.store import NAME, FileTunableStore
-from zconsole.units import duration, parse_whole
+from zconsole.units import duration
 
 
 def run(args: argparse.Namespace, module: Path = MODULE) -> int:
@@ -61,9 +61,9 @@ def assignments(words: Iterable[str]) -> dict[str, int]:
     for word in words:
         name, equals, text = word.partition("=")
         tunable = known(name)
-        value = parse_whole(text)
+        value = tunable.number(text)
         if not equals or value is None:
-            raise UsageError(f"{word!r} is not NAME=VALUE with a whole number")
+            raise UsageError(f"{word!r} is not NAME=VALUE with {tunable.kind}")
         values[name] = value
         if problem := tunable.problem(value):
             raise UsageError(problem)

@@ -37,7 +37,7 @@ def notes(setting: Setting) -> Iterator[str]:
     if tunable.note:
         yield tunable.note
     if setting.set_by_us is not None and not setting.ours:
-        yield f"set to {setting.set_by_us} here; changed by someone else since"
+        yield f"set to {tunable.exact(setting.set_by_us)} here; changed by someone else since"
 
 
 def table(settings: Sequence[Setting]) -> Iterator[str]:
@@ -45,9 +45,10 @@ def table(settings: Sequence[Setting]) -> Iterator[str]:
     present = [s for s in settings if s.value is not None]
     width = max((len(s.tunable.name) for s in present), default=0)
     for setting in present:
-        default = "-" if setting.default is None else str(setting.default)
-        was = f" (was {setting.original})" if setting.ours else ""
+        tunable = setting.tunable
+        value, default = map(tunable.exact, (setting.value, setting.default))
+        was = f" (was {tunable.exact(setting.original)})" if setting.ours else ""
         yield (
-            f"{setting.tunable.name:<{width}}  {setting.value:>12}  default {default:>9}"
-            f"  {setting.tunable.unit:<6}  {setting.tunable.meaning}{was}"
+            f"{tunable.name:<{width}}  {value:>12}  default {default:>9}"
+            f"  {tunable.unit:<6}  {tunable.meaning}{was}"
         )

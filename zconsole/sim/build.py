@@ -55,7 +55,7 @@ class Build:
         return self.random.getrandbits(63) | 1 << 62
 
     def leaf(self, model: DiskModel, bus: str | None = None) -> Leaf:
-        """A device of ``model``, no two of them quite equally fast."""
+        """A device of ``model``; each is a little faster or slower than the others."""
         serial = "".join(self.random.choice(_SERIAL) for _ in range(8))
         vary = 1.0 + self.random.uniform(-0.02, 0.02)
         guid = self.guid()
@@ -150,7 +150,7 @@ class Build:
 
 
 class Scenario(NamedTuple):
-    """A named beginning."""
+    """A named pool to begin with."""
 
     name: str
     build: Callable[[int, float], tuple[PoolState, ...]]

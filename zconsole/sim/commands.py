@@ -250,7 +250,7 @@ def _place(pool: PoolState, device: str, failed: str, status: int = 1) -> tuple[
 
 
 def loose(pool: PoolState, device: str) -> Leaf:
-    """The device free to be used, on the shelf or a hot spare. Raises CommandError without it."""
+    """A free device, on the shelf or a hot spare. Raises CommandError without it."""
     used = {leaf.guid for top in pool.tops for leaf in top.leaves()}
     for leaf in (*pool.host.shelf, *pool.spares):
         if leaf.guid not in used and _is_called(leaf, device):
@@ -289,7 +289,7 @@ def _take(pool: PoolState, fresh: Leaf) -> None:
 
 
 def _keep(pool: PoolState, member: Member) -> None:
-    """A spare that stays for good is no spare any more."""
+    """Turn a spare into a permanent device."""
     kept = leaves_of(member)
     pool.spares = [spare for spare in pool.spares if not any(spare is leaf for leaf in kept)]
 

@@ -73,5 +73,5 @@ class Rewrite:
         return [plan - directory.moved for directory, plan in pairs]
 
     def end(self, why: str) -> None:
-        """It is over."""
+        """End the job."""
         self.running, self.why, self.rate, self.waiting = False, why, 0.0, ""

@@ -41,7 +41,7 @@ class DiskModel(NamedTuple):
 
     @property
     def flash(self) -> bool:
-        """Whether it has no moving parts."""
+        """Whether the device has no moving parts."""
         return self.seek < 0.001
 
     def bandwidth(self, position: float) -> float:

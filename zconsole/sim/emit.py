@@ -264,7 +264,7 @@ _FORMAT = "%d %d %s %d 0 %d %d %d 0 %d %d %d %d %d 0 0 0 0"
 
 
 def diskstats_of(leaves: Sequence[Leaf]) -> list[list[str]]:
-    """One row a device that is there."""
+    """One row for each device that is present."""
     return [_row(leaf, i) for i, leaf in enumerate(leaves) if _present(leaf)]
 
 

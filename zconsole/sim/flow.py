@@ -1,4 +1,4 @@
-"""How fast background work can go through a set of leaves, and what stops it going faster."""
+"""How fast background work can go through a set of leaves, and what limits it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _by_disks(job: DiskJob) -> None:
 
 
 def _disk_cause(job: DiskJob, slowest: DiskShare) -> str:
-    """In one word, why the slowest leaf is slow: what the console ought to find out."""
+    """Why the slowest leaf is slow, in one word: what the console should find out."""
     leaf = slowest.leaf
     others = sorted(part.ceiling for part in job.parts if not part.write)
     middle = others[len(others) // 2] if others else slowest.ceiling
@@ -107,7 +107,7 @@ def _disk_cause(job: DiskJob, slowest: DiskShare) -> str:
 
 
 def _write_cause(part: DiskShare) -> str:
-    """Whether the new disk itself is at its end, or only few requests are sent to it."""
+    """Whether the new disk is at its limit, or gets too few requests."""
     if part.leaf.collapsed:
         return "smr"
     waiting = part.queue / (part.media + part.leaf.model.latency)

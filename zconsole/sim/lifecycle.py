@@ -29,7 +29,7 @@ def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
 
 
 def conclude(pool: PoolState) -> None:
-    """Ends what has come to its end, and starts what waited for it."""
+    """Ends work that is finished, and starts what waited for it."""
     for top in pool.tops:
         _conclude_rebuild(pool, top)
     current = pool.scan

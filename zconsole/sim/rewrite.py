@@ -72,7 +72,7 @@ def spread(pool: PoolState) -> float:
 
 
 def _over(pool: PoolState, current: Rewrite) -> str:
-    """Why it has come to its end, in the words of the real one; empty when it has not."""
+    """Why the job has ended, in the words of a real job; empty while it runs."""
     if not any(left > 1.0 for left in current.left):
         return "done"
     if current.done >= current.most - 1.0:
@@ -82,7 +82,7 @@ def _over(pool: PoolState, current: Rewrite) -> str:
 
 
 def _hindrance(pool: PoolState, current: Rewrite) -> str:
-    """What a job has to wait for; empty when nothing is in its way."""
+    """What a job has to wait for; empty for nothing."""
     if pool_state(pool) < ONLINE:
         return f"pool {pool.name} is DEGRADED"
     if not current.during_scan and (running := scanning(pool)):

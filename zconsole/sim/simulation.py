@@ -1,4 +1,4 @@
-"""Time: advances a pool step by step, and ends what is finished.
+"""Advances a pool step by step, and ends work that is finished.
 
 Also the load of applications, and work other than scans: removal, raidz expansion, checkpoint,
 trim and initialize.

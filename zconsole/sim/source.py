@@ -26,7 +26,7 @@ _URL = "https://openzfs.github.io/openzfs-docs/msg/"
 
 
 class World:
-    """The pools of one scenario, at one moment that only moves forward."""
+    """The pools of one scenario at one moment; time only moves forward."""
 
     def __init__(self, scenario: str, seed: int, start: float = EPOCH) -> None:
         """Simulates ``scenario`` up to its first sample, which is taken at ``start``.

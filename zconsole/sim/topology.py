@@ -122,7 +122,7 @@ class Top:
 
     @property
     def tolerance(self) -> int:
-        """Members it can do without."""
+        """Members it can lose."""
         return self.width - 1 if self.kind == "mirror" else self.nparity
 
 

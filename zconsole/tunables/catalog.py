@@ -9,8 +9,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from zconsole.pool.version import Version, parse_version
-from zconsole.units import parse_size
+from zconsole.units import parse_size, parse_whole, size
 
+BYTES = "bytes"
+"""The unit of a value that is shown and read with a suffix."""
 TABLE = Path(__file__).parents[1] / "share" / "tunables.json"
 
 
@@ -48,7 +50,34 @@ class Tunable(NamedTuple):
         """Why a value is refused before the kernel sees it; None when it is in range."""
         if self.low <= value <= self.high:
             return None
-        return f"{self.name}={value} is out of range: {self.low} to {self.high} {self.unit}".strip()
+        low, high = map(self.rounded, (self.low, self.high))
+        return f"{self.name}={value} is out of range: {low} to {high} {self.unit}".strip()
+
+    def number(self, text: str) -> int | None:
+        """The value written as ``3000``, or for bytes as ``16M`` or ``1.5G``; None for others.
+
+        A suffix means n·1024^k, as zpool prints it.
+        """
+        whole = parse_whole(text)
+        if whole is not None or self.unit != BYTES:
+            return whole
+        return parse_size(text.upper().replace("I", "i"))
+
+    @property
+    def kind(self) -> str:
+        """What ``number`` reads, for people."""
+        return "a size such as 16M" if self.unit == BYTES else "a whole number"
+
+    def rounded(self, value: int) -> str:
+        """A value for a column: bytes with their suffix, at most five characters."""
+        return size(value) if self.unit == BYTES else str(value)
+
+    def exact(self, value: int | None) -> str:
+        """A value to read or to type again: bytes in full, too, where a suffix would round them."""
+        if value is None:
+            return "-"
+        said = self.rounded(value)
+        return said if self.number(said) == value else f"{said} ({value} bytes)"
 
 
 def _tunable(name: str, row: Mapping[str, Any]) -> Tunable:

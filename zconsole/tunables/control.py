@@ -290,19 +290,18 @@ class Control:
 
     def _put_back(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
         entry = saved.values[name]
-        live = self._parameters.read(name)
+        live, tunable = self._parameters.read(name), known(name)
         if live != entry.value:
             del saved.values[name]
+            now, ours = tunable.exact(live), tunable.exact(entry.value)
             return Restored(
-                name,
-                False,
-                f"left at {live}: somebody else changed it ({entry.value} was set here)",
+                name, False, f"left at {now}: somebody else changed it ({ours} was set here)"
             )
         self._parameters.write(name, entry.original)
         del saved.values[name]
         record.done.append(Change(record.t, name, entry.value, entry.original))
         saved.changes.append(record.done[-1])
-        return Restored(name, True, f"restored to {entry.original}")
+        return Restored(name, True, f"restored to {tunable.exact(entry.original)}")
 
 
 def known(name: str) -> Tunable:

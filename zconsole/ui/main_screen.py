@@ -40,8 +40,6 @@ from zconsole.ui.widgets.draw import Line, Span, crop
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
-WRAPPED = 6
-"""From this many lines on the events pane shows whole messages."""
 _FILTER = "show only: name, state, path, note"
 
 Details = Callable[[str, str], Awaitable[Pairs]]
@@ -339,9 +337,8 @@ class MainScreen(Screen[None]):
             balance_lines(body.balance, look, width), balance_title(body.balance, look, width)
         )
         every = self.zoomed == "events"
-        lines = pane_lines(
-            body, self._state.source, look, width, whole=events > WRAPPED, every=every
-        )
+        room = events - 1  # below its title
+        lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
         self._view("events").show(lines, events_title(look, width))
 
     def _paint_notice(self, frame: Frame, width: int) -> None:

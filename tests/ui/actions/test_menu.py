@@ -49,7 +49,7 @@ async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
     async with acting("resilver", size) as a:
         lines = (await a.press("S", *"jjjjj")).splitlines()
         told = " ".join(line.strip() for line in lines[-4:-1]).strip()
-        assert told == "Pause or stop the resilver: ZFS can neither pause nor cancel a resilver"
+        assert told == "Pause or stop the resilver: ZFS cannot pause or stop it"
 
 
 async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():
@@ -108,3 +108,42 @@ def test_lines_that_are_left_out_leave_a_sign(glyphs, sign) -> None:
     lines = [(Span(text),) for text in ("one", "two", "three")]
     assert [plain(line) for line in at_most(2, lines, glyphs.ellipsis)] == ["one", f"two{sign}"]
     assert at_most(3, lines, glyphs.ellipsis) == lines
+
+
+async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_where_it_is_narrow():
+    async with acting("mirror-scrub", (60, 15)) as a:
+        said = await a.press("S")
+        assert said.count("scrub running (25.4 %)") == 2
+        assert "no resilver runs or waits" in said
+    async with acting("resilver", (60, 15)) as a:
+        said = await a.press("S")
+        assert said.count("resilver running (45.7 %)") == 2
+        assert said.count("resilver running…\n") == 2
+        assert "ZFS cannot pause or stop it\n" in said
+
+
+def test_only_what_cannot_be_done_stands_in_a_column() -> None:
+    entries = [
+        Entry("An action with a very long name that can be done"),
+        Entry("Short", refused="no"),
+    ]
+    assert plain(menu_lines(entries, LOOK, 60)[1]) == "  Short  no"
+
+
+def test_one_long_entry_takes_no_room_from_the_reasons_of_the_others() -> None:
+    entries = [
+        Entry("Put it online", refused="bay02 is online"),
+        Entry("x" * 46, refused="not yet"),
+    ]
+    first, second = (plain(line) for line in menu_lines(entries, LOOK, 60))
+    assert first.endswith("bay02 is online")
+    assert second.endswith("not yet")
+    assert all(width_of(line) <= 60 for line in menu_lines(entries, LOOK, 60))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_every_key_of_the_tunables_is_in_their_footer(size):
+    async with acting("mirror-scrub", size) as a:
+        footer = (await a.press("T")).splitlines()[-1]
+        for key in "FNDUE?":
+            assert f" {key} " in footer, key

@@ -120,3 +120,22 @@ async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeyp
         said = "".join(a.screen.split())
         assert "zfs_resilver_min_time_msnotrestored" in said.replace("|", "")
         assert a.app.is_running
+
+
+async def test_bytes_are_shown_scaled_and_may_be_typed_so():
+    async with acting("mirror-scrub") as a:
+        name = "zfs_scan_vdev_limit"
+        names = [s.tunable.name for s in a.backend.control.list() if s.value is not None]
+        said = await a.press("T", *["j"] * names.index(name))
+        row = next(line for line in said.splitlines() if name in line)
+        assert row.split()[1:3] == ["16M", "16M"]
+        assert "64K to 1G bytes, default 16M" in said
+        asked = await a.press("enter")
+        assert "Now 16M; 64K to 1G bytes" in asked
+        assert f"{name}  16M to 1.50M" in await a.press(*"1.5M", "enter")
+        assert f"{name} is 1.50M" in await a.press(*RUN)
+        assert a.backend.control.setting(name).value == 3 << 19
+        said = await a.press("escape")
+        assert "set here, was 16M" in said
+        await a.press("enter", *"16000000", "enter")
+        assert f"{name}  1.50M to 15.3M (16000000 bytes)" in a.screen

@@ -76,3 +76,14 @@ async def test_the_button_in_focus_stands_out(theme):
         screen = a.app.screen
         looks = [screen.query_one(f"#{name}").rich_style for name in ("cancel", "run")]
         assert looks[0].reverse != looks[1].reverse
+
+
+async def test_the_key_of_the_help_is_named_and_another_one_where_it_would_be_typed():
+    async with acting("mirror-scrub", (60, 15)) as a:
+        asking(a, "one", "two")
+        assert "? help  Esc cancel" in await a.settle()
+        assert " HELP" in await a.press("question_mark")
+    async with acting("mirror-scrub", (60, 15)) as a:
+        asking(a, "one", typed="tank")
+        assert "F1 help  Esc cancel" in await a.settle()
+        assert " HELP" in await a.press("f1")

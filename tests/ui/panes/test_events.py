@@ -48,7 +48,7 @@ class TestPane:
         for number in range(3):
             assert f"{number}.mkv" in text(few)
         assert "and 6 more" in text(few)
-        wrapped = pane_lines(damaged(), None, LOOK, 60, whole=True)
+        wrapped = pane_lines(damaged(), None, LOOK, 60, room=6)
         assert "and 6 more" in text(wrapped)
         assert len(wrapped) > len(few)
         whole = pane_lines(damaged(), None, LOOK, 60, every=True)
@@ -57,6 +57,15 @@ class TestPane:
         told = "".join(line[19:].strip() for line in text(whole).splitlines())
         for said in (*FILES, SAYS, ACTION, SEE):
             assert said.replace(" ", "") in told.replace(" ", "")
+
+    def test_a_message_is_wrapped_where_rows_are_free(self):
+        frame = replace(frames.healthy(), message=SAYS, see=SEE)
+        cut, wrapped = (pane_lines(frame, None, LOOK, 60, room=room) for room in (2, 4))
+        assert len(cut) == 2
+        assert "…" in text(cut)
+        assert len(wrapped) == 4
+        assert "…" not in text(wrapped)
+        assert pane_lines(frame, None, LOOK, 60, room=3) == cut
 
     def test_names_nobody_may_see_are_not_no_names(self):
         frame = replace(damaged(), errors=None)
@@ -71,10 +80,10 @@ class TestPane:
 
     def test_what_is_written_outside_cannot_reach_the_terminal(self):
         frame = replace(damaged(), errors=("/a\x1b[31m\nb",), message="\x1b[2J", see="\x07")
-        for whole in (False, True):
+        for room in (0, 6):
             odd = Capabilities("json", "\x1b]0;x\x07")
-            said = text(pane_lines(frame, odd, LOOK, 80, whole=whole))
-            assert not set(said) & {"\x1b", "\x07"}, whole
+            said = text(pane_lines(frame, odd, LOOK, 80, room=room))
+            assert not set(said) & {"\x1b", "\x07"}, room
 
 
 async def test_the_console_says_which_files_and_why_it_reads_text():
@@ -102,10 +111,10 @@ def test_load_is_told_as_far_as_it_is_known():
     assert machine(whole, LOOK) == "processor 34 %, memory 8G of 16G used, ARC 3G"
 
 
-def event_lines(events, width, *, whole=False):
+def event_lines(events, width, room=0):
     """The events pane with nothing else in it."""
     return pane_lines(
-        replace(frames.resilver(), events=tuple(events)), None, LOOK, width, whole=whole
+        replace(frames.resilver(), events=tuple(events)), None, LOOK, width, room=room
     )
 
 
@@ -121,10 +130,10 @@ class TestEvents:
         frame = frames.resilver()
         text = "Replace ata-WDC_WD40EFRX by /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_H6TJMH1P"
         made = [Event(frame.t, "x", text, "notice", origin="console"), *frame.events]
-        (line, *_), lines = event_lines(made[:1], 60), event_lines(made[:1], 60, whole=True)
+        (line, *_), lines = event_lines(made[:1], 60), event_lines(made[:1], 60, room=6)
         assert plain(line).endswith("…")
         said = "".join(plain(line)[19:] for line in lines)
         assert said.replace(" ", "") == f"{text}observed".replace(" ", "")
         assert max(map(width_of, lines)) <= 60
-        whole = event_lines(frame.events, 200, whole=True)
+        whole = event_lines(frame.events, 200, room=6)
         assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, 200))]

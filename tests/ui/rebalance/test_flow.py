@@ -228,7 +228,9 @@ async def test_an_interrupted_job_is_told_of_and_resumed(monkeypatch):
 async def test_a_job_waits_for_a_scan_and_says_so():
     async with acting("mirror-scrub") as a:
         await to_tree(a, mark=False)
-        await a.press("j", "enter", "enter")
+        await a.press("j", "enter")
+        await set_target(a, "none")  # the mirrors are even already
+        await a.press("G", "enter")
         assert "scrub running: the job waits" in await settled(a)
         await a.press("tab", "enter")
         await a.pass_time(10, 1)
@@ -320,3 +322,34 @@ async def test_the_command_of_a_plan_is_copied():
         await a.press("y")
         assert a.app.clipboard.startswith("zconsole rebalance run ")
         assert "command copied: " in a.screen
+
+
+async def test_a_pool_that_is_even_already_offers_no_run():
+    async with acting("healthy") as a:
+        await to_plan(a)
+        assert isinstance(a.app.screen, PlanScreen)
+        said = await settled(a)
+        assert "the pool is even already" in said
+        assert "Run" not in said
+        await a.press("escape")
+        await set_target(a, "none")
+        await a.press("G", "enter")
+        assert "Run" in await settled(a)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_plan_and_job_name_the_key_of_their_help(size):
+    async with acting(SCENARIO, size=size) as a:
+        await to_plan(a)
+        assert "? help  Esc cancel" in a.screen.splitlines()[-1]
+        assert "Predicted layout  spread 93.1 %, then 26.6 %" in a.screen
+        assert "(assumes uniform data)" in a.screen
+        await a.press("tab", "enter")
+        footer = (await settled(a)).splitlines()[-1]
+        assert "P pause  X stop  M rate  W spread  K free  ? help  Esc back" in footer
+        assert " HELP" in await a.press("question_mark")
+
+
+async def set_target(a: Acting, answer: str) -> None:
+    """On the options: type another spread to stop at."""
+    await a.press("g", "j", "j", "enter", *answer, "enter")

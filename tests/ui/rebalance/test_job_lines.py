@@ -9,7 +9,7 @@ from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
 from zconsole.rebalance.backend import Counted
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.rebalance.job_lines import job_lines, job_rows
+from zconsole.ui.rebalance.job_lines import job_lines, job_rows, job_title
 from zconsole.ui.rebalance.job_watch import reason
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import width_of
@@ -78,3 +78,7 @@ def test_a_long_reason_of_a_job_is_wrapped():
     why = "the filesystem of /tank/films has less free space than its floor, and waits for more"
     lines = [plain(line) for line in job_lines(replace(JOB, why=why), 0.0, {}, DisplayFormat(), 60)]
     assert why in " ".join(line.strip() for line in lines)
+
+
+def test_the_title_leaves_a_gap_after_its_first_word_which_is_a_badge_in_focus():
+    assert plain(job_title(JOB, DisplayFormat())).startswith(" REBALANCE  abc123  copy")

@@ -36,6 +36,14 @@ def test_a_choice_that_is_cut_is_told_whole():
     assert " ".join(lines).endswith("lost")
 
 
+def test_a_target_that_was_typed_does_not_read_like_the_default():
+    default, typed = (
+        plain(option_lines(SETTINGS, DisplayFormat(), 80, each)[2]) for each in (False, True)
+    )
+    assert default.endswith("5.0 % (even), else move all")
+    assert typed.endswith("  5.0 %")
+
+
 def test_only_a_job_that_is_to_balance_stops_where_the_vdevs_are_even():
     settings = turned(replace(SETTINGS, aim="recordsize"), 0)
     assert (settings.aim, settings.limits.until_spread) == ("balance", EVEN)

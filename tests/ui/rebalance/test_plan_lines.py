@@ -60,3 +60,23 @@ def test_a_plan_tells_sizes_where_they_matter(aim, after, said):
     part = replace(PLAN.directories[0], **sizes, sizes_from="lz4, 9 blocks tried")
     lines = text(shown(replace(PLAN, directories=(part,)), settings=replace(SETTINGS, aim=aim)))
     assert said in lines if said else "afterwards" not in lines
+
+
+def test_a_plan_for_an_even_pool_says_so_and_what_moves_files_anyway():
+    even = replace(PLAN, spread_before=0.02, bytes_to_target=0, refused=None)
+    said = text(shown(even, width=200))
+    assert "Nothing to move" in said
+    assert "the pool is even already: its spread is 2.0 %, the job stops at 5.0 %." in said
+    assert 'set "Stop at a spread of" to none' in said
+    assert "0 to move" not in said
+    assert "zconsole …" not in said
+    said = text(shown(even, settings=replace(SETTINGS, limits=Limits())))
+    assert "Nothing to move" not in said
+    assert "1.00T to move" in said or "1T to move" in said
+
+
+def test_a_plan_for_empty_directories_says_that_there_is_nothing_to_move():
+    parts = tuple(replace(part, files=0, bytes=0) for part in PLAN.directories)
+    said = text(shown(replace(PLAN, directories=parts, refused=None)))
+    assert "no data to move in these directories" in said
+    assert "even already" not in said

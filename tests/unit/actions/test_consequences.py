@@ -41,6 +41,9 @@ from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.pool.model import ErrorCounters, Progress
 
+WAITING = disk("d00", 1000, awaiting_resilver=True)
+REPLACING = group("replacing", disk("d00", 1000, "FAULTED"), disk("new", 1900))
+
 
 def spared(failed: str = "FAULTED") -> Situation:
     pair = group("spare", disk("d00", 1000, failed), disk("sp0", 1900))
@@ -86,6 +89,12 @@ def test_a_distributed_spare_cannot_stay():
         (plan_pause(raidz2(running("scrub"))), ("scrub", "-p", "tank")),
         (plan_stop(raidz2(running("scrub", state="paused"))), ("scrub", "-s", "tank")),
         (plan_resilver(raidz2(running("resilver"))), ("resilver", "tank")),
+        (
+            plan_resilver(raidz2(running("resilver", state="finished", errors=3))),
+            ("resilver", "tank"),
+        ),
+        (plan_resilver(raidz2(changes=(WAITING,))), ("resilver", "tank")),
+        (plan_resilver(raidz2(changes=(REPLACING,))), ("resilver", "tank")),
         (plan_offline(raidz2(), "1000"), ("offline", "tank", "1000")),
         (plan_offline(raidz2(), "1000", temporary=True), ("offline", "-t", "tank", "1000")),
         (
@@ -123,8 +132,10 @@ def test_commands(plan, argv):
         (plan_pause(raidz2(running("resilver"))), "ZFS cannot"),
         (plan_stop(raidz2()), "no scrub to stop"),
         (plan_stop(raidz2(running("resilver"))), "ZFS cannot"),
-        (plan_stop_resilver(raidz2(running("resilver"))), "neither pause nor cancel"),
+        (plan_stop_resilver(raidz2(running("resilver"))), "cannot pause or stop it"),
         (plan_resilver(raidz2(facts=OLD_FEATURES)), "resilver_defer"),
+        (plan_resilver(raidz2()), "no resilver runs or waits"),
+        (plan_resilver(raidz2(running("scrub"))), "no resilver runs or waits"),
         (plan_offline(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
         (plan_offline(at(pool(disk("d1", 1000))), "1000"), "no valid replicas"),
         (plan_online(raidz2(), "1000"), "is online"),

@@ -30,7 +30,11 @@ from zconsole.system.audit import Audit, MemoryLog
 NOW = 100.0
 """Seconds of the steady clock at which the operator confirmed."""
 
-HURT = mirror(changes=(disk("d00", 1000, errors=ErrorCounters(1, 0, 0)),), facts=NO_DISKS)
+HURT = mirror(
+    running("resilver", state="finished", errors=1),
+    changes=(disk("d00", 1000, errors=ErrorCounters(1, 0, 0)),),
+    facts=NO_DISKS,
+)
 AWAY = mirror(changes=(disk("d00", 1000, "OFFLINE"),), facts=NO_DISKS)
 PLANS = {
     "detach": lambda: plan_detach(HURT, "1000"),

@@ -185,3 +185,19 @@ def test_the_audit_log_has_what_was_set_and_put_back(module, tmp_path):
         ("ended", "restore"),
     ]
     assert lines[0]["values"] == [{"name": TIME, "old": 3000, "new": 6000}]
+
+
+def test_bytes_are_set_and_listed_with_a_suffix_and_exact_in_json(module, capsys):
+    limit = module / "parameters" / "zfs_scan_vdev_limit"
+    limit.write_text("16777216\n")
+    assert run(module, "set", "zfs_scan_vdev_limit=1.5M") == 0
+    assert int(limit.read_text()) == 3 << 19
+    said = capsys.readouterr().out.split()
+    assert said[:4] == ["zfs_scan_vdev_limit", "1.50M", "default", "16M"]
+    assert said[-2:] == ["(was", "16M)"]
+    assert run(module, "list", "--json") == 0
+    assert lines(capsys)["zfs_scan_vdev_limit"]["value"] == 3 << 19
+    assert run(module, "restore") == 0
+    assert "restored to 16M" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="with a size such as 16M"):
+        run(module, "set", "zfs_scan_vdev_limit=much")

@@ -35,3 +35,39 @@ def test_the_table_has_no_field_that_a_tunable_lacks():
     assert {name for row in rows.values() for name in row.get("presets", ())} == limits
     assert {name for row in rows.values() for name in row} <= known
     assert {name for row in old.values() for name in row["now"]} <= BY_NAME.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("16777216", 16 << 20),
+        ("16M", 16 << 20),
+        ("16m", 16 << 20),
+        ("16MiB", 16 << 20),
+        ("1.5G", 3 << 29),
+        ("18446744073709551615", 2**64 - 1),
+        ("many", None),
+        ("-1", None),
+        ("", None),
+        ("9" * 5000, None),
+    ],
+)
+def test_bytes_are_understood_with_a_suffix_or_in_full(text, value):
+    assert BY_NAME["zfs_scan_vdev_limit"].number(text) == value
+
+
+def test_only_bytes_have_a_suffix():
+    assert BY_NAME["zfs_txg_timeout"].number("16M") is None
+    assert BY_NAME["zfs_txg_timeout"].number("16") == 16
+    assert BY_NAME["zfs_txg_timeout"].exact(4096) == "4096"
+    assert BY_NAME["zfs_txg_timeout"].exact(None) == "-"
+
+
+def test_bytes_that_a_suffix_rounds_are_shown_in_full_too():
+    limit = BY_NAME["zfs_scan_vdev_limit"]
+    assert limit.exact(16 << 20) == "16M"
+    assert limit.exact(16_000_000) == "15.3M (16000000 bytes)"
+    assert limit.rounded(16_000_000) == "15.3M"
+    problem = limit.problem(1)
+    assert problem is not None
+    assert "64K to 1G bytes" in problem

@@ -78,10 +78,7 @@ def more_writes(seen: Evidence) -> str:
 
 def slow_disk(name: str) -> str:
     """For one source disk that the others wait for."""
-    return (
-        f"check {name}'s errors, SMART and cable; offline it if redundancy is left, or replace "
-        "it next"
-    )
+    return f"check {name}: errors, SMART, cable; replace it; or offline it if redundancy is left"
 
 
 def stuck(name: str) -> str:

@@ -1,1 +1,1 @@
-"""Files moved: copied and exchanged or rewritten, one batch at a time, and nothing lost."""
+"""Moves files: copies and exchanges or rewrites them, a batch at a time, and loses none."""

@@ -44,7 +44,7 @@ class Policy:
 
     @property
     def ahead(self) -> bool:
-        """Whether content is asked for before its turn.
+        """Whether content is requested before its turn.
 
         ZFS before 2.2 reads it into the page cache only (zpl_fadvise, zpl_file.c 2.2.0).
         """
@@ -53,7 +53,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Opens originals, or says why not."""
+    """Opens originals, or gives the reason why not."""
 
     sys: Sys
     directories: Directories
@@ -96,7 +96,7 @@ class Admission:
 
     @property
     def prefix(self) -> bytes:
-        """What our temporary names begin with."""
+        """The prefix of our temporary names."""
         return own_prefix(temporary(self.secret, 0))
 
     def _open_source(self, directory: int, name: bytes) -> int:

@@ -59,11 +59,11 @@ class Written(NamedTuple):
 
 
 class ChangedError(Exception):
-    """A file is not what it was a moment ago."""
+    """A file changed while it was read."""
 
 
 def fastest(clock: Callable[[], float] = time.perf_counter) -> Maker:
-    """What this processor computes fastest: SHA-256 where it has instructions for that."""
+    """The fastest hash on this processor: SHA-256 where it has instructions for that."""
 
     def seconds(make: Maker) -> float:
         began = clock()
@@ -104,7 +104,7 @@ class Digest:
         self._pending: Future[None] | None = None
 
     def update(self, offset: int, window: memoryview) -> None:
-        """Take in one aligned window, which must not change before the next is taken in."""
+        """Add one aligned window, which must not change before the next is added."""
         if offset == 0 or not self._beside:
             self._take(offset, window)
             return
@@ -114,7 +114,7 @@ class Digest:
         self._pending = self._thread.submit(self._take, offset, window)
 
     def value(self) -> bytes:
-        """The digest; nothing can be taken in afterwards."""
+        """The digest; nothing can be added afterwards."""
         self._wait()
         if self._thread is not None:
             self._thread.shutdown()

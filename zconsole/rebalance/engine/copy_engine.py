@@ -4,7 +4,7 @@ Order of events for a batch: commit the temporary names; copy every file under a
 them, with all its metadata; one sync; read every copy back and compare; commit the intents;
 replace name by name; a moment later remove the originals that nobody touched or uses. Who uses
 files is looked up before they are copied, before names are replaced and before originals are
-removed: whoever came between the last two gets the original back. At any point a death leaves
+removed: whoever came between the last two gets the original back. At any point a crash leaves
 every name with a whole file, and the journal knows every temporary name.
 """
 
@@ -113,7 +113,7 @@ class CopyPipeline:
     def _commit_names(self) -> None:
         """Commit the names of the temporary files, before the first of them is created.
 
-        A death right after that must not leave one that nobody knows.
+        A crash right after that must not leave one that the journal does not know.
         """
         items = self.leases.live
         intents = [
@@ -238,7 +238,7 @@ class CopyPipeline:
 
 
 def _known(item: Item) -> tuple[bytes, bytes, bytes]:
-    """What the journal tells original and copy by, the same for all names."""
+    """How the journal tells the original from the copy, the same for all names."""
     return item.digest, item.meta.digest(), item.handle
 
 

@@ -37,7 +37,7 @@ class DirectoryRow:
 
 @dataclass(slots=True)
 class OpenDirectory:
-    """An open directory, and the modification time that users know it by."""
+    """An open directory, and the modification time it is to keep."""
 
     number: int
     fd: int
@@ -133,7 +133,7 @@ class Directories:
         return b"/".join([row.name.rstrip(b"/"), *reversed(parts)])
 
     def begin(self, directory: OpenDirectory) -> None:
-        """Note the time it is to have again, and look for other processes from now on.
+        """Note the time to restore, and watch for changes by other processes from now on.
 
         To be called before the journal is told of it. Raises OSError.
         """
@@ -149,7 +149,7 @@ class Directories:
         directory.begun, directory.foreign = True, False
 
     def take_up(self, directory: OpenDirectory, mtime_ns: int) -> None:
-        """Have one that was begun get the time it had before a process that died changed it."""
+        """Restore the time that a directory had before a crashed process changed it."""
         directory.touched = directory.mtime_ns != mtime_ns
         directory.mtime_ns = mtime_ns
 
@@ -170,7 +170,7 @@ class Directories:
                 directory.last_ns = self._sys.fstat(directory.fd).st_mtime_ns
 
     def _announce(self, least: float) -> None:
-        """Tell the journal of changes to come, unless ``least`` seconds are announced yet."""
+        """Announce changes to the journal, unless ``least`` seconds are announced already."""
         now = self._now()
         if self._until - now < least:
             self._until = now + OURS

@@ -1,4 +1,4 @@
-"""Blocks that were reserved for a file and not written yet, which its content does not show."""
+"""Blocks reserved for a file but not written yet: its content does not show them."""
 
 from __future__ import annotations
 

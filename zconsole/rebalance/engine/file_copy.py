@@ -1,4 +1,4 @@
-"""The making of one copy: its content, then all a file carries besides, looked at once more."""
+"""Makes one copy: its content, then all its metadata, checked once more."""
 
 from __future__ import annotations
 

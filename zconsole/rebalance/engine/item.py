@@ -1,4 +1,4 @@
-"""One inode on its way through the copy engine, with every name it has in the set."""
+"""One inode in the copy engine, with every name it has in the set."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StopJobError(Exception):
 
 
 class FileOutcome(NamedTuple):
-    """What became of one name, for the report."""
+    """The result of one name, for the report."""
 
     row: FileRow
     outcome: str
@@ -151,7 +151,7 @@ def _close(sys: Sys, fd: int) -> None:
 
 
 def own_prefix(temp: bytes) -> bytes:
-    """What all temporary names of the run begin with that gave this one."""
+    """The common prefix of all temporary names of the run that made this one."""
     return temp.rpartition(b"-")[0] + b"-"
 
 

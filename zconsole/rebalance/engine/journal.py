@@ -1,9 +1,9 @@
-"""The journal of a job: what there is to do, what is being done, what became of every file.
+"""The journal of a job: what is to do, what is being done, the result of every file.
 
 One SQLite file. WAL with synchronous=FULL: a commit is on the disk before the call returns, at
 one fsync a commit; there is one commit a batch, so it costs nothing next to the data. A file's
 intent (temporary name, old and new inode, digest) is committed before its name is touched, so
-that after any death the journal alone tells what is ours. Other processes write only the
+that after any crash the journal alone tells what is ours. Other processes write only the
 ``control`` row, which the engine notices through ``PRAGMA data_version``.
 """
 
@@ -24,7 +24,7 @@ from zconsole.rebalance.engine.journal_database import (
 
 
 class State(IntEnum):
-    """Where a file stands. CREATING and SWAPPING are the ones a death leaves work in."""
+    """The state of a file. CREATING and SWAPPING need recovery after a crash."""
 
     PENDING = 0
     CREATING = 1
@@ -58,7 +58,7 @@ class FileRow(NamedTuple):
 
 
 class Intent(NamedTuple):
-    """What is about to happen to one name: committed before it does."""
+    """What is about to happen to one name; committed first."""
 
     number: int
     state: State
@@ -71,7 +71,7 @@ class Intent(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of one name; ``temp`` is where something of the user's had to be kept."""
+    """The result of one name; ``temp`` is where something of the user's had to be kept."""
 
     number: int
     state: State
@@ -85,7 +85,7 @@ def again(row: FileRow) -> Result:
 
 
 UNSETTLED = "; resume the job"
-"""How the reason ends of a file that a death left halfway, and recovery did not settle either."""
+"""How the reason ends of a file that a crash left halfway, and recovery did not settle either."""
 _STATES = {int(state): state for state in State}
 _COLUMNS = "id, dir, name, ino, size, nlink, state, temp, old, new, digest, offset, meta, handle"
 _LEAD = """
@@ -130,7 +130,7 @@ class Journal(JournalDatabase):
         self._db.executemany(sql, rows)
 
     def clear_walk(self) -> None:
-        """Forget every file and directory, and what became of them."""
+        """Delete every file and directory, and their results."""
         self.begin()
         for table in ("files", "dirs", "days"):
             self._db.execute(f"DELETE FROM {table}")
@@ -212,7 +212,7 @@ class Journal(JournalDatabase):
         return [row, *map(_file, self._db.execute(sql, (row.ino, row.directory)))]
 
     def unfinished(self) -> list[FileRow]:
-        """Files whose names a death may have left in between."""
+        """Files that a crash may have left half replaced."""
         sql = f"SELECT {_COLUMNS} FROM files WHERE state IN (1, 2) ORDER BY id"
         return [_file(row) for row in self._db.execute(sql)]
 
@@ -257,17 +257,17 @@ class Journal(JournalDatabase):
         self.commit()
 
     def set_offset(self, number: int, offset: int) -> None:
-        """How far the rewrite engine is inside a file, bytes; a power cut may take it back."""
+        """How far the rewrite engine is inside a file, bytes; a power cut may undo it."""
         with self.lazily_durable():
             self._db.execute("UPDATE files SET offset = ? WHERE id = ?", (offset, number))
 
     def open_directories(self) -> dict[int, tuple[int, float]]:
-        """Directories whose modification time a death may have left wrong: (ns, since when)."""
+        """Directories whose modification time a crash may have left wrong: (ns, since when)."""
         sql = "SELECT id, mtime, intent FROM dirs WHERE intent IS NOT NULL"
         return {number: (mtime, t) for number, mtime, t in self._db.execute(sql)}
 
     def leave_directory(self, number: int) -> None:
-        """Have a directory keep the time it has; a power cut may take that back."""
+        """Leave a directory the time it has; a power cut may undo that."""
         with self.lazily_durable():
             self._db.execute("UPDATE dirs SET intent = NULL WHERE id = ?", (number,))
 

@@ -122,7 +122,7 @@ class JournalDatabase:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
     def jot(self, key: str, value: Any) -> None:
-        """Store a value that a power cut may take back: what comes next makes it durable."""
+        """Store a value that a power cut may undo: the next commit makes it durable."""
         with self.lazily_durable():
             self.set(key, value)
 
@@ -142,7 +142,7 @@ class JournalDatabase:
 
     @contextmanager
     def lazily_durable(self) -> Iterator[None]:
-        """Commits inside do not wait for the disk; the first one after takes them along."""
+        """Commits inside do not wait for the disk; the first one afterwards makes them durable."""
         self._db.execute("PRAGMA synchronous = NORMAL")
         try:
             yield

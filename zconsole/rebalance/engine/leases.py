@@ -1,4 +1,4 @@
-"""Leases: taken on files to copy, let go of before another process has waited for long."""
+"""Leases on files to copy, released before another process has waited for long."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LeaseService:
         return [item for item in self.items if not item.done]
 
     def service(self) -> None:
-        """Let go of files that another process is waiting to write to; call it often."""
+        """Release files that another process waits to write to; call it often."""
         if not self.alarm.raised:
             return
         self.alarm.raised = False

@@ -36,12 +36,12 @@ class LinkNames:
     _moved: dict[Key, bool] = field(default_factory=dict)
 
     def add(self, rows: Iterable[FileRow]) -> None:
-        """These are the unfinished names."""
+        """Add the unfinished names."""
         for row in rows:
             self._names[self.key(row)].append(row)
 
     def key(self, row: FileRow) -> Key:
-        """What all names of an inode have in common."""
+        """The key that all names of an inode share."""
         return self.journal.directory(row.directory).dev, row.old
 
     def of(self, row: FileRow) -> Sequence[FileRow]:
@@ -124,7 +124,7 @@ class LinkNames:
         return 0
 
     def inode(self, fd: int, name: bytes) -> int | None:
-        """What a name has; None where there is none. Raises OSError."""
+        """The inode of a name; None where there is none. Raises OSError."""
         try:
             return self.sys.lstat(fd, name).st_ino
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Everything a file carries besides its content: read, put onto a copy, and compared.
+"""All metadata of a file: read, applied to a copy, and compared.
 
 Owner, mode, times in nanoseconds, every extended attribute this process may see (POSIX ACLs and
 capabilities are attributes too), inode flags, project id and, on ZFS, the DOS attributes.
@@ -59,7 +59,7 @@ class Abilities:
 
 
 class Marks(NamedTuple):
-    """What counts, or can be set, only before the first write."""
+    """Marks that count, or can be set, only before the first write."""
 
     flags: int = 0
     project: int = 0
@@ -89,12 +89,12 @@ class Metadata(NamedTuple):
         return self == other or self == other._replace(atime_ns=self.atime_ns)
 
     def digest(self) -> bytes:
-        """The same for two whenever they are ``same``."""
+        """A hash: equal for two that are ``same``."""
         values = self._replace(atime_ns=0, xattrs=dict(sorted(self.xattrs.items())))
         return hashlib.blake2b(ascii(tuple(values)).encode(), digest_size=16).digest()
 
     def difference(self, other: Metadata) -> str | None:
-        """What differs, in a word; None when nothing does."""
+        """The name of what differs; None when nothing does."""
         if self == other:
             return None
         pairs = {

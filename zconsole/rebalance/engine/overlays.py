@@ -1,4 +1,4 @@
-"""The directories that mounted overlays, and what else the kernel stacks, are made of.
+"""The directories that overlays and other filesystems stacked by the kernel consist of.
 
 Stacks in user space (FUSE) are not meant: their servers open files as any process does.
 """
@@ -55,7 +55,7 @@ def layers(options: bytes) -> list[bytes]:
 
 
 class Layers(NamedTuple):
-    """What an overlay is made of, as far as that is found."""
+    """The layers of an overlay, as far as they are found."""
 
     spots: set[Spot]
     lost: bool

@@ -1,4 +1,4 @@
-"""Asking for the content of the files to come, so that the disks work side by side.
+"""Requests the content of the next files early, so that several disks work at once.
 
 Files read one after the other keep one disk of a pool busy at a time, and that one seeking.
 """
@@ -23,7 +23,7 @@ File = TypeVar("File")
 
 @dataclass(slots=True)
 class ReadAhead(Generic[File]):
-    """Goes in front of the work, by no more than AHEAD_FILES and AHEAD_BYTES."""
+    """Stays ahead of the work, by at most AHEAD_FILES and AHEAD_BYTES."""
 
     coming: Iterator[File]
     size_of: Callable[[File], int]
@@ -34,7 +34,7 @@ class ReadAhead(Generic[File]):
     _bytes: int = 0
 
     def step(self) -> None:
-        """The next file is due: ask for the beginnings of those that follow."""
+        """The next file is due: request the beginnings of those that follow."""
         while len(self._asked) < AHEAD_FILES and self._bytes < AHEAD_BYTES:
             file = next(self.coming, None)
             if file is None:

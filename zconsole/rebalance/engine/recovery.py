@@ -1,4 +1,4 @@
-"""Tidying up after a death, from the journal alone.
+"""Recovery after a crash, from the journal alone.
 
 For every file whose intent was committed, look at what its names hold now. A name that holds the
 original keeps it; a name that holds the copy keeps that, unless the original was written to
@@ -60,7 +60,7 @@ class GivenBack(NamedTuple):
 
 @dataclass(slots=True)
 class Recovery:
-    """Settles what a death left. ``tick`` may wait; it is called with bytes read."""
+    """Settles files left unfinished by a crash. ``tick`` may wait; it gets the bytes read."""
 
     sys: Sys
     journal: Journal
@@ -139,7 +139,7 @@ class Recovery:
             self._results.append(Result(row.number, state, reason, kept))
 
     def _remove_given_back(self) -> None:
-        """Remove the copies of what was given back, unless somebody has come for one since."""
+        """Remove the copies of files that were given back, unless one is used by now."""
         if self._given_back:
             self.sleep(GRACE)
             self.users.look()

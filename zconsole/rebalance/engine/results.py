@@ -1,4 +1,4 @@
-"""What became of files, until the journal knows: it may not be ahead of the disks."""
+"""Results of files, held back from the journal until the files are on the disks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Results:
     def add(
         self, names: Sequence[FileRow], outcome: str, reason: str | None, size: int = 0
     ) -> None:
-        """All names of one inode ended like this; its bytes count once."""
+        """Add the result of all names of one inode; its bytes count once."""
         for row in names:
             self.waiting.append(Result(row.number, STATES[outcome], reason))
             self.outcomes.append(FileOutcome(row, outcome, size, reason))

@@ -57,7 +57,7 @@ class Rewriter:
         self.begin(())
 
     def begin(self, rows: Sequence[FileRow]) -> None:
-        """These are going to be rewritten next, in this order, but perhaps not all of them."""
+        """Announce the files to rewrite next, in order; some of them may be left out."""
         self._front = ReadAhead(iter(rows), lambda row: row.size - row.offset, self._ask)
 
     def run(self, row: FileRow) -> list[FileOutcome]:

@@ -284,7 +284,7 @@ class Swapper:
         return not item.leased or self.sys.leased(item.source)
 
     def _quiet(self, fd: int, leased: bool) -> bool:
-        """Whether nobody has opened a file for writing, nor is about to meet its lease.
+        """Whether no process has opened a file for writing, or is about to break its lease.
 
         The kernel counts a writer before it breaks leases (do_dentry_open, fs/open.c), and to ask
         for the lease again fails once one is counted (check_conflicting_open, fs/locks.c).
@@ -307,7 +307,7 @@ class Swapper:
         return self.sys.fstat(item.copy).st_nlink > ours
 
     def _copy_untouched(self, item: Item) -> bool:
-        """Whether nobody was let in to write to the copy, nor is on the way."""
+        """Whether no process has opened the copy for writing, or is about to."""
         return not item.copy_opened and self._quiet(item.copy, item.copy_leased)
 
     def _need_pristine(self, item: Item) -> None:

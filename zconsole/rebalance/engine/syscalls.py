@@ -143,7 +143,7 @@ class Sys:
         return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
     def handle(self, fd: int) -> bytes:
-        """What no other file of the filesystem has, nor ever will, unlike an inode number.
+        """A file handle: unlike an inode number, never reused for another file.
 
         Empty where there are no handles (name_to_handle_at(2)).
         """
@@ -169,7 +169,7 @@ class Sys:
         return int(queue)
 
     def watch(self, queue: int, directory: int) -> int:
-        """Have the queue told of names that come, go or change in a directory."""
+        """Report names that come, go or change in a directory to the queue."""
         number = _libc.inotify_add_watch(queue, b"/proc/self/fd/%d" % directory, IN_NAMES)
         _check(number)
         return int(number)

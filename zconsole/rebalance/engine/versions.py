@@ -1,4 +1,4 @@
-"""The two versions of a file that a death left: opened, leased, read, and compared."""
+"""The two versions of a file after a crash: opened, leased, read, and compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Version:
 
 
 class LeasedError(Exception):
-    """Another process has leased a file and does not let go of it."""
+    """Another process has leased a file and does not release it."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Versions:
     def _unleased(self, fd: int, name: bytes) -> int:
         """A file, open, once other processes have let go of their write leases.
 
-        To ask makes the kernel tell them. Raises LeasedError, OSError.
+        Asking makes the kernel notify them. Raises LeasedError, OSError.
         """
         while True:
             try:

@@ -25,7 +25,7 @@ class FileChange(NamedTuple):
 
 
 class Watching:
-    """Watches directories until ``close``. Without inotify it says nothing."""
+    """Watches directories until ``close``. Without inotify it reports nothing."""
 
     def __init__(self, sys: Sys) -> None:
         self._sys = sys
@@ -38,7 +38,7 @@ class Watching:
         self._own.add(prefix)
 
     def add(self, number: int, fd: int) -> None:
-        """Watch an open directory from now on, where the kernel lets us."""
+        """Start watching an open directory, where the kernel allows it."""
         try:
             if self._queue < 0:
                 self._queue = self._sys.watcher()
@@ -66,7 +66,7 @@ class Watching:
         return {number for c in foreign if c.name for number in self._numbers.get(c.watch, ())}
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         self._numbers.clear()
         queue, self._queue = self._queue, -1
         if queue >= 0:

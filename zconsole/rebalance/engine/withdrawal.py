@@ -46,7 +46,7 @@ class Withdrawal:
             self.retreat(item, reason, outcome)
 
     def retreat(self, item: Item, reason: str, outcome: str = "skipped") -> None:
-        """Leave the original as it was, and forget the copy."""
+        """Leave the original as it was, and drop the copy."""
         if item.done:
             return
         item.reason = reason
@@ -106,7 +106,7 @@ class Withdrawal:
                 self._discard(item, outcome)
 
     def drop(self, item: Item) -> None:
-        """Forget a copy that nobody has seen; the journal still has its file to do."""
+        """Drop a copy that nobody has seen; the journal still lists its file as to do."""
         if not item.in_place and not item.seen:
             # What cannot be removed now stays in the journal for recovery.
             with contextlib.suppress(OSError, ConflictError):

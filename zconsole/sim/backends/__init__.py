@@ -1,1 +1,1 @@
-"""Simulated twins of what acts: they satisfy the protocols of the real ones."""
+"""Simulated backends: they satisfy the protocols of the real ones."""

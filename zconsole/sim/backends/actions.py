@@ -74,7 +74,7 @@ class SimulatedParameters:
 
 
 class SimulatedFacts:
-    """The facts about a simulated machine: its shelf of spare disks is all it has to offer."""
+    """The facts about a simulated machine, which has only a shelf of spare disks."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -102,7 +102,7 @@ class SimulatedFacts:
 
 
 def simulated_backend(world: World) -> ActionBackend:
-    """What acts on simulated pools: its commands, tunables and log stay in this process."""
+    """The backend of simulated pools: its commands, tunables and log stay in this process."""
     parameters, log = SimulatedParameters(world), MemoryLog()
     control = Control(parameters, VolatileTunableStore(), log)
 
@@ -157,7 +157,7 @@ def _labels(state: PoolState) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What stands after a command's name: option letters, then operands without the pool."""
+    """The words after a command's name: option letters, then operands without the pool."""
 
     options: frozenset[str]
     operands: Sequence[str]

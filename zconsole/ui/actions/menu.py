@@ -63,8 +63,8 @@ def scan_entries(s: Situation) -> tuple[Entry, ...]:
         Entry("Start or resume a scrub", (plan_scrub,)),
         Entry("Pause the scrub", (plan_pause,)),
         Entry("Stop the scrub", (plan_stop,)),
-        Entry("Scrub only blocks with known errors", (lambda s: plan_scrub(s, errors_only=True),)),
-        Entry("Restart the resilver to include waiting devices", (plan_resilver,)),
+        Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
+        Entry("Restart the resilver", (plan_resilver,)),
     ]
     if s.active("resilver") or s.active("rebuild"):
         entries.append(Entry("Pause or stop the resilver", (plan_stop_resilver,)))
@@ -80,8 +80,8 @@ def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
 
 def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The menu; what cannot be done now is grey, with the reason."""
-    longest, room = _columns(entries, width)
-    return tuple(_line(entry, longest, room, look) for entry in entries)
+    column = _column(entries, width)
+    return tuple(_line(entry, column, look, width) for entry in entries)
 
 
 def entry_about(
@@ -93,18 +93,28 @@ def entry_about(
     return tuple(wrapped(f"{entry.text}: {said}", "", look, width, " ")) if said else ()
 
 
-def _columns(entries: Sequence[Entry], width: int) -> tuple[int, int]:
-    """Cells for what can be done, and for the reason why not."""
-    longest = max((cell_len(entry.text) for entry in entries), default=0) + 2
-    return longest, max(8, width - longest - 4)
+def _column(entries: Sequence[Entry], width: int) -> int:
+    """Cells before the reasons of what cannot be done; half of them, where one takes more."""
+    refused = (entry.text for entry in entries if entry.refused is not None)
+    return min(max(map(cell_len, refused), default=0), width // 2) + 2
 
 
-def _line(entry: Entry, longest: int, room: int, look: DisplayFormat) -> Line:
+def _line(entry: Entry, column: int, look: DisplayFormat, width: int) -> Line:
     text = look.text(entry.text)
     if entry.refused is None:
         return (Span(f"  {text}"),)
-    reason = fit(look.text(entry.refused), room, ellipsis=look.glyphs.ellipsis).rstrip()
-    return (Span(f"  {fit(text, longest)}{reason}", "dim"),)
+    head = fit(text, max(column, cell_len(text) + 2))
+    room = max(8, width - cell_len(head) - 4)
+    reason = _shortened(look.text(entry.refused), room, look.glyphs.ellipsis)
+    return (Span(f"  {head}{reason}", "dim"),)
+
+
+def _shortened(reason: str, room: int, ellipsis: str) -> str:
+    """A reason in its column; where it has to be cut, after its first clause if that fits."""
+    clause = reason.partition(":")[0] + ellipsis
+    if cell_len(reason) > room >= cell_len(clause):
+        return clause
+    return fit(reason, room, ellipsis=ellipsis).rstrip()
 
 
 def _sorted(s: Situation, entries: Sequence[Entry]) -> tuple[Entry, ...]:

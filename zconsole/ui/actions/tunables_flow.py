@@ -8,6 +8,7 @@ from functools import partial
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.preset_advice import hopeless, likely_limit
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.tunables.catalog import BYTES
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
@@ -16,7 +17,6 @@ from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, qu
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.widgets.draw import Span
-from zconsole.units import parse_whole
 
 Run = Callable[[str | None], AsyncIterator[Span]]
 
@@ -74,9 +74,9 @@ async def _ask_value(context: FlowContext, setting: Setting) -> None:
     answer = await context.app.push_screen_wait(screen)
     if answer is None:
         return
-    if (value := parse_whole(answer)) is None:
-        raise ZconsoleError(f"{answer}: not a whole number")
-    name = setting.tunable.name
+    name, value = setting.tunable.name, setting.tunable.number(answer)
+    if value is None:
+        raise ZconsoleError(f"{answer}: not {setting.tunable.kind}")
     if problem := context.backend.control.problem(name, value):
         raise ZconsoleError(problem)
     await _confirm_values(context, f"Set {name}", {name: value}, setting.tunable.note)
@@ -121,14 +121,15 @@ async def _confirm_values(
             yield Span(str(error), "error")
             return
         for name in values:
-            yield Span(f"{name} is {live(name)}", "notice")
+            yield Span(f"{name} is {known(name).exact(live(name))}", "notice")
 
     await _show(context, title, said, _run)
 
 
-def _change(name: str, before: int | None, after: int) -> str:
-    unit = known(name).unit
-    return f"{name}  {before} to {after}{'' if unit == '0/1' else f' {unit}'}"
+def _change(name: str, before: int | None, after: int | None) -> str:
+    tunable = known(name)
+    unit = "" if tunable.unit in ("0/1", BYTES) else f" {tunable.unit}"
+    return f"{name}  {tunable.exact(before)} to {tunable.exact(after)}{unit}"
 
 
 async def _restore(context: FlowContext) -> None:
@@ -137,9 +138,12 @@ async def _restore(context: FlowContext) -> None:
     if not ours:
         raise ZconsoleError("nothing to restore: no tunable was set here")
     said = [
-        Span(f"{s.tunable.name}  {s.value} to {s.original}", "bold")
+        Span(_change(s.tunable.name, s.value, s.original), "bold")
         if s.ours
-        else Span(f"{s.tunable.name}  stays {s.value}: changed by somebody else since", "dim")
+        else Span(
+            f"{s.tunable.name}  stays {s.tunable.exact(s.value)}: changed by somebody else since",
+            "dim",
+        )
         for s in ours
     ]
 

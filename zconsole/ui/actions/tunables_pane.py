@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from zconsole import units
 from zconsole.output.tunables import notes
 from zconsole.tunables.catalog import Tunable
-from zconsole.tunables.control import Setting
+from zconsole.tunables.control import Setting, known
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import wrapped
@@ -104,8 +104,10 @@ def _names(shown: Sequence[Shown]) -> int:
 def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     setting = shown.setting
     tunable = setting.tunable
-    value = fit(str(setting.value), _VALUE, right=True)
-    default = fit("-" if setting.default is None else str(setting.default), _VALUE, right=True)
+    value, default = (
+        fit("-" if number is None else tunable.rounded(number), _VALUE, right=True)
+        for number in (setting.value, setting.default)
+    )
     changed = setting.value != setting.default and setting.default is not None
     mark = SET_HERE if setting.ours else CHANGED if changed else " "
     start = f" {mark} {fit(tunable.name, names)} "
@@ -123,13 +125,14 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
 
 def _said(shown: Shown, room: int) -> str:
     """What was done from here, first; the meaning only where there is room for more of it."""
-    said = f"was {shown.setting.original}" * shown.setting.ours
+    setting = shown.setting
+    said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
     if said and shown.effect is not None and shown.effect.gain is not None:
         said += f", {_signed(shown.effect.gain)}"
     if room < _MEANING_FROM:
         return said
-    ends = ", restored at the end" * (shown.setting.ours and shown.until)
-    return "; ".join(filter(None, (said + ends, shown.setting.tunable.meaning)))
+    ends = ", restored at the end" * (setting.ours and shown.until)
+    return "; ".join(filter(None, (said + ends, setting.tunable.meaning)))
 
 
 def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -139,7 +142,7 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     if setting.ours:
         ends = "restored when the scan ends" if shown.until else "stays; U restores it now"
         offer = "" if shown.until else ", E when the scan ends"
-        said = f"{SET_HERE} set here, was {setting.original}: {ends}{offer}"
+        said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {ends}{offer}"
         lines += wrapped(said, "notice", look, width, " ")
     elif setting.default not in (None, setting.value):
         said = f"{CHANGED} not the default, and not set here"
@@ -152,7 +155,7 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
 
 def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat) -> str:
     """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
-    said = f"{change.before} to {change.after}: "
+    said = f"{_values(change)}: "
     if effect is None or effect.gain is None:
         return f"{said}its effect shows after some minutes of a running scan"
     parts = [_compared("issued", look.rate, effect.issue_before, effect.issue_after, effect.gain)]
@@ -160,6 +163,11 @@ def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat)
         waits = (effect.latency_before, effect.latency_after)
         parts.append(_compared("latency", units.latency, *waits, effect.cost))
     return said + "; ".join(parts)
+
+
+def _values(change: Change) -> str:
+    tunable = known(change.name)
+    return f"{tunable.exact(change.before)} to {tunable.exact(change.after)}"
 
 
 def _compared(
@@ -172,7 +180,7 @@ def question_lines(setting: Setting, look: DisplayFormat, width: int) -> tuple[L
     """What to know before typing a value."""
     texts = [
         setting.tunable.meaning,
-        f"Now {setting.value}; {allowed(setting)}.",
+        f"Now {setting.tunable.exact(setting.value)}; {allowed(setting)}.",
         f"{_acts(setting.tunable).capitalize()}, and on every pool of this machine.",
         *notes(setting),
     ]
@@ -181,8 +189,9 @@ def question_lines(setting: Setting, look: DisplayFormat, width: int) -> tuple[L
 
 def allowed(setting: Setting) -> str:
     """Which values it may have, and which it has by default."""
-    default = "depends" if setting.default is None else setting.default
-    return f"{_range(setting.tunable)}, default {default}"
+    tunable = setting.tunable
+    default = "depends" if setting.default is None else tunable.exact(setting.default)
+    return f"{_range(tunable)}, default {default}"
 
 
 def _acts(tunable: Tunable) -> str:
@@ -193,12 +202,12 @@ def _range(tunable: Tunable) -> str:
     """The values it may have, with what they count."""
     joined = "or" if tunable.high - tunable.low == 1 else "to"
     unit = "" if tunable.unit == "0/1" else f" {tunable.unit}"
-    return f"{tunable.low} {joined} {tunable.high}{unit}"
+    return f"{tunable.rounded(tunable.low)} {joined} {tunable.rounded(tunable.high)}{unit}"
 
 
 def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:
     """What was set at one time, with what it did where that is known, for the timeline."""
-    first = f"{changes[0].name} {changes[0].before} to {changes[0].after}"
+    first = f"{changes[0].name} {_values(changes[0])}"
     said = first if len(changes) == 1 else f"{first} and {len(changes) - 1} more"
     if effect.gain is None:
         return said

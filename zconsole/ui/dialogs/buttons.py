@@ -10,8 +10,9 @@ from textual.screen import ScreenResultType
 from textual.widgets import Button
 
 from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
-from zconsole.ui.panes.help import key_row
+from zconsole.ui.panes.help import help_key, key_row
 from zconsole.ui.widgets.draw import Line, Span
 
 
@@ -32,7 +33,12 @@ class ButtonScreen(Dialog[ScreenResultType]):
             buttons[0].focus()
 
 
-def hints(pairs: Sequence[tuple[str, str]], width: int) -> Line:
-    """Keys and their words, as many as fit whole; the last pair always does."""
+def hints(
+    pairs: Sequence[tuple[str, str]], look: DisplayFormat, width: int, *, typing: bool = False
+) -> Line:
+    """Keys and their words, as many as fit whole; the key of the help and the last pair always do.
+
+    ``typing``: where ``?`` would be typed, F1 opens the help.
+    """
     parts = [(Span(f"{key} ", "key"), Span(word, "dim")) for key, word in pairs]
-    return key_row(parts[:-1], parts[-1], width)
+    return key_row(parts[:-1], (*help_key(look, typing=typing), Span("  "), *parts[-1]), width)

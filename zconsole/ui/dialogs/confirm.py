@@ -189,7 +189,8 @@ class ConfirmScreen(ButtonScreen[None]):
         self._show_hint()
 
     def _show_hint(self) -> None:
-        line = hints(self._keys(), self.app.size.width)
+        width, typing = self.app.size.width, self._asks_for_word
+        line = hints(self._keys(), self._look, width, typing=typing)
         self.query_one("#hint", FooterView).show((line,))
 
     def _keys(self) -> list[tuple[str, str]]:

@@ -18,6 +18,8 @@ _MARKS = {"notice": "~", "warning": "!", "error": "x"}
 _TIME = 16
 _LABEL = 17
 _DAMAGED = fit("damaged", _LABEL)
+_WRAPPED = 6
+"""From this many lines on the pane shows whole messages, though not all of them fit."""
 _DAMAGED_SHOWN = 4
 """Damaged files listed above the events where these are not given the whole screen."""
 
@@ -48,19 +50,24 @@ def pane_lines(
     look: DisplayFormat,
     width: int,
     *,
-    whole: bool = False,
+    room: int = 0,
     every: bool = False,
 ) -> tuple[Line, ...]:
     """Damaged files, events, then zpool's words and why ``source`` is not the best there is.
 
-    One line each, or, with ``whole``, as many as it takes; ``every``: all damaged files, whole.
+    One line each, or as many as it takes where ``room`` has lines enough for that, or is large;
+    ``every``: all damaged files, whole.
     """
     events = (_of_event(event, frame.t, look) for event in reversed(frame.events))
-    whole = whole or every
     shown = (*_damaged(frame, every=every), *events, *_words(frame, source))
     if not shown:
         return ((Span(" nothing has happened since the console began to watch", "dim"),),)
-    return tuple(line for m in shown for line in _message_lines(m, look, width, whole=whole))
+    whole = every or room >= _WRAPPED
+    if whole or len(shown) < room:
+        lines = tuple(line for m in shown for line in _message_lines(m, look, width, whole=True))
+        if whole or len(lines) <= room:
+            return lines
+    return tuple(line for m in shown for line in _message_lines(m, look, width, whole=False))
 
 
 def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:

@@ -96,16 +96,20 @@ def keys_line(
     keys = [key for group in groups for key in look.keys.of(group)]
     helps, back = look.keys.titled("help"), short_key(look.keys.titled("back"), "back")
     turns = any(key.keys[0] == helps.keys[0] for key in keys)
-    if typing:
-        helps = helps._replace(keys=helps.keys[::-1])
-    ends = [back] if turns else [short_key(helps), back]
+    ends = [back] if turns else [help_key(look, typing=typing), back]
     parts = [short_key(key) for key in keys if key.short]
     return key_row(parts, joined(ends, "  ", width)[0], width)
 
 
+def help_key(look: DisplayFormat, *, typing: bool = False) -> Line:
+    """The key of the help; the last of its keys while ``typing``: ``?`` would be typed."""
+    key = look.keys.titled("help")
+    return short_key(key._replace(keys=key.keys[::-1]) if typing else key)
+
+
 def key_row(parts: Sequence[Line], end: Line, width: int) -> Line:
     """As many of the parts as fit whole, and the end."""
-    lines = joined(parts, "  ", width - width_of(end) - 4)
+    lines = joined(parts, "  ", width - width_of(end) - 3)
     first = (*lines[0], Span("  ")) if lines else ()
     return (Span(" "), *first, *end)
 

@@ -223,9 +223,13 @@ def _surroundings(ink: Ink) -> list[Line]:
     Lazy import: keeps the first paint at the design size fast, which has no room for this.
     """
     from zconsole.scan_report.statistics import unusual
+    from zconsole.tunables.catalog import BY_NAME
 
     found = unusual(ink.frame.tunables, ink.frame.version)
-    said = ", ".join(f"{name}={value} (default {usual})" for name, (value, usual) in found.items())
+    shown = ((BY_NAME[name].rounded, name, *values) for name, values in found.items())
+    said = ", ".join(
+        f"{name}={show(now)} (default {show(usual)})" for show, name, now, usual in shown
+    )
     if ink.frame.tunables and not said:
         said = "defaults"
     load = machine(ink.frame.host, ink.look)

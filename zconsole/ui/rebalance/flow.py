@@ -108,7 +108,7 @@ class RebalanceFlow:
         # On a job at work or interrupted, else on a new one.
         first = next((i + 1 for i, job in enumerate(jobs) if job.live or job.interrupted), 0)
         start = first if row is None else min(row, len(jobs))
-        title = f"REBALANCE {look.text(self.pool)}"
+        title = f"REBALANCE  {look.text(self.pool)}"
         return PickScreen(title, _lines, start=start, wide=True)
 
     def _jobs(self) -> tuple[JobView, ...]:
@@ -138,7 +138,7 @@ class RebalanceFlow:
         """
         row, typed = PLAN, False
         while True:
-            picked = await self.context.app.push_screen_wait(self._options(settings, row))
+            picked = await self.context.app.push_screen_wait(self._options(settings, row, typed))
             if picked is None:
                 return None
             row = picked
@@ -155,14 +155,14 @@ class RebalanceFlow:
                 settings = turned(settings, picked)
                 typed = typed and picked != 0  # the aim sets the target anew
 
-    def _options(self, settings: Settings, row: int) -> PickScreen:
+    def _options(self, settings: Settings, row: int, typed: bool) -> PickScreen:
         look = self.context.look
         return PickScreen(
             "REBALANCE  options",
-            lambda width: option_lines(settings, look, width),
+            lambda width: option_lines(settings, look, width, typed),
             start=row,
             wide=True,
-            about=lambda index, width: option_about(settings, index, look, width),
+            about=lambda index, width: option_about(settings, index, look, width, typed),
         )
 
     async def _limited(self, limit: Limit) -> Mapping[str, Any]:
@@ -183,7 +183,14 @@ class RebalanceFlow:
             pace = pace_of(plan, offer.settings.limits.rate, self._jobs(), scan_rate)
             return plan_lines(plan, offer.settings, pace, offer.command, denied, look, width)
 
-        screen = PlanScreen(context, offer.made(), _body, denied, lambda: offer.command)
+        screen = PlanScreen(
+            context,
+            offer.made(),
+            _body,
+            denied,
+            command=lambda: offer.command,
+            size=lambda plan: plan.bytes_within(offer.settings.limits),
+        )
         agreed = await context.app.push_screen_wait(screen)
         return bool(agreed)
 

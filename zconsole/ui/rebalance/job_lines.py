@@ -68,7 +68,7 @@ Fills = Mapping[str, float | None]
 def job_title(job: JobView, look: DisplayFormat) -> Line:
     """Which job, and what of."""
     dirs = "  ".join(look.text(path) for path in job.settings.dirs)
-    return (Span(f" REBALANCE {job.job}  {job.engine}  {dirs}", "title"),)
+    return (Span(f" REBALANCE  {job.job}  {job.engine}  {dirs}", "title"),)
 
 
 def job_lines(

@@ -17,10 +17,11 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.keys import bindings, keys_of
+from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_lines import job_lines, job_title
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import MIN_FREE, RATE, TARGET, Limit, ask_limit
-from zconsole.ui.widgets.draw import Line, Span, joined
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -78,7 +79,7 @@ class JobScreen(Dialog[None]):
         """Draw what is known."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
-            view.show(self._gone(width), (Span(f" REBALANCE {self._job}", "title"),))
+            view.show(self._gone(width), (Span(f" REBALANCE  {self._job}", "title"),))
         else:
             frame = self._flow.frame_of(self._pool)
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
@@ -96,13 +97,13 @@ class JobScreen(Dialog[None]):
         if said:
             return tuple(wrapped(said, "warning", self._look, self.app.size.width, " "))
         if reason := self._flow.denied:
-            head = f" {self._look.text(reason)}: "
+            head = f" {self._look.text(reason)}:"
             return ((Span(head, "warning"), *self._keys(frozenset(), len(head))),)
-        return ((Span(" "), *self._keys(offered(job))),)
+        return (self._keys(offered(job)),)
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live
-        parts: list[Line] = [(Span("Esc ", "key"), Span("back", "dim"))]
+        parts: list[Line] = []
         for key in self._look.keys.of("Job"):
             on = key.action in offers
             if on or not over:
@@ -111,9 +112,10 @@ class JobScreen(Dialog[None]):
                     Span(f"{key.keys[0]} ", "key" if on else "track"),
                     Span(word, "dim" if on else "track"),
                 )
-                parts.insert(-1, shown)
-        lines = joined(parts, "  ", self.app.size.width - 2 - room)
-        return lines[0]
+                parts.append(shown)
+        back = short_key(self._look.keys.titled("back"), "back")
+        ends = (*help_key(self._look), Span("  "), *back)
+        return key_row(parts, ends, self.app.size.width - room)
 
     # Keys
 

@@ -102,7 +102,7 @@ TARGET = Limit(
     "Stop at a spread of",
     "Percent between the fullest and the emptiest vdev, for example 5; none moves everything",
     _share,
-    lambda _, value: percent(value) + " (even), else move all" * (value == EVEN),
+    lambda _, value: percent(value),
     unset="none: move everything",
 )
 MIN_FREE = Limit(
@@ -166,15 +166,20 @@ _LABEL = 26
 _PLAN_LABEL = 17
 
 
-def option_lines(settings: Settings, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """Every choice with its present value, and the way on."""
+def option_lines(
+    settings: Settings, look: DisplayFormat, width: int, typed: bool = False
+) -> tuple[Line, ...]:
+    """Every choice with its present value, and the way on.
+
+    ``typed``: whether the operator typed the target, which then stays whatever the plan says.
+    """
     ellipsis = look.glyphs.ellipsis
     rows: list[Line] = [
         (
             Span(f"  {fit(label, _LABEL)}", "dim"),
             Span(fit(value, max(1, width - _LABEL - 3), ellipsis=ellipsis).rstrip()),
         )
-        for label, value in _pairs(settings, look)
+        for label, value in _pairs(settings, look, typed)
     ]
     room = max(4, width - _PLAN_LABEL - 1)
     dirs = middle(_dirs(settings, look), room, ellipsis)
@@ -183,11 +188,11 @@ def option_lines(settings: Settings, look: DisplayFormat, width: int) -> tuple[L
 
 
 def option_about(
-    settings: Settings, index: int, look: DisplayFormat, width: int
+    settings: Settings, index: int, look: DisplayFormat, width: int, typed: bool = False
 ) -> tuple[Line, ...]:
-    """A choice's whole value, where its line had to cut it."""
+    """A choice's whole value, where its line had to cut it; ``typed`` as for ``option_lines``."""
     if index < PLAN:
-        label, value = _pairs(settings, look)[index]
+        label, value = _pairs(settings, look, typed)[index]
         whole, room = f"{label}: {value}", width - _LABEL - 3
     else:
         value = whole = _dirs(settings, look)
@@ -195,11 +200,14 @@ def option_about(
     return () if cell_len(value) <= room else tuple(wrapped(whole, "", look, width, " "))
 
 
-def _pairs(settings: Settings, look: DisplayFormat) -> list[tuple[str, str]]:
+def _pairs(settings: Settings, look: DisplayFormat, typed: bool) -> list[tuple[str, str]]:
+    limits = {limit.label: limit.shown(settings.limits, look) for limit in LIMITS}
+    if settings.limits.until_spread == EVEN and not typed:
+        limits[TARGET.label] += " (even), else move all"
     return [
         ("Aim", AIMS[settings.aim]),
         ("Engine", f"{settings.engine}: {ENGINES[settings.engine]}"),
-        *((limit.label, limit.shown(settings.limits, look)) for limit in LIMITS),
+        *limits.items(),
         ("Scrubs and resilvers", _SCANS[settings.during_scan]),
         ("Lost writes (copy engine)", _RACES[settings.accept_races]),
     ]

@@ -20,7 +20,7 @@ from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.options import AIMS, TARGET
 from zconsole.ui.widgets.bars import bar
-from zconsole.ui.widgets.draw import Line, Span, crop, fit
+from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.widgets.short_names import middle
 from zconsole.units import counted
 
@@ -77,17 +77,32 @@ def plan_lines(
     width: int,
 ) -> tuple[Line, ...]:
     """The whole plan."""
+    size = plan.bytes_within(settings.limits)
     head = " To run by hand" if denied else " Runs in the background"
     lines = [
         *_under(" Not possible", [plan.refused or ""], "error", look, width),
-        *_under(head, [by_hand], "bold", look, width),
+        *_under(" Nothing to move", [_idle(plan, settings.limits)], "notice", look, width),
+        *_under(head, [by_hand] * bool(size), "bold", look, width),
         *_moves(plan, settings.aim, look, width),
         *_fills(plan, settings.limits, look, width),
-        *_costs(plan, plan.bytes_within(settings.limits), pace, look, width),
+        *(_costs(plan, size, pace, look, width) if size else ()),
         *_under(" Warnings", plan.notes, "warning", look, width),
         *_under(" Unavailable", [denied], "error", look, width),
     ]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def _idle(plan: PlanDocument, limits: Limits) -> str:
+    """Why no file moves, and what to set to move some nevertheless; empty where some do."""
+    if plan.refused or plan.bytes_within(limits):
+        return ""
+    if not plan.bytes:
+        return "no data to move in these directories"
+    spread, wanted = percent(plan.spread_before), percent(plan.target_spread)
+    return (
+        f"the pool is even already: its spread is {spread}, the job stops at {wanted}."
+        f' To move the files anyway, set "{TARGET.label}" to none'
+    )
 
 
 def _under(
@@ -130,11 +145,13 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
     if not plan.vdevs:
         return
     before, after = percent(plan.spread_before), percent(plan.spread_after)
-    yield (
-        Span(" Predicted layout  ", "bold"),
-        Span(f"spread {before}, then {after}", "bold"),
-        Span(f"  ({look.text(plan.estimate)})", "dim"),
-    )
+    head = Span(f" Predicted layout  spread {before}, then {after}  ", "bold")
+    basis = Span(f"({look.text(plan.estimate)})", "dim")
+    if width_of((head, basis)) <= width:
+        yield (head, basis)
+    else:
+        yield (head,)
+        yield from wrapped(basis.text, "dim", look, width)
     for fill in (*plan.vdevs, *(plan.special or ())):
         yield from fill_lines(fill, look, width)
     if plan.spread_before is None or plan.target_spread is None:
@@ -147,9 +164,6 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         yield from wrapped(text, "notice" * less, look, width)
     elif plan.spread_before > plan.target_spread:
         yield from wrapped(f"{wanted} needs more than these directories hold", "dim", look, width)
-    elif limits.until_spread is not None:
-        text = f'already within {wanted}: nothing moves; set "{TARGET.label}" to none to move all'
-        yield from wrapped(text, "notice", look, width)
 
 
 def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:

@@ -35,8 +35,9 @@ class PlanScreen(ButtonScreen[bool | None]):
         body: Body,
         denied: str,
         command: Callable[[], str],
+        size: Callable[[PlanDocument], int],
     ) -> None:
-        """``command`` says what does the same on the command line."""
+        """``command`` does the same on the command line; ``size``: bytes that a plan moves."""
         super().__init__()
         self._look = context.look
         self._clock = context.app.view_state.options.clock
@@ -44,6 +45,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         self._body = body
         self._denied = denied
         self._command = command
+        self._bytes = size
         self._counted = Counted()
         self._heard = self._clock()
         self._problem = ""
@@ -89,7 +91,8 @@ class PlanScreen(ButtonScreen[bool | None]):
     def update(self) -> None:
         """Draw what there is to show now."""
         made = self.plan
-        ready = made is not None and made.refused is None and not self._denied
+        able = made is not None and made.refused is None and self._bytes(made) > 0
+        ready = able and not self._denied
         over = made is not None or bool(self._problem)
         self.query_one("#choice").display = over
         self.query_one("#run", Button).display = ready
@@ -98,7 +101,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         view.show(self._lines(), (Span(title, "title"),))
         more = [("Down", "read on")] * (view.line_count() >= view.size.height)
         keys = [*more, ("Left Right", "buttons"), ("Enter", "select")] if over else []
-        line = hints([*keys, ("Esc", "cancel")], self.app.size.width)
+        line = hints([*keys, ("Esc", "cancel")], self._look, self.app.size.width)
         self.query_one("#hint", FooterView).show((line,))
 
     def _lines(self) -> Sequence[Line]:

@@ -44,12 +44,12 @@ class Blocks:
         return integers([int(field) for field in self._rows[name][3:13]], "diskstats")
 
     def all(self) -> dict[str, BlockCounters]:
-        """The counters of every path that ``devices`` names."""
+        """The counters of every path in ``devices``."""
         found = {path: self.of(path) for path in self._devices}
         return {path: counters for path, counters in found.items() if counters is not None}
 
     def gone(self) -> tuple[str, ...]:
-        """The paths that ``devices`` names and no counters are left of."""
+        """Paths in ``devices`` that no longer have counters."""
         return tuple(path for path in self._devices if self.of(path) is None)
 
 

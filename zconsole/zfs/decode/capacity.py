@@ -134,7 +134,7 @@ def _bare_layout(line: str) -> Sequence[str]:
 
 
 def _is_vdev(line: str, columns: Sequence[str]) -> bool:
-    """Whether a line that lost its indentation is a vdev's all the same.
+    """Whether a line without indentation is still a vdev's.
 
     A vdev has no DEDUP; of pools only those have none that zpool cannot open.
     """

@@ -71,7 +71,7 @@ _NO_COUNTERS = (None, None, None, None)
 
 
 def row_of(line: str, columns: Columns | None) -> ConfigRow | None:
-    """The row that a line is, None for a blank line."""
+    """The row in a line, None for a blank line."""
     flat = line.expandtabs().rstrip()
     name = flat.lstrip()
     if not name:
@@ -103,7 +103,7 @@ def unwrapped(lines: Iterable[str]) -> list[str]:
 
 
 def _joined(above: str, line: str, columns: Columns) -> str | None:
-    """The row that both lines are, None when they are two."""
+    """The row that two lines make up, None when they are two rows."""
     if _REST.match(line) and _continues(above, line, columns):
         return f"{above} {line.lstrip()}"
     flat = line.expandtabs()

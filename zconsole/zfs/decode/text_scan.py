@@ -174,7 +174,7 @@ def _bytes(text: str | None) -> int | None:
 
 
 def _eta(text: str | None) -> float | None:
-    """Seconds to go; None for the hundred thousands of years that Solaris 10 can print."""
+    """Seconds left; None for the hundred thousands of years that Solaris 10 can print."""
     seconds = parse_duration(text or "")
     return seconds if seconds is not None and seconds < _LONGEST else None
 

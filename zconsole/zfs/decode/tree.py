@@ -1,4 +1,4 @@
-"""What the decoders share about trees of vdevs."""
+"""Functions on trees of vdevs that the decoders share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOO_DEEP = "damaged ZFS output: vdevs are nested too deep"
 
 
 def check_size(roots: Iterable[Vdev]) -> int:
-    """How many vdevs there are. Raises NotUnderstoodError where they are too many or too deep."""
+    """The number of vdevs. Raises NotUnderstoodError where they are too many or too deep."""
     count, level, depth = 0, list(roots), 0
     while level:
         count, depth = count + len(level), depth + 1

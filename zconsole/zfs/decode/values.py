@@ -1,4 +1,4 @@
-"""Numbers and dates as outside text and JSON give them."""
+"""Numbers and dates from outside text and JSON."""
 
 from __future__ import annotations
 
