@@ -59,7 +59,6 @@ ELSEWHERE = {
 
 EXCUSED = {
     "scan_report/store.py": ["path.open('rb')"],
-    "tunables/store.py": ["(proc / str(pid) / 'stat').read_text"],
 }
 """Of modules that keep state, what they open besides: a report the operator names, /proc."""
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from zconsole.actions.facts import Asker, MachineFacts
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
-from zconsole.system.host import steady_clock
+from zconsole.system.host import process_mark, steady_clock
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters, SysfsParameters
-from zconsole.tunables.store import FileTunableStore, process_mark
+from zconsole.tunables.store import FileTunableStore
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend

@@ -58,3 +58,22 @@ def number_in(path: Path) -> int | None:
     """The whole number in it; None without one."""
     text = text_in(path)
     return int(text) if text.isascii() and text.isdigit() else None
+
+
+def process_mark(pid: int, proc: Path = Path("/proc")) -> str | None:
+    """``pid:start`` of a process, which no later process shares; None when it is gone.
+
+    Field 22 of /proc/PID/stat, counted after the parenthesised name (proc(5)).
+    """
+    try:
+        text = (proc / str(pid) / "stat").read_text("ascii", "replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return f"{pid}:{fields[19]}" if len(fields) > 19 else None
+
+
+def alive(mark: str, proc: Path = Path("/proc")) -> bool:
+    """Whether the process of a mark still runs."""
+    pid = mark.partition(":")[0]
+    return pid.isdigit() and process_mark(int(pid), proc) == mark

@@ -9,10 +9,11 @@ from typing import Any
 
 from zconsole.errors import UnavailableError, UsageError, ZconsoleError
 from zconsole.system.audit import Log
+from zconsole.system.host import alive
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore, alive
+from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore
 
 DONE = "done"
 

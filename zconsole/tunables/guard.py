@@ -21,11 +21,12 @@ from pathlib import Path
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import audit_log
+from zconsole.system.host import alive, process_mark
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control, Setting, TunableRecord, recorded
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
-from zconsole.tunables.store import Change, FileTunableStore, alive, process_mark
+from zconsole.tunables.store import Change, FileTunableStore
 
 LOOK = 0.25
 """Seconds between two readings of the value."""
@@ -48,7 +49,7 @@ async def start(
 ) -> None:
     """Set a guarded tunable for at most ``seconds``, while the process of ``watch`` lives.
 
-    ``watch`` is a mark of ``store.process_mark``; None: only the time counts. The command ends
+    ``watch`` is a mark of ``host.process_mark``; None: only the time counts. The command ends
     once the value is written; the guard itself goes on in a session of its own. Raises
     ZconsoleError when the guard could not write the value.
     """

@@ -12,9 +12,9 @@ import pytest
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
+from zconsole.system.host import alive, process_mark
 from zconsole.system.state_dir import lock_within
 from zconsole.tunables import guard
-from zconsole.tunables.store import alive, process_mark
 
 pytestmark = pytest.mark.slow
 

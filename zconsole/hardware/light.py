@@ -1,0 +1,296 @@
+"""Lights of bays that are on for a stated time: what was found is put back, whatever happens.
+
+A record of each is on the disk before the light goes on. A process of its own (``light_holder``)
+waits for the time; should it die, or the machine reboot, the next start of a console, or the unit at
+boot, makes up for it (``Lights.tidy``). A light that somebody else switched off stays off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from zconsole.errors import NotFoundError, ZconsoleError
+from zconsole.hardware.led import OFF, ON, Slot, led_of, read_led, write_led
+from zconsole.hardware.light_records import LightRecords, LitSlot, OpenRecords
+from zconsole.system.audit import Log, audit_log
+from zconsole.system.host import ROOT, boot_id
+from zconsole.system.patient import NoAnswerError, Patient
+from zconsole.system.process import start_detached
+from zconsole.system.state_dir import state_dir, try_lock
+
+HOLDER = "lights.holder"
+"""The file that the holder keeps locked."""
+LASTING = 4 * 3600.0
+"""Seconds a light is on, unless it is switched off before."""
+ANSWER = 10.0
+"""Seconds an enclosure may take to answer: one whose processor died never does."""
+WHOLE = 60.0
+"""Seconds for all of it: a state directory on a pool that hangs is given up then."""
+CONFIRM = (0.0, 1.0)
+"""Seconds to wait before each look whether the enclosure says that the light is on."""
+RETRY = 3600.0
+"""Seconds that the holder goes on trying to put back a light whose time is over, and …"""
+GIVE_UP = 7 * 86400.0
+"""… that its record is kept: an enclosure that is away longer has forgotten it."""
+
+_T = TypeVar("_T")
+
+
+class Lights:
+    """The lights of the machine's bays, shared with every other console.
+
+    Every method may take many seconds, none hangs: call them beside an event loop. They raise
+    StateError where the state directory can't be used, ZconsoleError as they say.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        root: Path = ROOT,
+        clock: Callable[[], float] = time.time,
+        log: Log | None = None,
+    ) -> None:
+        """``directory`` keeps the records (default: the state directory)."""
+        self._directory = directory or state_dir(create=False)
+        self._records = LightRecords(self._directory)
+        self._root = root
+        self._clock = clock
+        self._log = log or audit_log(lambda: self._directory)
+        self._patient = Patient()
+
+    def light(self, slot: Slot, serial: str, until: float, bay: str = "") -> LitSlot:
+        """Light a bay until then (epoch seconds), also over a reboot; again: until the new time.
+
+        ``serial`` is of the disk in it. Raises NotFoundError where the bay has no light,
+        ZconsoleError where it cannot be switched.
+        """
+        lit = self._in_time(partial(self._light, slot, serial, until, bay or slot.name))
+        self._in_time(self._start_holder)
+        return lit
+
+    def unlight(self, slot: Slot) -> str | None:
+        """Put back what was found there; returns what came of it, None where it was not lit here.
+
+        Raises ZconsoleError where it cannot be switched now; it is tried again later.
+        """
+
+        def _unlight() -> str | None:
+            with self._records.open() as opened:
+                record = opened.records.get(slot.key)
+                return None if record is None else self._put_back(opened, record)
+
+        return self._in_time(_unlight)
+
+    def force_off(self, slot: Slot) -> str:
+        """Switch a light off, whoever lit it. Raises NotFoundError, ZconsoleError."""
+        if (said := self.unlight(slot)) is not None:
+            return said
+        self._ask(partial(write_led, self._required(slot, ""), OFF))
+        return f"the light of {slot.name} is off"
+
+    def unlight_all(self) -> tuple[str, ...]:
+        """``unlight`` for each light that was lit here; failures are told, not raised."""
+
+        def _all() -> tuple[str, ...]:
+            with self._records.open() as opened:
+                return self._each(opened, partial(self._put_back, opened))
+
+        return self._in_time(_all)
+
+    def lit(self) -> tuple[LitSlot, ...]:
+        """The lights that are on by now, as far as is known, the first to go off first."""
+        found = self._in_time(self._records.read)
+        return tuple(sorted(found.values(), key=lambda record: record.until))
+
+    def tidy(self) -> tuple[str, ...]:
+        """Put back lights whose time is over, and light the others again after a reboot.
+
+        Call it at each start. A light that somebody else switched off is forgotten. Returns what
+        was done, in words; failures are told, not raised.
+        """
+
+        def _tidy() -> tuple[tuple[str, ...], bool]:
+            if not self._records.read():  # nothing is made where there was never a light
+                return (), False
+            with self._records.open() as opened:
+                said = self._each(opened, partial(self._tidied, opened))
+                return said, bool(opened.records)
+
+        said, waiting = self._in_time(_tidy)
+        if waiting:
+            self._in_time(self._start_holder)
+        return said
+
+    # For the holder
+
+    def idle(self, lock: int) -> bool:
+        """Whether no light waits for its time; the holder's lock is released then.
+
+        It is released before anybody can add a light: who adds one, then starts a holder.
+        """
+
+        def _idle() -> bool:
+            with self._records.open() as opened:
+                now = self._clock()
+                if any(now < record.until + RETRY for record in opened.records.values()):
+                    return False
+                os.close(lock)
+                return True
+
+        return self._in_time(_idle)
+
+    def put_back_from_memory(self, known: Iterable[LitSlot]) -> tuple[LitSlot, ...]:
+        """Put back those whose time is over, without the file; returns those that are left."""
+        left = []
+        for record in known:
+            try:
+                if self._clock() >= record.until:
+                    self._restored(record)
+                    continue
+            except (OSError, ZconsoleError):
+                if self._clock() >= record.until + RETRY:
+                    continue
+            left.append(record)
+        return tuple(left)
+
+    # Inside
+
+    def _light(self, slot: Slot, serial: str, until: float, bay: str) -> LitSlot:
+        led = self._required(slot, serial)
+        with self._records.open() as opened:
+            known, on = opened.records.get(slot.key), self._is_on(led)
+            before = known.before if known is not None and on else on
+            record = LitSlot(slot, serial, bay, self._clock(), until, before, self._boot)
+            opened.put(record)  # on the disk before the light is on: a crash must find it
+            try:
+                self._ask(partial(write_led, led, ON))
+            except NoAnswerError:
+                raise  # it may go on yet, so the record stays
+            except (OSError, ZconsoleError):
+                opened.drop(record)
+                raise
+            if not self._confirms(led):
+                record = replace(record, confirmed=False)
+                opened.put(record)
+        self._note(record, "on", "lit")
+        return record
+
+    def _put_back(self, opened: OpenRecords, record: LitSlot) -> str:
+        """Put back and forget; one that cannot be reached is kept, to be tried again."""
+        try:
+            said = self._restored(record)
+        except (OSError, ZconsoleError):
+            if self._clock() < record.until + GIVE_UP:
+                opened.put(replace(record, until=min(record.until, self._clock())))
+                raise
+            said = f"the light of {record.name} could not be put back; forgotten"
+        opened.drop(record)
+        return said
+
+    def _restored(self, record: LitSlot) -> str:
+        """Put the light back as it was found. Raises ZconsoleError where it can't be reached."""
+        led = self._led(record)
+        if led is None:
+            raise NotFoundError(f"the enclosure of {record.name} is not there now")
+        if record.confirmed and not self._is_on(led):
+            return f"the light of {record.name} was off already: somebody else switched it off"
+        if record.before:
+            return f"the light of {record.name} stays on, as it was found"
+        self._ask(partial(write_led, led, OFF))
+        self._note(record, "off", "put back")
+        return f"the light of {record.name} is off"
+
+    def _tidied(self, opened: OpenRecords, record: LitSlot) -> str | None:
+        if self._clock() >= record.until:
+            return self._put_back(opened, record)
+        led = self._led(record)
+        if led is None:  # an enclosure may come late; tried again
+            return None
+        if record.boot != self._boot:
+            return self._lit_again(opened, record, led)
+        if record.confirmed and not self._is_on(led):
+            opened.drop(record)
+            return f"somebody else switched off the light of {record.name}"
+        return None
+
+    def _lit_again(self, opened: OpenRecords, record: LitSlot, led: Path) -> str:
+        if not self._is_on(led):
+            self._ask(partial(write_led, led, ON))
+            self._note(record, "on", "lit again after a reboot")
+        slot = replace(record.slot, address=led.parent.parent.name)
+        confirmed = self._confirms(led)
+        opened.put(replace(record, slot=slot, boot=self._boot, confirmed=confirmed))
+        return f"the light of {record.name} is on again after the reboot"
+
+    def _each(self, opened: OpenRecords, job: Callable[[LitSlot], str | None]) -> tuple[str, ...]:
+        """What a job says of each record, or why it failed; each is tried."""
+        said = []
+        for record in list(opened.records.values()):
+            try:
+                said.append(job(record))
+            except (OSError, ZconsoleError) as error:
+                said.append(f"the light of {record.name}: {error}")
+        return tuple(filter(None, said))
+
+    @property
+    def _boot(self) -> str:
+        return boot_id(self._root) or ""
+
+    def _led(self, record: LitSlot) -> Path | None:
+        """Where the light is now; an enclosure without an id is found in the same boot only."""
+        if not record.slot.enclosure and record.boot != self._boot:
+            return None
+        return led_of(record.slot, record.serial, self._root)
+
+    def _required(self, slot: Slot, serial: str) -> Path:
+        led = led_of(slot, serial, self._root)
+        if led is None:
+            raise NotFoundError(f"{slot.name} has no light that can be told from others")
+        return led
+
+    def _is_on(self, led: Path) -> bool:
+        return self._ask(partial(read_led, led)) == ON
+
+    def _confirms(self, led: Path) -> bool:
+        """Whether the enclosure says that the light is on; some say so late, some never."""
+        for seconds in CONFIRM:
+            time.sleep(seconds)
+            if self._is_on(led):
+                return True
+        return False
+
+    def _ask(self, job: Callable[[], _T]) -> _T:
+        """What an enclosure answers. Raises NoAnswerError after a while, ZconsoleError."""
+        try:
+            return Patient().call(job, ANSWER)
+        except NoAnswerError:
+            raise NoAnswerError(
+                f"the enclosure gave no answer in {ANSWER:g} s; the light may still change"
+            ) from None
+        except OSError as error:
+            raise ZconsoleError(f"the enclosure refused: {error.strerror}") from error
+
+    def _note(self, record: LitSlot, value: str, result: str) -> None:
+        where = {"slot": asdict(record.slot), "serial": record.serial, "bay": record.bay}
+        fields = {"kind": "light", "light": value, **where, "ok": True, "result": result}
+        self._log.note(self._clock(), "ended", **fields)
+
+    def _in_time(self, job: Callable[[], _T]) -> _T:
+        return self._patient.call(job, WHOLE)
+
+    def _start_holder(self) -> None:
+        """Have a process wait for the time of each light, unless one does."""
+        lock = try_lock(self._directory / HOLDER)
+        if lock is None:
+            return
+        os.close(lock)
+        module = "zconsole.hardware.light_holder"
+        words = ("--state", str(self._directory), "--root", str(self._root))
+        start_detached((sys.executable, "-m", module, *words), self._directory / "lights.log")
