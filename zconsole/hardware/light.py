@@ -1,8 +1,8 @@
 """Lights of bays that are on for a stated time: what was found is put back, whatever happens.
 
 A record of each is on the disk before the light goes on. A process of its own (``light_holder``)
-waits for the time; should it die, or the machine reboot, the next start of a console, or the unit at
-boot, makes up for it (``Lights.tidy``). A light that somebody else switched off stays off.
+waits for the time; should it die, or the machine reboot, the next start of a console or the unit at
+boot makes up for it (``Lights.tidy``). A light that somebody else switched off stays off.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.light import HOLDER, Lights, LitSlot
+from zconsole.hardware.light import HOLDER, Lights
+from zconsole.hardware.light_records import LitSlot
 from zconsole.system.audit import audit_log
 from zconsole.system.state_dir import try_lock
 

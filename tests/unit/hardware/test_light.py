@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.records import replace
+from tests.unit.hardware.chassis import NOW, Chassis
+from zconsole.errors import NotFoundError, ZconsoleError
+from zconsole.hardware import light
+from zconsole.hardware.light import GIVE_UP, LASTING, RETRY, Lights
+from zconsole.hardware.light_records import NAME
+from zconsole.system.patient import NoAnswerError
+from zconsole.system.state_dir import StateError, try_lock
+
+UNTIL = NOW + LASTING
+
+
+@pytest.fixture
+def held(monkeypatch) -> list[str]:
+    """The processes that would have been started to hold the lights."""
+    started: list[str] = []
+    monkeypatch.setattr(light, "start_detached", lambda argv, log: started.append(argv[2]))
+    monkeypatch.setattr(light, "CONFIRM", (0.0,))
+    return started
+
+
+@pytest.fixture
+def chassis(tmp_path: Path, held: list[str]) -> Chassis:
+    made = Chassis(tmp_path)
+    made.enclosure()
+    made.disk("sda", "S1", "0:0:8:0", 1)
+    return made
+
+
+@pytest.fixture
+def lights(chassis: Chassis) -> Lights:
+    return chassis.lights()
+
+
+def lit(chassis: Chassis, until: float = UNTIL) -> None:
+    chassis.lights().light(chassis.slot(), "S1", until, "bay 1")
+
+
+def value(chassis: Chassis) -> str:
+    return chassis.led().read_text()
+
+
+def test_a_bay_is_lit_and_put_back(chassis, lights):
+    made = lights.light(chassis.slot(), "S1", UNTIL, "bay 1")
+    assert made.words == "the light of bay 1 (serial S1) is on"
+    assert (value(chassis), lights.lit()) == ("1", (made,))
+    assert lights.unlight(chassis.slot()) == "the light of bay 1 (serial S1) is off"
+    assert (value(chassis), lights.lit()) == ("0", ())
+    assert lights.unlight(chassis.slot()) is None
+
+
+def test_each_change_is_in_the_audit_log(chassis, lights):
+    lit(chassis)
+    lights.unlight(chassis.slot())
+    assert [(r["light"], r["serial"], r["result"]) for r in chassis.log.records] == [
+        ("on", "S1", "lit"),
+        ("off", "S1", "put back"),
+    ]
+
+
+def test_nothing_but_the_locate_led_is_written(chassis):
+    fault = chassis.led().with_name("fault")
+    fault.write_text("1")
+    lit(chassis)
+    chassis.lights().unlight(chassis.slot())
+    assert fault.read_text() == "1"
+
+
+def test_a_light_found_on_stays_on(chassis, lights):
+    chassis.led().write_text("1")
+    assert "was on before" in lights.light(chassis.slot(), "S1", UNTIL).words
+    assert "stays on" in str(lights.unlight(chassis.slot()))
+    assert (value(chassis), lights.lit()) == ("1", ())
+
+
+def test_what_was_found_first_counts_where_two_consoles_light_the_same_bay(chassis):
+    lit(chassis)
+    chassis.now += 60
+    lit(chassis, UNTIL + 60)
+    (record,) = chassis.lights().lit()
+    assert (record.before, record.until) == (False, UNTIL + 60)
+    chassis.lights().unlight(chassis.slot())
+    assert value(chassis) == "0"
+
+
+def test_a_light_that_somebody_switched_off_is_left(chassis, lights):
+    lit(chassis)
+    chassis.led().write_text("0")
+    assert lights.tidy() == ("somebody else switched off the light of bay 1 (serial S1)",)
+    chassis.boot("boot-2")
+    assert (lights.tidy(), value(chassis), lights.lit()) == ((), "0", ())
+
+
+def test_one_switched_off_and_on_again_by_somebody_else_is_forgotten_in_between(chassis, lights):
+    lit(chassis)
+    chassis.led().write_text("0")
+    lights.tidy()
+    chassis.led().write_text("1")
+    chassis.now = UNTIL + 1
+    assert (lights.tidy(), value(chassis)) == ((), "1")
+
+
+def test_one_lit_again_after_somebody_switched_it_off_was_off_before(chassis, lights):
+    chassis.led().write_text("1")
+    lit(chassis)
+    chassis.led().write_text("0")
+    lit(chassis)
+    lights.unlight(chassis.slot())
+    assert value(chassis) == "0"
+
+
+def test_it_goes_off_when_its_time_is_over(chassis, lights):
+    lit(chassis)
+    chassis.now = UNTIL - 1
+    assert (lights.tidy(), value(chassis)) == ((), "1")
+    chassis.now = UNTIL
+    assert lights.tidy() == ("the light of bay 1 (serial S1) is off",)
+    assert (value(chassis), lights.lit()) == ("0", ())
+
+
+def test_after_a_reboot_it_is_lit_again_where_its_enclosure_is_now(chassis):
+    lit(chassis)
+    chassis.moved("0:0:8:0", "11:0:3:0")
+    led = chassis.led("11:0:3:0")
+    led.write_text("0")
+    chassis.boot("boot-2")
+    lights = chassis.lights()
+    assert lights.tidy() == ("the light of bay 1 (serial S1) is on again after the reboot",)
+    assert (led.read_text(), lights.tidy()) == ("1", ())
+    chassis.now = UNTIL
+    lights.tidy()
+    assert led.read_text() == "0"
+
+
+def test_after_a_reboot_the_bay_is_lit_whatever_disk_is_in_it(chassis, lights):
+    lit(chassis)
+    chassis.led().write_text("0")
+    (chassis.root / "sys/block/sda/device/serial").write_text("S2\n")
+    chassis.boot("boot-2")
+    lights.tidy()
+    assert value(chassis) == "1"
+
+
+def test_after_a_reboot_one_that_is_over_is_not_lit(chassis, lights):
+    lit(chassis)
+    chassis.led().write_text("0")
+    chassis.boot("boot-2")
+    chassis.now = UNTIL + 1
+    lights.tidy()
+    assert (value(chassis), lights.lit()) == ("0", ())
+
+
+def test_an_enclosure_that_comes_late_is_lit_then(chassis, lights):
+    lit(chassis)
+    chassis.led().write_text("0")
+    chassis.boot("boot-2")
+    box = chassis.led().parents[1]
+    box.rename(chassis.root / "away")
+    assert (lights.tidy(), len(lights.lit())) == ((), 1)
+    (chassis.root / "away").rename(box)
+    lights.tidy()
+    assert value(chassis) == "1"
+
+
+def test_an_enclosure_without_an_id_is_not_found_after_a_reboot(chassis, lights):
+    chassis.enclosure("1:0:8:0", "")
+    lights.light(chassis.slot("1:0:8:0"), "", UNTIL)
+    led = chassis.led("1:0:8:0")
+    led.write_text("0")
+    chassis.boot("boot-2")
+    assert (lights.tidy(), led.read_text()) == ((), "0")
+
+
+def test_one_that_cannot_be_reached_is_tried_again_for_days(chassis, lights):
+    lit(chassis)
+    box = chassis.led().parents[1]
+    box.rename(chassis.root / "away")
+    with pytest.raises(NotFoundError, match="not there now"):
+        lights.unlight(lights.lit()[0].slot)
+    (record,) = lights.lit()
+    assert record.until == NOW
+    chassis.now += GIVE_UP - 1
+    assert "not there now" in lights.tidy()[0]
+    (chassis.root / "away").rename(box)
+    lights.tidy()
+    assert (value(chassis), lights.lit()) == ("0", ())
+
+
+def test_one_that_is_away_too_long_is_forgotten(chassis, lights):
+    lit(chassis)
+    chassis.led().parents[1].rename(chassis.root / "away")
+    chassis.now = UNTIL + GIVE_UP
+    assert lights.tidy() == ("the light of bay 1 (serial S1) could not be put back; forgotten",)
+    assert lights.lit() == ()
+
+
+def test_an_enclosure_that_never_says_so_is_switched_off_all_the_same(chassis, lights, monkeypatch):
+    monkeypatch.setattr(light, "read_led", lambda path: "0")
+    assert "doesn't confirm" in lights.light(chassis.slot(), "S1", UNTIL).words
+    assert (lights.tidy(), len(lights.lit())) == ((), 1)
+    chassis.now = UNTIL
+    lights.tidy()
+    assert value(chassis) == "0"
+
+
+def test_a_bay_without_a_light_is_refused(chassis, lights):
+    with pytest.raises(NotFoundError, match="has no light"):
+        lights.light(replace(chassis.slot(), component="Slot 99"), "", UNTIL)
+    assert not (chassis.state / NAME).exists()
+
+
+def test_one_that_the_enclosure_refuses_leaves_no_record(chassis, lights, monkeypatch):
+    def refusing(path: Path, text: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(light, "write_led", refusing)
+    with pytest.raises(ZconsoleError, match="refused: Input/output error"):
+        lights.light(chassis.slot(), "S1", UNTIL)
+    assert lights.lit() == ()
+
+
+def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
+    chassis, lights, monkeypatch
+):
+    monkeypatch.setattr(light, "ANSWER", 0.05)
+    led, slot = chassis.led(), chassis.slot()
+    monkeypatch.setattr(light, "read_led", lambda path: "0")
+    led.unlink()
+    os.mkfifo(led)  # to open it for writing hangs until somebody reads
+    with pytest.raises(NoAnswerError, match="the light may still change"):
+        lights.light(slot, "S1", UNTIL)
+    monkeypatch.undo()
+    monkeypatch.setattr(light, "start_detached", lambda argv, log: 0)
+    with open(os.open(led, os.O_RDONLY | os.O_NONBLOCK)):  # lets the thread end
+        pass
+    led.unlink()
+    led.write_text("1")
+    chassis.now = UNTIL
+    lights.tidy()
+    assert led.read_text() == "0"
+
+
+def test_the_record_is_on_the_disk_before_the_light_is_on(chassis, lights, monkeypatch):
+    seen = []
+    write = light.write_led
+    monkeypatch.setattr(light, "write_led", lambda *args: (seen.append(lights.lit()), write(*args)))
+    lights.light(chassis.slot(), "S1", UNTIL)
+    assert [record.serial for record in seen[0]] == ["S1"]
+
+
+def test_a_process_is_started_that_waits_unless_one_runs(chassis, held, lights):
+    lit(chassis)
+    assert held == ["zconsole.hardware.light_holder"]
+    lock = try_lock(chassis.state / light.HOLDER)
+    lights.light(chassis.slot(number=2), "", UNTIL)
+    assert len(held) == 1
+    os.close(lock)
+    lights.tidy()
+    assert len(held) == 2
+
+
+def test_where_nothing_was_lit_nothing_is_made(chassis, held, lights):
+    assert (lights.tidy(), lights.lit(), held) == ((), (), [])
+    assert not chassis.state.exists()
+
+
+def test_a_holder_lets_go_of_its_lock_once_no_light_is_left(chassis, lights):
+    lit(chassis)
+    lock = try_lock(chassis.state / light.HOLDER)
+    assert not lights.idle(lock)
+    chassis.now = UNTIL + RETRY
+    assert lights.idle(lock)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(lock)
+
+
+def test_a_light_is_put_back_without_its_record(chassis, lights):
+    lit(chassis)
+    known = lights.lit()
+    (chassis.state / NAME).unlink()
+    assert lights.put_back_from_memory(known) == known
+    chassis.now = UNTIL
+    assert lights.put_back_from_memory(known) == ()
+    assert value(chassis) == "0"
+
+
+def test_all_lights_go_off_though_one_cannot_be_reached(chassis, lights):
+    chassis.enclosure("1:0:8:0", "0x5000000000000001")
+    lights.light(chassis.slot("1:0:8:0"), "", UNTIL)
+    lit(chassis)
+    chassis.led("1:0:8:0").parents[1].rename(chassis.root / "away")
+    said = lights.unlight_all()
+    assert "not there now" in said[0]
+    assert said[1] == "the light of bay 1 (serial S1) is off"
+    assert (value(chassis), len(lights.lit())) == ("0", 1)
+
+
+def test_a_light_of_others_goes_off_only_when_forced(chassis, lights):
+    chassis.led().write_text("1")
+    assert lights.unlight(chassis.slot()) is None
+    assert value(chassis) == "1"
+    lights.force_off(chassis.slot())
+    assert value(chassis) == "0"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"lights": [{}]}', '{"lights": [], "version": "x"}'])
+def test_a_damaged_record_is_one_clear_error(chassis, lights, text):
+    chassis.state.mkdir(mode=0o700)
+    (chassis.state / NAME).write_text(text)
+    with pytest.raises(StateError, match=r"lights\.json is damaged"):
+        lights.lit()
+
+
+def test_a_record_of_others_is_refused(chassis, lights):
+    lit(chassis)
+    (chassis.state / NAME).chmod(0o666)
+    with pytest.raises(StateError, match=r"lights\.json"):
+        lights.tidy()
+    assert json.loads((chassis.state / NAME).read_text())["lights"][0]["serial"] == "S1"
