@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.hardware.led import OFF, ON, Slot, led_of, read_led, write_led
+from zconsole.hardware.led import OFF, ON, SlotKey, led_of, read_led, write_led
 from zconsole.hardware.light_records import LightRecords, LitSlot, OpenRecords
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import ROOT, boot_id
@@ -65,7 +65,7 @@ class Lights:
         self._log = log or audit_log(lambda: self._directory)
         self._patient = Patient()
 
-    def light(self, slot: Slot, serial: str, until: float, bay: str = "") -> LitSlot:
+    def light(self, slot: SlotKey, serial: str, until: float, bay: str = "") -> LitSlot:
         """Light a bay until then (epoch seconds), also over a reboot; again: until the new time.
 
         ``serial`` is of the disk in it. Raises NotFoundError where the bay has no light,
@@ -75,7 +75,7 @@ class Lights:
         self._in_time(self._start_holder)
         return lit
 
-    def unlight(self, slot: Slot) -> str | None:
+    def unlight(self, slot: SlotKey) -> str | None:
         """Put back what was found there; returns what came of it, None where it was not lit here.
 
         Raises ZconsoleError where it cannot be switched now; it is tried again later.
@@ -88,7 +88,7 @@ class Lights:
 
         return self._in_time(_unlight)
 
-    def force_off(self, slot: Slot) -> str:
+    def force_off(self, slot: SlotKey) -> str:
         """Switch a light off, whoever lit it. Raises NotFoundError, ZconsoleError."""
         if (said := self.unlight(slot)) is not None:
             return said
@@ -162,7 +162,7 @@ class Lights:
 
     # Inside
 
-    def _light(self, slot: Slot, serial: str, until: float, bay: str) -> LitSlot:
+    def _light(self, slot: SlotKey, serial: str, until: float, bay: str) -> LitSlot:
         led = self._required(slot, serial)
         with self._records.open() as opened:
             known, on = opened.records.get(slot.key), self._is_on(led)
@@ -249,7 +249,7 @@ class Lights:
             return None
         return led_of(record.slot, record.serial, self._root)
 
-    def _required(self, slot: Slot, serial: str) -> Path:
+    def _required(self, slot: SlotKey, serial: str) -> Path:
         led = led_of(slot, serial, self._root)
         if led is None:
             raise NotFoundError(f"{slot.name} has no light that can be told from others")

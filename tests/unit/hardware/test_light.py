@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.records import replace
-from tests.unit.hardware.chassis import NOW, Chassis
+from tests.unit.hardware.lit_chassis import NOW, Chassis
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.hardware import light
 from zconsole.hardware.light import GIVE_UP, LASTING, RETRY, Lights
@@ -29,6 +29,7 @@ def held(monkeypatch) -> list[str]:
 
 @pytest.fixture
 def chassis(tmp_path: Path, held: list[str]) -> Chassis:
+    assert held == []
     made = Chassis(tmp_path)
     made.enclosure()
     made.disk("sda", "S1", "0:0:8:0", 1)
@@ -218,7 +219,7 @@ def test_a_bay_without_a_light_is_refused(chassis, lights):
 
 
 def test_one_that_the_enclosure_refuses_leaves_no_record(chassis, lights, monkeypatch):
-    def refusing(path: Path, text: str) -> None:
+    def refusing(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(light, "write_led", refusing)
@@ -239,8 +240,7 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
         lights.light(slot, "S1", UNTIL)
     monkeypatch.undo()
     monkeypatch.setattr(light, "start_detached", lambda argv, log: 0)
-    with open(os.open(led, os.O_RDONLY | os.O_NONBLOCK)):  # lets the thread end
-        pass
+    os.close(os.open(led, os.O_RDONLY | os.O_NONBLOCK))  # lets the thread end
     led.unlink()
     led.write_text("1")
     chassis.now = UNTIL

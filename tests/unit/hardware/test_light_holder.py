@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.hardware.chassis import Chassis
+from tests.unit.hardware.lit_chassis import Chassis
 from zconsole.hardware import light_holder
 from zconsole.hardware.light import HOLDER, Lights
 from zconsole.hardware.light_records import NAME
@@ -32,10 +33,13 @@ time.sleep(60)
 
 
 @pytest.fixture
-def chassis(tmp_path: Path) -> Chassis:
+def chassis(tmp_path: Path) -> Iterator[Chassis]:
     made = Chassis(tmp_path)
     made.enclosure()
-    return made
+    yield made
+    lock = made.state / HOLDER
+    if lock.exists() and (pid := holder_of(made)) is not None:
+        os.kill(pid, signal.SIGKILL)
 
 
 def soon(condition, seconds=20.0) -> bool:
@@ -57,15 +61,6 @@ def holder_of(chassis: Chassis) -> int | None:
     return next((int(row[4]) for row in rows if row[5].endswith(f":{inode}")), None)
 
 
-@pytest.fixture
-def ended(chassis):
-    """Ends what a test started."""
-    yield
-    lock = chassis.state / HOLDER
-    if lock.exists() and (pid := holder_of(chassis)) is not None:
-        os.kill(pid, signal.SIGKILL)
-
-
 def console(chassis: Chassis, seconds: float) -> subprocess.Popen[bytes]:
     words = (str(chassis.state), str(chassis.root), str(chassis.led()), str(seconds))
     process = subprocess.Popen((sys.executable, "-c", LIGHTING, *words), stdout=subprocess.PIPE)
@@ -80,7 +75,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.slow
-def test_a_light_goes_off_in_time_though_its_console_was_killed(chassis, ended):
+def test_a_light_goes_off_in_time_though_its_console_was_killed(chassis):
     process = console(chassis, 1.0)
     kill(process)
     assert soon(lambda: not is_on(chassis))
@@ -88,7 +83,7 @@ def test_a_light_goes_off_in_time_though_its_console_was_killed(chassis, ended):
 
 
 @pytest.mark.slow
-def test_the_next_start_makes_up_for_a_holder_that_was_killed(chassis, ended):
+def test_the_next_start_makes_up_for_a_holder_that_was_killed(chassis):
     process = console(chassis, 30.0)
     assert soon(lambda: holder_of(chassis) is not None)
     first = holder_of(chassis)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zconsole.hardware.led import Slot, slot_of
+from zconsole.hardware.led import SlotKey, slot_of
 from zconsole.hardware.light import Lights
 from zconsole.system.audit import MemoryLog
 
@@ -53,7 +53,7 @@ class Chassis:
     def led(self, address: str = "0:0:8:0", number: int = 1) -> Path:
         return self.root / "sys/class/enclosure" / address / f"Slot {number:02}" / "locate"
 
-    def slot(self, address: str = "0:0:8:0", number: int = 1) -> Slot:
+    def slot(self, address: str = "0:0:8:0", number: int = 1) -> SlotKey:
         return slot_of(str(self.led(address, number)))
 
     def lights(self) -> Lights:
