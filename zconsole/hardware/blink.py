@@ -1,8 +1,8 @@
 """Making a disk without a locate LED blink: short reads, half a second on and half a second off.
 
-Nothing is written. The reads are made by a process of its own, since a dying disk may hang it in the
-kernel, where nothing can end it: nobody waits for it. It ends with the process that started it, or
-when its time is over. Run as ``python -m zconsole.hardware.blink``.
+Nothing is written. The reads are made by a process of its own, since a dying disk may hang it in
+the kernel, where nothing can end it: nobody waits for it. It ends with the process that started it,
+or when its time is over. Run as ``python -m zconsole.hardware.blink``.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         read = reader(args.node)
     except (OSError, ZconsoleError) as error:
-        print(getattr(error, "strerror", None) or error, flush=True)
+        _say(getattr(error, "strerror", None) or str(error))
         return 1
-    print(BLINKING, flush=True)
+    _say(BLINKING)
 
     def _over() -> bool:
         return time.monotonic() >= end or not alive(args.watch)
@@ -182,6 +182,11 @@ def _io_time(row: str) -> int:
 
 def _is_disk(root: Path, name: str) -> bool:
     return not name.startswith(SKIPPED) and (root / "sys/block" / name).exists()
+
+
+def _say(word: str) -> None:
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -50,7 +50,7 @@ def slot_of(locate: str) -> SlotKey:
     if path.name != "locate" or len(path.parts) < 4:
         raise UsageError(f"{locate} is not the LED of an enclosure's slot")
     box = path.parent.parent
-    return Slot(text_in(box / "id"), path.parent.name, box.name)
+    return SlotKey(text_in(box / "id"), path.parent.name, box.name)
 
 
 def led_of(slot: SlotKey, serial: str, root: Path = ROOT) -> Path | None:
