@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.facts import Asker, MachineFacts
+from zconsole.actions.lights import LightSwitch, MachineLights
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import process_mark, steady_clock
@@ -56,6 +57,7 @@ class ActionBackend:
     """The clock by which samples say when they began."""
     rebalance_backend: Callable[[], RebalanceBackend] = live_rebalance
     """Makes the console's side of rebalance; loaded once it is wanted."""
+    lights: LightSwitch = field(default_factory=MachineLights)
 
 
 def live_backend(read_only: bool) -> ActionBackend:

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.actions.conditions import outdated
-from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation, Step, failing, same_pool
+from zconsole.actions.lights import LightSwitch, MachineLights
+from zconsole.actions.plan import (
+    ActionOutcome,
+    ActionPlan,
+    Situation,
+    Step,
+    failing,
+    same_pool,
+)
 from zconsole.actions.refresh import Refresher
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
@@ -30,8 +38,8 @@ The raw text is always kept beside it.
 """
 DEADLINE = 600.0
 """Seconds a command may take: a replace waits for the pool to write its configuration."""
-LIGHT = 10.0
-"""Seconds a write to a light may take: an enclosure's processor that died never answers."""
+LIGHT = 60.0
+"""Seconds switching a light may take: an enclosure's processor that died never answers."""
 
 UNANSWERED = "It may still take effect: check the pool before doing anything else."
 DONE = "done"
@@ -61,8 +69,13 @@ class Executor:
         denied: str = "",
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = steady_clock,
+        lights: LightSwitch | None = None,
     ) -> None:
-        """``steady`` is the clock by which ``refresh`` says when its sample was begun."""
+        """``steady`` is the clock by which ``refresh`` says when its sample was begun.
+
+        ``lights`` are this machine's by default.
+        """
+        self._lights = lights or MachineLights()
         self._runner = runner
         self._refresh = refresh
         self._log = log
@@ -193,15 +206,16 @@ class Executor:
             yield event
 
     async def _command(self, step: Step) -> Completed:
-        if step.write is None:
+        if step.light is None:
             return await self._runner.run(step.argv, DEADLINE)
-        path, text = step.write
         try:
             async with asyncio.timeout(LIGHT):
-                await in_daemon_thread(Path(path).write_text, text)
+                said = await in_daemon_thread(self._lights.switch, step.light)
         except TimeoutError:
-            raise DeadlineError(f"{path}: no answer in {LIGHT:g} s") from None
-        return Completed(step.argv, 0, "", "")
+            raise DeadlineError(f"no answer in {LIGHT:g} s") from None
+        except ZconsoleError as error:
+            return Completed(step.argv, 1, "", str(error))
+        return Completed(step.argv, 0, said, "")
 
 
 def _said(completed: Completed, step: Step) -> Iterator[ExecutionEvent]:

@@ -1,10 +1,31 @@
-"""The identify LED of a device's bay (ses(4); drivers/misc/enclosure.c)."""
+"""Showing where a disk is: by the identify LED of its bay (ses(4)), or by making it blink.
+
+An enclosure's LED is lit for a stated time, then what was found is put back
+(``hardware/light.py``). Without one, the disk is read in bursts (``hardware/blink.py``).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from zconsole.actions import conditions as must
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse
+from zconsole.actions.plan import (
+    ActionPlan,
+    LightOrder,
+    Precondition,
+    Situation,
+    Step,
+    decide,
+    refuse,
+)
 from zconsole.actions.target import Target, find
+from zconsole.hardware import blink, light
+from zconsole.hardware.device import Device
+from zconsole.units import duration, percent
+
+BY_SERIAL = "the serial number tells which disk it is"
+NAMED = 3
+"""Busy disks that are named, the busiest first."""
 
 
 def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
@@ -16,19 +37,108 @@ def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
     device = s.facts.device(target.vdev.path or "")
     if device is None or device.locate is None:
         why = f"{target.name} has no bay with an LED"
-        return refuse("locate", title, s.pool.name, why, "the serial number tells which disk it is")
-    value = "1" if on else "0"
-    step = Step(("tee", device.locate), f"write {value} to it", write=(device.locate, value))
-    plan = ActionPlan(
+        return refuse("locate", title, s.pool.name, why, "make it blink by reads", BY_SERIAL)
+    return decide(_lit(target, device, device.locate, on), s)
+
+
+def _lit(target: Target, device: Device, led: str, on: bool) -> ActionPlan:
+    found = "what was found before is put back; the fault LED is left alone"
+    lasting = duration(light.LASTING)
+    after = "over a reboot, too. Switch it off here, or in any other console"
+    consequences = (
+        (f"the light of the bay goes on, for {lasting} at most, {after}", f"then {found}")
+        if on
+        else (f"the light of the bay goes off; {found}",)
+    )
+    return ActionPlan(
         "locate",
-        f"{title}: {target.name}",
-        (step,),
-        consequences=(f"the light of the bay {'goes on' if on else 'goes off'}; nothing else",),
-        preconditions=(_same_bay(target, device.locate),),
+        f"Switch the locate LED {'on' if on else 'off'}: {target.name}",
+        (_step(device, LightOrder(on, device), led),),
+        consequences=consequences,
+        preconditions=(_same_bay(target, led),),
         # A suspended pool is when somebody looks for the bay.
         urgent=lambda _: True,
     )
+
+
+def plan_blink(s: Situation, key: str, on: bool, busy: Mapping[str, float]) -> ActionPlan:
+    """Make a disk blink by reads; ``busy`` has the disks that do I/O now (``busy_disks``)."""
+    target = find(s.pool, key)
+    title = "Make the disk blink" if on else "Stop the blinking"
+    if target is None:
+        return refuse("blink", title, s.pool.name, must.NOT_THERE)
+    device = s.facts.device(target.vdev.path or "")
+    why = _cannot_blink(target, device)
+    if why or device is None:
+        return refuse("blink", title, s.pool.name, why, BY_SERIAL)
+    plan = ActionPlan(
+        "blink",
+        f"{title}: {target.name}",
+        (_step(device, LightOrder(on, device, blink=True), device.node),),
+        consequences=_of_blinking() if on else ("the reads that make it blink end",),
+        warnings=tuple(_doubts(target, device, busy)) if on else (),
+        preconditions=(must.same_device(s, target.vdev.path or ""),) if on else (),
+        urgent=lambda _: True,
+    )
     return decide(plan, s)
+
+
+def plan_lights_off(s: Situation) -> ActionPlan:
+    """Switch off every light that zconsole lit, of any pool, and end all blinking from here."""
+    plan = ActionPlan(
+        "locate",
+        "Switch off every light that zconsole switched on",
+        (Step(("zconsole", "light", "off"), "put back what was found", light=LightOrder(False)),),
+        consequences=("each bay's light is put back as it was found; disks stop blinking",),
+        urgent=lambda _: True,
+    )
+    return decide(plan, s)
+
+
+def _step(device: Device, order: LightOrder, place: str) -> Step:
+    verb = "blink" if order.blink and order.on else "on" if order.on else "off"
+    why = f"read {place} in bursts" if verb == "blink" else f"switch {place} {verb}"
+    return Step(("zconsole", "light", verb, device.path), why, light=order)
+
+
+def _of_blinking() -> tuple[str, ...]:
+    return (
+        f"the disk is read for half a second, rests for half a second, and so on for"
+        f" {duration(blink.LASTING)} at most; nothing is written",
+        f"up to {blink.READS} small reads a second slow other work on it a little",
+        "it ends when you switch it off or quit",
+    )
+
+
+def _cannot_blink(target: Target, device: Device | None) -> str:
+    """Why a disk can't blink; empty when it can."""
+    if target.vdev.kind == "file" or (device is not None and device.kind == "file"):
+        return f"{target.name} is a file: only a disk can blink"
+    if device is None or not device.node or target.vdev.state == "REMOVED":
+        return f"{target.name} can't blink: the system no longer sees it"
+    return ""
+
+
+def _doubts(target: Target, device: Device, busy: Mapping[str, float]) -> list[str]:
+    """Why a light that blinks, or none that does, may not be this disk's."""
+    doubts = []
+    own = (device.node, *device.aliases)
+    others = [(name, share) for name, share in busy.items() if f"/dev/{name}" not in own]
+    if others:
+        named = ", ".join(f"{name} {percent(share)}" for name, share in others[:NAMED])
+        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        doubts.append(
+            f"blinking proves nothing now: other disks are busy, too ({named}{more})."
+            " Compare the serial number before you pull"
+        )
+    if len(others) < len(busy):
+        doubts.append("the disk is busy itself: its light may not rest between the reads")
+    if target.vdev.state in ("FAULTED", "UNAVAIL"):
+        doubts.append(
+            f"{target.name} is {target.vdev.state}: a failed disk may not answer, and then it"
+            " can't blink"
+        )
+    return doubts
 
 
 def _same_bay(target: Target, led: str) -> Precondition:

@@ -89,8 +89,18 @@ class Precondition:
 
 
 @dataclass(frozen=True, slots=True)
+class LightOrder:
+    """A disk's light to switch; without ``device`` all that were switched on here."""
+
+    on: bool
+    device: Device | None = None
+    blink: bool = False
+    """Whether the disk is to blink by reads, in place of the LED of its bay."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One command of a plan, or one value written to a kernel file."""
+    """One command of a plan, or one light to switch."""
 
     argv: tuple[str, ...]
     why: str
@@ -98,8 +108,8 @@ class Step:
     """Checked on a fresh situation just before this step."""
     skip: Check | None = None
     """Why this step is not needed, on a fresh situation; None: it is."""
-    write: tuple[str, str] | None = None
-    """Path and text to write instead of running ``argv`` (which then shows how by hand)."""
+    light: LightOrder | None = None
+    """A light to switch instead of running ``argv`` (which then shows how by hand)."""
 
     @property
     def command(self) -> str:

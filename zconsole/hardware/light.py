@@ -65,6 +65,10 @@ class Lights:
         self._log = log or audit_log(lambda: self._directory)
         self._patient = Patient()
 
+    def time(self) -> float:
+        """Now, by the clock of the records (epoch seconds)."""
+        return self._clock()
+
     def light(self, slot: SlotKey, serial: str, until: float, bay: str = "") -> LitSlot:
         """Light a bay until then (epoch seconds), also over a reboot; again: until the new time.
 

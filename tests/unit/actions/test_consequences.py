@@ -26,9 +26,9 @@ from tests.unit.actions.pools import (
 )
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
-from zconsole.actions.locate import plan_locate
+from zconsole.actions.locate import plan_blink, plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
-from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.plan import Facts, LightOrder, Situation
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import (
     plan_pause,
@@ -240,12 +240,66 @@ def test_clear_of_a_suspended_pool_wants_enough_devices_back(labels, text):
     assert text is None if plan.refused is None else text in plan.refused
 
 
-def test_locate_writes_the_bays_file():
-    led = new_disk(
-        path="/dev/disk/by-id/d00", aliases=("/dev/disk/by-id/d00-part1",), locate="/sys/x/locate"
-    )
-    plan = plan_locate(raidz2(facts=replace(FACTS, devices=(led,))), "1000", on=True)
-    assert plan.steps[0].write == ("/sys/x/locate", "1")
+LED = new_disk(
+    path="/dev/disk/by-id/d00",
+    node="/dev/sda",
+    aliases=("/dev/disk/by-id/d00-part1",),
+    locate="/sys/x/locate",
+)
+LIT = replace(FACTS, devices=(LED,))
+
+
+def test_locate_lights_the_bay_for_a_stated_time():
+    plan = plan_locate(raidz2(facts=LIT), "1000", on=True)
+    assert plan.steps[0].light == LightOrder(True, LED)
+    assert plan.steps[0].argv == ("zconsole", "light", "on", "/dev/disk/by-id/d00")
+    for text in ("for 4h", "over a reboot", "what was found before is put back", "fault LED"):
+        assert text in said(plan)
+    off = plan_locate(raidz2(facts=LIT), "1000", on=False)
+    assert off.steps[0].light == LightOrder(False, LED)
+    assert "goes off" in said(off)
+
+
+def test_all_lights_go_off_without_a_device():
+    assert plan_lights_off(raidz2()).steps[0].light == LightOrder(False)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "facts", "text"),
+    [
+        (disk("d00", 1000, "REMOVED"), LIT, "no longer sees it"),
+        (disk("d00", 1000), replace(FACTS, devices=()), "no longer sees it"),
+        (replace(disk("d00", 1000), kind="file"), LIT, "is a file: only a disk can blink"),
+    ],
+)
+def test_what_cannot_blink_is_refused(leaf, facts, text):
+    plan = plan_blink(raidz2(changes=(leaf,), facts=facts), "1000", on=True, busy={})
+    assert text in (plan.refused or "not refused")
+
+
+def test_blinking_only_reads_and_ends():
+    plan = plan_blink(raidz2(facts=LIT), "1000", on=True, busy={})
+    assert plan.steps[0].light == LightOrder(True, LED, blink=True)
+    assert plan.warnings == ()
+    for text in ("nothing is written", "for 30m", "20 small reads a second", "or quit"):
+        assert text in said(plan)
+    off = plan_blink(raidz2(facts=LIT), "1000", on=False, busy={})
+    assert off.steps[0].light == LightOrder(False, LED, blink=True)
+
+
+def test_blinking_proves_nothing_where_other_disks_are_busy():
+    busy = {"sdb": 0.9, "sdc": 0.5, "sdd": 0.344, "sde": 0.1, "sdf": 0.03}
+    (warning,) = plan_blink(raidz2(facts=LIT), "1000", on=True, busy=busy).warnings
+    assert "proves nothing" in warning
+    assert "(sdb 90 %, sdc 50 %, sdd 34 % and 2 more)" in warning
+    (warning,) = plan_blink(raidz2(facts=LIT), "1000", on=True, busy={"sda": 0.9}).warnings
+    assert "busy itself" in warning
+
+
+def test_a_failed_disk_may_not_blink():
+    s = raidz2(changes=(disk("d00", 1000, "FAULTED"),), facts=LIT)
+    (warning,) = plan_blink(s, "1000", on=True, busy={}).warnings
+    assert "may not answer" in warning
 
 
 def test_unknown_facts_are_said_not_guessed():

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -23,15 +23,15 @@ from tests.unit.actions.pools import (
 )
 from zconsole.actions import executor
 from zconsole.actions.clear import plan_clear
-from zconsole.actions.executor import Executor
+from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.follow import replaced
 from zconsole.actions.locate import plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
-from zconsole.actions.plan import Situation, Step
+from zconsole.actions.plan import LightOrder, Situation, Step
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.actions.target import Swap
-from zconsole.errors import UnavailableError
+from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.pool.model import ErrorCounters
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.system.audit import NAME, Audit, append_line
@@ -270,30 +270,67 @@ async def test_names_go_through_as_they_are_and_never_as_options(name, audit):
         assert argv[2] == "--"
 
 
-async def test_the_led_is_a_write_to_a_file(tmp_path, audit):
-    light = tmp_path / "locate"
-    light.write_text("0")
+class Switched:
+    """Lights that only note what was ordered."""
+
+    def __init__(self, *said: str | Exception) -> None:
+        self.orders: list[LightOrder] = []
+        self._said = list(said)
+
+    def switch(self, order: LightOrder) -> str:
+        self.orders.append(order)
+        said = self._said.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def busy(self) -> dict[str, float]:
+        return {}
+
+    def tidy(self) -> tuple[str, ...]:
+        return ()
+
+
+def with_led() -> Situation:
     led = new_disk(
-        path="/dev/disk/by-id/d00", locate=str(light), aliases=("/dev/disk/by-id/d00-part1",)
+        path="/dev/disk/by-id/d00", locate="/sys/x/locate", aliases=("/dev/disk/by-id/d00-part1",)
     )
-    s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=(led,)))
-    runner = Canned()
-    events = await go(plan_locate(s, "1000", on=True), runner, Looks(s), audit)
-    assert (events[-1].kind, light.read_text(), runner.ran) == ("done", "1", [])
+    return at(pool(top("mirror", 0, 2)), replace(MODERN, devices=(led,)))
 
 
-async def test_an_led_that_gives_no_answer_is_waited_for_only_so_long(
-    tmp_path, audit, records, monkeypatch
-):
+async def lit(audit, lights) -> list[ExecutionEvent]:
+    s, runner = with_led(), Canned()
+    executor = Executor(runner, Looks(s), audit, clock=lambda: 5.0, lights=lights)
+    events = [event async for event in executor.run(plan_locate(s, "1000", on=True))]
+    assert runner.ran == []
+    return events
+
+
+async def test_a_light_is_switched_without_a_command(audit):
+    lights = Switched("the light of bay 1 is on")
+    events = await lit(audit, lights)
+    assert [event.kind for event in events] == ["begun", "output", "done"]
+    assert events[1].text == "the light of bay 1 is on"
+    (order,) = lights.orders
+    assert (order.on, order.device) == (True, with_led().facts.devices[0])
+
+
+async def test_a_light_that_is_refused_fails_in_its_words(audit, records):
+    events = await lit(audit, Switched(NotFoundError("no light there")))
+    assert (events[-1].kind, events[-1].text) == ("failed", "no light there")
+    assert [line["event"] for line in records()] == ["begun", "ended", "action"]
+
+
+async def test_a_light_that_gives_no_answer_is_waited_for_only_so_long(audit, records, monkeypatch):
     monkeypatch.setattr(executor, "LIGHT", 0.05)
-    light = tmp_path / "locate"
-    os.mkfifo(light)  # to open it hangs until somebody reads
-    aliases = ("/dev/disk/by-id/d00-part1",)
-    led = new_disk(path="/dev/disk/by-id/d00", locate=str(light), aliases=aliases)
-    s = at(pool(top("mirror", 0, 2)), replace(MODERN, devices=(led,)))
-    plan = plan_locate(s, "1000", on=True)
-    events = await asyncio.wait_for(go(plan, Canned(), Looks(s), audit), 2.0)
-    assert (events[-1].kind, events[-1].text) == ("failed", f"{light}: no answer in 0.05 s")
+
+    class Stuck(Switched):
+        def switch(self, order: LightOrder) -> str:
+            time.sleep(0.3)
+            return ""
+
+    events = await lit(audit, Stuck())
+    assert (events[-1].kind, events[-1].text) == ("failed", "no answer in 0.05 s")
     assert [line["event"] for line in records()] == ["begun", "ended", "action"]
 
 

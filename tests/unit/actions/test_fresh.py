@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from typing import ClassVar
 
 import pytest
 
@@ -262,22 +263,33 @@ async def test_begun_is_written_before_the_command_starts():
     assert (begun["event"], begun["argv"]) == ("begun", ["zpool", "scrub", "tank"])
 
 
-async def test_a_light_goes_on_in_the_bay_that_was_shown(tmp_path):
+async def test_a_light_goes_on_in_the_bay_that_was_shown():
     from tests.unit.actions.pools import FACTS, new_disk
 
     def lit(bay: str, **fields) -> Situation:
         path = "/dev/disk/by-id/d00"
-        led = new_disk(path=path, aliases=(f"{path}-part1",), locate=str(tmp_path / bay))
+        led = new_disk(path=path, aliases=(f"{path}-part1",), locate=f"/sys/{bay}/locate")
         facts = replace(FACTS, devices=(led,))
         return replace(at(pool(top("mirror", 0, 2)), facts), **fields)
 
+    class Lights:
+        ordered: ClassVar[list[str | None]] = []
+
+        def switch(self, order) -> str:
+            self.ordered.append(order.device.locate)
+            return ""
+
+    async def run(fresh: Situation) -> str:
+        executor = Executor(Canned(), Seen(fresh), MemoryLog(), steady=lambda: NOW, lights=Lights())
+        events = [event async for event in executor.run(plan)]
+        return events[-1].kind
+
     plan = plan_locate(lit("a"), "1000", on=True)
-    assert (await go(plan, Seen(lit("b"))))[0][-1].kind == "refused"
-    assert (await go(plan, Seen(another(lit("a")))))[0][-1].kind == "refused"
-    assert not (tmp_path / "b").exists()
-    stuck = lit("a", suspended=True, problem="the pool is suspended")
-    assert (await go(plan, Seen(stuck)))[0][-1].kind == "done"
-    assert (tmp_path / "a").read_text() == "1"
+    assert await run(lit("b")) == "refused"
+    assert await run(another(lit("a"))) == "refused"
+    assert Lights.ordered == []
+    assert await run(lit("a", suspended=True, problem="the pool is suspended")) == "done"
+    assert Lights.ordered == ["/sys/a/locate"]
 
 
 def test_a_group_is_known_by_the_guid_of_its_device():

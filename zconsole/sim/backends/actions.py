@@ -16,6 +16,7 @@ from zconsole.monitor.feed import Pairs
 from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
 from zconsole.sim import commands, growth, lifecycle
+from zconsole.sim.backends.lights import SimulatedLights, locate_of
 from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World, clock
@@ -121,6 +122,7 @@ def simulated_backend(world: World) -> ActionBackend:
         clock=lambda: world.pools[0].now,
         steady=lambda: clock(world.pools[0]),
         rebalance_backend=lambda: _rebalance_backend(world),
+        lights=SimulatedLights(world),
     )
 
 
@@ -148,6 +150,7 @@ def _device(leaf: Leaf) -> Device:
         serial=leaf.devid.rpartition("_")[2],
         logical=512,
         physical=4096,
+        locate=locate_of(leaf),
     )
 
 

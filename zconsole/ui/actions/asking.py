@@ -67,6 +67,7 @@ def executor_of(context: FlowContext, denied: str = "", paths: tuple[str, ...] =
         denied,
         backend.clock,
         backend.steady,
+        backend.lights,
     )
 
 

@@ -95,6 +95,17 @@ class ActionController:
                 markup=False,
             )
 
+    async def tidy_lights(self) -> None:
+        """Put back lights whose time is over, light the others again after a reboot; say which."""
+        if self.context.denied:
+            return
+        try:
+            said = await in_daemon_thread(self.context.backend.lights.tidy)
+        except (OSError, ZconsoleError) as error:
+            said = (f"lights of bays: {error}",)
+        for text in said:
+            self.context.app.notify(text, timeout=15, markup=False)
+
     # Flows
 
     async def run(self, flow: str, key: str) -> None:

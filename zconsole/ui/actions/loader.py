@@ -100,6 +100,7 @@ class ActionLoader:
             if self.controller is None:
                 self.controller = await in_daemon_thread(partial(self._load, app, make_backend))
                 begin(app, self.controller.offer_to_put_back, group="tuned")
+                begin(app, self.controller.tidy_lights, group="lights")
         return self.controller
 
     def _load(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:

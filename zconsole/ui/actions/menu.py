@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_autoexpand, plan_expand
-from zconsole.actions.locate import plan_locate
+from zconsole.actions.locate import plan_blink, plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.scrub import (
@@ -22,8 +22,9 @@ from zconsole.actions.scrub import (
 )
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.add_flow import add_flow
-from zconsole.ui.actions.asking import Planner
+from zconsole.ui.actions.asking import Planner, confirm
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
@@ -36,7 +37,10 @@ Flow = Callable[[FlowContext, str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the menu: ``planners`` to plan it, or a flow that asks more first."""
+    """One line of the menu: ``planners`` to plan it, or a flow that asks more first.
+
+    With both, the planners tell whether it can be done, and the flow does it.
+    """
 
     text: str
     planners: tuple[Planner, ...] = ()
@@ -159,8 +163,8 @@ def _of_leaf(key: str) -> list[Entry]:
         Entry("Put it online", (lambda s: plan_online(s, key),)),
         Entry("Detach it", (lambda s: plan_detach(s, key),)),
         Entry("Clear its errors", (lambda s: plan_clear(s, key),)),
-        Entry("Locate LED on", (lambda s: plan_locate(s, key, on=True),)),
-        Entry("Locate LED off", (lambda s: plan_locate(s, key, on=False),)),
+        Entry("Light its bay, or make it blink", light_ways(key, on=True, busy={}), light_flow),
+        Entry("Switch its light off", light_ways(key, on=False, busy={})),
         *_work("trim", plan_trim, key),
         *_work("initialize", plan_initialize, key),
     ]
@@ -179,4 +183,19 @@ def _of_pool() -> list[Entry]:
         Entry("Add a vdev, log, cache, hot spare or special vdev", flow=add_flow),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),
         Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),
+        Entry("Switch off every light lit from here", (plan_lights_off,)),
     ]
+
+
+async def light_flow(context: FlowContext, key: str) -> None:
+    """Look which disks are busy, then show both ways to show a disk."""
+    busy = await in_daemon_thread(context.backend.lights.busy)
+    await confirm(context, light_ways(key, on=True, busy=busy))
+
+
+def light_ways(key: str, on: bool, busy: Mapping[str, float]) -> tuple[Planner, ...]:
+    """The LED of a disk's bay, and its blinking."""
+    return (
+        lambda s: plan_locate(s, key, on),
+        lambda s: plan_blink(s, key, on, busy),
+    )
