@@ -121,17 +121,8 @@ def _cannot_blink(target: Target, device: Device | None) -> str:
 
 def _doubts(target: Target, device: Device, busy: Mapping[str, float]) -> list[str]:
     """Why a light that blinks, or none that does, may not be this disk's."""
-    doubts = []
-    own = (device.node, *device.aliases)
-    others = [(name, share) for name, share in busy.items() if f"/dev/{name}" not in own]
-    if others:
-        named = ", ".join(f"{name} {percent(share)}" for name, share in others[:NAMED])
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        doubts.append(
-            f"blinking proves nothing now: other disks are busy, too ({named}{more})."
-            " Compare the serial number before you pull"
-        )
-    if len(others) < len(busy):
+    doubts = list(filter(None, [busy_doubt(busy, device)]))
+    if _others(busy, device).keys() < busy.keys():
         doubts.append("the disk is busy itself: its light may not rest between the reads")
     if target.vdev.state in ("FAULTED", "UNAVAIL"):
         doubts.append(
@@ -139,6 +130,24 @@ def _doubts(target: Target, device: Device, busy: Mapping[str, float]) -> list[s
             " can't blink"
         )
     return doubts
+
+
+def busy_doubt(busy: Mapping[str, float], device: Device) -> str:
+    """That other disks are busy, so that blinking proves nothing; empty where they are not."""
+    others = _others(busy, device)
+    if not others:
+        return ""
+    named = ", ".join(f"{name} {percent(share)}" for name, share in list(others.items())[:NAMED])
+    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    return (
+        f"blinking proves nothing now: other disks are busy, too ({named}{more})."
+        " Compare the serial number before you pull"
+    )
+
+
+def _others(busy: Mapping[str, float], device: Device) -> dict[str, float]:
+    own = (device.node, *device.aliases)
+    return {name: share for name, share in busy.items() if f"/dev/{name}" not in own}
 
 
 def _same_bay(target: Target, led: str) -> Precondition:

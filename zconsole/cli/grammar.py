@@ -16,6 +16,7 @@ KINDS: Mapping[str, str] = {
     "FILE|-": "file",
     "N|FILE": "file",
     "PATH": "file",
+    "DISK": "file",
     "RECORDING": "file",
     "NAME|PATH": "theme",
     "USER@HOST[,...]": "host",

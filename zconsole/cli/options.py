@@ -323,6 +323,20 @@ def _configure_tunables(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print JSON, one tunable per line")
 
 
+def _configure_light(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "on", "off", "blink", "resume"),
+        help="list the lights that are on (default), switch one, make a disk blink, or"
+        " (after a reboot) light those whose time isn't over again",
+    )
+    text = "its path or serial number; off without one: every light that zconsole switched on"
+    parser.add_argument("disk", nargs="?", metavar="DISK", help=text)
+    _json(parser, "print JSON, one light per line")
+
+
 def _configure_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
@@ -359,6 +373,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
         _configure_rebalance,
     ),
     "tunables": ("list, set and restore the tunables of scans and rebuilds", _configure_tunables),
+    "light": ("light the bay of a disk for four hours, or make it blink", _configure_light),
     "report": (
         "report on a scan, or compare two: rates, limits, devices, ETAs",
         _configure_report,
@@ -380,5 +395,6 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 
 CONFIGURED = frozenset(
     {"console", "watch", "record", "export", "status", "demo", "replay", "rebalance", "tunables"}
+    | {"light"}
 )
 """Commands that read the configuration."""

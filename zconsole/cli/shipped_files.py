@@ -44,7 +44,9 @@ def for_program(unit: str, program: str, interpreter: str) -> str:
         command = f"{_word(interpreter)} {path}"
     else:
         command = f"{_word(interpreter)} -m zconsole"
-    return unit.replace(f"ExecStart={INSTALLED} ", f"ExecStart={command} ")
+    for start in ("ExecStart=", "ExecStart=-"):  # with - its failure doesn't count
+        unit = unit.replace(f"{start}{INSTALLED} ", f"{start}{command} ")
+    return unit
 
 
 def _word(path: str) -> str:

@@ -74,6 +74,7 @@ def test_systemd_finds_the_program(program: str, command: str) -> None:
     text = (SHARE / "zconsole-rebalance.service").read_text()
     unit = for_program(text, program, "/usr/bin/python3")
     assert f"ExecStart={command} rebalance resume --all\n" in unit
+    assert f"ExecStart=-{command} light resume\n" in unit
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.hardware.lit_chassis import Chassis
+from zconsole.cli import light
+from zconsole.cli.main import main
+from zconsole.hardware.device import Device
+
+
+@pytest.fixture
+def chassis(tmp_path: Path, monkeypatch) -> Chassis:
+    made = Chassis(tmp_path)
+    made.enclosure()
+    made.disk("sda", "S1", "0:0:8:0", 1)
+    disk = Device(
+        "/dev/disk/by-id/d0", "/dev/sda", serial="S1", locate=str(made.led()), bay="bay 1"
+    )
+    monkeypatch.setenv("ZCONSOLE_STATE", str(made.state))
+    monkeypatch.setattr("zconsole.hardware.light.start_detached", lambda argv, log: 0)
+    monkeypatch.setattr(light, "disks", lambda *_: (disk,))
+    monkeypatch.setattr(light, "Lights", made.lights)
+    monkeypatch.setattr(light, "MachineLights", lambda: real(made.lights))
+    return made
+
+
+real = light.MachineLights
+
+
+@pytest.mark.parametrize("word", ["/dev/sda", "/dev/disk/by-id/d0", "S1"])
+def test_a_disk_is_lit_by_any_of_its_names(chassis, capsys, word):
+    assert main(["light", "on", word]) == 0
+    assert chassis.led().read_text() == "1"
+    assert "the light of bay 1 (serial S1) is on" in capsys.readouterr().err
+
+
+def test_lights_are_listed(chassis, capsys):
+    main(["light", "on", "S1"])
+    assert main(["light"]) == 0
+    assert capsys.readouterr().out.startswith("bay 1 (serial S1)  on until ")
+    assert main(["light", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    slot = chassis.slot()
+    assert (found["bay"], found["enclosure"], found["slot"]) == ("bay 1", *slot.key)
+    assert found["until"] == found["since"] + 4 * 3600
+
+
+@pytest.mark.parametrize("words", [[], ["S1"], ["bay 1"], ["/dev/sda"]])
+def test_a_light_goes_off(chassis, words):
+    main(["light", "on", "S1"])
+    assert main(["light", "off", *words]) == 0
+    assert chassis.led().read_text() == "0"
+    assert chassis.lights().lit() == ()
+
+
+def test_after_a_reboot_it_is_lit_again(chassis, capsys):
+    main(["light", "on", "S1"])
+    chassis.led().write_text("0")
+    chassis.boot("boot-2")
+    assert main(["light", "resume"]) == 0
+    assert chassis.led().read_text() == "1"
+    assert "on again after the reboot" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["on"], 2, "on needs a DISK"),
+        (["blink"], 2, "blink needs a DISK"),
+        (["list", "S1"], 2, "list takes no DISK"),
+        (["on", "S2"], 3, "S2 is not a disk"),
+        (["on", "S1", "--read-only"], 2, "not allowed with --read-only"),
+        (["dim", "S1"], 2, "invalid choice"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(chassis, capsys, words, code, text):
+    assert main(["light", *words]) == code
+    assert text in capsys.readouterr().err
+    assert chassis.led().read_text() == "0"
+
+
+def test_blinking_goes_on_until_its_time_is_over(chassis, capsys, monkeypatch):
+    monkeypatch.setattr(light.blink, "reader", lambda node: lambda: None)
+    monkeypatch.setattr(light.blink, "busy_disks", lambda: {"sdb": 0.5})
+    monkeypatch.setattr(light.blink, "LASTING", 0.0)
+    assert main(["light", "blink", "S1"]) == 0
+    said = capsys.readouterr().err
+    assert "blinking proves nothing now" in said
+    assert "/dev/disk/by-id/d0 blinks; to stop it: Ctrl-C" in said
+    assert chassis.led().read_text() == "0"

@@ -1,0 +1,106 @@
+"""``zconsole light``: the lights of bays that are on, switching them, making a disk blink."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+from zconsole.actions.lights import MachineLights
+from zconsole.actions.locate import busy_doubt
+from zconsole.actions.plan import LightOrder
+from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.output import say
+from zconsole.errors import ExitCode, NotFoundError, UsageError
+from zconsole.hardware import blink
+from zconsole.hardware.device import Contents, Device
+from zconsole.hardware.light import Lights
+from zconsole.hardware.light_records import LitSlot
+from zconsole.hardware.machine import disks
+from zconsole.output import json
+from zconsole.system.host import ROOT
+from zconsole.system.patient import in_time
+from zconsole.system.printable import clean
+
+FOUND = 10.0
+"""Seconds to find the machine's disks, none of which is read."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """List or switch lights; returns the exit code. Raises ZconsoleError."""
+    if args.action in ("on", "blink") and not args.disk:
+        raise UsageError(f"{args.action} needs a DISK: its path, or its serial number")
+    if args.action in ("list", "resume") and args.disk:
+        raise UsageError(f"{args.action} takes no DISK")
+    if args.action == "list":
+        return _list(args)
+    refuse_denied(args, f"{args.action} switches lights", calms=args.action == "off")
+    actions: dict[str, Callable[[], str]] = {
+        "on": lambda: _switched(LightOrder(True, _disk(args.disk))),
+        "off": lambda: _off(args.disk),
+        "blink": lambda: _blink(_disk(args.disk)),
+        "resume": lambda: "\n".join(Lights().tidy()),
+    }
+    if said := actions[args.action]():
+        say(said)
+    return ExitCode.OK
+
+
+def _list(args: argparse.Namespace) -> int:
+    for lit in Lights().lit():
+        print(json.line(_record(lit)) if args.json else clean(_line(lit)))
+    return ExitCode.OK
+
+
+def _line(lit: LitSlot) -> str:
+    until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(lit.until))
+    return f"{lit.name}  on until {until}"
+
+
+def _record(lit: LitSlot) -> dict[str, object]:
+    return {
+        "bay": lit.bay,
+        "enclosure": lit.slot.enclosure or None,
+        "slot": lit.slot.component,
+        "serial": lit.serial or None,
+        "since": lit.t,
+        "until": lit.until,
+        "on_before": lit.before,
+    }
+
+
+def _switched(order: LightOrder) -> str:
+    return MachineLights().switch(order)
+
+
+def _off(word: str | None) -> str:
+    """Switch one light off, or all: by the disk, or by what ``list`` says of one that is gone."""
+    if word is None:
+        return _switched(LightOrder(False))
+    lights = Lights()
+    for lit in lights.lit():
+        if word in (lit.serial, lit.bay):
+            return lights.unlight(lit.slot) or ""
+    return _switched(LightOrder(False, _disk(word)))
+
+
+def _blink(device: Device) -> str:
+    """Make a disk blink here, until interrupted."""
+    read = blink.reader(device.node)
+    if doubt := busy_doubt(blink.busy_disks(), device):
+        say(doubt)
+    say(f"{device.path} blinks; to stop it: Ctrl-C")
+    end = time.monotonic() + blink.LASTING
+    blink.blink(read, lambda: time.monotonic() >= end, time.sleep)
+    return f"{device.path} no longer blinks"
+
+
+def _disk(word: str) -> Device:
+    """The disk of a path or serial number. Raises NotFoundError."""
+    found = in_time(partial(disks, ROOT, lambda _: Contents(unread=True)), FOUND)
+    names = ((disk, (disk.path, disk.node, disk.serial, *disk.aliases)) for disk in found)
+    disk = next((disk for disk, known in names if word in known), None)
+    if disk is None:
+        raise NotFoundError(f"{word} is not a disk of this machine")
+    return disk
