@@ -21,7 +21,7 @@ from zconsole.actions.plan import (
 from zconsole.actions.target import Target, find
 from zconsole.hardware import blink, light
 from zconsole.hardware.device import Device
-from zconsole.units import duration, percent
+from zconsole.units import percent
 
 BY_SERIAL = "the serial number tells which disk it is"
 NAMED = 3
@@ -43,12 +43,15 @@ def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
 
 def _lit(target: Target, device: Device, led: str, on: bool) -> ActionPlan:
     found = "what was found before is put back; the fault LED is left alone"
-    lasting = duration(light.LASTING)
-    after = "over a reboot, too. Switch it off here, or in any other console"
+    hours = f"{light.LASTING / 3600:g} hours"
     consequences = (
-        (f"the light of the bay goes on, for {lasting} at most, {after}", f"then {found}")
+        (
+            f"the light of the bay goes on for {hours}, also over a reboot, or until you switch it"
+            " off",
+            f"then {found}",
+        )
         if on
-        else (f"the light of the bay goes off; {found}",)
+        else (f"the light of the bay goes off: {found}",)
     )
     return ActionPlan(
         "locate",
@@ -104,9 +107,9 @@ def _step(device: Device, order: LightOrder, place: str) -> Step:
 def _of_blinking() -> tuple[str, ...]:
     return (
         f"the disk is read for half a second, rests for half a second, and so on for"
-        f" {duration(blink.LASTING)} at most; nothing is written",
+        f" {blink.LASTING / 60:g} minutes; nothing is written",
         f"up to {blink.READS} small reads a second slow other work on it a little",
-        "it ends when you switch it off or quit",
+        "it ends sooner when you switch it off or quit",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.actions.acting import acting
+from zconsole.errors import ZconsoleError
 from zconsole.system.process import Completed
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.keys import ACTIONS
@@ -363,3 +364,38 @@ async def test_a_raidz_is_widened_once_its_name_is_typed():
                 break
         assert [r["ok"] for r in ends] == [True]
         assert "scrub" in a.screen
+
+
+async def test_a_bay_is_lit_or_its_disk_blinks():
+    async with acting("mirror-scrub", size=(110, 40)) as a:
+        disk = next(leaf for leaf in a.feed.world.pools[0].leaves() if leaf.present)
+        await a.to(disk.name)
+        await a.press("A")
+        await pick(a, "Light its bay, or make it blink")
+        assert "goes on for 4 hours, also over a reboot" in await a.settle()
+        assert "proves nothing now: other disks are busy" in await a.press("v")
+        assert f"/dev/{disk.device} blinks" in await a.press(*RUN)
+        await a.press("escape", "A")
+        await pick(a, "Light its bay, or make it blink")
+        assert f"the light of /dev/{disk.device} is on" in await a.press(*RUN)
+        lights = a.backend.lights
+        assert list(lights.lit) == list(lights.blinking) == [f"/dev/{disk.device}"]
+        await a.press("escape", "A")
+        await pick(a, "Switch off every light lit from here")
+        assert "every light is off" in await a.press(*RUN)
+        assert (lights.lit, lights.blinking) == ({}, {})
+
+
+async def test_lights_are_tidied_when_the_console_starts(monkeypatch):
+    async with acting("mirror-scrub", size=(110, 40)) as a:
+        lights = type(a.backend.lights)
+        monkeypatch.setattr(lights, "tidy", lambda self: ("the light of bay 1 is off",))
+        await a.controller.tidy_lights()
+        assert "the light of bay 1 is off" in await a.settle()
+
+        def broken(_: object) -> tuple[str, ...]:
+            raise ZconsoleError("no disk answers")
+
+        monkeypatch.setattr(lights, "tidy", broken)
+        await a.controller.tidy_lights()
+        assert "lights of bays: no disk answers" in await a.settle()

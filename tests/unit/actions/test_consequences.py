@@ -253,7 +253,7 @@ def test_locate_lights_the_bay_for_a_stated_time():
     plan = plan_locate(raidz2(facts=LIT), "1000", on=True)
     assert plan.steps[0].light == LightOrder(True, LED)
     assert plan.steps[0].argv == ("zconsole", "light", "on", "/dev/disk/by-id/d00")
-    for text in ("for 4h", "over a reboot", "what was found before is put back", "fault LED"):
+    for text in ("for 4 hours", "over a reboot", "what was found before is put back", "fault LED"):
         assert text in said(plan)
     off = plan_locate(raidz2(facts=LIT), "1000", on=False)
     assert off.steps[0].light == LightOrder(False, LED)
@@ -281,7 +281,7 @@ def test_blinking_only_reads_and_ends():
     plan = plan_blink(raidz2(facts=LIT), "1000", on=True, busy={})
     assert plan.steps[0].light == LightOrder(True, LED, blink=True)
     assert plan.warnings == ()
-    for text in ("nothing is written", "for 30m", "20 small reads a second", "or quit"):
+    for text in ("nothing is written", "for 30 minutes", "20 small reads a second", "off or quit"):
         assert text in said(plan)
     off = plan_blink(raidz2(facts=LIT), "1000", on=False, busy={})
     assert off.steps[0].light == LightOrder(False, LED, blink=True)

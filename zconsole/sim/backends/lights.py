@@ -10,7 +10,6 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware import blink, light
 from zconsole.sim.disk import Leaf
 from zconsole.sim.source import World
-from zconsole.units import duration
 
 
 def locate_of(leaf: Leaf) -> str | None:
@@ -47,7 +46,7 @@ class SimulatedLights:
         if order.blink and not self._answers(node):
             raise ZconsoleError(f"{node} doesn't answer, so it doesn't blink")
         lights[node] = self.world.pools[0].now + lasting
-        return f"{what}, for {duration(lasting)} at most"
+        return what
 
     def busy(self) -> Mapping[str, float]:
         """See LightSwitch.busy."""

@@ -27,7 +27,7 @@ def device(world: World) -> Device:
 
 def test_a_light_is_on_until_its_time_is_over(world, lights):
     disk = device(world)
-    assert "is on, for 4h" in lights.switch(LightOrder(True, disk))
+    assert "is on" in lights.switch(LightOrder(True, disk))
     lights.tidy()
     assert list(lights.lit) == [disk.node]
     world.pools[0].t += LASTING
@@ -37,7 +37,7 @@ def test_a_light_is_on_until_its_time_is_over(world, lights):
 
 def test_a_disk_blinks_until_it_is_stopped(world, lights):
     disk = device(world)
-    assert "blinks, for 30m" in lights.switch(LightOrder(True, disk, blink=True))
+    assert "blinks" in lights.switch(LightOrder(True, disk, blink=True))
     assert list(lights.blinking) == [disk.node]
     assert "is off" in lights.switch(LightOrder(False, disk, blink=True))
     assert "was off" in lights.switch(LightOrder(False, disk, blink=True))
