@@ -112,8 +112,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     end = time.monotonic() + args.seconds
     try:
         read = reader(args.node)
-    except (OSError, ZconsoleError) as error:
-        _say(getattr(error, "strerror", None) or str(error))
+    except OSError as error:
+        _say(f"{args.node}: {error.strerror}")
+        return 1
+    except ZconsoleError as error:
+        _say(str(error))
         return 1
     _say(BLINKING)
 
