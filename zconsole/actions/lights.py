@@ -9,8 +9,8 @@ from zconsole.actions.plan import LightOrder
 from zconsole.errors import UsageError
 from zconsole.hardware import blink
 from zconsole.hardware.device import Device
-from zconsole.hardware.led import SlotKey, slot_of
-from zconsole.hardware.light import LASTING, Lights
+from zconsole.hardware.led import LedSlot, slot_of
+from zconsole.hardware.light import LASTING, LocateLights
 from zconsole.units import counted
 
 
@@ -24,13 +24,13 @@ class LightSwitch(Protocol):
         """The disks that do I/O now, with the share of time; see ``blink.busy_disks``."""
 
     def tidy(self) -> tuple[str, ...]:
-        """Put back and light again what is due; see ``Lights.tidy``."""
+        """Put back and light again what is due; see ``LocateLights.tidy``."""
 
 
 class MachineLights:
     """The lights of this machine. Disks blink as long as it is there."""
 
-    def __init__(self, make: Callable[[], Lights] = Lights) -> None:
+    def __init__(self, make: Callable[[], LocateLights] = LocateLights) -> None:
         """``make`` is called once a light is asked for."""
         self._make = make
         self._blinker = blink.Blinker()
@@ -80,5 +80,5 @@ class MachineLights:
         return "; ".join((*said, *self._make().unlight_all())) or "no light was on"
 
 
-def _key(slot: SlotKey | None) -> tuple[str, str] | None:
+def _key(slot: LedSlot | None) -> tuple[str, str] | None:
     return None if slot is None else slot.key

@@ -15,7 +15,7 @@ from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UsageError
 from zconsole.hardware import blink
 from zconsole.hardware.device import Contents, Device
-from zconsole.hardware.light import Lights
+from zconsole.hardware.light import LocateLights
 from zconsole.hardware.light_records import LitSlot
 from zconsole.hardware.machine import disks
 from zconsole.output import json
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         "on": lambda: _switched(LightOrder(True, _disk(args.disk))),
         "off": lambda: _off(args.disk),
         "blink": lambda: _blink(_disk(args.disk)),
-        "resume": lambda: "\n".join(Lights().tidy()),
+        "resume": lambda: "\n".join(LocateLights().tidy()),
     }
     if said := actions[args.action]():
         say(said)
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    for lit in Lights().lit():
+    for lit in LocateLights().lit():
         print(json.line(_record(lit)) if args.json else clean(_line(lit)))
     return ExitCode.OK
 
@@ -78,7 +78,7 @@ def _off(word: str | None) -> str:
     """Switch one light off, or all: by the disk, or by what ``list`` says of one that is gone."""
     if word is None:
         return _switched(LightOrder(False))
-    lights = Lights()
+    lights = LocateLights()
     for lit in lights.lit():
         if word in (lit.serial, lit.bay):
             return lights.unlight(lit.slot) or ""

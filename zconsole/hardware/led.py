@@ -20,7 +20,7 @@ ON, OFF = "1", "0"
 
 
 @dataclass(frozen=True, slots=True)
-class SlotKey:
+class LedSlot:
     """A slot of an enclosure, so that it is found again after a reboot."""
 
     enclosure: str
@@ -41,7 +41,7 @@ class SlotKey:
         return f"{self.component} of enclosure {self.enclosure or self.address}"
 
 
-def slot_of(locate: str) -> SlotKey:
+def slot_of(locate: str) -> LedSlot:
     """The slot whose locate file this is (``Device.locate``).
 
     Raises UsageError for a path that is not one.
@@ -50,10 +50,10 @@ def slot_of(locate: str) -> SlotKey:
     if path.name != "locate" or len(path.parts) < 4:
         raise UsageError(f"{locate} is not the LED of an enclosure's slot")
     box = path.parent.parent
-    return SlotKey(text_in(box / "id"), path.parent.name, box.name)
+    return LedSlot(text_in(box / "id"), path.parent.name, box.name)
 
 
-def led_of(slot: SlotKey, serial: str, root: Path = ROOT) -> Path | None:
+def led_of(slot: LedSlot, serial: str, root: Path = ROOT) -> Path | None:
     """The locate file of a slot as /sys has it now; None when it is not there, or not certain.
 
     Two expanders of one chassis share its id, and chassis with a made-up id share it with others.
@@ -69,7 +69,7 @@ def led_of(slot: SlotKey, serial: str, root: Path = ROOT) -> Path | None:
     return next(iter(found.values()), None)
 
 
-def _led_among(found: dict[str, Path], slot: SlotKey, serial: str, root: Path) -> Path | None:
+def _led_among(found: dict[str, Path], slot: LedSlot, serial: str, root: Path) -> Path | None:
     holding = {disk.locate for disk in disks(root, _unread) if serial and disk.serial == serial}
     with_disk = {name: led for name, led in found.items() if str(led) in holding}
     first = next(iter(with_disk.values()), None)
@@ -97,7 +97,7 @@ def _enclosures(root: Path) -> list[Path]:
     return []
 
 
-def _is(box: Path, slot: SlotKey) -> bool:
+def _is(box: Path, slot: LedSlot) -> bool:
     """Whether this is the slot's enclosure: by its id, else by its address of this boot."""
     return text_in(box / "id") == slot.enclosure and (
         bool(slot.enclosure) or box.name == slot.address

@@ -2,7 +2,7 @@
 
 A record of each is on the disk before the light goes on. A process of its own (``light_holder``)
 waits for the time; should it die, or the machine reboot, the next start of a console or the unit at
-boot makes up for it (``Lights.tidy``). A light that somebody else switched off stays off.
+boot makes up for it (``LocateLights.tidy``). A light that somebody else switched off stays off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from zconsole.errors import NotFoundError, ZconsoleError
-from zconsole.hardware.led import OFF, ON, SlotKey, led_of, read_led, write_led
+from zconsole.hardware.led import OFF, ON, LedSlot, led_of, read_led, write_led
 from zconsole.hardware.light_records import LightRecords, LitSlot, OpenRecords
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import ROOT, boot_id
@@ -43,7 +43,7 @@ GIVE_UP = 7 * 86400.0
 _T = TypeVar("_T")
 
 
-class Lights:
+class LocateLights:
     """The lights of the machine's bays, shared with every other console.
 
     Every method may take many seconds, none hangs: call them beside an event loop. They raise
@@ -69,7 +69,7 @@ class Lights:
         """Now, by the clock of the records (epoch seconds)."""
         return self._clock()
 
-    def light(self, slot: SlotKey, serial: str, until: float, bay: str = "") -> LitSlot:
+    def light(self, slot: LedSlot, serial: str, until: float, bay: str = "") -> LitSlot:
         """Light a bay until then (epoch seconds), also over a reboot; again: until the new time.
 
         ``serial`` is of the disk in it. Raises NotFoundError where the bay has no light,
@@ -79,7 +79,7 @@ class Lights:
         self._in_time(self._start_holder)
         return lit
 
-    def unlight(self, slot: SlotKey) -> str | None:
+    def unlight(self, slot: LedSlot) -> str | None:
         """Put back what was found there; returns what came of it, None where it was not lit here.
 
         Raises ZconsoleError where it cannot be switched now; it is tried again later.
@@ -92,7 +92,7 @@ class Lights:
 
         return self._in_time(_unlight)
 
-    def force_off(self, slot: SlotKey) -> str:
+    def force_off(self, slot: LedSlot) -> str:
         """Switch a light off, whoever lit it. Raises NotFoundError, ZconsoleError."""
         if (said := self.unlight(slot)) is not None:
             return said
@@ -166,7 +166,7 @@ class Lights:
 
     # Inside
 
-    def _light(self, slot: SlotKey, serial: str, until: float, bay: str) -> LitSlot:
+    def _light(self, slot: LedSlot, serial: str, until: float, bay: str) -> LitSlot:
         led = self._required(slot, serial)
         with self._records.open() as opened:
             known, on = opened.records.get(slot.key), self._is_on(led)
@@ -253,7 +253,7 @@ class Lights:
             return None
         return led_of(record.slot, record.serial, self._root)
 
-    def _required(self, slot: SlotKey, serial: str) -> Path:
+    def _required(self, slot: LedSlot, serial: str) -> Path:
         led = led_of(slot, serial, self._root)
         if led is None:
             raise NotFoundError(f"{slot.name} has no light that can be told from others")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
-from zconsole.hardware.light import HOLDER, Lights
+from zconsole.hardware.light import HOLDER, LocateLights
 from zconsole.hardware.light_records import LitSlot
 from zconsole.system.audit import audit_log
 from zconsole.system.state_dir import try_lock
@@ -29,13 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if lock is None:  # another one does it
         return 0
     log = audit_log(lambda: Path(args.state))
-    hold(Lights(args.state, args.root, log=log), lock, time.sleep, time.time)
+    hold(LocateLights(args.state, args.root, log=log), lock, time.sleep, time.time)
     log.settle()
     return 0
 
 
 def hold(
-    lights: Lights, lock: int, wait: Callable[[float], object], clock: Callable[[], float]
+    lights: LocateLights, lock: int, wait: Callable[[float], object], clock: Callable[[], float]
 ) -> None:
     """Tidy the lights whenever the time of one is over, and now and then; until none is left.
 

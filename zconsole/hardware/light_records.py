@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from zconsole.hardware.led import SlotKey
+from zconsole.hardware.led import LedSlot
 from zconsole.system.records import RecordError, from_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
@@ -24,7 +24,7 @@ PATIENCE = 25.0
 class LitSlot:
     """A light that was switched on here."""
 
-    slot: SlotKey
+    slot: LedSlot
     serial: str
     """Serial number of the disk that was in the bay then; empty: unknown."""
     bay: str

@@ -22,7 +22,7 @@ def chassis(tmp_path: Path, monkeypatch) -> Chassis:
     monkeypatch.setenv("ZCONSOLE_STATE", str(made.state))
     monkeypatch.setattr("zconsole.hardware.light.start_detached", lambda argv, log: 0)
     monkeypatch.setattr(light, "disks", lambda *_: (disk,))
-    monkeypatch.setattr(light, "Lights", made.lights)
+    monkeypatch.setattr(light, "LocateLights", made.lights)
     monkeypatch.setattr(light, "MachineLights", lambda: real(made.lights))
     return made
 

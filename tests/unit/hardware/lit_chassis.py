@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zconsole.hardware.led import SlotKey, slot_of
-from zconsole.hardware.light import Lights
+from zconsole.hardware.led import LedSlot, slot_of
+from zconsole.hardware.light import LocateLights
 from zconsole.system.audit import MemoryLog
 
 ID = "0x50050cc10c4010aa"
@@ -53,9 +53,9 @@ class Chassis:
     def led(self, address: str = "0:0:8:0", number: int = 1) -> Path:
         return self.root / "sys/class/enclosure" / address / f"Slot {number:02}" / "locate"
 
-    def slot(self, address: str = "0:0:8:0", number: int = 1) -> SlotKey:
+    def slot(self, address: str = "0:0:8:0", number: int = 1) -> LedSlot:
         return slot_of(str(self.led(address, number)))
 
-    def lights(self) -> Lights:
+    def lights(self) -> LocateLights:
         """The lights as another console sees them."""
-        return Lights(self.state, self.root, lambda: self.now, self.log)
+        return LocateLights(self.state, self.root, lambda: self.now, self.log)

@@ -7,7 +7,7 @@ import pytest
 from tests.records import replace
 from tests.unit.hardware.lit_chassis import ID, Chassis
 from zconsole.errors import UsageError
-from zconsole.hardware.led import SlotKey, led_of, slot_of, write_led
+from zconsole.hardware.led import LedSlot, led_of, slot_of, write_led
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def chassis(tmp_path: Path) -> Chassis:
 
 
 def test_a_slot_is_known_by_the_id_of_its_enclosure(chassis):
-    assert chassis.slot() == SlotKey(ID, "Slot 01", "0:0:8:0")
+    assert chassis.slot() == LedSlot(ID, "Slot 01", "0:0:8:0")
     assert chassis.slot().key == replace(chassis.slot(), address="9:0:8:0").key
 
 

@@ -10,7 +10,7 @@ from tests.records import replace
 from tests.unit.hardware.lit_chassis import NOW, Chassis
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.hardware import light
-from zconsole.hardware.light import GIVE_UP, LASTING, RETRY, Lights
+from zconsole.hardware.light import GIVE_UP, LASTING, RETRY, LocateLights
 from zconsole.hardware.light_records import NAME
 from zconsole.system.patient import NoAnswerError
 from zconsole.system.state_dir import StateError, try_lock
@@ -37,7 +37,7 @@ def chassis(tmp_path: Path, held: list[str]) -> Chassis:
 
 
 @pytest.fixture
-def lights(chassis: Chassis) -> Lights:
+def lights(chassis: Chassis) -> LocateLights:
     return chassis.lights()
 
 

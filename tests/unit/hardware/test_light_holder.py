@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.hardware.lit_chassis import Chassis
 from zconsole.hardware import light_holder
-from zconsole.hardware.light import HOLDER, Lights
+from zconsole.hardware.light import HOLDER, LocateLights
 from zconsole.hardware.light_records import NAME
 from zconsole.system.host import alive, process_mark
 from zconsole.system.state_dir import try_lock
@@ -21,10 +21,10 @@ LIGHTING = """
 import sys, time
 from pathlib import Path
 from zconsole.hardware.led import slot_of
-from zconsole.hardware.light import Lights
+from zconsole.hardware.light import LocateLights
 from zconsole.system.audit import MemoryLog
 state, root, led, seconds = sys.argv[1:]
-lights = Lights(Path(state), Path(root), log=MemoryLog())
+lights = LocateLights(Path(state), Path(root), log=MemoryLog())
 lights.light(slot_of(led), "S1", time.time() + float(seconds))
 print("lit", flush=True)
 time.sleep(60)
@@ -79,7 +79,7 @@ def test_a_light_goes_off_in_time_though_its_console_was_killed(chassis):
     process = console(chassis, 1.0)
     kill(process)
     assert soon(lambda: not is_on(chassis))
-    assert soon(lambda: not Lights(chassis.state, chassis.root).lit())
+    assert soon(lambda: not LocateLights(chassis.state, chassis.root).lit())
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_the_next_start_makes_up_for_a_holder_that_was_killed(chassis):
     kill(process)
     assert soon(lambda: holder_of(chassis) is None)
     assert is_on(chassis)
-    lights = Lights(chassis.state, chassis.root, log=chassis.log)
+    lights = LocateLights(chassis.state, chassis.root, log=chassis.log)
     assert lights.tidy() == ()
     assert soon(lambda: holder_of(chassis) is not None)
     assert holder_of(chassis) != first
