@@ -11,15 +11,18 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from zconsole.hardware.device import Contents, Device
+from zconsole.hardware.links import DiskLinks, links
+from zconsole.hardware.location import Locations, is_multipath, locations
 from zconsole.system import mounts
 from zconsole.system.host import ROOT, number_in, text_in
 from zconsole.system.patient import NoAnswerError, Patient
-from zconsole.zfs.sources.blockdev import SECTOR, udev_properties
+from zconsole.zfs.sources.blockdev import SECTOR, slaves, udev_properties
 
 SKIPPED = ("loop", "ram", "zram", "sr", "fd", "zd", "nbd", "dm-", "md")
 """Kernel names that are no disks to give to a pool (their users can be typed as a path)."""
@@ -50,8 +53,31 @@ LABEL_NVLIST = 16 * 1024
 DESTROYED, SPARE, L2CACHE = 2, 3, 4
 """Of pool_state_t: what a destroyed pool leaves is free; spares and caches have no txg."""
 
+LINKS = (
+    "disk/by-vdev",
+    "disk/by-id",
+    "disk/by-path",
+    "disk/by-partuuid",
+    "disk/by-partlabel",
+    "mapper",
+)
+"""Folders of /dev whose links may name a disk or a partition."""
+
 _Lists = Mapping[str, list[str]]
 _Read = Callable[[Path], Contents]
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """What is looked up once for all disks."""
+
+    root: Path
+    links: DiskLinks
+    mounted: _Lists
+    """Node to where it is mounted."""
+    swaps: frozenset[str]
+    places: Locations
+    read: _Read
 
 
 def contents_of(path: Path) -> Contents:
@@ -144,16 +170,27 @@ def _in_time() -> _Read:
 
 
 def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
-    """Every whole disk of the machine, in kernel name order; unreadable parts stay unknown."""
-    mounted, swaps = _mounted(root), _swaps(root)
-    links = _links(root)
-    block = root / "sys/block"
-    names = sorted(p.name for p in block.iterdir()) if block.is_dir() else []
-    return tuple(
-        _disk(root, block / name, links, mounted, swaps, read)
-        for name in names
-        if not name.startswith(SKIPPED) and number_in(block / name / "size")
+    """Every whole disk of the machine, in kernel name order; unreadable parts stay unknown.
+
+    A disk with several paths is one, called by the device that joins them.
+    """
+    machine = _Machine(
+        root, links(root, *LINKS), _mounted(root), _swaps(root), locations(root), read
     )
+    joined = {name: slaves(name, root) for name in _names(root) if is_multipath(name, root)}
+    members = {member for each in joined.values() for member in each}
+    return tuple(
+        _disk(machine, name, joined.get(name, ()))
+        for name in _names(root)
+        if (name in joined or not name.startswith(SKIPPED))
+        and name not in members
+        and number_in(root / "sys/block" / name / "size")
+    )
+
+
+def _names(root: Path) -> list[str]:
+    block = root / "sys/block"
+    return sorted(p.name for p in block.iterdir()) if block.is_dir() else []
 
 
 def file_device(path: str, read: _Read = contents_of) -> Device | None:
@@ -167,36 +204,63 @@ def file_device(path: str, read: _Read = contents_of) -> Device | None:
     return Device(path, kind="file", size=status.st_size, contents=read(Path(path)))
 
 
-def _disk(
-    root: Path, entry: Path, links: _Lists, mounted: _Lists, swaps: frozenset[str], read: _Read
-) -> Device:
-    name = entry.name
-    parts = sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
-    udev = {
-        part: udev_properties(entry if part == name else entry / part, root)
-        for part in (name, *parts)
-    }
-    nodes = {part: str(root / "dev" / part) for part in (name, *parts)}
-    aliases = [link for part in (name, *parts) for link in (nodes[part], *links.get(part, []))]
-    own = links.get(name, [])
-    props, sectors = udev[name], number_in(entry / "size")
+def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
+    """One disk; ``members`` are the paths to it where it has several."""
+    block = machine.root / "sys/block"
+    entry, first = block / name, block / (members[0] if members else name)
+    parts = _dm_partitions(entry, block) if members else _partitions(entry)
+    udev = {name: udev_properties(entry, machine.root)}
+    for part in parts:
+        place = block / part if members else entry / part
+        udev[part] = udev_properties(place, machine.root)
+    nodes = {part: str(machine.root / "dev" / part) for part in (name, *parts)}
+    aliases = [link for p in (name, *parts) for link in (nodes[p], *machine.links.get(p, []))]
+    props = udev_properties(first, machine.root)
+    sectors = number_in(entry / "size")
+    where = machine.places.of((name, *members))
     return Device(
-        path=_best(own, nodes[name]),
+        path=_best(machine.links.get(name, []), nodes[name]),
         node=nodes[name],
         aliases=tuple(aliases),
         size=sectors and sectors * SECTOR,
-        model=text_in(entry / "device/model") or props.get("ID_MODEL", ""),
-        serial=_first(entry, "serial", "device/serial") or props.get("ID_SERIAL_SHORT", ""),
-        wwn=_first(entry, "wwid", "device/wwid") or props.get("ID_WWN", ""),
+        model=text_in(first / "device/model") or props.get("ID_MODEL", ""),
+        serial=serial_of(first, props),
+        wwn=wwn_of(first, props),
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
-        contents=_contents(udev, nodes, read),
-        mounted=tuple(m for node in nodes.values() for m in mounted.get(node, [])),
-        swap=any(node in swaps for node in nodes.values()),
-        holders=tuple(_holders(entry, parts)),
+        contents=_contents(udev, nodes, machine.read),
+        mounted=tuple(m for node in nodes.values() for m in machine.mounted.get(node, [])),
+        swap=any(node in machine.swaps for node in nodes.values()),
+        holders=tuple(each for each in _holders(entry, parts, block) if each not in parts),
         read_only=text_in(entry / "ro") == "1",
-        locate=_led(entry),
+        locate=next(filter(None, (_led(block / path) for path in members or (name,))), None),
+        enclosure=where.enclosure,
+        slot=where.slot,
+        bay=where.bay,
+        port=where.port,
     )
+
+
+def serial_of(disk: Path, udev: Mapping[str, str]) -> str:
+    """The serial number of the disk of this folder in /sys/block; empty if unknown."""
+    return _first(disk, "serial", "device/serial") or udev.get("ID_SERIAL_SHORT", "")
+
+
+def wwn_of(disk: Path, udev: Mapping[str, str]) -> str:
+    """Its World Wide Name; empty if unknown."""
+    return _first(disk, "wwid", "device/wwid") or udev.get("ID_WWN", "")
+
+
+def _partitions(entry: Path) -> list[str]:
+    return sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
+
+
+def _dm_partitions(entry: Path, block: Path) -> list[str]:
+    """Partitions of a multipath disk are devices of their own, built on it (kpartx(8))."""
+    with contextlib.suppress(OSError):
+        names = sorted(p.name for p in (entry / "holders").iterdir())
+        return [name for name in names if text_in(block / name / "dm/uuid").startswith("part")]
+    return []
 
 
 def _contents(
@@ -212,7 +276,7 @@ def _contents(
             found, blind = _by_udev(props)
             unread = unread or blind
         pool = pool if found.zfs_pool is None else found.zfs_pool
-        whole = len(part) == min(map(len, udev))
+        whole = part == next(iter(udev))
         names += found.names if whole else (f"{name} on {part}" for name in found.names)
     return Contents(tuple(dict.fromkeys(names)), pool, unread)
 
@@ -225,30 +289,20 @@ def _by_udev(props: Mapping[str, str]) -> tuple[Contents, bool]:
     return Contents((kind,) if kind else ()), not props
 
 
-def _best(links: list[str], node: str) -> str:
-    """The link to give to zpool: by-vdev, then a by-id that tells the model, then the rest."""
+def _best(links: Sequence[str], node: str) -> str:
+    """The link to give to zpool: by-vdev, the name of a multipath device, by-id with the model."""
 
     def _rank(link: str) -> tuple[int, str]:
         name = os.path.basename(link)  # noqa: PTH119 (a string, not a path to open)
         if "/by-vdev/" in link:
             return (0, link)
+        if "/mapper/" in link:
+            return (1, link)
         if "/by-id/" in link:
-            return (2 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 1, link)
-        return (3, link)
+            return (3 if name.startswith(("wwn-", "nvme-eui.", "scsi-3")) else 2, link)
+        return (4, link)
 
-    return min((link for link in links if "/by-" in link), key=_rank, default=node)
-
-
-def _links(root: Path) -> _Lists:
-    """Kernel name to the links in /dev/disk that lead to it."""
-    found: dict[str, list[str]] = {}
-    for folder in ("by-vdev", "by-id", "by-path", "by-partuuid", "by-partlabel"):
-        place = root / "dev/disk" / folder
-        with contextlib.suppress(OSError):
-            for link in sorted(place.iterdir()):
-                with contextlib.suppress(OSError):
-                    found.setdefault(link.readlink().name, []).append(str(link))
-    return found
+    return min(links, key=_rank, default=node)
 
 
 def _mounted(root: Path) -> _Lists:
@@ -265,8 +319,9 @@ def _swaps(root: Path) -> frozenset[str]:
     return frozenset(line.split()[0] for line in text_in(root / "proc/swaps").splitlines()[1:])
 
 
-def _holders(entry: Path, parts: list[str]) -> Iterator[str]:
-    for place in (entry, *(entry / part for part in parts)):
+def _holders(entry: Path, parts: list[str], block: Path) -> Iterator[str]:
+    """What is built on a disk or on its partitions, those of a multipath disk lying beside it."""
+    for place in (entry, *(entry / part for part in parts), *(block / part for part in parts)):
         with contextlib.suppress(OSError):
             yield from sorted(p.name for p in (place / "holders").iterdir())
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.actions.pools import TIB, at, pool, top
+from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions.candidates import judge, ranked
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
 from zconsole.actions.plan import Facts
@@ -326,3 +327,35 @@ def test_the_bays_led_is_found_where_the_enclosure_has_one(tree):
     with_led, without = disks(tree.root)
     assert with_led.locate == str(slots / "Slot 01/locate")
     assert without.locate is None
+
+
+def test_each_disk_of_a_shelf_has_its_bay(tmp_path):
+    found = disks(expander_24(tmp_path).root)
+    second = found[1]
+    assert (second.enclosure, second.slot, second.bay) == (
+        "0x500304801ee3ee7f",
+        "Slot 01",
+        "Slot 01",
+    )
+    assert second.port == "pci-0000:01:00.0-sas-exp0x500304801ee3ee7f-phy1-lun-0"
+    assert len({each.bay for each in found}) == len(found) == 21
+
+
+def test_a_disk_with_two_paths_is_one_device(tmp_path):
+    machine = jbod_60(tmp_path)
+    part = tmp_path / "sys/devices/virtual/block/dm-90"
+    machine.write(part / "dm", uuid="part1-mpath-mpath05", name="mpath05-part1")
+    (part / "holders/dm-91").mkdir(parents=True)
+    machine.link("sys/block/dm-90", part)
+    (machine.block("dm-5") / "holders/dm-90").mkdir()
+    (tmp_path / "dev/dm-90").write_bytes(EXT)
+    machine.link("dev/mapper/mpath05-part1", tmp_path / "dev/dm-90")
+    found = disks(tmp_path)
+    assert len(found) == len({each.bay for each in found}) == 58
+    (device,) = (each for each in found if each.node.endswith("/dm-5"))
+    assert device.path == str(tmp_path / "dev/mapper/mpath05")
+    assert (device.bay, device.serial, device.model) == ("SLOT 05 A", "5000cca000000005", "DISK 2T")
+    assert device.contents.names == ("ext2, 3 or 4 on dm-90",)
+    assert device.holders == ("dm-91",)
+    assert str(tmp_path / "dev/mapper/mpath05-part1") in device.aliases
+    assert device.locate is not None

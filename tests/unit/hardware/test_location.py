@@ -1,0 +1,148 @@
+"""Which bay a disk is in, from trees of real layouts."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.unit.hardware.chassis import Machine, expander_24, jbod_60, nvme_12
+from zconsole.hardware.location import NOWHERE, Location, disks_below, locations
+
+
+def where(machine: Machine, path: str) -> Location:
+    found = locations(machine.root)
+    (names,) = disks_below(path, machine.root)
+    return found.of(names)
+
+
+def test_a_bay_behind_an_expander(tmp_path):
+    machine = expander_24(tmp_path)
+    assert where(machine, "/dev/sdb") == Location(
+        enclosure="0x500304801ee3ee7f",
+        slot="Slot 01",
+        bay="Slot 01",
+        port="pci-0000:01:00.0-sas-exp0x500304801ee3ee7f-phy1-lun-0",
+    )
+
+
+def test_a_multipath_disk_has_one_bay_by_whichever_name(tmp_path):
+    machine = jbod_60(tmp_path)
+    by_name = [where(machine, path) for path in ("/dev/mapper/mpath05", "/dev/sdf", "/dev/sdbn")]
+    assert {(each.enclosure, each.slot, each.bay) for each in by_name} == {
+        ("0x5000ccab0512ab00", "SLOT 05 A", "SLOT 05 A")
+    }
+    assert disks_below("/dev/mapper/mpath05", tmp_path) == (("dm-5", "sdbn", "sdf"),)
+
+
+def test_an_nvme_slot(tmp_path):
+    machine = nvme_12(tmp_path)
+    assert where(machine, "/dev/nvme12n1") == Location(
+        slot="12", bay="NVMe slot 12", port="pci-0000:70:00.0-nvme-1"
+    )
+    assert where(machine, "/dev/nvme0n1") == Location(port="pci-0000:04:00.0-nvme-1")
+
+
+def test_an_nvme_disk_of_the_kernels_own_multipath(tmp_path):
+    machine = Machine(tmp_path)
+    machine.nvme(3, "0000:65:00.0", "9")
+    subsystem = tmp_path / "sys/devices/virtual/nvme-subsystem/nvme-subsys3"
+    machine.disk("nvme9n1", subsystem, "N9")
+    controller = machine.block("nvme3n1").parent
+    (subsystem / "nvme3").symlink_to(os.path.relpath(controller, subsystem))
+    assert where(machine, "/dev/nvme9n1").bay == "NVMe slot 9"
+
+
+def test_bays_of_two_shelves_carry_the_end_of_the_shelves_ids(tmp_path):
+    machine = Machine(tmp_path)
+    for host, key in enumerate(("0x500304801ee3ee7f", "0x500304801ee3f03f")):
+        disk = machine.sas(f"sd{'ab'[host]}", host, 0, f"5000{host}")
+        machine.enclosure(f"{host}:0:24:0", key, {7: disk}, name="{:03}")
+    assert [where(machine, f"/dev/{d}").bay for d in ("sda", "sdb")] == [
+        "ee7f slot 7",
+        "f03f slot 7",
+    ]
+
+
+def test_a_machine_without_enclosures_tells_no_bay(tmp_path):
+    machine = Machine(tmp_path)
+    machine.sas("sda", 0, 0, "5000", "pci-0000:00:17.0-ata-1")
+    assert where(machine, "/dev/sda") == Location(port="pci-0000:00:17.0-ata-1")
+    assert locations(tmp_path).enclosures == ()
+
+
+def test_nothing_at_all(tmp_path):
+    assert locations(tmp_path / "none").of(("sda",)) == NOWHERE
+    assert disks_below("/srv/file", tmp_path) == ()
+
+
+def test_an_alias_by_place_is_the_bay(tmp_path):
+    machine = expander_24(tmp_path)
+    machine.alias("A1", "sda")
+    machine.alias("A1-part1", "sda1")
+    assert where(machine, "/dev/sda")[:3] == ("0x500304801ee3ee7f", "Slot 00", "A1")
+
+
+def test_an_alias_of_a_multipath_disk(tmp_path):
+    machine = jbod_60(tmp_path)
+    machine.alias("B5", "dm-5")
+    assert where(machine, "/dev/disk/by-vdev/B5").bay == "B5"
+
+
+@pytest.mark.parametrize(
+    ("line", "bay"),
+    [
+        ("alias left /dev/disk/by-path/pci-0000:00:17.0-ata-1", "left"),
+        ("alias left pci-0000:00:17.0-ata-1  # the cage on the left", "left"),
+        ("alias left /dev/disk/by-id/wwn-0x5000c5002de3b9ca", ""),
+        ("alias left /dev/disk/by-path/pci-0000:01:00.0-sas-0x5000c5002de3b9ca-lun-0", ""),
+        ("alias left", ""),
+        ("#alias left pci-0000:00:17.0-ata-1", ""),
+    ],
+)
+def test_an_alias_in_vdev_id_conf_counts_where_it_names_a_place(tmp_path, line, bay):
+    machine = Machine(tmp_path)
+    machine.sas("sda", 0, 0, "5000", "pci-0000:00:17.0-ata-1")
+    machine.link(
+        "dev/disk/by-path/pci-0000:01:00.0-sas-0x5000c5002de3b9ca-lun-0", tmp_path / "dev/sda"
+    )
+    (tmp_path / "etc/zfs/vdev_id.conf").write_text(f"multipath no\n{line}\n")
+    assert where(machine, "/dev/sda").bay == bay
+
+
+def test_a_link_of_by_vdev_made_from_an_id_is_no_place(tmp_path):
+    machine = expander_24(tmp_path)
+    machine.alias("d1", "sda")
+    conf = tmp_path / "etc/zfs/vdev_id.conf"
+    conf.write_text("alias d1 /dev/disk/by-id/wwn-0x5000c5002de3b9ca\n")
+    assert where(machine, "/dev/sda").bay == "Slot 00"
+
+
+def test_the_disks_own_link_tells_where_the_class_is_not_readable(tmp_path):
+    machine = expander_24(tmp_path)
+    (tmp_path / "sys/class/enclosure/0:0:24:0").unlink()
+    assert where(machine, "/dev/sdb")[:3] == ("0:0:24:0", "Slot 01", "Slot 01")
+
+
+def test_a_partition_and_a_device_on_the_disk_are_in_its_bay(tmp_path):
+    machine = expander_24(tmp_path)
+    part = machine.block("sda") / "sda1"
+    machine.write(part, partition=1, dev="8:99")
+    machine.link("sys/class/block/sda1", part)
+    (tmp_path / "dev/sda1").touch()
+    crypt = tmp_path / "sys/devices/virtual/block/dm-0"
+    machine.write(crypt / "dm", uuid="CRYPT-LUKS2-x")
+    machine.link("sys/class/block/dm-0", crypt)
+    machine.link("sys/devices/virtual/block/dm-0/slaves/sda1", part)
+    (tmp_path / "dev/dm-0").touch()
+    assert disks_below("/dev/dm-0", tmp_path) == disks_below("/dev/sda1", tmp_path) == (("sda",),)
+
+
+def test_devices_that_are_made_of_each_other_end(tmp_path):
+    machine = Machine(tmp_path)
+    for one, other in (("dm-0", "dm-1"), ("dm-1", "dm-0")):
+        place = tmp_path / "sys/devices/virtual/block" / one
+        (place / "slaves" / other).mkdir(parents=True)
+        machine.link(f"sys/class/block/{one}", place)
+        (tmp_path / "dev" / one).touch()
+    assert disks_below("/dev/dm-0", tmp_path)

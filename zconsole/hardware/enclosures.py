@@ -1,0 +1,153 @@
+"""Enclosures and their slots, as the kernel's ``enclosure`` class and PCI hot plug know them.
+
+Formats: drivers/misc/enclosure.c and drivers/scsi/ses.c; drivers/pci/slot.c for NVMe. What is read
+here is in the kernel's memory. ``fault``, ``locate`` and ``status`` are not: each read of them asks
+the enclosure itself (``ses_get_fault`` and others), so they are read only when somebody looks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from zconsole.hardware.sysfs import names_in, real, tidy, whole, word
+from zconsole.pool.chassis import Enclosure, Slot, SlotLights
+from zconsole.system.host import ROOT
+
+_DISK_TYPES = ("device", "array device")
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_CONTROLLER = re.compile(r"nvme\d+")
+
+
+def enclosures(root: Path = ROOT) -> tuple[Enclosure, ...]:
+    """The machine's enclosures: each once, however many paths lead to it; then its NVMe slots."""
+    folder = root / "sys/class/enclosure"
+    found: list[Enclosure] = []
+    ids = _Identities(root)
+    for name in names_in(folder):
+        new = _enclosure(real(folder / name))
+        if not new.slots:
+            continue
+        same = next((i for i, old in enumerate(found) if ids.same(old, new)), None)
+        if same is None:
+            found.append(new)
+        else:
+            found[same] = _merged(found[same], new)
+    nvme = _nvme_slots(root)
+    return (*_with_unique_keys(found), *((Enclosure("", "NVMe slots", nvme),) if nvme else ()))
+
+
+def lights_of(slot: Slot) -> SlotLights:
+    """What the enclosure says of a slot now, by the first path that answers; may take a while."""
+    for folder in map(Path, slot.folders):
+        fault, locate = whole(folder / "fault"), whole(folder / "locate")
+        status = word(folder / "status")
+        if fault is not None or locate is not None or status:
+            return SlotLights(_lit(fault), _lit(locate), status)
+    return SlotLights()
+
+
+def _lit(value: int | None) -> bool | None:
+    return None if value is None else value > 0
+
+
+def _enclosure(place: Path) -> Enclosure:
+    """One path to an enclosure."""
+    vendor, model = word(place / "device/vendor"), word(place / "device/model")
+    found = [slot for name in names_in(place) if (slot := _slot(place / name)) is not None]
+    key = word(place / "id")
+    usable = key and set(key) - set("0x")  # some report zeros only
+    return Enclosure(
+        key if usable else tidy(place.name), f"{vendor} {model}".strip(), _ordered(found)
+    )
+
+
+def _slot(place: Path) -> Slot | None:
+    """A component of an enclosure that is a slot for a disk."""
+    if word(place / "type") not in _DISK_TYPES:
+        return None
+    disks = names_in(place / "device/block")
+    return Slot(tidy(place.name), whole(place / "slot"), disks, (str(place),))
+
+
+def _ordered(slots: Iterable[Slot]) -> tuple[Slot, ...]:
+    return tuple(sorted(slots, key=lambda s: (s.number is None, s.number or 0, s.name)))
+
+
+def _by_place(slots: tuple[Slot, ...]) -> Mapping[object, Slot]:
+    """The slots by number, or by name where numbers don't tell them apart."""
+    counts = Counter(slot.number for slot in slots)
+    numbered = None not in counts and max(counts.values(), default=1) == 1
+    return {slot.number if numbered else slot.name: slot for slot in slots}
+
+
+class _Identities:
+    """Tells whether two paths lead to one enclosure."""
+
+    def __init__(self, root: Path) -> None:
+        self._block = root / "sys/class/block"
+
+    def same(self, a: Enclosure, b: Enclosure) -> bool:
+        """Whether they have one id or share a disk, and no slot has two disks."""
+        mine, other = _by_place(a.slots), _by_place(b.slots)
+        pairs = [(self._of(mine[k]), self._of(other[k])) for k in mine.keys() & other.keys()]
+        known = [(one, two) for one, two in pairs if one and two]
+        if len(mine) != len(other) or any(one != two for one, two in known):
+            return False
+        return bool(known) or a.key == b.key
+
+    def _of(self, slot: Slot) -> str:
+        """What tells the disk in it from every other; empty without one, or where unknown."""
+        names = (word(self._block / disk / "device/wwid") for disk in slot.disks)
+        return next(filter(None, names), "")
+
+
+def _merged(a: Enclosure, b: Enclosure) -> Enclosure:
+    other = _by_place(b.slots)
+    slots = (
+        slot._replace(disks=(*slot.disks, *more.disks), folders=(*slot.folders, *more.folders))
+        if (more := other.get(key)) is not None
+        else slot
+        for key, slot in _by_place(a.slots).items()
+    )
+    return a._replace(slots=_ordered(slots))
+
+
+def _with_unique_keys(found: list[Enclosure]) -> Iterator[Enclosure]:
+    """The enclosures, those of one id told apart by their SCSI address too."""
+    counts = Counter(each.key for each in found)
+    for each in found:
+        if counts[each.key] == 1:
+            yield each
+        else:
+            address = tidy(Path(each.slots[0].folders[0]).parent.name)
+            yield each._replace(key=f"{each.key} {address}")
+
+
+def _nvme_slots(root: Path) -> tuple[Slot, ...]:
+    """The PCI slots that hold NVMe disks; which of the empty ones are for disks, nothing tells."""
+    block, folder = root / "sys/class/block", root / "sys/bus/pci/slots"
+    slots = {word(folder / name / "address"): name for name in names_in(folder)}
+    held: dict[str, list[str]] = {}
+    for disk in names_in(block) if slots else ():
+        if not disk.startswith("nvme") or (block / disk / "partition").exists():
+            continue
+        for address in _pci_addresses(block / disk):
+            if name := slots.get(address.partition(".")[0]):
+                held.setdefault(name, []).append(disk)
+    found = [
+        Slot(tidy(name), int(name) if name.isascii() and name.isdigit() else None, tuple(disks))
+        for name, disks in held.items()
+    ]
+    return _ordered(found)
+
+
+def _pci_addresses(disk: Path) -> Iterator[str]:
+    """The PCI address of each controller of an NVMe disk."""
+    device = real(disk / "device")
+    controllers = [real(device / n) for n in names_in(device) if _CONTROLLER.fullmatch(n)]
+    for place in controllers or [device]:
+        functions = [part for part in place.parts if _PCI.fullmatch(part)]
+        yield from functions[-1:]

@@ -1,0 +1,82 @@
+"""Names of disks in /dev/disk, and the aliases of vdev_id.conf(5)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from zconsole.hardware.sysfs import tidy
+from zconsole.system.host import ROOT
+
+LARGEST = 1 << 20
+"""Bytes of vdev_id.conf that are read."""
+_OWN_ADDRESS = re.compile(r"-sas-0x[0-9a-f]+")
+"""A by-path name with the disk's own SAS address: another disk in its place has another."""
+_PARTITION = re.compile(r"-part\d+$")
+
+DiskLinks = Mapping[str, Sequence[str]]
+"""Kernel name to the links that lead to it."""
+
+
+def links(root: Path = ROOT, *folders: str) -> DiskLinks:
+    """The links in these folders of /dev."""
+    found: dict[str, list[str]] = {}
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            for link in sorted((root / "dev" / folder).iterdir()):
+                with contextlib.suppress(OSError):
+                    found.setdefault(link.readlink().name, []).append(str(link))
+    return found
+
+
+def is_by_place(link: str) -> bool:
+    """Whether a link of by-path leads to whatever disk is plugged in there."""
+    return "/by-path/" in link and not _OWN_ADDRESS.search(link)
+
+
+def ports(root: Path = ROOT) -> Mapping[str, str]:
+    """Kernel name to the by-path name of where the disk is plugged in, the shortest of several."""
+    found: dict[str, str] = {}
+    for disk, paths in links(root, "disk/by-path").items():
+        names = [Path(each).name for each in paths if is_by_place(each)]
+        if names:
+            found[disk] = tidy(min(names, key=lambda name: (len(name), name)))
+    return found
+
+
+def aliases(root: Path = ROOT) -> Mapping[str, str]:
+    """Kernel name to the alias of the disk's place.
+
+    An alias that vdev_id.conf gives to one disk, by its id, names no place: it is left out. Those
+    made from channels and slots are the links of by-vdev: udev has worked them out.
+    """
+    by_path = {
+        Path(link).name: disk
+        for disk, found in links(root, "disk/by-path").items()
+        for link in found
+        if is_by_place(link)
+    }
+    configured = dict(_configured(root))
+    named = {by_path[target]: name for name, target in configured.items() if target in by_path}
+    linked = {
+        disk: name
+        for disk, found in links(root, "disk/by-vdev").items()
+        for name in (Path(link).name for link in found)
+        if not _PARTITION.search(name) and configured.get(name, "") in ("", *by_path)
+    }
+    return {disk: tidy(name) for disk, name in (named | linked).items()}
+
+
+def _configured(root: Path) -> Iterator[tuple[str, str]]:
+    """The names of ``alias`` lines, each with the link it stands for, without its folder."""
+    try:
+        with (root / "etc/zfs/vdev_id.conf").open("rb") as file:
+            text = file.read(LARGEST).decode("utf-8", "surrogateescape")
+    except OSError:
+        return
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if len(words) >= 3 and words[0] == "alias":
+            yield words[1], words[2].rpartition("/")[2]
