@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from zconsole.cli.output import local_zone
+from zconsole.hardware.located_source import LocatedSource
 from zconsole.history.storage import HistoryStore
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
@@ -17,7 +18,7 @@ from zconsole.system.async_writer import AsyncWriter
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
-from zconsole.zfs.sources.base import NO_READER, Capabilities
+from zconsole.zfs.sources.base import NO_READER, Capabilities, Source
 from zconsole.zfs.sources.live import LiveSource
 
 
@@ -40,9 +41,14 @@ def session(keep: bool = True) -> Session:
     return Session(zone=local_zone(), store=store, reports=reports, writer=writer, notes=notes)
 
 
+def source(pools: Sequence[str]) -> Source:
+    """The pools of this machine, and where their disks sit; all of them where none is named."""
+    return LocatedSource(LiveSource(pools))
+
+
 async def once(pools: Sequence[str]) -> Update:
     """One round of this machine's pools; nothing is stored."""
-    feed = SessionFeed(LiveSource(pools), session(keep=False), 0.0)
+    feed = SessionFeed(source(pools), session(keep=False), 0.0)
     try:
         return await feed.sample() or Update((), Capabilities(NO_READER))
     finally:

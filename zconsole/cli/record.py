@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-from collections.abc import Sequence
 
 from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
@@ -14,24 +13,33 @@ from zconsole.errors import ExitCode
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.units import counted
 from zconsole.zfs.raw import Raw
-from zconsole.zfs.sources.live import LiveSource
+from zconsole.zfs.sources.base import Capabilities, Source
 from zconsole.zfs.sources.record import Recorder
 
 
-class RecordedSource(LiveSource):
-    """The pools of this machine, each raw form recorded as it comes."""
+class RecordedSource:
+    """A source, each raw form of which is recorded as it comes."""
 
-    def __init__(self, pools: Sequence[str], recorder: Recorder) -> None:
-        super().__init__(pools)
+    def __init__(self, source: Source, recorder: Recorder) -> None:
+        self._source = source
         self._recorder = recorder
         self.recorded = 0
         """Samples with at least one pool that answered; others leave no line."""
 
-    async def sample(self) -> tuple[Raw, ...]:
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Source.capabilities."""
+        return self._source.capabilities
+
+    async def sample(self) -> tuple[Raw, ...] | None:
         """See Source.sample. Raises ZconsoleError when the disk refuses."""
-        raws = await super().sample()
-        self.recorded += self._recorder.write(raws) > 0
+        raws = await self._source.sample()
+        self.recorded += self._recorder.write(raws or ()) > 0
         return raws
+
+    async def aclose(self) -> None:
+        """See Source.aclose."""
+        await self._source.aclose()
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 async def _record(args: argparse.Namespace) -> int:
     seen_running = False
     with contextlib.suppress(asyncio.CancelledError), Recorder(args.file) as recorder:
-        source = RecordedSource(args.pools, recorder)
+        source = RecordedSource(local.source(args.pools), recorder)
         feed = SessionFeed(source, local.session(), args.interval)
         async with contextlib.aclosing(event_loop.rounds(feed, args.count)) as following:
             async for update in following:

@@ -19,7 +19,6 @@ from zconsole.monitor.fleet import Fleet
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.system.async_process import ProcessRunner
-from zconsole.zfs.sources.live import LiveSource
 from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 
 
@@ -35,7 +34,7 @@ def opened(
     """
     with contextlib.ExitStack() as stack:
         if args.host is None:
-            source, session = LiveSource(args.pools), local.session()
+            source, session = local.source(args.pools), local.session()
             prober = DeviceProber(partial(signs_of, ProcessRunner()))
             feed: Feed = SessionFeed(source, session, args.interval, machine_details, prober)
         else:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from zconsole.hardware.sysfs import tidy
-from zconsole.system.host import ROOT
+from zconsole.system.host import ROOT, bytes_in
 
 LARGEST = 1 << 20
 """Bytes of vdev_id.conf that are read."""
@@ -72,8 +72,7 @@ def aliases(root: Path = ROOT) -> Mapping[str, str]:
 def _configured(root: Path) -> Iterator[tuple[str, str]]:
     """The names of ``alias`` lines, each with the link it stands for, without its folder."""
     try:
-        with (root / "etc/zfs/vdev_id.conf").open("rb") as file:
-            text = file.read(LARGEST).decode("utf-8", "surrogateescape")
+        text = bytes_in(root / "etc/zfs/vdev_id.conf", LARGEST).decode("utf-8", "surrogateescape")
     except OSError:
         return
     for line in text.splitlines():

@@ -94,8 +94,9 @@ def _in_slots(root: Path, found: Sequence[Enclosure]) -> dict[str, Location]:
             places.update(dict.fromkeys(slot.disks, where))
             slots.update(dict.fromkeys(slot.folders, where))
     for disk in names_in(root / "sys/block"):
-        if disk not in places and (where := _by_disk(root / "sys/block" / disk, slots)):
-            places[disk] = where
+        own = None if disk in places else _by_disk(root / "sys/block" / disk, slots)
+        if own is not None:
+            places[disk] = own
     return places
 
 

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from zconsole.hardware.device import Contents, Device
+from zconsole.hardware.identity import Identity
 from zconsole.hardware.links import DiskLinks, links
 from zconsole.hardware.location import Locations, is_multipath, locations
 from zconsole.system import mounts
@@ -215,7 +216,7 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
         udev[part] = udev_properties(place, machine.root)
     nodes = {part: str(machine.root / "dev" / part) for part in (name, *parts)}
     aliases = [link for p in (name, *parts) for link in (nodes[p], *machine.links.get(p, []))]
-    props = udev_properties(first, machine.root)
+    who = Identity(first, machine.root)
     sectors = number_in(entry / "size")
     where = machine.places.of((name, *members))
     return Device(
@@ -223,9 +224,9 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
         node=nodes[name],
         aliases=tuple(aliases),
         size=sectors and sectors * SECTOR,
-        model=text_in(first / "device/model") or props.get("ID_MODEL", ""),
-        serial=serial_of(first, props),
-        wwn=wwn_of(first, props),
+        model=who.model,
+        serial=who.serial,
+        wwn=who.wwn,
         logical=number_in(entry / "queue/logical_block_size"),
         physical=number_in(entry / "queue/physical_block_size"),
         contents=_contents(udev, nodes, machine.read),
@@ -239,16 +240,6 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
         bay=where.bay,
         port=where.port,
     )
-
-
-def serial_of(disk: Path, udev: Mapping[str, str]) -> str:
-    """The serial number of the disk of this folder in /sys/block; empty if unknown."""
-    return _first(disk, "serial", "device/serial") or udev.get("ID_SERIAL_SHORT", "")
-
-
-def wwn_of(disk: Path, udev: Mapping[str, str]) -> str:
-    """Its World Wide Name; empty if unknown."""
-    return _first(disk, "wwid", "device/wwid") or udev.get("ID_WWN", "")
 
 
 def _partitions(entry: Path) -> list[str]:
@@ -332,8 +323,3 @@ def _led(entry: Path) -> str | None:
         if (slot / "locate").exists():
             return str((slot / "locate").resolve())
     return None
-
-
-def _first(entry: Path, *names: str) -> str:
-    """The first of these attributes that there is: the kernel's own word, never an old record."""
-    return next(filter(None, (text_in(entry / name) for name in names)), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from zconsole.system.host import bytes_in
 from zconsole.system.printable import clean
 
 PAGE = 4096
@@ -18,8 +19,7 @@ MOST_ENTRIES = 4096
 def word(path: Path) -> str:
     """The text of an attribute, fit to be shown; empty if it is missing or not readable."""
     try:
-        with path.open("rb", buffering=0) as file:
-            return tidy(file.read(PAGE).decode("utf-8", "surrogateescape"))
+        return tidy(bytes_in(path, PAGE).decode("utf-8", "surrogateescape"))
     except OSError:
         return ""
 

@@ -11,6 +11,7 @@ from zconsole.eta.estimate import Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Scan
 
 if TYPE_CHECKING:
@@ -160,8 +161,17 @@ def _node(row: VdevRow) -> dict[str, Any]:
         "write_rate": rates.write,
         "latency_seconds": rates.latency,
         "busy": rates.busy,
+        **_disk_object(vdev.disk),
         "children": [],
     }
+
+
+def _disk_object(disk: LeafDisk | None) -> dict[str, Any]:
+    """Where a leaf's disk sits, and which it is; all null where nothing is known."""
+    known = disk or LeafDisk()
+    names = ("bay", "enclosure", "slot", "serial", "wwn")
+    found: dict[str, Any] = {name: getattr(known, name) or None for name in names}
+    return found | {"temperature_celsius": known.temperature}
 
 
 def _whole(value: float | None) -> int | None:

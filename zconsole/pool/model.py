@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from zconsole.pool.chassis import Enclosure, LeafDisk
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 """Shared empty default mapping; it cannot be written to."""
 
@@ -127,6 +129,8 @@ class Vdev(NamedTuple):
     """Cumulative histograms: ``disk_r``, ``disk_w`` (bucket i = up to 2^(i+1) ns) and others."""
     initialize: Progress | None = None
     trim: Progress | None = None
+    disk: LeafDisk | None = None
+    """The disk below a leaf, where the source knows the machine's disks."""
     phys_path: str | None = None
     devid: str | None = None
     allocating: bool | None = None
@@ -325,6 +329,8 @@ class Sample:
     events: tuple[Event, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans, where the source could read them."""
+    enclosures: tuple[Enclosure, ...] = ()
+    """Those of the machine, with their slots; () where none is known."""
     dated: bool = True
     """Whether it was taken at ``t``; the time of saved output may be unknown."""
     began: float | None = None

@@ -48,10 +48,10 @@ def text_in(path: Path) -> str:
         return ""
 
 
-def bytes_in(path: Path) -> bytes:
-    """All that a small file of the kernel's holds. Raises OSError."""
+def bytes_in(path: Path, most: int = -1) -> bytes:
+    """All that a small file of the kernel's holds, or its first bytes. Raises OSError."""
     with path.open("rb", buffering=0) as file:  # samples read many: no buffer, no decoder each
-        return file.read()
+        return file.read(most)
 
 
 def number_in(path: Path) -> int | None:

@@ -67,6 +67,11 @@ class Raw(TypedDict, total=False):
     """Rows of /proc/diskstats."""
     devices: Mapping[str, Sequence[str]]
     """Leaf path to the names in /proc/diskstats that carry its I/O."""
+    disks: Mapping[str, Mapping[str, Any]]
+    """Leaf path to what is known of the disk below it: the fields of ``LeafDisk`` that are."""
+    enclosures: Sequence[Mapping[str, Any]]
+    """The machine's enclosures: ``key``, ``name`` and ``slots``, each slot a list of its number,
+    its name and what the kernel calls the disk in it."""
     utc_offset: float
     """Seconds to add to UTC for the zoneless dates inside ``text``; absent: UTC."""
     place: str

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from tests.factory import frame, mirror_pool, view
 from zconsole.eta.estimate import Estimate
 from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.spares import SpareTrouble
 
@@ -22,7 +24,8 @@ CONTRACT_SCAN = {
 CONTRACT_NODE = {
     "name", "guid", "kind", "class", "state", "read", "write", "cksum", "slow", "note", "path",
     "resilvering", "awaiting_resilver", "alloc_bytes", "size_bytes", "read_rate", "write_rate",
-    "latency_seconds", "busy", "children",
+    "latency_seconds", "busy", "children", "bay", "enclosure", "slot", "serial", "wwn",
+    "temperature_celsius",
 }  # fmt: skip
 
 
@@ -84,3 +87,15 @@ def test_spares_that_would_not_help_are_listed():
         {"name": "sp", "kind": "small", "severity": "notice", "text": "too small"}
     ]
     assert sample_object(frame(mirror_pool()))["spares"] == []
+
+
+def test_a_leaf_says_where_it_is_and_what_is_not_known_is_null():
+    pool = mirror_pool()
+    mirror = pool.root.children[0]
+    known = mirror.children[0]._replace(disk=LeafDisk("A1", "0x5", "1", "p", "S", temperature=41.0))
+    mirror = mirror._replace(children=(known, *mirror.children[1:]))
+    found = sample_object(frame(replace(pool, root=pool.root._replace(children=(mirror,)))))
+    a, b = found["topology"]["children"][0]["children"][:2]
+    names = ("bay", "enclosure", "slot", "serial", "wwn", "temperature_celsius")
+    assert [a[name] for name in names] == ["A1", "0x5", "1", "S", None, 41.0]
+    assert [b[name] for name in names] == [None] * 6

@@ -12,6 +12,7 @@ from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
 from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.measurements import enriched
+from zconsole.zfs.decode.places import enclosures_of
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
 from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
 from zconsole.zfs.raw import Raw
@@ -124,6 +125,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
         version=word(raw.get("version")),
         events=_events(raw),
         tunables=_tunables(raw),
+        enclosures=enclosures_of(raw),
         dated=_dated(raw),
         began=_finite(raw.get("began")),
     )

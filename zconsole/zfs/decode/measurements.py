@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
+from zconsole.zfs.decode.places import disks_of
 from zconsole.zfs.decode.values import is_cell, mapping, unspaced
 from zconsole.zfs.decode.words import SITTING_OUT
 from zconsole.zfs.raw import QUEUES, Raw
@@ -178,11 +180,18 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
         root = _with_block(root, blocks)
     if raw.get("sitting_out"):
         root = _with_sitting_out(root, raw["sitting_out"])
+    if disks := disks_of(raw):
+        root = _mapped(root, lambda vdev: _disk_below(vdev, disks))
     if root is not pool.root:
         changes["root"] = root
     if raw.get("wait"):
         changes["scans"] = _with_remaining(pool.scans, str(raw["wait"]))
     return replace(pool, **changes) if changes else pool
+
+
+def _disk_below(vdev: Vdev, disks: Mapping[str, LeafDisk]) -> Mapping[str, Any]:
+    found = disks.get(vdev.path) if vdev.path and not vdev.children else None
+    return {} if found is None else {"disk": found}
 
 
 def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:

@@ -18,7 +18,7 @@ _CONTAINER_BYTES = 200
 _VALUE_BYTES = 48
 """What Python takes for an array or object, which has its own room to grow, and for a value."""
 
-_OBJECTS = frozenset({"names", "message", "host", "devices"})
+_OBJECTS = frozenset({"names", "message", "host", "devices", "disks"})
 """Keys beyond the format's own whose values are objects."""
 _OURS = ("gap", "place")
 """Keys that say what became of a line here, never what another recorder wrote."""
@@ -100,7 +100,7 @@ def _is_ours(key: str, value: object) -> bool:
         return isinstance(value, list) and all(
             isinstance(event, dict) and is_time(event.get("t")) for event in value
         )
-    if key == "sitting_out":
+    if key in ("sitting_out", "enclosures"):
         return isinstance(value, list) and all(isinstance(leaf, dict) for leaf in value)
     if key == "tunables":
         return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())

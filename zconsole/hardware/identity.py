@@ -1,0 +1,55 @@
+"""What tells one disk from every other: serial number, World Wide Name, model.
+
+All of it is in the kernel's memory or in udev's database; no disk is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from zconsole.hardware.sysfs import PAGE, tidy, word
+from zconsole.system.host import ROOT, bytes_in
+from zconsole.zfs.sources.blockdev import udev_properties
+
+_SERIAL_PAGE = 0x80
+"""Unit Serial Number (SPC-4, 7.8.15): four bytes of head, then text."""
+
+
+class Identity:
+    """The identity of a disk, by its folder in /sys/block."""
+
+    def __init__(self, disk: Path, root: Path = ROOT) -> None:
+        self._disk = disk
+        self._udev: Mapping[str, str] = udev_properties(disk, root)
+
+    @property
+    def serial(self) -> str:
+        """Its serial number; empty if unknown, as are the others."""
+        own = self._first("serial", "device/serial") or self._udev.get("ID_SERIAL_SHORT", "")
+        return tidy(own) or _page_serial(self._disk / "device/vpd_pg80")
+
+    @property
+    def wwn(self) -> str:
+        """Its World Wide Name as sysfs or udev writes it: ``naa.5000…``, ``eui.…``."""
+        return self._first("wwid", "device/wwid") or tidy(self._udev.get("ID_WWN", ""))
+
+    @property
+    def model(self) -> str:
+        """Its model, without the vendor."""
+        return self._first("device/model") or tidy(self._udev.get("ID_MODEL", ""))
+
+    def _first(self, *names: str) -> str:
+        """The first of these attributes that there is: the kernel's word, never an old record."""
+        return next(filter(None, (word(self._disk / name) for name in names)), "")
+
+
+def _page_serial(page: Path) -> str:
+    try:
+        found = bytes_in(page, PAGE)
+    except OSError:
+        return ""
+    if found[1:2] != bytes((_SERIAL_PAGE,)):
+        return ""
+    length = int.from_bytes(found[2:4], "big")
+    return tidy(found[4 : 4 + length].decode("ascii", "replace"))

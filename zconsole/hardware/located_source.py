@@ -1,0 +1,233 @@
+"""A source whose samples also say where the disks below the leaves sit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from zconsole.hardware.identity import Identity
+from zconsole.hardware.location import Locations, disks_below, locations
+from zconsole.hardware.temperature import Thermometer
+from zconsole.pool.chassis import Enclosure, LeafDisk
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import ROOT, steady_clock
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import Capabilities, Source
+from zconsole.zfs.sources.pool_poller import leaf_paths
+
+_T = TypeVar("_T")
+
+FIRST_PATIENCE = 1.0
+"""Seconds the first sample waits for places; later ones never do."""
+LOOK_EVERY = 10.0
+"""Seconds after which it is checked whether a disk came or went."""
+READ_EVERY = 300.0
+"""Seconds after which places are read again although none did."""
+TEMPERATURES_EVERY = 60.0
+
+
+class Surroundings(NamedTuple):
+    """What is known of the machine's disks."""
+
+    paths: frozenset[str] = frozenset()
+    """The leaves' paths it was read for."""
+    devices: object = None
+    """Which devices there were."""
+    read_at: float = float("-inf")
+    """Seconds of the steady clock."""
+    disks: Mapping[str, LeafDisk] = {}
+    """By leaf path."""
+    names: Mapping[str, tuple[str, ...]] = {}
+    """Leaf path to the kernel names of the disks below, one for each."""
+    enclosures: tuple[Enclosure, ...] = ()
+
+
+class LocatedSource:
+    """The samples of a source of this machine's pools, with ``disks`` and ``enclosures``."""
+
+    def __init__(
+        self, source: Source, root: Path = ROOT, steady: Callable[[], float] = steady_clock
+    ) -> None:
+        self._source = source
+        self._root = root
+        self._steady = steady
+        self._places: _Background[Surroundings] = _Background()
+        self._degrees: _Background[Mapping[str, float]] = _Background()
+        self._thermometer = Thermometer(root)
+        self._known = Surroundings()
+        self._temperatures: Mapping[str, float] = {}
+        self._looked = self._measured = float("-inf")
+        self._asked: frozenset[str] = frozenset()
+        self._forms: tuple[dict[str, Any], tuple[Any, ...]] = ({}, ())
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Source.capabilities."""
+        return self._source.capabilities
+
+    async def sample(self) -> tuple[Raw, ...] | None:
+        """See Source.sample."""
+        raws = await self._source.sample()
+        if raws is None:
+            return None
+        self._begin(frozenset(path for raw in raws for path in leaf_paths(raw)))
+        if self._known.devices is None:
+            await self._places.wait(FIRST_PATIENCE)
+        self._take()
+        return tuple(self._placed(raw) for raw in raws)
+
+    async def aclose(self) -> None:
+        """See Source.aclose; a read that hangs is left behind."""
+        self._places.cancel()
+        self._degrees.cancel()
+        await self._source.aclose()
+
+    def _begin(self, paths: frozenset[str]) -> None:
+        """Start what is due, in threads, while nothing of the kind still runs."""
+        now = self._steady()
+        if not self._places.busy and (not paths <= self._asked or now - self._looked >= LOOK_EVERY):
+            self._looked = now
+            self._asked = paths | self._asked
+            self._places.begin(surroundings, self._asked, self._known, now, self._root)
+        names = {name for path in paths for name in self._known.names.get(path, ())}
+        if not self._degrees.busy and names and now - self._measured >= TEMPERATURES_EVERY:
+            self._measured = now
+            self._degrees.begin(self._thermometer.read, sorted(names))
+
+    def _take(self) -> None:
+        """What has been read since the last sample."""
+        places, degrees = self._places.take(), self._degrees.take()
+        if places is not None:
+            self._known = places
+        if degrees is not None:
+            self._temperatures = degrees
+        if places is not None or degrees is not None:
+            self._forms = self._raw_forms()
+
+    def _raw_forms(self) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        known = self._known
+        disks = {
+            path: _form(disk._replace(temperature=self._warmest(known.names.get(path, ()))))
+            for path, disk in known.disks.items()
+        }
+        shelves = tuple(
+            {
+                "key": each.key,
+                "name": each.name,
+                "slots": [[slot.number, slot.name, *slot.disks] for slot in each.slots],
+            }
+            for each in known.enclosures
+        )
+        return disks, shelves
+
+    def _warmest(self, names: Iterable[str]) -> float | None:
+        return max((self._temperatures[n] for n in names if n in self._temperatures), default=None)
+
+    def _placed(self, raw: Raw) -> Raw:
+        disks, shelves = self._forms
+        mine = {path: disks[path] for path in leaf_paths(raw) if path in disks}
+        more = {"disks": mine, "enclosures": shelves}
+        return cast("Raw", {**raw, **{key: value for key, value in more.items() if value}})
+
+
+def surroundings(
+    paths: frozenset[str], before: Surroundings, now: float, root: Path = ROOT
+) -> Surroundings:
+    """What is known now of the disks below these leaves.
+
+    A leaf whose disk is gone keeps what was known of it: where to pull it, and which it is.
+    """
+    devices = _devices(root)
+    stale = now - before.read_at >= READ_EVERY
+    if devices == before.devices and paths == before.paths and not stale:
+        return before
+    places = locations(root)
+    below = {path: disks_below(path, root) for path in paths}
+    disks = {
+        path: disk
+        for path, each in below.items()
+        if any(
+            disk := leaf_disk(each, places, root) if each else before.disks.get(path, LeafDisk())
+        )
+    }
+    names = {path: tuple(disk[-1] for disk in each) for path, each in below.items()}
+    return Surroundings(paths, devices, now, disks, names, places.enclosures)
+
+
+def leaf_disk(disks: Sequence[tuple[str, ...]], places: Locations, root: Path = ROOT) -> LeafDisk:
+    """The disks below a leaf as one; ``disks``: the kernel names of each (``disks_below``)."""
+    found = [_one_disk(names, places, root) for names in disks]
+    words: dict[str, Any] = {
+        name: ", ".join(dict.fromkeys(filter(None, (getattr(each, name) for each in found))))
+        for name in LeafDisk._fields
+        if name != "temperature"
+    }
+    return LeafDisk(**words)
+
+
+def _one_disk(names: tuple[str, ...], places: Locations, root: Path) -> LeafDisk:
+    where, who = places.of(names), Identity(root / "sys/class/block" / names[-1], root)
+    return LeafDisk(
+        bay=where.bay,
+        enclosure=where.enclosure,
+        slot=where.slot,
+        port=where.port,
+        serial=who.serial,
+        wwn=who.wwn,
+        model=who.model,
+    )
+
+
+def _form(disk: LeafDisk) -> dict[str, Any]:
+    return {key: value for key, value in disk._asdict().items() if value not in ("", None)}
+
+
+def _devices(root: Path) -> object:
+    """Changes when a disk or slot comes or goes: an entry made anew has another inode."""
+    found: list[tuple[str, int]] = []
+    for folder in ("sys/class/block", "sys/class/enclosure", "dev/disk/by-vdev"):
+        found += _entries(root / folder)
+    return found
+
+
+def _entries(folder: Path) -> list[tuple[str, int]]:
+    try:
+        return sorted((each.name, each.lstat().st_ino) for each in folder.iterdir())
+    except OSError:
+        return []
+
+
+class _Background(Generic[_T]):
+    """One read at a time in a daemon thread, the result taken when it is there."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[_T] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a read runs, or was not taken."""
+        return self._task is not None
+
+    def begin(self, job: Callable[..., _T], *args: Any) -> None:
+        """Start to read; nothing must be running."""
+        self._task = asyncio.create_task(in_daemon_thread(job, *args))
+
+    async def wait(self, patience: float) -> None:
+        """Wait for the running read, at most ``patience`` seconds."""
+        if self._task is not None:
+            await asyncio.wait((self._task,), timeout=patience)
+
+    def take(self) -> _T | None:
+        """The result of a read that has ended; None without one, or where it failed."""
+        if self._task is None or not self._task.done():
+            return None
+        task, self._task = self._task, None
+        failed = task.cancelled() or task.exception() is not None
+        return None if failed else task.result()
+
+    def cancel(self) -> None:
+        """Don't wait for it any more."""
+        if self._task is not None:
+            self._task.cancel()
