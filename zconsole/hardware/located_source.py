@@ -109,17 +109,10 @@ class LocatedSource:
     def _raw_forms(self) -> tuple[dict[str, Any], tuple[Any, ...]]:
         known = self._known
         disks = {
-            path: _form(disk._replace(temperature=self._warmest(known.names.get(path, ()))))
+            path: disk_form(disk._replace(temperature=self._warmest(known.names.get(path, ()))))
             for path, disk in known.disks.items()
         }
-        shelves = tuple(
-            {
-                "key": each.key,
-                "name": each.name,
-                "slots": [[slot.number, slot.name, *slot.disks] for slot in each.slots],
-            }
-            for each in known.enclosures
-        )
+        shelves = tuple(enclosure_form(each) for each in known.enclosures)
         return disks, shelves
 
     def _warmest(self, names: Iterable[str]) -> float | None:
@@ -180,8 +173,15 @@ def _one_disk(names: tuple[str, ...], places: Locations, root: Path) -> LeafDisk
     )
 
 
-def _form(disk: LeafDisk) -> dict[str, Any]:
+def disk_form(disk: LeafDisk) -> dict[str, Any]:
+    """A disk as a raw form has it: what is known of it."""
     return {key: value for key, value in disk._asdict().items() if value not in ("", None)}
+
+
+def enclosure_form(found: Enclosure) -> dict[str, Any]:
+    """An enclosure as a raw form has it."""
+    slots = [[slot.number, slot.name, *slot.disks] for slot in found.slots]
+    return {"key": found.key, "name": found.name, "slots": slots}
 
 
 def _devices(root: Path) -> object:

@@ -85,12 +85,12 @@ def _below(name: str, root: Path, depth: int = 8) -> Iterator[tuple[str, ...]]:
 
 def _in_slots(root: Path, found: Sequence[Enclosure]) -> dict[str, Location]:
     """Kernel name to the slot, by the enclosures' word, else by that of the disk itself."""
-    shelves = _short_names([each.key for each in found if each.key])
+    bays = bay_names(found)
     places: dict[str, Location] = {}
     slots: dict[str, Location] = {}
     for enclosure in found:
         for slot in enclosure.slots:
-            where = Location(enclosure.key, slot.name, _bay(enclosure, slot, shelves))
+            where = Location(enclosure.key, slot.name, bays[enclosure.key, slot.name])
             places.update(dict.fromkeys(slot.disks, where))
             slots.update(dict.fromkeys(slot.folders, where))
     for disk in names_in(root / "sys/block"):
@@ -110,10 +110,19 @@ def _by_disk(disk: Path, slots: Mapping[str, Location]) -> Location | None:
     return None
 
 
-def _bay(enclosure: Enclosure, slot: Slot, shelves: Mapping[str, str]) -> str:
-    if not enclosure.key:
-        return f"NVMe slot {slot.name}"
-    return f"{shelves[enclosure.key]} {slot.label}".strip()
+def bay_names(found: Sequence[Enclosure]) -> Mapping[tuple[str, str], str]:
+    """What people call each slot, by the enclosure's key and the slot's name.
+
+    ``Slot 05``; with several enclosures the end of its id before that: ``ee7f Slot 05``.
+    """
+    shelves = _short_names([each.key for each in found if each.key])
+    return {
+        (each.key, slot.name): f"{shelves[each.key]} {slot.label}".strip()
+        if each.key
+        else f"NVMe slot {slot.name}"
+        for each in found
+        for slot in each.slots
+    }
 
 
 def _short_names(keys: Sequence[str]) -> Mapping[str, str]:

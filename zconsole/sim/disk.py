@@ -125,6 +125,8 @@ class Leaf:
     """Name in /proc/diskstats."""
     devid: str = ""
     """What udev calls it by model and serial: the name under /dev/disk/by-id."""
+    bay: int = 0
+    """Number of its bay, counted from 1 through all shelves of the machine, or NVMe slot."""
     kind: str = "disk"
     state: int = ONLINE
     aux: int = 0
@@ -163,6 +165,21 @@ class Leaf:
     """By ``trim`` or ``initialize``."""
     present: bool = True
     """Whether the device is plugged in and readable, whatever the pool thinks of it."""
+
+    @property
+    def is_nvme(self) -> bool:
+        """Whether it is in an NVMe slot."""
+        return self.device.startswith("nvme")
+
+    @property
+    def disk(self) -> str:
+        """What the kernel calls the whole disk: ``sda``."""
+        return self.device[:-2] if self.is_nvme else self.device.rstrip("0123456789")
+
+    @property
+    def serial(self) -> str:
+        """Its serial number."""
+        return self.devid.rpartition("_")[2]
 
     @property
     def online(self) -> bool:

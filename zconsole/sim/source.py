@@ -9,6 +9,7 @@ from typing import Any
 
 from zconsole.sim import emit, simulation
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED
+from zconsole.sim.places import places
 from zconsole.sim.scenarios import DEFAULT, find
 from zconsole.sim.state import PoolState
 from zconsole.zfs.raw import Raw
@@ -71,6 +72,7 @@ def raw(pool: PoolState) -> Raw:
         "events": _events(pool),
         "tunables": dict(pool.tunables),
     }
+    found |= places(pool).raw(pool)  # type: ignore[typeddict-item]
     if pool.suspended:
         found["kstat"] = "SUSPENDED"
         found["problem"] = "the pool is suspended: zpool would hang"

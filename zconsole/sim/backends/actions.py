@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,14 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Contents, Device
 from zconsole.monitor.device_details import described
 from zconsole.monitor.feed import Pairs
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
 from zconsole.sim import commands, growth, lifecycle
 from zconsole.sim.backends.lights import SimulatedLights, locate_of
 from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
+from zconsole.sim.places import places
 from zconsole.sim.source import World, clock
 from zconsole.sim.state import PoolState
 from zconsole.system.audit import MemoryLog
@@ -134,11 +136,13 @@ def _rebalance_backend(world: World) -> RebalanceBackend:
 
 def _devices(state: PoolState) -> tuple[Device, ...]:
     """The shelf, then what is in the pool and so has its label."""
-    shelf, label = tuple(_device(leaf) for leaf in state.host.shelf), Contents(zfs_pool=state.name)
-    return shelf + tuple(replace(_device(leaf), contents=label) for leaf in state.leaves())
+    label, disks = Contents(zfs_pool=state.name), places(state).disks
+    shelf = tuple(_device(leaf, disks) for leaf in state.host.shelf)
+    return shelf + tuple(replace(_device(leaf, disks), contents=label) for leaf in state.leaves())
 
 
-def _device(leaf: Leaf) -> Device:
+def _device(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> Device:
+    where = disks.get(leaf.path, LeafDisk())
     whole = leaf.path.removesuffix("-part1")
     node = f"/dev/{leaf.device}"
     return Device(
@@ -147,10 +151,15 @@ def _device(leaf: Leaf) -> Device:
         (leaf.path, node),
         size=leaf.model.size,
         model=leaf.model.name,
-        serial=leaf.devid.rpartition("_")[2],
+        serial=leaf.serial,
+        wwn=where.wwn,
         logical=512,
         physical=4096,
         locate=locate_of(leaf),
+        enclosure=where.enclosure,
+        slot=where.slot,
+        bay=where.bay,
+        port=where.port,
     )
 
 

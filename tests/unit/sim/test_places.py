@@ -1,0 +1,45 @@
+"""Where simulated disks sit."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.sim.disk import REMOVED
+from zconsole.sim.places import machine_leaves, places
+from zconsole.sim.source import World
+from zconsole.zfs.decode import decode
+
+
+@pytest.mark.parametrize("scenario", ["resilver", "failed-disk", "nvme", "shared-bus"])
+def test_no_two_disks_are_in_one_slot(scenario):
+    (pool,) = World(scenario, 1).pools
+    found = places(pool).disks
+    assert len(found) == len(list(machine_leaves(pool)))
+    assert len({(disk.enclosure, disk.slot) for disk in found.values()}) == len(found)
+    assert len({disk.bay for disk in found.values()}) == len(found)
+
+
+def test_disks_named_by_their_bay_are_in_it():
+    (pool,) = World("resilver", 1).pools
+    leaf = next(pool.leaves())
+    disk = places(pool).disks[leaf.path]
+    assert (leaf.name, disk.bay, disk.slot) == ("bay01", "bay01", "Slot 01")
+
+
+def test_a_disk_that_was_pulled_leaves_its_slot_empty_and_its_leaf_its_place():
+    (pool,) = World("failed-disk", 1).pools
+    leaf = next(pool.leaves())
+    leaf.present, leaf.state = False, REMOVED
+    found = places(pool)
+    assert found.enclosures[0].slots[0].disks == ()
+    assert found.disks[leaf.path].slot == "Slot 01"
+    assert found.disks[leaf.path].temperature is None
+
+
+def test_samples_have_them():
+    world = World("failed-disk", 1)
+    (sample,) = decode(world.raws()[0])
+    leaf = next(iter(sample.pool.root.leaves()))
+    assert leaf.disk is not None
+    assert leaf.disk.slot == "Slot 01"
+    assert len(sample.enclosures[0].slots) == 24

@@ -1,0 +1,101 @@
+"""Where simulated disks sit: shelves of 24 bays, and NVMe slots of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from zconsole.hardware.located_source import disk_form, enclosure_form
+from zconsole.hardware.location import bay_names
+from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
+from zconsole.sim.disk import Leaf
+from zconsole.sim.state import PoolState
+
+SHELF = 24
+"""Bays of a shelf."""
+
+
+class SimulatedPlaces(NamedTuple):
+    """The shelves of one pool's machine, and the disks by leaf path."""
+
+    enclosures: tuple[Enclosure, ...]
+    disks: Mapping[str, LeafDisk]
+
+    def raw(self, pool: PoolState) -> dict[str, Any]:
+        """What a raw form has of them: the disks of the pool, and all enclosures."""
+        mine = {leaf.path for leaf in pool.leaves()}
+        return {
+            "disks": {path: disk_form(disk) for path, disk in self.disks.items() if path in mine},
+            "enclosures": [enclosure_form(each) for each in self.enclosures],
+        }
+
+
+def places(pool: PoolState) -> SimulatedPlaces:
+    """Where each disk of a pool's machine is now."""
+    leaves = {leaf.path: leaf for leaf in machine_leaves(pool) if leaf.kind == "disk"}
+    shelves = tuple(_enclosures(pool, leaves))
+    bays = bay_names(shelves)
+    disks = {path: _disk(pool, leaf, bays) for path, leaf in leaves.items()}
+    return SimulatedPlaces(shelves, disks)
+
+
+def machine_leaves(pool: PoolState) -> Iterator[Leaf]:
+    """The pool's devices, and those of its machine that belong to no pool."""
+    yield from pool.leaves()
+    yield from pool.host.shelf
+
+
+def _place(pool: PoolState, leaf: Leaf) -> tuple[str, str]:
+    """Key of the enclosure and name of the slot."""
+    if leaf.is_nvme:
+        return "", str(leaf.bay)
+    return _key(pool, (leaf.bay - 1) // SHELF), f"Slot {(leaf.bay - 1) % SHELF + 1:02d}"
+
+
+def _key(pool: PoolState, shelf: int) -> str:
+    return f"0x50030480{crc32(pool.name.encode()) & 0xFFFF:04x}{0xE07F + 64 * shelf:04x}"
+
+
+def _enclosures(pool: PoolState, leaves: Mapping[str, Leaf]) -> Iterator[Enclosure]:
+    held: dict[tuple[str, str], str] = {}
+    for leaf in leaves.values():
+        if leaf.present:
+            held.setdefault(_place(pool, leaf), leaf.disk)
+    last = max((leaf.bay for leaf in leaves.values() if not leaf.is_nvme), default=0)
+    for shelf in range(-(-last // SHELF)):
+        key = _key(pool, shelf)
+        names = ((number, f"Slot {number:02d}") for number in range(1, SHELF + 1))
+        slots = (Slot(name, n, _held(held, key, name)) for n, name in names)
+        yield Enclosure(key, "LSI SAS3x40", tuple(slots))
+    flash = sorted({leaf.bay for leaf in leaves.values() if leaf.is_nvme and leaf.present})
+    if flash:
+        slots = (Slot(str(n), n, _held(held, "", str(n))) for n in flash)
+        yield Enclosure("", "NVMe slots", tuple(slots))
+
+
+def _held(held: Mapping[tuple[str, str], str], key: str, name: str) -> tuple[str, ...]:
+    disk = held.get((key, name))
+    return () if disk is None else (disk,)
+
+
+def _disk(pool: PoolState, leaf: Leaf, bays: Mapping[tuple[str, str], str]) -> LeafDisk:
+    key, name = _place(pool, leaf)
+    address = "65:00.0-nvme-1" if leaf.is_nvme else f"01:00.0-sas-exp{key}-phy{leaf.bay}-lun-0"
+    return LeafDisk(
+        bay=leaf.name if "/by-vdev/" in leaf.path else bays.get((key, name), ""),
+        enclosure=key,
+        slot=name,
+        port=f"pci-0000:{address}",
+        serial=leaf.serial,
+        wwn=f"naa.5000c5{leaf.guid & 0xFF_FFFF_FFFF:010x}",
+        model=leaf.model.name.partition("-")[2],
+        temperature=_temperature(leaf),
+    )
+
+
+def _temperature(leaf: Leaf) -> float | None:
+    """Degrees Celsius: a little more for each who works; None of a disk that does not answer."""
+    if not leaf.present or not leaf.online:
+        return None
+    return float(round((41 if leaf.is_nvme else 31) + 5 * leaf.swing + 6 * min(1.0, leaf.used)))
