@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
+from zconsole.hardware.forms import disk_form, enclosure_form
 from zconsole.hardware.identity import Identity
 from zconsole.hardware.location import Locations, disks_below, locations
 from zconsole.hardware.temperature import Thermometer
@@ -171,17 +172,6 @@ def _one_disk(names: tuple[str, ...], places: Locations, root: Path) -> LeafDisk
         wwn=who.wwn,
         model=who.model,
     )
-
-
-def disk_form(disk: LeafDisk) -> dict[str, Any]:
-    """A disk as a raw form has it: what is known of it."""
-    return {key: value for key, value in disk._asdict().items() if value not in ("", None)}
-
-
-def enclosure_form(found: Enclosure) -> dict[str, Any]:
-    """An enclosure as a raw form has it."""
-    slots = [[slot.number, slot.name, *slot.disks] for slot in found.slots]
-    return {"key": found.key, "name": found.name, "slots": slots}
 
 
 def _devices(root: Path) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from zconsole.hardware.located_source import disk_form, enclosure_form
+from zconsole.hardware.forms import disk_form, enclosure_form
 from zconsole.hardware.location import bay_names
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.sim.disk import Leaf
