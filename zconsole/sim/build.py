@@ -65,7 +65,7 @@ class Build:
         bay = f"{'nvme' if model.name.startswith('nvme') else 'bay'}{len(self.models):02d}"
         name = bay if self.bays else devid
         path = f"/dev/disk/{'by-vdev' if self.bays else 'by-id'}/{name}-part1"
-        return Leaf(path, name, guid, unit, device, devid=devid, bay=len(self.models), bus=bus)
+        return Leaf(path, name, guid, unit, device, devid=devid, slot=len(self.models), bus=bus)
 
     def leaves(self, count: int, model: DiskModel, bus: str | None = None) -> list[Leaf]:
         """Several devices of one model."""

@@ -125,8 +125,8 @@ class Leaf:
     """Name in /proc/diskstats."""
     devid: str = ""
     """What udev calls it by model and serial: the name under /dev/disk/by-id."""
-    bay: int = 0
-    """Number of its bay, counted from 1 through all shelves of the machine, or NVMe slot."""
+    slot: int = 0
+    """Number of its slot, counted from 1 through all shelves of the machine, or NVMe slot."""
     kind: str = "disk"
     state: int = ONLINE
     aux: int = 0

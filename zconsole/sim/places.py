@@ -49,8 +49,8 @@ def machine_leaves(pool: PoolState) -> Iterator[Leaf]:
 def _place(pool: PoolState, leaf: Leaf) -> tuple[str, str]:
     """Key of the enclosure and name of the slot."""
     if leaf.is_nvme:
-        return "", str(leaf.bay)
-    return _key(pool, (leaf.bay - 1) // SHELF), f"Slot {(leaf.bay - 1) % SHELF + 1:02d}"
+        return "", str(leaf.slot)
+    return _key(pool, (leaf.slot - 1) // SHELF), f"Slot {(leaf.slot - 1) % SHELF + 1:02d}"
 
 
 def _key(pool: PoolState, shelf: int) -> str:
@@ -62,13 +62,13 @@ def _enclosures(pool: PoolState, leaves: Mapping[str, Leaf]) -> Iterator[Enclosu
     for leaf in leaves.values():
         if leaf.present:
             held.setdefault(_place(pool, leaf), leaf.disk)
-    last = max((leaf.bay for leaf in leaves.values() if not leaf.is_nvme), default=0)
+    last = max((leaf.slot for leaf in leaves.values() if not leaf.is_nvme), default=0)
     for shelf in range(-(-last // SHELF)):
         key = _key(pool, shelf)
         names = ((number, f"Slot {number:02d}") for number in range(1, SHELF + 1))
         slots = (Slot(name, n, _held(held, key, name)) for n, name in names)
         yield Enclosure(key, "LSI SAS3x40", tuple(slots))
-    flash = sorted({leaf.bay for leaf in leaves.values() if leaf.is_nvme and leaf.present})
+    flash = sorted({leaf.slot for leaf in leaves.values() if leaf.is_nvme and leaf.present})
     if flash:
         slots = (Slot(str(n), n, _held(held, "", str(n))) for n in flash)
         yield Enclosure("", "NVMe slots", tuple(slots))
@@ -81,7 +81,7 @@ def _held(held: Mapping[tuple[str, str], str], key: str, name: str) -> tuple[str
 
 def _disk(pool: PoolState, leaf: Leaf, bays: Mapping[tuple[str, str], str]) -> LeafDisk:
     key, name = _place(pool, leaf)
-    address = "65:00.0-nvme-1" if leaf.is_nvme else f"01:00.0-sas-exp{key}-phy{leaf.bay}-lun-0"
+    address = "65:00.0-nvme-1" if leaf.is_nvme else f"01:00.0-sas-exp{key}-phy{leaf.slot}-lun-0"
     return LeafDisk(
         bay=leaf.name if "/by-vdev/" in leaf.path else bays.get((key, name), ""),
         enclosure=key,
