@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from zconsole.actions.places import places
 from zconsole.hardware.device import Device
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Pool, Scan
@@ -137,6 +138,8 @@ class ActionPlan:
     """A word for the audit log: replace, scrub, detach."""
     title: str
     steps: tuple[Step, ...]
+    where: tuple[str, ...] = ()
+    """The disks its commands name, each with its bay and serial number; set by ``decide``."""
     consequences: tuple[str, ...] = ()
     not_undone: tuple[str, ...] = ()
     """What this will not undo, or cannot be undone."""
@@ -196,12 +199,18 @@ def decide(plan: ActionPlan, situation: Situation) -> ActionPlan:
     return dataclasses.replace(
         plan,
         hazards=_hazards(plan, situation),
+        where=places(_words(plan), situation.pool, situation.facts.devices),
         pool=situation.pool.name,
         guid=guid,
         preconditions=needs,
         refused=failing(needs + first, situation),
         follow=None if plan.follow is None else _following(plan.follow, same),
     )
+
+
+def _words(plan: ActionPlan) -> frozenset[str]:
+    """Everything that its commands name."""
+    return frozenset(word for step in plan.steps for word in step.argv)
 
 
 def _hazards(plan: ActionPlan, s: Situation) -> tuple[str, ...]:

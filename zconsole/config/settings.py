@@ -17,7 +17,7 @@ SORTS = ("tree", "latency", "busy", "read", "write", "errors")
 """Orders of the device list."""
 COLUMNS = (
     *("errors", "rates", "latency", "busy", "graphs", "strips"),
-    *("notes", "operations", "slow", "queue"),
+    *("notes", "operations", "slow", "queue", "bay"),
 )
 """Columns of the device list beside name and state; those of one word come and go together."""
 

@@ -25,6 +25,16 @@ class LeafDisk(NamedTuple):
     temperature: float | None = None
     """Degrees Celsius."""
 
+    def words(self, besides: str = "") -> str:
+        """``bay A12, serial ZC1A2B3C``, as far as it is known and not said in ``besides``."""
+        place = self.bay if _says_place(self.bay) else f"bay {self.bay}"
+        known = ((self.bay, place), (self.serial, f"serial {self.serial}"))
+        return ", ".join(words for what, words in known if what and what not in besides)
+
+
+def _says_place(bay: str) -> bool:
+    return any(word in bay.lower() for word in ("bay", "slot"))
+
 
 class Slot(NamedTuple):
     """A place for one disk."""

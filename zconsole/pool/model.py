@@ -136,6 +136,12 @@ class Vdev(NamedTuple):
     allocating: bool | None = None
     children: tuple[Vdev, ...] = ()
 
+    @property
+    def located(self) -> str:
+        """Its name, with where its disk sits and which it is: ``sda (Slot 05, serial ZC1A)``."""
+        words = self.disk.words(self.name) if self.disk is not None else ""
+        return f"{self.name} ({words})" if words else self.name
+
     def walk(self) -> Iterator[Vdev]:
         """The vdev and everything below it, in the order ``zpool status`` prints."""
         yield self

@@ -9,6 +9,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, IoRates
 from zconsole.ui.panes.device_cells import Panel
 from zconsole.ui.panes.device_columns import (
@@ -22,7 +23,7 @@ from zconsole.ui.panes.device_columns import (
 )
 from zconsole.ui.panes.device_tree import TreeLine
 
-EVERY = [Worth(*each) for each in itertools.product((False, True), repeat=2)]
+EVERY = [Worth(*each) for each in itertools.product((False, True), (False, True), (0, 12))]
 COUNTERS = {"err_read", "err_write", "err_cksum"}
 
 
@@ -96,12 +97,46 @@ def test_notes_take_no_width_where_there_are_none():
 
 def test_wide_screens_have_strips_of_latency_and_busy():
     for has in EVERY:
-        assert {"lat_heat", "busy_heat"} <= set(keys(118, 41, has=has))
+        width = 118 + (has.bay + 1 if has.bay else 0)
+        assert {"lat_heat", "busy_heat"} <= set(keys(width, 41, has=has))
 
 
 def test_two_hundred_have_everything():
     everything = {column.key for column in COLUMNS} - {"err"}
-    assert set(keys(198, has=Worth(errors=True, notes=True))) == everything
+    assert set(keys(198, has=Worth(errors=True, notes=True, bay=7))) == everything
+
+
+def at_bays(frame, bays):
+    """The frame with leaves in these bays, the first leaves first."""
+    rows, left = [], list(bays)
+    for row in frame.rows:
+        if left and not row.vdev.children:
+            disk = LeafDisk(bay=left.pop(0))
+            rows.append(replace(row, vdev=replace(row.vdev, disk=disk)))
+        else:
+            rows.append(row)
+    return replace(frame, rows=tuple(rows))
+
+
+def test_bays_have_a_column_where_one_is_known_that_names_do_not_tell():
+    calm = frames.many()
+    leaf = next(row.vdev.name for row in calm.rows if not row.vdev.children)
+    assert worth(at_bays(calm, [leaf]), LOOK, NOTHING_YET).bay == 0
+    seen = worth(at_bays(calm, ["", "Slot 07"]), LOOK, NOTHING_YET)
+    assert seen.bay == 7
+    assert worth(calm, LOOK, seen) == seen
+    assert "bay" in keys(118, has=seen)
+
+
+def test_eighty_columns_have_the_bay_where_a_device_has_errors():
+    assert "bay" in keys(78, has=Worth(errors=True, bay=7))
+    assert "bay" not in keys(78, has=Worth(bay=7))
+
+
+def test_a_bay_stands_in_its_row():
+    frame = at_bays(frames.many(), ["Slot 07"])
+    index = next(i for i, row in enumerate(frame.rows) if not row.vdev.children)
+    assert "Slot 07" in drawn(frame, index, 118)
 
 
 def test_exact_numbers_get_room():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from zconsole.units import counted, duration
+from zconsole.units import counted, duration, percent
 
 
 class SmartCounts(NamedTuple):
@@ -21,6 +21,12 @@ class SmartCounts(NamedTuple):
     """(198; NVMe media errors)."""
     crc: int | None = None
     """Transfers that arrived damaged: the link, not the disk (199)."""
+    wear: float | None = None
+    """Share of the writes that flash was built for, 1 and above is worn out."""
+    spare: float | None = None
+    """Share of its spare blocks that flash has left."""
+    temperature: float | None = None
+    """Degrees Celsius."""
 
     def words(self) -> str:
         """``passed, 0 reallocated, 3 pending``, as far as it is known."""
@@ -31,7 +37,14 @@ class SmartCounts(NamedTuple):
             (self.uncorrectable, "uncorrectable"),
             (self.crc, "CRC errors"),
         )
-        return ", ".join((*verdict, *(f"{n} {word}" for n, word in counts if n is not None)))
+        shares = ((self.wear, "worn"), (self.spare, "of its spare blocks left"))
+        return ", ".join(
+            (
+                *verdict,
+                *(f"{n} {word}" for n, word in counts if n is not None),
+                *(f"{percent(share)} {word}" for share, word in shares if share is not None),
+            )
+        )
 
 
 class Deltas(NamedTuple):

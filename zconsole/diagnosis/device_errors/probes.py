@@ -118,8 +118,56 @@ def smart_counts(text: str) -> SmartCounts | None:
         return None
     counts: dict[str, Any] = {"passed": _passed(document)}
     counts |= _ata(document) | _nvme(document) | _scsi(document)
+    counts |= {"wear": _wear(document), "spare": _spare(document)}
+    counts["temperature"] = _number(document, "temperature", "current")
     found = SmartCounts(**counts)
     return None if found == SmartCounts() else found
+
+
+WORN = ("life", "wear")
+"""What names of attributes have that count down from 100 as flash wears. Their numbers (177, 202,
+231, 233) mean something else on other models; the names are from smartctl's database."""
+
+
+def _wear(document: Mapping[str, Any]) -> float | None:
+    """The share used, by smartctl's own word (7.4 and later), else NVMe's, else an attribute's."""
+    used = _number(document, "endurance_used", "current_percent")
+    if used is None:
+        used = _number(document, "nvme_smart_health_information_log", "percentage_used")
+    if used is None:
+        left = next(filter(None, map(_life_left, _rows(document))), None)
+        used = None if left is None else 100 - left
+    return None if used is None else max(0.0, used / 100)
+
+
+def _life_left(row: Mapping[str, Any]) -> float | None:
+    """Percent of its life that flash has left, if that is what the attribute counts."""
+    name = str(row.get("name", "")).lower()
+    value = row.get("value") if any(word in name for word in WORN) else None
+    return float(value) if isinstance(value, int) and 0 < value <= 100 else None
+
+
+def _spare(document: Mapping[str, Any]) -> float | None:
+    left = _number(document, "spare_available", "current_percent")
+    if left is None:
+        left = _number(document, "nvme_smart_health_information_log", "available_spare")
+    return None if left is None else min(1.0, max(0.0, left / 100))
+
+
+def _number(document: Mapping[str, Any], table: str, name: str) -> float | None:
+    """A number in one of the document's tables; None where there is no such thing."""
+    found = document.get(table)
+    value = found.get(name) if isinstance(found, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e6:
+        return None
+    return float(value)
+
+
+def _rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The ATA attributes."""
+    table = document.get("ata_smart_attributes")
+    rows = table.get("table") if isinstance(table, dict) else ()
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _passed(document: Mapping[str, Any]) -> bool | None:
@@ -129,11 +177,9 @@ def _passed(document: Mapping[str, Any]) -> bool | None:
 
 
 def _ata(document: Mapping[str, Any]) -> dict[str, int]:
-    table = document.get("ata_smart_attributes")
-    rows = table.get("table", ()) if isinstance(table, dict) else ()
     found: dict[str, int] = {}
-    for row in rows if isinstance(rows, list) else ():
-        number = row.get("id") if isinstance(row, dict) else None
+    for row in _rows(document):
+        number = row.get("id")
         name = ATTRIBUTES.get(number) if isinstance(number, int) else None
         raw = row.get("raw") if name else None
         value = raw.get("value") if isinstance(raw, dict) else None

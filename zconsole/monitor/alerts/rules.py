@@ -196,7 +196,7 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         if new <= 0:
             continue
         counters = vdev.errors
-        text = f"{vdev.name}: {new} new error{'s' if new > 1 else ''} (now "
+        text = f"{vdev.located}: {new} new error{'s' if new > 1 else ''} (now "
         text += f"{counters.read or 0} read, {counters.write or 0} write, "
         text += f"{counters.cksum or 0} checksum)"
         text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
@@ -208,7 +208,7 @@ def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
     leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
     for key, vdev in leaves.items():
         if key in seen.working and vdev.state in BROKEN:
-            text = f"{vdev.name} is {vdev.state} now"
+            text = f"{vdev.located} is {vdev.state} now"
             yield _alert(frame, "device-error", "error", text, f"{key}:gone")
     seen.working = frozenset(key for key, vdev in leaves.items() if vdev.state in WORKING)
 

@@ -23,6 +23,7 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
     heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
     commands = tuple(step.command for step in plan.steps)
     lines += _block(heading, commands, "bold", look, width)
+    lines += _block("Where the disks are", plan.where, "bold", look, width)
     lines += _block("What it does", plan.consequences, "", look, width)
     lines += _block("Cannot be undone", plan.not_undone, "warning", look, width)
     lines += _block("Known bugs of this OpenZFS", plan.hazards, "error", look, width)

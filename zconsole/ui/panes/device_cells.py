@@ -147,6 +147,19 @@ def name_cell(at: Cell) -> tuple[str, str]:
     return " " * item.depth + middle(text, room, look.glyphs.ellipsis), ""
 
 
+def bay_words(row: VdevRow) -> str:
+    """Where its disk sits, unless its name says it: disks may be named by their bay."""
+    disk = row.vdev.disk
+    return "" if disk is None or disk.bay == row.vdev.name else disk.bay
+
+
+def bay_cell(at: Cell) -> tuple[str, str]:
+    """Where its disk sits."""
+    look = at.panel.look
+    disk = at.row.vdev.disk
+    return middle(look.text(disk.bay if disk else ""), at.width, look.glyphs.ellipsis), ""
+
+
 def state_cell(at: Cell) -> tuple[str, str]:
     """Its state with a mark, also where only its errors speak against it."""
     words, role = state_words(at.row)

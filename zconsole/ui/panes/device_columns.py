@@ -21,6 +21,7 @@ _NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
 _SPARK_MAX = 60
 _HEAT_MAX = 24
 _NOTE_MAX = 44
+_BAY_MAX = 14
 _ERRORS = ("err_read", "err_write", "err_cksum")
 _SPARKS = ("read_spark", "write_spark")
 _HEATS = ("lat_heat", "busy_heat")
@@ -36,6 +37,7 @@ _WORDS = {
     "read_ops": "operations",
     "slow": "slow",
     "queue": "queue",
+    "bay": "bay",
 }
 """The first of a group of columns, and what the configuration calls the group."""
 
@@ -47,6 +49,8 @@ class Worth(NamedTuple):
     """Whether an error counter of any row is not 0."""
     notes: bool = False
     """Whether there is anything to note of a row."""
+    bay: int = 0
+    """Cells that the longest bay takes; 0 where no bay is known that names don't tell."""
     wanted: frozenset[str] = frozenset(COLUMN_WORDS)
     """The columns that may be shown, as the configuration calls them."""
 
@@ -61,18 +65,26 @@ def worth(frame: Frame, look: DisplayFormat, before: Worth) -> Worth:
         before.notes
         or bool(frame.troubles)
         or any(cells.is_noted(row, frame, look) for row in frame.rows),
+        max(before.bay, *(len(cells.bay_words(row)) for row in frame.rows), 0),
     )
 
 
 def arrival(has: Worth) -> tuple[tuple[str, ...], ...]:
-    """What is added as there is room; a narrow screen drops from the end of this."""
+    """What is added as there is room; a narrow screen drops from the end of this.
+
+    Where a device may have to be found, its bay comes before how busy it is.
+    """
+    bay = (("bay",),) if has.bay else ()
+    sought = has.errors or has.notes
     return (
         ("err",),
         ("read", "write"),
         ("lat",),
         *((_ERRORS,) if has.errors else ()),
+        *(bay if sought else ()),
         ("busy",),
         _SPARKS,
+        *(() if sought else bay),
         _HEATS,
         ("name",),
         *((("note",),) if has.notes else ()),
@@ -96,7 +108,7 @@ def arrange(
     for group in arrival(has):
         if _WORDS.get(group[0], "") not in {"", *has.wanted}:
             continue
-        wanted = {key: _first_width(key, longest, number) for key in group}
+        wanted = {key: _first_width(key, longest, number, has.bay) for key in group}
         if _total(_with(sizes, wanted)) > width:
             break
         sizes = _with(sizes, wanted)
@@ -113,7 +125,9 @@ def _with(sizes: Mapping[str, int], wanted: Mapping[str, int]) -> dict[str, int]
     return both
 
 
-def _first_width(key: str, longest: int, number: int) -> int:
+def _first_width(key: str, longest: int, number: int, bay: int) -> int:
+    if key == "bay":
+        return max(_WIDTHS[key], min(_BAY_MAX, bay))
     if key == "name":
         return max(_NAME_MIN, min(_NAME_SECOND, longest))
     return max(number, _WIDTHS[key]) if key in ("read", "write") else _WIDTHS[key]
@@ -229,6 +243,7 @@ def _spaced(spans: Sequence[Span], role: str = "") -> Line:
 
 COLUMNS = (
     Column("name", "NAME", _NAME_MIN, cells.name_cell),
+    Column("bay", "BAY", 4, cells.bay_cell),
     Column("state", "  STATE", 13, cells.state_cell),
     Column("read", "READ/s", 6, partial(cells.rate_cell, "read"), right=True),
     Column("read_spark", "", 6, partial(cells.spark_cell, "read")),
@@ -252,4 +267,4 @@ COLUMNS = (
 _WIDTHS = {column.key: column.width for column in COLUMNS}
 _SHORT = {"lat": "LAT"}
 """Titles for columns too narrow for theirs."""
-_IO = {c.key for c in COLUMNS} - {"name", "state", "err", *_ERRORS, "slow", "note"}
+_IO = {c.key for c in COLUMNS} - {"name", "bay", "state", "err", *_ERRORS, "slow", "note"}

@@ -8,6 +8,7 @@ from itertools import accumulate
 from zconsole import units
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Vdev
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.device_cells import note_words
@@ -32,7 +33,8 @@ def detail_lines(
     now = [*_troubles(row, frame, look), *_condition(row, frame, look)]
     lasting = [*_identity(row.vdev, look), *_sizes(row.vdev, look)]
     lasting += _pool(frame, look) if row.vdev.kind == "root" else []
-    lasting += [(look.text(label), look.text(value)) for label, value in facts]
+    said = {label for label, _ in lasting}
+    lasting += [(look.text(label), look.text(text)) for label, text in facts if label not in said]
     lines = [
         *_paired(now, room),
         *graphs(row.key, frame, look, room, rows),
@@ -58,8 +60,21 @@ def _identity(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:
         ("guid", vdev.guid),
         ("devid", vdev.devid),
         ("location", vdev.phys_path),
+        *_disk(vdev.disk or LeafDisk()),
     )
     return [(label, look.text(value)) for label, value in named if value]
+
+
+def _disk(disk: LeafDisk) -> Iterator[tuple[str, str]]:
+    """Where its disk sits, and which it is."""
+    slot = " of ".join(filter(None, (disk.slot, disk.enclosure)))
+    yield "bay", f"{disk.bay} ({slot})" if disk.enclosure else disk.bay
+    yield "port", disk.port
+    yield "serial", disk.serial
+    yield "WWN", disk.wwn
+    yield "model", disk.model
+    if disk.temperature is not None:
+        yield "temperature", f"{disk.temperature:.0f} °C"
 
 
 def _sizes(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:

@@ -1,0 +1,54 @@
+"""Which disks a plan is about, and where they sit: said of every disk that its commands name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from zconsole.hardware.device import Device
+from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.model import Pool, Vdev
+
+MOST = 12
+"""Disks that are named; more than that nobody looks for at once."""
+
+
+def places(words: Collection[str], pool: Pool, devices: Iterable[Device]) -> tuple[str, ...]:
+    """``sda: Slot 05, serial ZC1A2B3C`` for each disk that these words of commands name.
+
+    Empty where nothing tells the place nor the serial number.
+    """
+    found = tuple(dict.fromkeys(_places(words, pool, tuple(devices))))
+    more = (f"and {len(found) - MOST} more",) if len(found) > MOST else ()
+    return (*found[:MOST], *more)
+
+
+def _places(words: Collection[str], pool: Pool, devices: tuple[Device, ...]) -> Iterator[str]:
+    told: set[Device] = set()
+    for leaf in pool.root.leaves():
+        device = next((d for d in devices if leaf.path in (d.path, *d.aliases)), None)
+        if not _names_leaf(words, leaf):
+            continue
+        if device is not None:
+            told.add(device)
+        if text := _disk_of(leaf, device).words():
+            yield f"{leaf.name}: {text}"
+    for device in devices:
+        names = {device.path, device.node, device.locate, *device.aliases}
+        if device not in told and names & set(words) and (text := _of_device(device).words()):
+            yield f"{device.path.rpartition('/')[2]}: {text}"
+
+
+def _names_leaf(words: Collection[str], leaf: Vdev) -> bool:
+    path = leaf.path or leaf.name
+    return any(name in words for name in (leaf.guid, path, path.removesuffix("-part1")))
+
+
+def _disk_of(leaf: Vdev, device: Device | None) -> LeafDisk:
+    """What the sample knows: it remembers a disk that is gone; else what the machine tells now."""
+    if leaf.disk is not None:
+        return leaf.disk
+    return LeafDisk() if device is None else _of_device(device)
+
+
+def _of_device(device: Device) -> LeafDisk:
+    return LeafDisk(bay=device.bay, serial=device.serial)
