@@ -8,6 +8,7 @@ from datetime import UTC
 
 from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import Frame
+from zconsole.pool.chassis import Lights
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
@@ -43,6 +44,9 @@ class FakeFeed:
     async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
         self.asked.append((pool, key))
         return (("serial", "WD-\x1b[1m123"), ("model", "WDC WD40EFRX"))
+
+    async def lights(self) -> Lights:
+        return {}
 
     async def aclose(self) -> None:
         self.closed = True

@@ -16,6 +16,7 @@ from zconsole.sim.source import SimulatedSource, World, samples
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
+    from zconsole.pool.chassis import Lights
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,9 +59,16 @@ def _console(args: argparse.Namespace) -> int:
     session = Session(flags=source.capabilities.flags)
     probes = DeviceProber(partial(probe_results_of, source.world))
     details = partial(details_of, source.world)
-    feed = SessionFeed(source, session, args.interval, details, probes)
+    lights = partial(_lights, source.world)
+    feed = SessionFeed(source, session, args.interval, details, probes, lights)
     backend = partial(_backend, source.world)
     return open_console(args, feed, None, host="demo", make_backend=backend)
+
+
+async def _lights(world: World) -> Lights:
+    from zconsole.sim.places import lights  # lazy: --json needs none
+
+    return lights(world.pools)
 
 
 def _backend(world: World) -> ActionBackend:

@@ -12,7 +12,7 @@ from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.alerts.alerting import Alerting, hook_found
 from zconsole.monitor.alerts.rules import AlertRules
-from zconsole.monitor.device_details import machine_details
+from zconsole.monitor.device_details import machine_details, machine_lights
 from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Feed
 from zconsole.monitor.fleet import Fleet
@@ -36,7 +36,9 @@ def opened(
         if args.host is None:
             source, session = local.source(args.pools), local.session()
             prober = DeviceProber(partial(signs_of, ProcessRunner()))
-            feed: Feed = SessionFeed(source, session, args.interval, machine_details, prober)
+            feed: Feed = SessionFeed(
+                source, session, args.interval, machine_details, prober, machine_lights
+            )
         else:
             feed = stack.enter_context(_fleet(args.host, args.pools, args.interval, needed))
         feed.alerts = _alerting(args, complain) if complain is not None else None

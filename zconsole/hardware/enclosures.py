@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from zconsole.hardware.sysfs import names_in, real, tidy, whole, word
-from zconsole.pool.chassis import Enclosure, Slot, SlotLights
+from zconsole.pool.chassis import Enclosure, Lights, Slot, SlotLights
 from zconsole.system.host import ROOT
 
 _DISK_TYPES = ("device", "array device")
@@ -47,6 +47,20 @@ def lights_of(slot: Slot) -> SlotLights:
         if fault is not None or locate is not None or status:
             return SlotLights(_lit(fault), _lit(locate), status)
     return SlotLights()
+
+
+def lights(root: Path = ROOT) -> Lights:
+    """What the enclosures say of every slot now.
+
+    They are asked three times for each: dozens of slots may take seconds, and a broken enclosure
+    much longer.
+    """
+    return {
+        (each.key, slot.name): lights_of(slot)
+        for each in enclosures(root)
+        for slot in each.slots
+        if slot.folders
+    }
 
 
 def _lit(value: int | None) -> bool | None:

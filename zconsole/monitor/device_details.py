@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.diagnosis.device_errors.probes import signs_of
+from zconsole.hardware.enclosures import lights
 from zconsole.monitor.feed import Pairs
+from zconsole.pool.chassis import Lights
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import is_root
@@ -15,6 +18,8 @@ from zconsole.zfs.sources.blockdev import device_facts
 
 DEADLINE = 2.0
 """Seconds; /sys and udev's database answer at once or not at all."""
+
+LIGHTS_DEADLINE = 10.0
 
 LABELS = {
     "device": "device",
@@ -39,13 +44,28 @@ async def machine_details(path: str) -> Pairs:
     return (*facts, *await _signs(path))
 
 
+async def machine_lights() -> Lights:
+    """The lights of this machine's slots; empty if the enclosures take too long."""
+    try:
+        async with asyncio.timeout(LIGHTS_DEADLINE):
+            return await in_daemon_thread(lights)
+    except (TimeoutError, OSError):
+        return {}
+
+
 async def _signs(path: str) -> Pairs:
     """Facts from SMART and the kernel's log; needs root."""
     if not is_root() or not path.startswith("/"):
         return ()
     found = await signs_of(ProcessRunner(), path, 0.0)
-    counts = () if found.smart is None else (("SMART", found.smart.words()),)
-    return (*counts, *(("kernel", line) for line in found.kernel))
+    return (*_smart(found.smart), *(("kernel", line) for line in found.kernel))
+
+
+def _smart(found: SmartCounts | None) -> Pairs:
+    if found is None:
+        return ()
+    heat = () if found.temperature is None else (("temp", f"{found.temperature:.0f}C"),)
+    return (*heat, *((("SMART", found.words()),) if found.words() else ()))
 
 
 def described(facts: Mapping[str, str]) -> Pairs:

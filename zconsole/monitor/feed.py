@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zconsole.monitor.frame import Frame
+from zconsole.pool.chassis import Lights
 from zconsole.zfs.sources.base import Capabilities
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ class Feed:
         Requested only when a row is expanded; empty if nothing is known.
         """
         raise NotImplementedError
+
+    async def lights(self) -> Lights:
+        """The lights of the slots, asked of the enclosures now; empty where nothing tells them."""
+        return {}
 
     async def close_sources(self) -> None:
         """Store the histories, and close the sources."""

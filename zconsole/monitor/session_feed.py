@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Feed, Pairs, Update
 from zconsole.monitor.session import Session
+from zconsole.pool.chassis import Lights
 from zconsole.zfs.sources.base import Source
 
 
@@ -20,8 +21,9 @@ class SessionFeed(Feed):
         interval: float,
         details: Callable[[str], Awaitable[Pairs]] | None = None,
         signs: DeviceProber | None = None,
+        lights: Callable[[], Awaitable[Lights]] | None = None,
     ) -> None:
-        """``details`` maps a leaf's path to further facts.
+        """``details`` maps a leaf's path to further facts; ``lights`` asks the enclosures.
 
         With ``signs``, devices in trouble are probed in the background.
         """
@@ -30,6 +32,7 @@ class SessionFeed(Feed):
         self._session = session
         self._details = details
         self._signs = signs
+        self._lights = lights
 
     async def sample(self) -> Update | None:
         """See Feed.sample. At the end raises as Session.end."""
@@ -50,6 +53,10 @@ class SessionFeed(Feed):
         rows = frame.rows if frame else ()
         path = next((row.vdev.path for row in rows if row.key == key), None)
         return await self._details(path) if path else ()
+
+    async def lights(self) -> Lights:
+        """See Feed.lights."""
+        return {} if self._lights is None else await self._lights()
 
     async def close_sources(self) -> None:
         """See Feed.close_sources."""

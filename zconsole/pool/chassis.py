@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -66,6 +67,10 @@ class Enclosure(NamedTuple):
     """In the order of their numbers."""
 
 
+SlotKey = tuple[str, str]
+"""Key of the enclosure and name of the slot."""
+
+
 class SlotLights(NamedTuple):
     """What an enclosure says of a slot when asked; None is unknown."""
 
@@ -73,3 +78,6 @@ class SlotLights(NamedTuple):
     locate: bool | None = None
     status: str = ""
     """``OK``, ``not installed``, ``critical``, …; empty is unknown."""
+
+
+Lights = Mapping[SlotKey, SlotLights]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from zconsole.hardware.forms import disk_form, enclosure_form
 from zconsole.hardware.location import bay_names
-from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
-from zconsole.sim.disk import Leaf
+from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights
+from zconsole.sim.disk import CANT_OPEN, FAULTED, REMOVED, Leaf
 from zconsole.sim.state import PoolState
 
+FAILED = (REMOVED, CANT_OPEN, FAULTED)
 SHELF = 24
 """Bays of a shelf."""
 
@@ -38,6 +39,24 @@ def places(pool: PoolState) -> SimulatedPlaces:
     bays = bay_names(shelves)
     disks = {path: _disk(pool, leaf, bays) for path, leaf in leaves.items()}
     return SimulatedPlaces(shelves, disks)
+
+
+def lights(pools: Iterable[PoolState]) -> Lights:
+    """The lights of the slots: ZED lights the fault LED of a device that failed.
+
+    ``statechange-led.sh``; a slot that is empty has it, too, until another disk is there.
+    """
+    found: dict[SlotKey, SlotLights] = {}
+    for pool in pools:
+        for shelf in places(pool).enclosures:
+            for slot in shelf.slots if shelf.key else ():
+                status = "OK" if slot.disks else "not installed"
+                found[shelf.key, slot.name] = SlotLights(False, False, status)
+        for leaf in pool.leaves():
+            key = _place(pool, leaf)
+            if key in found and leaf.state in FAILED:
+                found[key] = found[key]._replace(fault=True)
+    return found
 
 
 def machine_leaves(pool: PoolState) -> Iterator[Leaf]:

@@ -150,7 +150,7 @@ class Console(ThemedApp):
         if status is not None:
             self._painted = self._clock()
             self.main_screen.paint(status)
-            if isinstance(self.screen, PickScreen):
+            if isinstance(self.screen, Dialog) and self.screen.lives:
                 self.screen.update()
         elif self.view_state.latest is not None:
             self.main_screen.waiting("no pools are imported; waiting for one")
@@ -217,6 +217,25 @@ class Console(ThemedApp):
         if index is not None:
             self.view_state.select(index)
             self.paint()
+
+    def action_chassis(self) -> None:
+        """Show where the disks sit; go to the device that is picked there."""
+        # Lazy import: keeps the first paint fast.
+        from zconsole.ui.dialogs.chassis_screen import ChassisScreen
+        from zconsole.ui.panes.chassis import NOTHING, bays
+
+        def _go(found: tuple[str, str] | None) -> None:
+            if found is not None:
+                self.view_state.pool = found[0]
+                self.paint()
+                self.devices.go_to(found[1])
+
+        if not bays(self.view_state.frames):
+            self.notify(NOTHING, timeout=6)
+            return
+        row = self.devices.current.row if self.devices.current is not None else None
+        start = row.vdev.disk if row is not None else None
+        self.push_screen(ChassisScreen(self.view_state, start, self.feed.lights), _go)
 
     def action_what_if(self) -> None:
         """Ask what more vdevs or larger disks would bring."""

@@ -13,7 +13,9 @@ from tests.ui.fakes import Clock, screen_text
 from zconsole.actions.backend import ActionBackend
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
+from zconsole.pool.chassis import Lights
 from zconsole.sim.backends.actions import simulated_backend
+from zconsole.sim.places import lights
 from zconsole.sim.source import World
 from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.actions.loader import ActionLoader
@@ -58,6 +60,9 @@ class SteppedFeed:
 
     async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
         return ()
+
+    async def lights(self) -> Lights:
+        return lights(self.world.pools)
 
     async def aclose(self) -> None:
         return None

@@ -34,6 +34,8 @@ class Dialog(Screen[ScreenResultType]):
 
     groups: ClassVar[tuple[str, ...]] = ()
     """Groups in the table of keys that are its own, for its help and its line of keys."""
+    lives: ClassVar[bool] = False
+    """Whether it is drawn anew with each round of frames."""
 
     def copies(self) -> Offers:
         """What can be copied here."""
@@ -103,6 +105,7 @@ class PickScreen(TextScreen[int | None]):
     """A list over the main screen; returns the index picked, None when left with Esc."""
 
     groups: ClassVar[tuple[str, ...]] = ("Menu",)
+    lives = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("Menu")
 
     def __init__(

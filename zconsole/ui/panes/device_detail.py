@@ -74,7 +74,7 @@ def _disk(disk: LeafDisk) -> Iterator[tuple[str, str]]:
     yield "WWN", disk.wwn
     yield "model", disk.model
     if disk.temperature is not None:
-        yield "temperature", f"{disk.temperature:.0f} °C"
+        yield "temp", f"{disk.temperature:.0f}C"
 
 
 def _sizes(vdev: Vdev, look: DisplayFormat) -> list[tuple[str, str]]:

@@ -160,6 +160,12 @@ class DeviceView(CursorView):
             return line
         return _over(merged(line), mark)
 
+    def go_to(self, key: str) -> None:
+        """Put the cursor on the row of this key, where it is in the list."""
+        index = next((i for i, item in enumerate(self._items) if item.key == key), None)
+        if index is not None:
+            self.move(index - self.cursor)
+
     def to_parent(self) -> None:
         """Put the cursor on the row that the present one hangs from."""
         item = self.current

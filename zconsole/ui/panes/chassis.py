@@ -1,0 +1,193 @@
+"""The chassis as a map: every slot in its order, with what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.device_cells import note_words, state_words
+from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined
+
+NOTHING = "no chassis to show: no enclosure (SES) and no NVMe slot tells what sits where"
+EMPTY, OTHER, UNSEEN = "empty", "other", "?"
+LEGEND = (
+    ("* locate light on", "notice"),
+    ("F fault light on", "error"),
+    ("other: a disk of no pool shown here", "dim"),
+)
+_WORD = 13
+"""Cells of a state with its mark: ``~ resilvering``."""
+_LIGHTS = 2
+_LABEL = 9
+_WORST = ("error", "warning", "notice", "", "dim")
+"""Roles, the worst first: of several leaves on a disk, that one's state is shown."""
+
+
+class Bay(NamedTuple):
+    """One slot, and what the pools have in it."""
+
+    enclosure: Enclosure
+    slot: Slot
+    leaves: tuple[tuple[Frame, VdevRow], ...] = ()
+    """The worst first; several where partitions of a disk are in use."""
+
+    @property
+    def key(self) -> SlotKey:
+        """What tells it from other slots."""
+        return self.enclosure.key, self.slot.name
+
+
+def bays(frames: Sequence[Frame]) -> tuple[Bay, ...]:
+    """Every slot of every enclosure, in order."""
+    shelves = {
+        each.key: each for frame in frames if frame.sample for each in frame.sample.enclosures
+    }
+    held: dict[SlotKey, list[tuple[Frame, VdevRow]]] = {}
+    for frame in frames:
+        for row in frame.rows:
+            if row.vdev.disk is not None and row.vdev.disk.slot:
+                key = (row.vdev.disk.enclosure, row.vdev.disk.slot)
+                held.setdefault(key, []).append((frame, row))
+    return tuple(
+        Bay(shelf, slot, tuple(sorted(held.get((shelf.key, slot.name), ()), key=_badness)))
+        for shelf in shelves.values()
+        for slot in shelf.slots
+    )
+
+
+def _badness(leaf: tuple[Frame, VdevRow]) -> int:
+    """A hot spare's own row, which says INUSE, after that of the place where it stands in."""
+    return _WORST.index(_state(leaf[1])[1])
+
+
+def _state(row: VdevRow) -> tuple[str, str]:
+    words, role = state_words(row)
+    if words.startswith(" ") and row.vdev.errors.total:
+        return f"!{words[1:]}", "warning"
+    return words, role if role in _WORST else "notice"
+
+
+class ChassisMap(NamedTuple):
+    """The lines of the map, and where each slot is in it."""
+
+    lines: tuple[Line, ...]
+    line_of: tuple[int, ...]
+    """The line of each slot, by its index."""
+
+
+def chassis_map(
+    found: Sequence[Bay], lights: Lights, at: int, look: DisplayFormat, width: int
+) -> ChassisMap:
+    """Each enclosure as a numbered grid, in the order of its slots.
+
+    Nothing tells how slots lie, in rows or in columns: the grid is as wide as fits. ``at`` is the
+    index of the slot that the cursor is on.
+    """
+    label = max((len(_label(bay)) for bay in found), default=2)
+    cell = 1 + label + 1 + _WORD + _LIGHTS
+    columns = max(1, (width - 1) // cell)
+    lines: list[Line] = []
+    line_of: list[int] = []
+    index = 0
+    for _, group in groupby(found, key=lambda bay: bay.enclosure.key):
+        shelf = list(group)
+        lines += [(), _heading(shelf, look, width)] if lines else [_heading(shelf, look, width)]
+        fitting = _columns(len(shelf), columns)
+        for start in range(0, len(shelf), fitting):
+            spans: list[Span] = [Span(" ")]
+            for bay in shelf[start : start + fitting]:
+                spans += _cell(bay, lights, label, look, at_cursor=index == at)
+                line_of.append(len(lines))
+                index += 1
+            lines.append(crop(tuple(spans), width, look.glyphs.ellipsis))
+    return ChassisMap(tuple(lines), tuple(line_of))
+
+
+def _columns(slots: int, most: int) -> int:
+    """How many slots stand in a line: as fit, fewer where that leaves no line half empty."""
+    even = [n for n in range(most, most // 2, -1) if slots % n == 0]
+    return even[0] if even else most
+
+
+def _label(bay: Bay) -> str:
+    number = bay.slot.number
+    return f"{number:02d}" if number is not None else bay.slot.name[:_LABEL]
+
+
+def _heading(shelf: Sequence[Bay], look: DisplayFormat, width: int) -> Line:
+    enclosure = shelf[0].enclosure
+    empty = sum(not bay.slot.disks for bay in shelf)
+    count = f"{len(shelf)} slots, {empty} empty" if enclosure.key else f"{len(shelf)} in use"
+    words = "  ".join(filter(None, (enclosure.name, enclosure.key, count)))
+    return (Span(fit(f" {look.text(words)}", width).rstrip(), "bold"),)
+
+
+def _cell(
+    bay: Bay, lights: Lights, label: int, look: DisplayFormat, *, at_cursor: bool
+) -> Iterator[Span]:
+    words, role = what_is_in(bay)
+    lit = lights.get(bay.key, SlotLights())
+    mark = look.glyphs.pointer if at_cursor else " "
+    text = f"{fit(look.text(_label(bay)), label)} {fit(look.text(words), _WORD)}"
+    yield Span(mark, "key")
+    yield Span(text, "focus" if at_cursor else role)
+    yield Span("*" if lit.locate else " ", "notice")
+    yield Span("F" if lit.fault else " ", "error")
+
+
+def what_is_in(bay: Bay) -> tuple[str, str]:
+    """The state of a slot in a word with its mark, and its role."""
+    if bay.leaves:
+        return _state(bay.leaves[0][1])
+    return (f"  {OTHER}", "dim") if bay.slot.disks else (f"  {EMPTY}", "dim")
+
+
+def legend(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """What stands for what."""
+    parts: list[Line] = [(Span(look.text(text), role),) for text, role in LEGEND]
+    return tuple((Span(" "), *line) for line in joined(parts, "   ", width - 1))
+
+
+def about(bay: Bay, lights: Lights, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+    """Everything that is known of a slot and the disk in it."""
+    lines: list[Line] = []
+    for label, value in _pairs(bay, lights, look):
+        lines += beside(Span(f" {fit(label, 8)}", "dim"), look.text(value), width - 1)
+    return tuple(lines)
+
+
+def _pairs(bay: Bay, lights: Lights, look: DisplayFormat) -> Iterator[tuple[str, str]]:
+    yield "slot", " of ".join(filter(None, (bay.slot.label, bay.enclosure.name)))
+    for frame, row in bay.leaves:
+        state = state_words(row)[0].strip()
+        note = note_words(row, look, frame.t)
+        yield "device", ", ".join(filter(None, (f"{row.vdev.name} of {frame.pool}: {state}", note)))
+    disk = next((row.vdev.disk for _, row in bay.leaves if row.vdev.disk), LeafDisk())
+    if not bay.slot.disks:
+        yield "disk", f"none; it was {_described(disk)}" if disk.serial else "none"
+    elif bay.leaves:
+        yield "disk", _described(disk)
+    else:
+        yield "disk", f"{', '.join(bay.slot.disks)}, of no pool shown here"
+    yield "lights", _lights(lights.get(bay.key, SlotLights()))
+
+
+def _described(disk: LeafDisk) -> str:
+    heat = "" if disk.temperature is None else f"{disk.temperature:.0f}C"
+    named = (f"serial {disk.serial}" if disk.serial else "", disk.wwn, disk.model, heat)
+    return ", ".join(filter(None, named)) or "not known"
+
+
+def _lights(lit: SlotLights) -> str:
+    words = [
+        f"{name} {'on' if on else 'off'}"
+        for name, on in (("locate", lit.locate), ("fault", lit.fault))
+        if on is not None
+    ]
+    return ", ".join((*words, *((f"the enclosure says {lit.status}",) if lit.status else ()))) or (
+        "not known"
+    )
