@@ -26,6 +26,7 @@ from zconsole.ui.widgets.glyphs import ASCII
 BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
 """Keys that act on what the cursor or focus is on; ``?`` in the help turns to its other part."""
 SCREENS = ("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Buttons", "Directories", "Help")
+SCREENS = ("Menu", "Answer", "Job", "Tunables", "Plan", "Buttons", "Directories", "Chassis", "Help")
 
 
 def dialogs(of: type = Dialog) -> list[type[Dialog]]:
@@ -74,6 +75,7 @@ OPENED = {
     "overview": ("o",),
     "themes": ("t",),
     "what if": ("w",),
+    "chassis": ("c",),
     "menu": ("A",),
     "scans": ("S",),
     "plan": ("S", "enter"),

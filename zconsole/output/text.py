@@ -257,17 +257,24 @@ def _scan_words(view: ScanView) -> Iterator[str]:
 def _table(rows: tuple[VdevRow, ...]) -> Iterator[str]:
     width = max(NAME_WIDTH, *(cells(clean(row.vdev.name)) + 2 * row.depth for row in rows))
     rates = f"{'READ/s':>7} {'WRITE/s':>7} {'LATENCY':>7}"
-    yield f"{'NAME':<{width}}  {'STATE':<9} {rates} {'ERRORS':>11}"
+    disks = max((cells(clean(_disk_words(row))) for row in rows), default=0)
+    disk = f"  {'DISK':<{disks}}" if disks else ""
+    yield f"{'NAME':<{width}}  {'STATE':<9} {rates} {'ERRORS':>11}{disk}"
     vclass = "normal"
     for row in rows:
         if row.vdev.vclass != vclass and row.depth == 1:
             vclass = row.vdev.vclass
             if vclass != "normal":
                 yield vclass
-        yield _table_row(row, width)
+        yield _table_row(row, width, disks)
 
 
-def _table_row(row: VdevRow, width: int) -> str:
+def _disk_words(row: VdevRow) -> str:
+    """Where a leaf's disk sits and which it is, as far as its name doesn't tell."""
+    return "" if row.vdev.disk is None else row.vdev.disk.words(row.vdev.name)
+
+
+def _table_row(row: VdevRow, width: int, disks: int) -> str:
     vdev, rates = row.vdev, row.rates
     name = padded(f"{'  ' * row.depth}{clean(vdev.name)}", width)
     counters = (vdev.errors.read, vdev.errors.write, vdev.errors.cksum)
@@ -275,9 +282,10 @@ def _table_row(row: VdevRow, width: int) -> str:
     notes = [vdev.note] if vdev.note else []
     if row.slow_sibling:
         notes.append(f"slow: {row.slow_sibling}")
+    disk = f"  {padded(clean(_disk_words(row)), disks)}" if disks else ""
     return (
         f"{name}  {vdev.state:<9} {size(rates.read, ''):>7} {size(rates.write, ''):>7} "
-        f"{latency(rates.latency):>7} {errors:>11}  {', '.join(notes)}"
+        f"{latency(rates.latency):>7} {errors:>11}{disk}  {', '.join(notes)}"
     )
 
 

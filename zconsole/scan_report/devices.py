@@ -29,6 +29,7 @@ class _Sums:
     worst: float = 0.0
     errors: int = 0
     counter: int | None = None
+    disk: str = ""
 
 
 class DeviceLog:
@@ -47,6 +48,8 @@ class DeviceLog:
             entry = self._of(row)
             if entry is None:
                 continue
+            if row.vdev.disk is not None:
+                entry.disk = row.vdev.disk.words()
             now = row.vdev.errors.total
             if entry.counter is not None:
                 entry.errors += max(0, now - entry.counter)
@@ -75,6 +78,7 @@ def _sums(name: str, earlier: DeviceReport | None) -> _Sums:
         return _Sums(name)
     moved = _Sums(name, earlier.filled, earlier.read_bytes, earlier.write_bytes, earlier.seconds)
     moved.errors, moved.worst = earlier.new_errors, earlier.worst_latency or 0.0
+    moved.disk = earlier.disk
     if earlier.busy is not None:
         moved.busy, moved.busy_seconds = earlier.busy * earlier.seconds, earlier.seconds
     if earlier.latency is not None:
@@ -109,4 +113,5 @@ def _report(entry: _Sums) -> DeviceReport:
         entry.waited / entry.requests if entry.requests else None,
         entry.worst or None,
         entry.errors,
+        entry.disk,
     )

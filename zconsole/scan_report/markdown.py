@@ -192,8 +192,13 @@ def _devices(devices: Sequence[DeviceReport]) -> Iterator[str]:
     if not devices:
         return
     yield from ("", "## Devices", "")
-    head = ("device", "read", "written", "mean rate", "busy", "latency", "worst", "new errors")
-    yield from _table(head, [_device(device) for device in devices])
+    head = ["device", "read", "written", "mean rate", "busy", "latency", "worst", "new errors"]
+    rows = [list(_device(device)) for device in devices]
+    if any(device.disk for device in devices):
+        head.append("disk")
+        for row, device in zip(rows, devices, strict=True):
+            row.append(device.disk)
+    yield from _table(head, rows)
 
 
 def _device(device: DeviceReport) -> tuple[str, ...]:

@@ -52,6 +52,8 @@ class DeviceReport:
     latency: float | None
     worst_latency: float | None
     new_errors: int = 0
+    disk: str = ""
+    """Where its disk sits and which it is: ``Slot 05, serial ZC1A2B3C``; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

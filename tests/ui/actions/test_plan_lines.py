@@ -86,3 +86,14 @@ def test_reasons_are_as_readable_as_other_text() -> None:
     roles = {span.role for line in lines for span in line}
     assert roles == {"", "dim"}
     assert {span.role for span in lines[1]} == {""}
+
+
+def test_a_plan_says_where_the_disks_are_that_it_is_about() -> None:
+    plan = ActionPlan("x", "X", (), where=("sda: Slot 07, serial ZC1A",))
+    said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
+    assert said == ["Where the disks are", "sda: Slot 07, serial ZC1A"]
+
+
+def test_a_disk_to_choose_has_its_bay_in_its_line() -> None:
+    (line,) = candidate_lines([candidate("a", bay="Slot 07", serial="ZC1A")], LOOK, 80)
+    assert "Slot 07  ZC1A" in plain(line)

@@ -7,6 +7,7 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, text
 from zconsole.monitor.device_details import LABELS, described
 from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.chassis import LeafDisk
 from zconsole.ui.panes.device_detail import detail_lines
 
 
@@ -77,3 +78,14 @@ class TestDetail:
         row = frame.rows[-1]
         row = replace(row, vdev=replace(row.vdev, queues={"sync_r": (0, 0)}))
         assert "all empty" in text(detail_lines(row, frame, (), LOOK, 100))
+
+
+def test_where_a_disk_sits_and_which_it_is_is_said_once():
+    frame = frames.resilver()
+    row = next(r for r in frame.rows if not r.vdev.children)
+    disk = LeafDisk("A1", "0x5001", "Slot 07", "pci-1", "ZC1A", "naa.5", "LAB 2T", 41.0)
+    row = replace(row, vdev=replace(row.vdev, disk=disk))
+    said = text(detail_lines(row, frame, (("serial", "ZC1A"), ("kind", "flash")), LOOK, 100))
+    for wanted in ("A1 (Slot 07 of 0x5001)", "pci-1", "naa.5", "LAB 2T", "temp       41C", "flash"):
+        assert wanted in said
+    assert said.count("ZC1A") == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC
 
 from rich.cells import cell_len
@@ -10,6 +11,7 @@ from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.output.text import balance_lines, clean_lines, status_report, watch_line
 from zconsole.pool.balance import balance
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Scan, Vdev
 
 T = 1_800_000_000.0
@@ -206,3 +208,16 @@ def test_an_error_scrub_counts_no_bytes():
     said = status_report(seen, UTC)
     assert f"errorscrub: running, 40.00 % done\n  no ETA: {why}; zpool says nothing\n" in said
     assert f"  errorscrub  running  40.00 %  no ETA: {why}" in watch_line(seen, UTC)
+
+
+def test_the_table_says_where_disks_are_where_that_is_known():
+    pool = mirror_pool()
+    assert "DISK" not in status_report(frame(pool), UTC)
+    mirror = pool.root.children[0]
+    disk = LeafDisk(bay="Slot 07", serial="ZC1A")
+    sides = (mirror.children[0]._replace(disk=disk), *mirror.children[1:])
+    root = pool.root._replace(children=(mirror._replace(children=sides),))
+    lines = status_report(frame(replace(pool, root=root)), UTC).splitlines()
+    head = next(line for line in lines if line.startswith("NAME"))
+    (row,) = (line for line in lines if line.strip().startswith("sda"))
+    assert row[head.index("DISK") :] == "Slot 07, serial ZC1A"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zconsole.sim.disk import REMOVED
-from zconsole.sim.places import machine_leaves, places
+from zconsole.sim.places import lights, machine_leaves, places
 from zconsole.sim.source import World
 from zconsole.zfs.decode import decode
 
@@ -43,3 +43,11 @@ def test_samples_have_them():
     assert leaf.disk is not None
     assert leaf.disk.slot == "Slot 01"
     assert len(sample.enclosures[0].slots) == 24
+
+
+def test_a_failed_disk_has_its_fault_light_on():
+    world = World("failed-disk", 1)
+    found = lights(world.pools)
+    lit = [name for (_, name), each in found.items() if each.fault]
+    assert lit == ["Slot 05"]
+    assert len(found) == 24

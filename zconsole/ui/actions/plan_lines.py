@@ -108,6 +108,8 @@ def _said(candidate: Candidate) -> str:
     heat = f"{device.temperature:.0f}C" if device.temperature is not None else ""
     bay = f"bay {device.bay}" if device.bay else ""
     facts = "  ".join(filter(None, (bay, device.node.rpartition("/")[2], device.serial, heat)))
+    node = device.node.rpartition("/")[2]
+    facts = "  ".join(filter(None, (device.bay, node, device.serial, heat)))
     return "; ".join((*candidate.problems, *candidate.cautions)) or f"{device.model}  {facts}"
 
 

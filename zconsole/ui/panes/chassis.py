@@ -163,7 +163,7 @@ def about(bay: Bay, lights: Lights, look: DisplayFormat, width: int) -> tuple[Li
 def _pairs(bay: Bay, lights: Lights, look: DisplayFormat) -> Iterator[tuple[str, str]]:
     yield "slot", " of ".join(filter(None, (bay.slot.label, bay.enclosure.name)))
     for frame, row in bay.leaves:
-        state = state_words(row)[0].strip()
+        state = state_words(row)[0][2:]  # without its mark
         note = note_words(row, look, frame.t)
         yield "device", ", ".join(filter(None, (f"{row.vdev.name} of {frame.pool}: {state}", note)))
     disk = next((row.vdev.disk for _, row in bay.leaves if row.vdev.disk), LeafDisk())

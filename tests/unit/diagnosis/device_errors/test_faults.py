@@ -65,6 +65,49 @@ def test_smart_counts_of_every_kind_of_device():
     assert smart_counts('{"scsi_grown_defect_list": 7}') == SmartCounts(reallocated=7)
 
 
+def worn(**document) -> float | None:
+    found = smart_counts(json.dumps({"smart_status": {"passed": True}, **document}))
+    assert found is not None
+    return found.wear
+
+
+def attribute(number: int, name: str, value: int) -> dict:
+    row = {"id": number, "name": name, "value": value, "raw": {"value": 7}}
+    return {"ata_smart_attributes": {"table": [row]}}
+
+
+def test_wear_is_smartctls_own_word_then_nvmes_then_an_attributes():
+    nvme = {"nvme_smart_health_information_log": {"percentage_used": 12}}
+    assert worn(**nvme) == 0.12
+    assert worn(endurance_used={"current_percent": 3}, **nvme) == 0.03
+    assert worn(**attribute(231, "SSD_Life_Left", 88)) == pytest.approx(0.12)
+    assert worn(**attribute(233, "Media_Wearout_Indicator", 100)) == 0.0
+    assert worn(**attribute(177, "Wear_Leveling_Count", 45)) == pytest.approx(0.55)
+
+
+def test_attributes_of_those_numbers_that_count_something_else_are_no_wear():
+    assert worn(**attribute(231, "Temperature_Celsius", 65)) is None
+    assert worn(**attribute(202, "Data_Address_Mark_Errs", 100)) is None
+    assert worn(**attribute(231, "SSD_Life_Left", 253)) is None
+
+
+def test_spare_blocks_temperature_and_the_words_for_all_of_it():
+    log = {"percentage_used": 104, "available_spare": 98, "media_errors": 0}
+    found = smart_counts(
+        json.dumps({"nvme_smart_health_information_log": log, "temperature": {"current": 41}})
+    )
+    assert found is not None
+    assert (found.spare, found.temperature) == (0.98, 41.0)
+    assert found.words() == "0 uncorrectable, 104 % worn, 98 % of its spare blocks left"
+
+
+@pytest.mark.parametrize("odd", [None, True, "3", [], {}, 1e300])
+def test_odd_figures_of_wear_are_unknown(odd):
+    log = {"percentage_used": odd, "available_spare": odd}
+    document = {"endurance_used": odd, "temperature": {"current": odd}}
+    assert worn(nvme_smart_health_information_log=log, **document) is None
+
+
 @pytest.mark.parametrize(
     "text", ["", "no JSON", "[]", "{}", '{"ata_smart_attributes": {"table": [3]}}']
 )

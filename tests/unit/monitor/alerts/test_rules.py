@@ -4,6 +4,7 @@ from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
 from zconsole.eta.estimate import Estimate
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Scan
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.pool.spares import SpareTrouble
@@ -266,3 +267,24 @@ def test_a_spare_that_another_pool_uses_is_no_alert():
     shared = SpareTrouble("elsewhere", "sp", "spare sp is INUSE, but not in this pool")
     for t in (1000.0, 1100.0):
         assert vigil.look([frame(mirror_pool(), t, spares=(shared,))]) == ()
+
+
+def in_a_bay(pool, number, disk):
+    """The pool, the disk of its mirror's side of that number being this one."""
+    top = pool.root.children[0]
+    sides = list(top.children)
+    sides[number] = replace(sides[number], disk=disk)
+    top = replace(top, children=tuple(sides))
+    return replace(pool, root=replace(pool.root, children=(top,)))
+
+
+def test_an_alert_of_a_device_names_its_bay_and_serial_number():
+    disk = LeafDisk(bay="Slot 07", serial="ZC1A")
+    rules = Only("device-error")
+    rules.look([frame(in_a_bay(mirror_pool(), 0, disk), 1.0)])
+    (errors,) = rules.look([frame(in_a_bay(noisy_pool(), 0, disk), 2.0)])
+    assert errors.text.startswith("sda (Slot 07, serial ZC1A): 12 new errors")
+    rules = Only("device-error")
+    rules.look([frame(in_a_bay(mirror_pool(), 1, disk), 1.0)])
+    (gone,) = rules.look([frame(in_a_bay(degraded(FINISHED), 1, disk), 2.0)])
+    assert gone.text == "sdb (Slot 07, serial ZC1A) is FAULTED now"

@@ -1,0 +1,65 @@
+"""The screen with the map of the chassis, by keys."""
+
+from __future__ import annotations
+
+from tests.ui.actions.acting import acting
+from tests.ui.fakes import FakeFeed, console, screen_text
+from zconsole.ui.dialogs.chassis_screen import ChassisScreen
+
+
+async def test_the_cursor_starts_on_the_bay_of_the_device_and_goes_by_slots_and_lines():
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.to("bay05")
+        said = await a.press("c")
+        assert isinstance(a.app.screen, ChassisScreen)
+        assert "bay05 of tank: FAULTED" in said
+        assert "fault on" in said
+        assert "Slot 06 of" in await a.press("l")
+        assert "Slot 10 of" in await a.press("j")
+        assert "Slot 09 of" in await a.press("h")
+        assert "Slot 24 of" in await a.press("G", "l", "l", "l", "l")
+        assert "Slot 01 of" in await a.press("g", "h", "h", "h", "h")
+
+
+async def test_enter_goes_to_the_device():
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.press("c", "l", "l", "enter")
+        assert not isinstance(a.app.screen, ChassisScreen)
+        item = a.app.devices.current
+        assert item is not None
+        assert item.row is not None
+        assert item.row.vdev.name == "bay03"
+
+
+async def test_an_empty_slot_has_no_device_to_go_to():
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.press("c", "G", "l", "l", "l", "enter")
+        assert isinstance(a.app.screen, ChassisScreen)
+        assert a.app.screen.copies() == ()
+
+
+async def test_what_is_in_a_slot_can_be_copied():
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.press("c")
+        assert isinstance(a.app.screen, ChassisScreen)
+        assert dict(a.app.screen.copies())["bay"] == "bay01"
+
+
+async def test_the_map_goes_on_living():
+    async with acting("failed-disk", (80, 24)) as a:
+        await a.press("c")
+        (pool,) = a.feed.world.pools
+        leaf = next(leaf for leaf in pool.leaves() if leaf.name == "bay02")
+        leaf.present = False
+        a.feed.step()
+        assert "9 empty" not in a.screen
+        assert "11 empty" in await a.settle()
+
+
+async def test_without_enclosures_it_says_why_there_is_no_map():
+    app = console(FakeFeed())
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        await pilot.pause()
+        await pilot.press("c")
+        await pilot.pause()
+        assert "no chassis to show" in screen_text(app)

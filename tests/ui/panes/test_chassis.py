@@ -1,0 +1,109 @@
+"""The map of the chassis, at every width."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.drawn import LOOK, plain, text
+from zconsole.pool.chassis import Enclosure, LeafDisk, Slot, SlotLights
+from zconsole.pool.model import ErrorCounters
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.chassis import about, bays, chassis_map, legend, what_is_in
+from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.glyphs import ASCII
+
+KEY = "0x5001"
+
+
+def shelf(slots: int, key: str = KEY, empty: tuple[int, ...] = (3,)) -> Enclosure:
+    made = (Slot(f"Slot {n:02}", n, () if n in empty else (f"sd{n}",)) for n in range(1, slots + 1))
+    return Enclosure(key, "LAB 24", tuple(made))
+
+
+def frame(*shelves: Enclosure, at: int = 1, **fields: object):
+    """``many``, whose first leaf is in slot ``at`` of the first shelf, with these fields."""
+    made = frames.many()
+    rows = list(made.rows)
+    index = next(i for i, row in enumerate(rows) if not row.vdev.children)
+    disk = LeafDisk("", shelves[0].key, f"Slot {at:02}", serial="ZC1A", temperature=41.0)
+    rows[index] = replace(rows[index], vdev=replace(rows[index].vdev, disk=disk, **fields))
+    return replace(made, rows=tuple(rows), sample=replace(made.sample, enclosures=shelves))
+
+
+def drawn(found, at: int = 0, lights=None, width: int = 80, look: DisplayFormat = LOOK) -> str:
+    return text(chassis_map(bays([found]), lights or {}, at, look, width).lines)
+
+
+def test_every_slot_is_there_in_order_with_what_is_in_it():
+    said = drawn(frame(shelf(24), state="FAULTED"))
+    assert "LAB 24  0x5001  24 slots, 1 empty" in said
+    assert said.index("01 x FAULTED") < said.index("02   other") < said.index("03   empty")
+    assert "24   other" in said
+
+
+@pytest.mark.parametrize("width", [20, 59, 80, 100, 200])
+@pytest.mark.parametrize("slots", [1, 12, 24, 60])
+def test_the_grid_fits_and_the_cursor_is_on_one_slot(slots, width):
+    found = bays([frame(shelf(slots))])
+    made = chassis_map(found, {}, slots - 1, LOOK, width)
+    assert max(map(width_of, made.lines)) <= width
+    assert len(made.line_of) == len(found) == slots
+    marked = [i for i, line in enumerate(made.lines) if LOOK.glyphs.pointer in plain(line)]
+    assert marked == [made.line_of[-1]]
+
+
+def test_lines_are_even_where_slots_allow_it():
+    made = chassis_map(bays([frame(shelf(24))]), {}, 0, LOOK, 120)
+    counts = {made.line_of.count(line) for line in made.line_of}
+    assert len(counts) == 1
+
+
+def test_lights_and_states_are_told_without_color_and_in_ascii():
+    lights = {(KEY, "Slot 01"): SlotLights(fault=True, locate=True)}
+    found = frame(shelf(24), state="FAULTED")
+    said = drawn(found, at=5, lights=lights, look=DisplayFormat(glyphs=ASCII))
+    assert said.isascii()
+    assert "x FAULTED    *F" in said
+    assert "*" in text(legend(LOOK, 80))
+
+
+def test_a_device_with_errors_is_marked():
+    bay = bays([frame(shelf(24), errors=ErrorCounters(0, 0, 3))])[0]
+    assert what_is_in(bay) == ("! ONLINE", "warning")
+
+
+def test_a_disk_that_was_pulled_leaves_its_device_in_the_slot():
+    found = frame(shelf(24), at=3, state="REMOVED")
+    bay = bays([found])[2]
+    assert what_is_in(bay) == ("x REMOVED", "error")
+    assert "none; it was serial ZC1A, 41C" in text(about(bay, {}, LOOK, 100))
+
+
+def test_what_is_known_of_a_slot():
+    found = frame(shelf(24), state="FAULTED", note="too many errors")
+    first, second, third = bays([found])[:3]
+    lights = {first.key: SlotLights(True, False, "OK")}
+    said = text(about(first, lights, LOOK, 100))
+    for wanted in ("Slot 01 of LAB 24", "FAULTED, too many errors", "serial ZC1A", "fault on"):
+        assert wanted in said
+    assert "sd2, of no pool shown here" in text(about(second, {}, LOOK, 100))
+    assert "none" in text(about(third, {}, LOOK, 100))
+    assert "not known" in text(about(third, {}, LOOK, 100))
+
+
+def test_shelves_are_drawn_one_below_the_other_and_a_pool_of_two_machines_finds_both():
+    one, other = shelf(4), shelf(4, "0x5002")
+    assert drawn(frame(one, other)).count("LAB 24") == 2
+    assert len(bays([frame(one), frame(other)])) == 8
+
+
+def test_text_from_enclosures_is_made_safe():
+    odd = Enclosure(KEY, "LAB\x1b[2J", (Slot("Slot\x1b 01", None, ("sd\x1b",)),))
+    said = drawn(frame(odd)) + text(about(bays([frame(odd)])[0], {}, LOOK, 80))
+    assert "\x1b" not in said
+
+
+def test_without_enclosures_there_is_nothing_to_show():
+    assert bays([frames.many()]) == ()

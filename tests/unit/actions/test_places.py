@@ -1,0 +1,60 @@
+"""Which disks a plan names, and where it says they are."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.unit.actions.pools import at, pool, top
+from zconsole.actions.offline import plan_detach, plan_offline
+from zconsole.actions.places import MOST, places
+from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap
+from zconsole.hardware.device import Device
+from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.model import Pool, Vdev
+
+NEW = Device("/dev/disk/by-id/new", "/dev/sdx", size=1 << 50, bay="Slot 09", serial="NEW1")
+
+
+def in_bays(found: Pool) -> Pool:
+    """The same, its leaves in slots by number, those of no number in none."""
+
+    def placed(vdev: Vdev, number: int) -> Vdev:
+        if vdev.children:
+            below = (placed(child, i) for i, child in enumerate(vdev.children))
+            return replace(vdev, children=tuple(below))
+        return replace(vdev, disk=LeafDisk(bay=f"Slot {number:02}", serial=f"S{number}"))
+
+    return replace(found, root=placed(found.root, 0))
+
+
+def situation(*devices: Device) -> Situation:
+    made = at(pool(top("mirror", 0, 2)))
+    return replace(made, pool=in_bays(made.pool), facts=Facts(devices=devices))
+
+
+def test_offline_and_detach_name_the_bay_and_serial_number():
+    for plan in (plan_offline, plan_detach):
+        (said,) = plan(situation(), "1001").where
+        assert said.endswith(": Slot 01, serial S1")
+
+
+def test_a_replace_names_the_old_disk_and_the_new_one():
+    old, new = plan_replace(situation(NEW), Swap("1001", NEW.path)).where
+    assert old.endswith(": Slot 01, serial S1")
+    assert new == "new: Slot 09, serial NEW1"
+
+
+def test_what_is_known_of_the_machine_serves_where_the_sample_knows_nothing():
+    made = at(pool(top("mirror", 0, 2)))
+    leaf = next(iter(made.pool.root.leaves()))
+    device = Device(leaf.path, bay="A1", serial="S1")
+    assert places({leaf.guid}, made.pool, (device,)) == (f"{leaf.name}: bay A1, serial S1",)
+    assert places({leaf.guid}, made.pool, ()) == ()
+
+
+def test_of_many_disks_the_first_are_named():
+    found = in_bays(pool(top("raidz2", 0, MOST + 3)))
+    said = places({leaf.guid for leaf in found.root.leaves()}, found, ())
+    assert len(said) == MOST + 1
+    assert said[-1] == "and 3 more"
