@@ -26,10 +26,12 @@ from zconsole.ui.widgets.glyphs import ASCII
 
 BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
 """Keys that act on what the cursor or focus is on; ``?`` in the help turns to its other part."""
-SCREENS = ("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Buttons", "Directories", "Help")
 LATE = (ChassisScreen, FoldersScreen, JobScreen)
 """Screens of modules that are loaded when they are opened."""
-SCREENS = ("Menu", "Answer", "Job", "Tunables", "Plan", "Buttons", "Directories", "Chassis", "Help")
+SCREENS = (
+    *("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Buttons", "Directories"),
+    *("Chassis", "Help"),
+)
 
 
 def dialogs(of: type = Dialog) -> list[type[Dialog]]:

@@ -6,8 +6,8 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, text
 from zconsole.monitor.device_details import LABELS, described
-from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.spares import SpareTrouble
 from zconsole.ui.panes.device_detail import detail_lines
 
 

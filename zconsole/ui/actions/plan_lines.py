@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from zconsole.actions.candidates import Candidate
 from zconsole.actions.plan import ActionPlan
 from zconsole.actions.target import Target
+from zconsole.pool.chassis import LeafDisk
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, broken, fit
 from zconsole.ui.widgets.short_names import middle, short_names
@@ -106,10 +107,8 @@ def _names(candidates: Sequence[Candidate], look: DisplayFormat, width: int) -> 
 def _said(candidate: Candidate) -> str:
     device = candidate.device
     heat = f"{device.temperature:.0f}C" if device.temperature is not None else ""
-    bay = f"bay {device.bay}" if device.bay else ""
-    facts = "  ".join(filter(None, (bay, device.node.rpartition("/")[2], device.serial, heat)))
-    node = device.node.rpartition("/")[2]
-    facts = "  ".join(filter(None, (device.bay, node, device.serial, heat)))
+    bay, node = LeafDisk(bay=device.bay).words(), device.node.rpartition("/")[2]
+    facts = "  ".join(filter(None, (bay, node, device.serial, heat)))
     return "; ".join((*candidate.problems, *candidate.cautions)) or f"{device.model}  {facts}"
 
 
