@@ -14,7 +14,9 @@ LARGEST = 1 << 20
 """Bytes of vdev_id.conf that are read."""
 _OWN_ADDRESS = re.compile(r"-sas-0x[0-9a-f]+")
 """A by-path name with the disk's own SAS address: another disk in its place has another."""
-_PARTITION = re.compile(r"-part\d+$")
+_PLACE = re.compile(r"(?:pci|platform|acpi|virtio-pci|ccw)-")
+"""How by-path names begin (systemd, src/udev/udev-builtin-path_id.c)."""
+PARTITION = re.compile(r"-part\d+$")
 
 DiskLinks = Mapping[str, Sequence[str]]
 """Kernel name to the links that lead to it."""
@@ -34,6 +36,11 @@ def links(root: Path = ROOT, *folders: str) -> DiskLinks:
 def is_by_place(link: str) -> bool:
     """Whether a link of by-path leads to whatever disk is plugged in there."""
     return "/by-path/" in link and not _OWN_ADDRESS.search(link)
+
+
+def names_place(target: str) -> bool:
+    """Whether an alias for this link, or for none that is known, is an alias of a place."""
+    return not target or bool(_PLACE.match(target) and not _OWN_ADDRESS.search(target))
 
 
 def ports(root: Path = ROOT) -> Mapping[str, str]:
@@ -58,19 +65,23 @@ def aliases(root: Path = ROOT) -> Mapping[str, str]:
         for link in found
         if is_by_place(link)
     }
-    configured = dict(_configured(root))
-    named = {by_path[target]: name for name, target in configured.items() if target in by_path}
+    known = configured(root)
+    named = {by_path[target]: name for name, target in known.items() if target in by_path}
     linked = {
         disk: name
         for disk, found in links(root, "disk/by-vdev").items()
         for name in (Path(link).name for link in found)
-        if not _PARTITION.search(name) and configured.get(name, "") in ("", *by_path)
+        if not PARTITION.search(name) and names_place(known.get(name, ""))
     }
     return {disk: tidy(name) for disk, name in (named | linked).items()}
 
 
+def configured(root: Path = ROOT) -> Mapping[str, str]:
+    """The aliases of vdev_id.conf: name to the link it stands for, without its folder."""
+    return dict(_configured(root))
+
+
 def _configured(root: Path) -> Iterator[tuple[str, str]]:
-    """The names of ``alias`` lines, each with the link it stands for, without its folder."""
     try:
         text = bytes_in(root / "etc/zfs/vdev_id.conf", LARGEST).decode("utf-8", "surrogateescape")
     except OSError:

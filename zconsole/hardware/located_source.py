@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -12,10 +12,12 @@ from zconsole.hardware.identity import Identity
 from zconsole.hardware.location import Locations, disks_below, locations
 from zconsole.hardware.temperature import Thermometer
 from zconsole.pool.chassis import Enclosure, LeafDisk
+from zconsole.pool.model import NOTHING
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, steady_clock
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities, Source
+from zconsole.zfs.sources.libzfs.nvlist import ENCLOSURE
 from zconsole.zfs.sources.pool_poller import leaf_paths
 
 _T = TypeVar("_T")
@@ -61,6 +63,7 @@ class LocatedSource:
         self._temperatures: Mapping[str, float] = {}
         self._looked = self._measured = float("-inf")
         self._asked: frozenset[str] = frozenset()
+        """The leaves' paths that places were asked for."""
         self._forms: tuple[dict[str, Any], tuple[Any, ...]] = ({}, ())
 
     @property
@@ -73,7 +76,7 @@ class LocatedSource:
         raws = await self._source.sample()
         if raws is None:
             return None
-        self._begin(frozenset(path for raw in raws for path in leaf_paths(raw)))
+        self._begin(raws)
         if self._known.devices is None:
             await self._places.wait(FIRST_PATIENCE)
         self._take()
@@ -85,13 +88,15 @@ class LocatedSource:
         self._degrees.cancel()
         await self._source.aclose()
 
-    def _begin(self, paths: frozenset[str]) -> None:
+    def _begin(self, raws: Sequence[Raw]) -> None:
         """Start what is due, in threads, while nothing of the kind still runs."""
-        now = self._steady()
-        if not self._places.busy and (not paths <= self._asked or now - self._looked >= LOOK_EVERY):
+        now, paths = self._steady(), {path for raw in raws for path in leaf_paths(raw)}
+        due = not paths <= self._asked or now - self._looked >= LOOK_EVERY
+        if not self._places.busy and due:
             self._looked = now
-            self._asked = paths | self._asked
-            self._places.begin(surroundings, self._asked, self._known, now, self._root)
+            self._asked |= paths
+            hints = {path: slot for raw in raws for path, slot in recorded_slots(raw)}
+            self._places.begin(surroundings, self._asked, self._known, now, self._root, hints)
         names = {name for path in paths for name in self._known.names.get(path, ())}
         if not self._degrees.busy and names and now - self._measured >= TEMPERATURES_EVERY:
             self._measured = now
@@ -126,12 +131,31 @@ class LocatedSource:
         return cast("Raw", {**raw, **{key: value for key, value in more.items() if value}})
 
 
+def recorded_slots(raw: Raw) -> Iterator[tuple[str, str]]:
+    """Path and slot in /sys of each leaf, as the pool's own configuration has them."""
+    nodes = [raw.get("libzfs", {}).get("vdev_tree")]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, Mapping):
+            path, slot = node.get("path"), node.get(ENCLOSURE)
+            if isinstance(path, str) and isinstance(slot, str):
+                yield path, slot
+            nodes += [
+                each for key in ("children", "spares", "l2cache") for each in node.get(key, ())
+            ]
+
+
 def surroundings(
-    paths: frozenset[str], before: Surroundings, now: float, root: Path = ROOT
+    paths: frozenset[str],
+    before: Surroundings,
+    now: float,
+    root: Path = ROOT,
+    hints: Mapping[str, str] = NOTHING,
 ) -> Surroundings:
     """What is known now of the disks below these leaves.
 
-    A leaf whose disk is gone keeps what was known of it: where to pull it, and which it is.
+    A leaf whose disk is gone keeps what was known of it: where to pull it, and which it is. Of one
+    that was gone before, its path or ``hints``, slots in /sys by path, may tell the place.
     """
     devices = _devices(root)
     stale = now - before.read_at >= READ_EVERY
@@ -139,13 +163,12 @@ def surroundings(
         return before
     places = locations(root)
     below = {path: disks_below(path, root) for path in paths}
-    disks = {
-        path: disk
-        for path, each in below.items()
-        if any(
-            disk := leaf_disk(each, places, root) if each else before.disks.get(path, LeafDisk())
-        )
-    }
+    disks = {}
+    for path, each in below.items():
+        disk = leaf_disk(each, places, root) if each else before.disks.get(path)
+        disk = disk or LeafDisk(**places.of_leaf(path, hints.get(path, ""))._asdict())
+        if any(disk):
+            disks[path] = disk
     names = {path: tuple(disk[-1] for disk in each) for path, each in below.items()}
     return Surroundings(paths, devices, now, disks, names, places.enclosures)
 

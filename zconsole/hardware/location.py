@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zconsole.hardware.enclosures import enclosures
-from zconsole.hardware.links import aliases, ports
+from zconsole.hardware.links import (
+    PARTITION,
+    aliases,
+    configured,
+    is_by_place,
+    names_place,
+    ports,
+)
 from zconsole.hardware.sysfs import names_in, real, tidy, word
 from zconsole.pool.chassis import Enclosure, Slot
 from zconsole.system.host import ROOT
@@ -37,6 +44,25 @@ class Locations:
     enclosures: tuple[Enclosure, ...] = ()
     by_name: Mapping[str, Location] = field(default_factory=dict)
     """Kernel name of a disk, or of a multipath device with an alias, to where it is."""
+    by_slot: Mapping[tuple[str, str], Location] = field(default_factory=dict)
+    """Address of an enclosure and the kernel's name of a slot in it to that slot."""
+    configured: Mapping[str, str] = field(default_factory=dict)
+    """The aliases of vdev_id.conf."""
+
+    def of_leaf(self, path: str, slot: str = "") -> Location:
+        """Where the disk of a leaf was that is not there now, by its path.
+
+        ``slot``: its slot's folder in /sys, when its pool was imported.
+        """
+        *_, address, component = ("", "", *slot.split("/"))
+        found = self.by_slot.get((address, component), NOWHERE)
+        name = PARTITION.sub("", path.rpartition("/")[2])
+        if is_by_place(path):
+            ports = {port: alias for alias, port in self.configured.items()}
+            return found._replace(bay=tidy(ports.get(name, "")) or found.bay, port=tidy(name))
+        if "/by-vdev/" in path and names_place(self.configured.get(name, "")):
+            return found._replace(bay=tidy(name))
+        return found
 
     def of(self, names: Iterable[str]) -> Location:
         """Where the disk of these kernel names is: its own, and those of the paths to it."""
@@ -52,7 +78,16 @@ def locations(root: Path = ROOT) -> Locations:
     for disk in dict.fromkeys((*named, *plugged)):
         old = places.get(disk, NOWHERE)
         places[disk] = old._replace(bay=named.get(disk, old.bay), port=plugged.get(disk, old.port))
-    return Locations(found, places)
+    bays = bay_names(found)
+    by_slot = {
+        (Path(folder).parent.name, Path(folder).name): Location(
+            each.key, slot.name, bays[each.key, slot.name]
+        )
+        for each in found
+        for slot in each.slots
+        for folder in slot.folders
+    }
+    return Locations(found, places, by_slot, configured(root))
 
 
 def disks_below(path: str, root: Path = ROOT) -> tuple[tuple[str, ...], ...]:

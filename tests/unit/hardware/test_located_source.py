@@ -7,10 +7,16 @@ import threading
 
 from tests.unit.hardware.chassis import Machine, expander_24, jbod_60
 from zconsole.hardware import located_source
-from zconsole.hardware.located_source import LocatedSource, Surroundings, surroundings
+from zconsole.hardware.located_source import (
+    LocatedSource,
+    Surroundings,
+    recorded_slots,
+    surroundings,
+)
 from zconsole.pool.chassis import LeafDisk
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.libzfs.nvlist import ENCLOSURE
 from zconsole.zfs.sources.record import line_of
 from zconsole.zfs.sources.samples import sample_of
 
@@ -126,3 +132,14 @@ async def test_temperatures_come_with_a_later_sample(tmp_path):
             break
         await asyncio.sleep(0.01)
     assert leaves(raw)["sda"].temperature == 41.0
+
+
+def test_the_pools_own_record_tells_where_a_disk_was_that_is_gone(tmp_path):
+    machine = expander_24(tmp_path)
+    gone = {"path": "/dev/disk/by-id/x-part1", ENCLOSURE: "/sys/class/enclosure/0:0:24:0/Slot 03"}
+    tree = {"children": [{"children": [gone, {"path": "/dev/sda"}]}]}
+    hints = dict(recorded_slots({"t": 1.0, "libzfs": {"vdev_tree": tree}}))
+    assert list(hints) == [gone["path"]]
+    found = surroundings(frozenset(hints), Surroundings(), 0.0, machine.root, hints)
+    assert found.disks[gone["path"]].slot == "Slot 03"
+    assert not list(recorded_slots({"t": 1.0, "text": ""}))

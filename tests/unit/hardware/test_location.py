@@ -146,3 +146,25 @@ def test_devices_that_are_made_of_each_other_end(tmp_path):
         machine.link(f"sys/class/block/{one}", place)
         (tmp_path / "dev" / one).touch()
     assert disks_below("/dev/dm-0", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "slot", "found"),
+    [
+        ("/dev/sdx", "/sys/class/enclosure/0:0:24:0/Slot 03", ("Slot 03", "")),
+        ("/dev/sdx", "/sys/class/enclosure/9:9:9:9/Slot 03", ("", "")),
+        ("/dev/sdx", "", ("", "")),
+        ("/dev/sdx", "Slot 03", ("", "")),
+        ("/dev/disk/by-vdev/A7-part1", "", ("A7", "")),
+        ("/dev/disk/by-vdev/d1-part1", "", ("", "")),
+        ("/dev/disk/by-vdev/left-part1", "", ("left", "")),
+        ("/dev/disk/by-path/pci-0000:00:17.0-ata-1-part1", "", ("left", "pci-0000:00:17.0-ata-1")),
+        ("/dev/disk/by-path/pci-0000:00:17.0-ata-2-part1", "", ("", "pci-0000:00:17.0-ata-2")),
+    ],
+)
+def test_the_place_of_a_disk_that_was_gone_before(tmp_path, path, slot, found):
+    expander_24(tmp_path)
+    conf = "alias d1 /dev/disk/by-id/wwn-0x5000\nalias left pci-0000:00:17.0-ata-1\n"
+    (tmp_path / "etc/zfs/vdev_id.conf").write_text(conf)
+    where = locations(tmp_path).of_leaf(path, slot)
+    assert (where.bay, where.port) == found

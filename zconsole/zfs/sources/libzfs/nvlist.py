@@ -29,7 +29,10 @@ _POOL_FIELDS = {
     "vdev_tree": NVLIST,
 }
 
-_VDEV_WORDS = ("type", "path", "devid", "phys_path", "alloc_bias")
+ENCLOSURE = "vdev_enc_sysfs_path"
+"""Where a leaf's slot was in /sys when the pool was imported (ZPOOL_CONFIG_VDEV_ENC_SYSFS_PATH)."""
+
+_VDEV_WORDS = ("type", "path", "devid", "phys_path", "alloc_bias", ENCLOSURE)
 _VDEV_NUMBERS = (
     *("id", "guid", "whole_disk", "not_present", "nparity", "draid_ndata", "draid_nspares"),
     *(
