@@ -72,7 +72,7 @@ async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
     async with view_state(frames.resilver(), ansi_color=True) as (app, pilot, read):
         await pilot.press("ctrl+p")
         await until(pilot, lambda: "Choose a theme" in read())
-        await pilot.press("down")
+        await pilot.press("down", "down")
         await pilot.pause(0.1)
         styles = {
             segment.text.strip(): segment.style
