@@ -207,7 +207,8 @@ def _leaf(pool: PoolState, leaf: Leaf) -> dict[str, Any]:
         "vdev_stats_ex": _extended(leaf),
     }
     if leaf.kind == "disk":
-        node["whole_disk"], node["devid"] = 1, f"{leaf.devid}-part1"
+        whole = not leaf.path.endswith(f"/{leaf.name}")
+        node["whole_disk"], node["devid"] = int(whole), f"{leaf.devid}-part1"
     if leaf.state == CANT_OPEN:
         node["not_present"] = 1
     if leaf.dtl > 0.0 and leaf.online:

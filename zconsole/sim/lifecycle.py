@@ -95,6 +95,8 @@ def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
     place[place.index(group)] = new
     old = leaves_of(group.children[0])[0]
     pool.note("vdev_remove", f"{old.name} detached", vdev=new.path)
+    if old.present:
+        pool.host.shelf = [*pool.host.shelf, old]  # still there, until somebody pulls it
     if outer is not None and outer.kind == "spare":
         place = siblings(top, outer)
         place[place.index(outer)] = new

@@ -1,4 +1,4 @@
-"""Where simulated disks sit: shelves of 24 bays, and NVMe slots of the machine."""
+"""Where simulated disks sit: shelves of bays, and NVMe slots of the machine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from zconsole.sim.disk import CANT_OPEN, FAULTED, REMOVED, Leaf
 from zconsole.sim.state import PoolState
 
 FAILED = (REMOVED, CANT_OPEN, FAULTED)
-SHELF = 24
-"""Bays of a shelf."""
 
 
 class SimulatedPlaces(NamedTuple):
@@ -69,7 +67,8 @@ def _place(pool: PoolState, leaf: Leaf) -> tuple[str, str]:
     """Key of the enclosure and name of the slot."""
     if leaf.is_nvme:
         return "", str(leaf.slot)
-    return _key(pool, (leaf.slot - 1) // SHELF), f"Slot {(leaf.slot - 1) % SHELF + 1:02d}"
+    shelf, slot = divmod(leaf.slot - 1, pool.host.slots)
+    return _key(pool, shelf), f"Slot {slot + 1:02d}"
 
 
 def _key(pool: PoolState, shelf: int) -> str:
@@ -82,9 +81,9 @@ def _enclosures(pool: PoolState, leaves: Mapping[str, Leaf]) -> Iterator[Enclosu
         if leaf.present:
             held.setdefault(_place(pool, leaf), leaf.disk)
     last = max((leaf.slot for leaf in leaves.values() if not leaf.is_nvme), default=0)
-    for shelf in range(-(-last // SHELF)):
+    for shelf in range(-(-last // pool.host.slots)):
         key = _key(pool, shelf)
-        names = ((number, f"Slot {number:02d}") for number in range(1, SHELF + 1))
+        names = ((number, f"Slot {number:02d}") for number in range(1, pool.host.slots + 1))
         slots = (Slot(name, n, _held(held, key, name)) for n, name in names)
         yield Enclosure(key, "LSI SAS3x40", tuple(slots))
     flash = sorted({leaf.slot for leaf in leaves.values() if leaf.is_nvme and leaf.present})

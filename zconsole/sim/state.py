@@ -234,6 +234,12 @@ class Host:
     arc: int = 96 << 30
     shelf: list[Leaf] = field(default_factory=list)
     """Devices of the machine that belong to no pool: what could replace one."""
+    slots: int = 24
+    """Slots of each of its shelves."""
+    bays: tuple[str, ...] = ()
+    """Slots of the first shelf in which disks can be pulled and inserted; none in most stories."""
+    drawer: list[Leaf] = field(default_factory=list)
+    """Disks that lie beside the machine: new ones, and those that were pulled."""
 
 
 class Incident(NamedTuple):

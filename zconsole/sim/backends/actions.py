@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -95,7 +96,7 @@ class SimulatedFacts:
                 "guid": str(state.guid),
             },
             parameters=dict(state.tunables),
-            devices=_devices(state),
+            devices=_devices(self._world.pools, state),
             labels=_labels(state) if suspended else {},
         )
 
@@ -134,16 +135,27 @@ def _rebalance_backend(world: World) -> RebalanceBackend:
     return SimulatedRebalance(world, COUNTING)
 
 
-def _devices(state: PoolState) -> tuple[Device, ...]:
-    """The shelf, then what is in the pool and so has its label."""
-    label, disks = Contents(zfs_pool=state.name), places(state).disks
-    shelf = tuple(_device(leaf, disks) for leaf in state.host.shelf)
-    return shelf + tuple(replace(_device(leaf, disks), contents=label) for leaf in state.leaves())
+def _devices(pools: Sequence[PoolState], first: PoolState) -> tuple[Device, ...]:
+    """What is plugged in: the shelf, then what is in a pool and so has its label.
+
+    The pool that asks comes first. A disk with partitions of several pools is one device.
+    """
+    found: dict[str, Device] = {}
+    for state in sorted(pools, key=lambda pool: pool is not first):
+        label, disks = Contents(zfs_pool=state.name), places(state).disks
+        devices = [_device(leaf, disks) for leaf in state.host.shelf]
+        inside = (leaf for leaf in state.leaves() if leaf.present)
+        devices += [replace(_device(leaf, disks), contents=label) for leaf in inside]
+        for device in devices:
+            known = found.setdefault(device.path, device)
+            aliases = tuple(dict.fromkeys((*known.aliases, *device.aliases)))
+            found[device.path] = replace(known, aliases=aliases)
+    return tuple(found.values())
 
 
 def _device(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> Device:
     where = disks.get(leaf.path, LeafDisk())
-    whole = leaf.path.removesuffix("-part1")
+    whole = re.sub(r"-part\d+$", "", leaf.path)
     node = f"/dev/{leaf.device}"
     return Device(
         whole,
