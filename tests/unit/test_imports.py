@@ -33,6 +33,7 @@ ORDER = (
     "scan_report",
     "rebalance",
     "actions",
+    "swap",
     "ui",
     "sim",
     "cli",

@@ -19,14 +19,16 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
     options = ("-t",) if temporary else ()
     argv = zpool("offline", *options, operands=(s.pool.name, target.argument))
     lasts = (
-        "until the next reboot or import" if temporary else "until you put it online, also over a"
+        "until the next reboot or import"
+        if temporary
+        else "until you put it online, also over a reboot"
     )
     plan = ActionPlan(
         action="offline",
         title=f"Take {target.name} offline",
         steps=(Step(argv, "take it offline"),),
         consequences=(
-            f"it stays offline {lasts}{'' if temporary else ' reboot too'}",
+            f"it stays offline {lasts}",
             _left_without(target),
             "when back online, it is resilvered with what was written meanwhile",
         ),

@@ -1,0 +1,198 @@
+"""Whole swaps played on the simulated shelf, in simulated time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tests.records import replace
+from zconsole.actions.executor import ExecutionEvent, Executor
+from zconsole.actions.plan import ActionPlan, Facts, Situation
+from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
+from zconsole.hardware.device import Device
+from zconsole.pool.model import Sample
+from zconsole.sim.backends.actions import SimulatedFacts, SimulatedRunner
+from zconsole.sim.backends.lights import SimulatedLights
+from zconsole.sim.disk import Leaf
+from zconsole.sim.hands import SimulatedHands, slot_name
+from zconsole.sim.source import World, clock, raw
+from zconsole.sim.state import PoolState
+from zconsole.swap.checklist import Checklist
+from zconsole.swap.choice import SwapChoice, choose
+from zconsole.swap.guide import Guide, own_pool, started
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.store import MemorySwapStore, SwapStore
+from zconsole.swap.view import MachineView
+from zconsole.system.audit import MemoryLog
+from zconsole.zfs.decode.decoder import decode
+
+OLD, EMPTY = "Slot 07", "Slot 11"
+
+
+@dataclass
+class Play:
+    """One machine, one checklist, one person at the shelf."""
+
+    world: World = field(default_factory=lambda: World("swap", 1))
+    store: SwapStore = field(default_factory=MemorySwapStore)
+    faults: tuple[DeviceFault, ...] = ()
+    smart: Mapping[str, SmartCounts] = field(default_factory=dict)
+    boot: str = "first"
+    lights: bool = False
+    """Whether its bays have lights."""
+    devices: Callable[[tuple[Device, ...]], tuple[Device, ...]] = lambda found: found
+    """What the machine shows of its disks."""
+    guide: Guide | None = None
+    elapsed: float = 0.0
+    steps: list[str] = field(default_factory=list)
+    """The steps that were current, one after another."""
+    last: dict[str, Situation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.hands = SimulatedHands(self.world)
+        self._facts = SimulatedFacts(self.world)
+        self.log = MemoryLog()
+        self.led = SimulatedLights(self.world)
+
+    @property
+    def pool(self) -> PoolState:
+        return self.world.pools[0]
+
+    @property
+    def now(self) -> float:
+        return self.pool.now
+
+    def wait(self, seconds: float) -> None:
+        self.elapsed += seconds
+        self.world.advance(self.elapsed)
+
+    def leaf(self, bay: str = OLD) -> Leaf:
+        return next(leaf for leaf in self.pool.leaves() if slot_name(leaf.slot) == bay)
+
+    def situation(self, pool: PoolState) -> Situation:
+        found = raw(pool)
+        suspended = pool.suspended
+        if not suspended:
+            (sample,) = decode(found)
+            assert isinstance(sample, Sample)
+            self.last[pool.name] = Situation(sample.pool)
+        known = self.last[pool.name].pool
+        facts: Facts = asyncio.run(self._facts(known, suspended))
+        facts = Facts(
+            **{n: getattr(facts, n) for n in facts.__slots__ if n != "devices"},
+            devices=self.devices(tuple(map(self._lightless, facts.devices))),
+        )
+        return Situation(known, facts, pool.now, suspended, clock(pool) + 1e-6)
+
+    def _lightless(self, device: Device) -> Device:
+        return device if self.lights else replace(device, locate=None)
+
+    def view(self) -> MachineView:
+        every = [self.situation(pool) for pool in self.world.pools]
+        first = every[0] if self.guide is None else own_pool(self.guide.checklist, every)
+        assert first is not None
+        others = tuple(s for s in every if s is not first)
+        return MachineView(first, others, self.faults, self.smart, boot=self.boot)
+
+    def choice(self, bay: str = OLD) -> SwapChoice:
+        found = choose(self.view(), str(self.leaf(bay).guid))
+        assert found is not None
+        return found
+
+    def begin(self, mode: str = "", bay: str = OLD) -> SwapStage:
+        choice = self.choice(bay)
+        ways = [way for way in choice.ways if way.mode == mode or not mode]
+        self.guide = started(choice, ways[0], self.view(), self.store, self.now)
+        return self.look()
+
+    @property
+    def checklist(self) -> Checklist:
+        assert self.guide is not None
+        return self.guide.checklist
+
+    def look(self) -> SwapStage:
+        assert self.guide is not None
+        stage = self.guide.look(self.view(), self.now)
+        if not self.steps or self.steps[-1] != stage.step:
+            self.steps.append(stage.step)
+        return stage
+
+    def answer(self, name: str) -> SwapStage:
+        assert name in [answer.name for answer in self.look().answers]
+        assert self.guide is not None
+        self.guide.answer(name, self.now)
+        return self.look()
+
+    def back(self) -> SwapStage:
+        stage = self.look()
+        assert stage.back is not None
+        assert self.guide is not None
+        if stage.back.plan is not None:
+            return self.run(stage, stage.back.plan)
+        if stage.back.closes:
+            self.guide.close(self.now)
+        return self.look()
+
+    def do(self) -> SwapStage:
+        """Run the plan of the current stage, which must not be refused."""
+        stage = self.look()
+        assert stage.plan is not None, stage
+        return self.run(stage, stage.plan)
+
+    def run(self, stage: SwapStage, plan: ActionPlan) -> SwapStage:
+        assert plan.refused is None, plan.refused
+        assert self.guide is not None
+        events = self.execute(plan)
+        self.guide.ran(stage, plan, events, self.now)
+        assert events[-1].kind == "done", events
+        self.wait(1.0)
+        return self.look()
+
+    def execute(self, plan: ActionPlan) -> list[ExecutionEvent]:
+        executor = Executor(
+            SimulatedRunner(self.world),
+            _Refresher(self),
+            self.log,
+            clock=lambda: self.now,
+            steady=lambda: clock(self.pool),
+            lights=self.led,
+        )
+
+        async def _run() -> list[ExecutionEvent]:
+            return [event async for event in executor.run(plan, plan.needs_typed)]
+
+        return asyncio.run(_run())
+
+    def until(self, step: str, every: float = 20.0, most: int = 400) -> SwapStage:
+        """Wait until a step is current; other steps than waiting fail."""
+        for _ in range(most):
+            stage = self.look()
+            if stage.step == step:
+                return stage
+            assert stage.waits, f"{stage.step} waits for the operator, not for time: {stage}"
+            self.wait(every)
+        raise AssertionError(f"never came to {step}: {self.steps}")
+
+    def refilled(self, most: int = 400) -> SwapStage:
+        """Wait until nothing is wrong and nothing is waited for but the operator's hands."""
+        for _ in range(most):
+            stage = self.look()
+            if not stage.alarm:
+                return stage
+            self.wait(20.0)
+        raise AssertionError(f"still: {self.look()}")
+
+
+class _Refresher:
+    """Sees the simulated pool anew."""
+
+    def __init__(self, play: Play) -> None:
+        self._play = play
+
+    async def __call__(self, pool: str, since: float) -> Situation:
+        state = next(p for p in self._play.world.pools if p.name == pool)
+        return await asyncio.to_thread(self._play.situation, state)
+
+    async def guid(self, pool: str) -> str | None:
+        return next((str(p.guid) for p in self._play.world.pools if p.name == pool), None)

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, top
+from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
+from zconsole.hardware.device import Contents, Device
+from zconsole.pool.model import Vdev
+from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.choice import SwapChoice, begin, choose
+from zconsole.swap.explain import explained
+from zconsole.swap.view import MachineView
+
+KEY = "1000"
+
+
+def device(name: str, **fields) -> Device:
+    path = f"/dev/disk/by-id/{name}"
+    return replace(
+        Device(path, f"/dev/{name}", (f"{path}-part1",), size=2**40, serial=f"S-{name}", bay=name),
+        **fields,
+    )
+
+
+DISKS = tuple(device(f"d0{n}", contents=Contents(zfs_pool="tank")) for n in range(6))
+
+
+def view(*changes: Vdev, disks=DISKS, kind: str = "raidz2", others=(), **fields) -> MachineView:
+    facts = replace(MODERN, devices=disks)
+    found = pool(top(kind, 0, 6 if kind.startswith("raidz") else 2, *changes), **fields)
+    return MachineView(at(found, facts), others)
+
+
+def chosen(v: MachineView, key: str = KEY) -> SwapChoice:
+    found = choose(v, key)
+    assert found is not None
+    return found
+
+
+def modes(choice: SwapChoice) -> list[str]:
+    return [way.mode for way in choice.ways if not way.refused]
+
+
+def test_without_another_disk_the_old_one_is_pulled_first():
+    choice = chosen(view())
+    assert modes(choice) == [PULL_FIRST]
+    assert "1 more device may fail" in choice.ways[0].why
+
+
+def test_a_free_disk_is_used_first_so_that_redundancy_never_drops():
+    choice = chosen(view(disks=(*DISKS, new_disk())))
+    assert modes(choice) == [REPLACE_FIRST, PULL_FIRST]
+    assert choice.way is not None
+    assert choice.way.new is not None
+    assert choice.way.new.whole == new_disk().path
+
+
+def test_a_hot_spare_stands_in_first():
+    spare = disk("sp", 9, "AVAIL")._replace(vclass="spare")
+    choice = chosen(view(spares=(spare,)))
+    assert modes(choice) == [SPARE_FIRST, PULL_FIRST]
+
+
+def test_a_disk_with_something_on_it_is_not_free():
+    choice = chosen(view(disks=(*DISKS, new_disk(contents=Contents(("ext4",))))))
+    assert modes(choice) == [PULL_FIRST]
+
+
+def test_a_disk_of_another_pool_is_not_free():
+    choice = chosen(view(disks=(*DISKS, new_disk(contents=Contents(zfs_pool="other")))))
+    assert modes(choice) == [PULL_FIRST]
+
+
+def test_nothing_is_pulled_while_another_member_is_missing():
+    v = view(disk("d00", 1000), disk("d01", 1001, "FAULTED"))
+    choice = chosen(v)
+    assert modes(choice) == []
+    assert "d01 of raidz2-0 is missing or being filled" in choice.refused
+
+
+def test_a_disk_that_is_not_read_any_more_is_pulled_though_another_is_missing():
+    v = view(disk("d00", 1000, "FAULTED"), disk("d01", 1001, "FAULTED"))
+    assert modes(chosen(v)) == [PULL_FIRST]
+
+
+def test_a_single_disk_is_never_pulled_first():
+    v = MachineView(at(pool(disk("d00", 1000)), replace(MODERN, devices=DISKS[:1])))
+    choice = chosen(v)
+    assert modes(choice) == []
+    assert "loses data" in choice.refused
+
+
+def test_a_spare_in_use_is_adopted():
+    stands = group("spare", disk("d00", 1000, "FAULTED"), disk("sp", 9))
+    choice = chosen(view(stands))
+    assert modes(choice) == [PULL_FIRST]
+    assert choice.way is not None
+    assert "sp stands in for it" in choice.way.why
+
+
+def test_a_replace_under_way_is_adopted():
+    busy = group("replacing", disk("d00", 1000), disk("new", 9, resilvering=True))
+    choice = chosen(view(busy))
+    assert modes(choice) == [REPLACE_FIRST]
+    assert choice.way is not None
+    assert choice.way.new is not None
+    assert choice.way.new.name == "new"
+
+
+def test_disks_that_nothing_covers_once_it_is_out_must_stay():
+    choice = chosen(view(disk("d00", 1000), disk("d01", 1001, "FAULTED")))
+    assert [d.bay for d in choice.untouchable] == ["d02", "d03", "d04", "d05"]
+    assert chosen(view()).untouchable == ()
+
+
+def test_what_failed_says_why_it_is_thought_so():
+    signs = ProbeResults(SmartCounts(passed=False), ("ata3: hard resetting link",))
+    fault = DeviceFault(
+        KEY, "d00", Deltas(read=4), 1.0, cause="disk", text="d00: the disk itself", signs=signs
+    )
+    v = replace(view(), faults=(fault,), smart={DISKS[0].path: SmartCounts(pending=3)})
+    choice = chosen(v)
+    assert choice.cause == "disk"
+    assert choice.found == (
+        "d00 is ONLINE",
+        "d00: the disk itself",
+        "ata3: hard resetting link",
+        "SMART: 3 pending",
+    )
+
+
+def test_a_disk_that_is_gone_is_found_by_what_zfs_noted_of_it():
+    gone = disk("d00", 1000, "UNAVAIL")._replace(
+        devid="ata-WDC_WD40_S-old-part1", phys_path="pci-0000:03:00.0-ata-3"
+    )
+    choice = chosen(view(gone, disks=DISKS[1:]))
+    assert choice.gone
+    assert (choice.old.serial, choice.old.port) == ("S-old", "pci-0000:03:00.0-ata-3")
+
+
+BAY = "/dev/disk/by-vdev/d00"
+
+
+@pytest.mark.parametrize(
+    ("label", "devid", "gone"),
+    [
+        (None, "ata-WDC_S-old-part1", True),
+        ("other", "ata-WDC_S-old-part1", True),
+        (None, None, True),
+        ("tank", None, False),
+        (None, "ata-WDC_S-d00-part1", False),
+    ],
+)
+def test_another_disk_in_the_bay_that_a_path_names_is_not_the_old_one(label, devid, gone):
+    missing = disk("d00", 1000, "UNAVAIL")._replace(path=f"{BAY}-part1", devid=devid)
+    there = device("d00", path=BAY, aliases=(f"{BAY}-part1",), contents=Contents(zfs_pool=label))
+    choice = chosen(view(missing, disks=(there, *DISKS[1:])))
+    assert choice.gone is gone
+    assert choice.old.bay == "d00"
+
+
+def test_a_checklist_remembers_every_other_disk():
+    v = view(disks=(*DISKS, new_disk()))
+    choice = chosen(v)
+    assert choice.way is not None
+    c = begin(choice, choice.way, v, "0123abcd", 5.0)
+    assert {d.bay for d in c.around if d.pool} == {f"d0{n}" for n in range(1, 6)}
+    assert new_disk().path in {d.whole for d in c.around}
+
+
+def test_what_is_explained_has_the_danger_before_the_ways():
+    heads = [part.heading for part in explained(chosen(view()))]
+    assert heads.index("Must stay") < heads.index("Ways")
+
+
+@pytest.mark.parametrize("key", ["none", "1"])
+def test_what_is_not_in_the_pool_is_no_choice(key: str):
+    found = choose(MachineView(at(pool(top("mirror", 0, 2)), FACTS)), key)
+    assert found is None

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.swap.playing import OLD, Play
+from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault
+from zconsole.errors import NotFoundError, UsageError
+from zconsole.sim import lifecycle
+from zconsole.swap.names import device_named, suspects
+
+
+def test_a_device_is_named_by_bay_serial_guid_path_name_or_node():
+    play = Play()
+    leaf, view = play.leaf(), play.view()
+    node = leaf.device
+    words = (OLD, leaf.devid[-8:], str(leaf.guid), leaf.path, leaf.name, f"/dev/{node}", node)
+    assert {device_named(view, word) for word in words} == {str(leaf.guid)}
+
+
+def test_an_unknown_device_is_an_error():
+    with pytest.raises(NotFoundError):
+        device_named(Play().view(), "Slot 99")
+
+
+def test_a_name_of_two_devices_is_an_error():
+    play = Play()
+    play.leaf("Slot 01").slot = play.leaf().slot
+    with pytest.raises(UsageError):
+        device_named(play.view(), OLD)
+
+
+def test_failed_devices_come_before_those_with_errors_and_new_errors_before_old():
+    play = Play()
+    old = play.leaf()
+    doubtful, lost = play.leaf("Slot 02"), play.leaf("Slot 03")
+    lifecycle.lose(play.pool, lost)
+    play.faults = (DeviceFault(str(doubtful.guid), "x", Deltas(read=3), 1.0),)
+    assert [t.key for t in suspects(play.view())] == [
+        str(lost.guid),
+        str(doubtful.guid),
+        str(old.guid),
+    ]

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.swap.playing import OLD, Play
+from zconsole.diagnosis.device_errors.faults import SmartCounts
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
+from zconsole.sim.backends.actions import SimulatedFacts
+from zconsole.sim.source import World
+from zconsole.swap.disk import SwapDisk
+from zconsole.swap.onlooker import AGE, Onlooker
+
+
+class Smart:
+    """Answers for every disk, and counts the questions."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def __call__(self, node: str) -> SmartCounts | None:
+        self.asked.append(node)
+        return SmartCounts(pending=2)
+
+
+def frames(world: World, session: Session) -> tuple[Frame, ...]:
+    return session.advance(world.raws())
+
+
+@pytest.fixture
+def play() -> Play:
+    return Play()
+
+
+@pytest.fixture
+def old(play: Play) -> SwapDisk:
+    """The disk to swap; looked up before there is an event loop."""
+    return play.choice(OLD).old
+
+
+async def test_the_disk_of_the_swap_and_free_disks_are_asked_once_in_a_while(play, old):
+    session, smart = Session(), Smart()
+    play.hands.insert(0, "Slot 11")
+    look = Onlooker(SimulatedFacts(play.world), smart, "boot")
+    found = await look.look(frames(play.world, session), lambda s: s.pool.name == "tank", old)
+    assert found is not None
+    assert (found.boot, len(found.smart)) == ("boot", 2)
+    assert found.smart[old.whole].pending == 2
+    await look.look(frames(play.world, session), lambda s: True, old)
+    assert len(smart.asked) == 2
+    play.wait(AGE)
+    await look.look(frames(play.world, session), lambda s: True, old)
+    assert len(smart.asked) == 4
+
+
+async def test_other_pools_come_with_the_same_disks():
+    world = World("two-pools", 1)
+    look = Onlooker(SimulatedFacts(world), Smart(), "")
+    found = await look.look(frames(world, Session()), lambda s: s.pool.name == "scratch")
+    assert found is not None
+    assert [s.pool.name for s in found.situations] == ["scratch", "tank"]
+    assert found.others[0].facts.devices == found.devices
+
+
+@pytest.mark.parametrize("name", ["none", ""])
+async def test_without_the_pool_there_is_nothing_to_see(name: str):
+    world = World("swap", 1)
+    look = Onlooker(SimulatedFacts(world), Smart(), "")
+    assert await look.look(frames(world, Session()), lambda s: s.pool.name == name) is None

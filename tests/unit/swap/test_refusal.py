@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.unit.actions.pools import MODERN, at, disk, pool, top
+from zconsole.hardware.device import Contents, Device
+from zconsole.pool.model import Vdev
+from zconsole.swap.choice import choose
+from zconsole.swap.refusal import Refusal
+from zconsole.swap.view import MachineView
+
+KEY = "1000"
+
+
+def leaf(path: str, name: str = "", **fields) -> Vdev:
+    name = name or path.rpartition("/")[2]
+    return replace(disk("x", 1000), **{"name": name, "path": path, **fields})
+
+
+def refused(changed: Vdev, *devices: Device) -> Refusal | None:
+    facts = replace(MODERN, devices=devices)
+    found = choose(MachineView(at(pool(top("mirror", 0, 2, changed)), facts)), KEY)
+    assert found is not None
+    assert found.refusal is None or found.way is None
+    return found.refusal
+
+
+SDA = Device("/dev/disk/by-id/ata-A", "/dev/sda", ("/dev/disk/by-id/ata-A-part3", "/dev/sda3"))
+PART = leaf("/dev/disk/by-id/ata-A-part3")
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"mounted": ("/boot/efi",)}, "/boot/efi is mounted from it"),
+        ({"swap": True}, "used as swap"),
+        ({"holders": ("md0",)}, "md0 is built on it"),
+        ({"contents": Contents(("vfat on sda1",))}, "it also holds vfat on sda1"),
+    ],
+)
+def test_a_partition_beside_something_else_has_manual_steps(fields, text):
+    found = refused(PART, replace(SDA, **fields))
+    assert found is not None
+    assert text in found.why
+    assert found.manual[-1] == "zpool replace tank 1000 /dev/disk/by-id/NEW-part3"
+    assert any("sgdisk --replicate" in line for line in found.manual)
+
+
+def test_a_partition_alone_on_its_disk_is_guided():
+    assert refused(PART, SDA) is None
+
+
+@pytest.mark.parametrize("path", ["/dev/mapper/luks-1", "/dev/dm-3", "/dev/md127"])
+def test_a_device_made_of_others_has_manual_steps(path):
+    found = refused(leaf(path))
+    assert found is not None
+    assert any("cryptsetup" in line for line in found.manual)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"kind": "file"}, "is a file"),
+        ({"kind": "dspare"}, "nothing to pull"),
+        ({"vclass": "cache"}, "no data of its own"),
+    ],
+)
+def test_what_is_no_disk_of_data_is_refused(fields, text):
+    found = refused(leaf("/srv/x", **fields))
+    assert found is not None
+    assert text in found.why

@@ -1,0 +1,183 @@
+"""The steps after the new disk is there: replace, resilver, spare back, light off, scrub."""
+
+from __future__ import annotations
+
+from zconsole.actions.clear import plan_clear
+from zconsole.actions.follow import leftover
+from zconsole.actions.offline import plan_detach, plan_online
+from zconsole.actions.plan import ActionPlan
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.scrub import plan_scrub
+from zconsole.actions.target import FAILED, Swap, Target, find, find_path
+from zconsole.pool.redundancy import is_complete
+from zconsole.pool.scan_outcome import settling
+from zconsole.swap.checklist import REPLACE_FIRST, Checklist
+from zconsole.swap.disk import device_of
+from zconsole.swap.light import plan_light
+from zconsole.swap.pulling import doubts, new_path
+from zconsole.swap.refusal import partition_of
+from zconsole.swap.resilver import filling, just_ran, repairs
+from zconsole.swap.stage import Answer, SwapStage
+from zconsole.swap.view import MachineView
+
+NO_SCRUB = Answer("no-scrub", "No scrub now")
+LEAVE_LIT = Answer("leave-lit", "Leave the light as it is")
+
+
+def replace(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Give the place to the new disk, or put the same one online; None once that has begun."""
+    del now
+    s = v.situation
+    target = find(s.pool, c.old.key)
+    if target is None or c.new is None:
+        return None
+    if target.group is not None and target.group.kind == "replacing":
+        return None
+    if c.same:
+        return _online(c, v, target)
+    device = device_of(c.new, v.devices)
+    path = new_path(device, partition_of(target)) if device else c.new.whole
+    return SwapStage(
+        "replace",
+        f"Replace {c.old.name} with {c.new.words}",
+        ("The new disk is overwritten. Compare its serial number once more.",),
+        warnings=tuple(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts(c, v)),
+        plan=plan_replace(s, Swap(c.old.key, path)),
+        paths=(path,),
+        final="What is on the new disk is lost. Until the resilver ends, Back detaches it again.",
+    )
+
+
+def _online(c: Checklist, v: MachineView, target: Target) -> SwapStage | None:
+    """The old disk is back: online, or clear where ZFS gave it up."""
+    if target.vdev.state not in FAILED:
+        return None
+    s = v.situation
+    faulted = target.vdev.state == "FAULTED"
+    return SwapStage(
+        "replace",
+        f"Put {c.old.words} online again",
+        (
+            "The same disk is back: what it missed is resilvered. If errors return, its cable, its"
+            " bay or the disk itself is bad.",
+            "To use another disk instead, pull it again and insert that one.",
+        ),
+        plan=plan_clear(s, target.key) if faulted else plan_online(s, target.key),
+    )
+
+
+def resilver(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Wait until the new disk is filled; None once the place is whole again."""
+    s = v.situation
+    old = find(s.pool, c.old.key)
+    if old is not None and old.group is not None and old.group.kind == "replacing":
+        return _filling(c, v, old, now)
+    leaf = old if c.same else new_leaf(c, v)
+    if leaf is not None and (not is_complete(leaf.vdev) or repairs(s)):
+        return _waiting(c, v)
+    return _waiting(c, v) if just_ran(c, now) else None
+
+
+def _filling(c: Checklist, v: MachineView, old: Target, now: float) -> SwapStage:
+    s = v.situation
+    over = [scan for scan in s.pool.scans if scan.function in ("resilver", "rebuild") and scan.end]
+    newest = max(over, key=lambda scan: scan.end or 0.0, default=None)
+    begun = max((e.t for e in c.log if e.step == "replace"), default=c.begun)
+    ended = newest is not None and (newest.start or 0.0) >= int(begun)
+    if repairs(s) or not ended or settling(now, newest.end if newest else None):
+        return _waiting(c, v)
+    group = old.group
+    return SwapStage(
+        "resilver",
+        f"The resilver ended, but {group.name if group else 'the group'} stays",
+        ((leftover(group) or "") if group else "",),
+        warnings=("Do not pull the old disk: it may hold the only good copy of some block.",),
+        waits="the group to end",
+        alarm=True,
+    )
+
+
+def _waiting(c: Checklist, v: MachineView) -> SwapStage:
+    leave = (
+        "Leave the old disk plugged in until it ends: it still counts for redundancy."
+        if c.mode == REPLACE_FIRST
+        else "Pull nothing until it ends."
+    )
+    name = c.new.words if c.new else c.old.name
+    return SwapStage(
+        "resilver",
+        f"Wait until {name} is filled",
+        (leave,),
+        waits=filling(v.situation),
+        final="" if c.same else f"When it ends, {c.old.name} leaves the pool for good.",
+    )
+
+
+def new_leaf(c: Checklist, v: MachineView) -> Target | None:
+    """The leaf on the new disk; None while the pool has none."""
+    if c.new is None:
+        return None
+    device = device_of(c.new, v.devices)
+    paths = (device.path, *device.aliases) if device else (c.new.whole,)
+    return find_path(v.situation.pool, tuple(p for p in paths if p))
+
+
+def return_spare(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Give back a spare that still stands in; None when none does."""
+    del now
+    s = v.situation
+    leaf = find(s.pool, c.old.key) if c.same else new_leaf(c, v)
+    group = leaf.group if leaf is not None else None
+    if leaf is None or group is None or group.kind != "spare":
+        return None
+    standing = next((x for x in leaf.spares if x.guid), None)
+    if standing is None or standing.guid is None:
+        return None
+    return SwapStage(
+        "return-spare",
+        f"Return the hot spare {standing.name}",
+        (f"{leaf.name} is complete: the spare isn't needed there any more.",),
+        plan=plan_detach(s, standing.guid),
+        final="Detaching ends what the spare holds; it is AVAIL again.",
+    )
+
+
+def light_off(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Switch the light off that this checklist switched on; None once it is off."""
+    del now
+    if not c.lit or "light-off" in c.passed:
+        return None
+    return SwapStage(
+        "light-off",
+        f"Switch off the light of {c.old.place or c.old.name}",
+        (),
+        plan=plan_light(v.situation, c.old, on=False),
+        answers=(LEAVE_LIT,),
+    )
+
+
+def scrub(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Offer a scrub; None once one runs, or none is wanted."""
+    del now
+    s = v.situation
+    if "scrub" in c.passed or s.active("scrub") is not None:
+        return None
+    return SwapStage(
+        "scrub",
+        f"Scrub {s.pool.name}",
+        ("It reads every block once and finds what the failing disk may have left behind.",),
+        plan=plan_scrub(s),
+        answers=(NO_SCRUB,),
+    )
+
+
+def undo_replace(c: Checklist, v: MachineView) -> ActionPlan | None:
+    """Detach the new disk while it is being filled; None when there is nothing to detach."""
+    old = find(v.situation.pool, c.old.key)
+    group = old.group if old else None
+    if group is None or group.kind not in ("replacing", "spare"):
+        return None
+    key = group.children[-1].guid
+    if key is None or (group.kind == "spare" and c.spare is None):
+        return None
+    return plan_detach(v.situation, key)

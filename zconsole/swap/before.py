@@ -1,0 +1,116 @@
+"""The steps before the pull: replace or stand in first, take offline, switch the light on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from zconsole.actions.candidates import spares
+from zconsole.actions.offline import plan_offline
+from zconsole.actions.plan import ActionPlan, Precondition, Situation
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import FAILED, Swap, Target, find
+from zconsole.pool.redundancy import is_complete
+from zconsole.swap.checklist import Checklist
+from zconsole.swap.disk import device_of
+from zconsole.swap.effects import Effect, effects, others_missing, stands_in
+from zconsole.swap.light import plan_light
+from zconsole.swap.resilver import filling
+from zconsole.swap.stage import Answer, SwapStage
+from zconsole.swap.view import MachineView
+
+SKIP_LIGHT = Answer("no-light", "I know the bay: go on without the light")
+
+
+def spare(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Let a hot spare stand in, and wait until it is filled; None once it is."""
+    del now
+    s = v.situation
+    target = find(s.pool, c.old.key)
+    if c.pulled is not None or target is None or stands_in(target):
+        return None
+    if target.group is not None:
+        return SwapStage(
+            "spare",
+            f"Wait until {target.group.children[-1].name} is filled",
+            ("Leave every disk where it is: the old disk is still read.",),
+            waits=filling(s),
+        )
+    path = c.spare.whole if c.spare else ""
+    if path not in spares(s.pool):
+        path = next(iter(spares(s.pool)), path)
+    return SwapStage(
+        "spare",
+        f"Let the hot spare stand in for {c.old.words}",
+        ("Redundancy stays as it is while the disk is swapped; the spare returns afterwards.",),
+        plan=plan_replace(s, Swap(c.old.key, path)),
+        paths=(path,),
+    )
+
+
+def offline(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Take every leaf on the disk offline; None once no pool reads or writes it."""
+    del now
+    if c.pulled is not None or (v.devices and device_of(c.old, v.devices) is None):
+        return None
+    for effect in effects(v, c.old):
+        s = v.of(effect.pool)
+        target = None if s is None else find(s.pool, effect.key)
+        if s is None or target is None or target.vdev.state in FAILED:
+            continue
+        return _offline(c, s, target, effect)
+    return None
+
+
+def _offline(c: Checklist, s: Situation, target: Target, effect: Effect) -> SwapStage:
+    ours = effect.key == c.old.key
+    whose = "" if ours else f" It is on the same disk as {c.old.name}: one pull takes both."
+    return SwapStage(
+        "offline",
+        f"Take {target.name} of {s.pool.name} offline",
+        (f"Then nothing is written to the disk when you pull it.{whose}",),
+        warnings=(f"{effect.text}.",) if not stands_in(target) else (),
+        plan=plan_offline_safely(s, effect.key),
+    )
+
+
+def plan_offline_safely(s: Situation, key: str) -> ActionPlan:
+    """``plan_offline``, refused as well while another member of the vdev is missing."""
+    plan = plan_offline(s, key)
+    if not plan.steps:
+        return plan
+
+    def _check(now: Situation) -> str | None:
+        target = find(now.pool, key)
+        if target is None or stands_in(target):
+            return None
+        missing = others_missing(target)
+        if not missing:
+            return None
+        return (
+            f"{', '.join(missing)} of {target.top.name} is missing or being filled: wait until it"
+            " is complete"
+        )
+
+    need = Precondition("no other device of the vdev is missing", _check)
+    return dataclasses.replace(
+        plan, preconditions=(*plan.preconditions, need), refused=plan.refused or _check(s)
+    )
+
+
+def light(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Switch the bay's light on; None once it is on, or where the bay has none."""
+    del now
+    if not c.old.light or "light" in c.passed or c.pulled is not None:
+        return None
+    return SwapStage(
+        "light",
+        f"Switch on the light of {c.old.place or c.old.name}",
+        ("It shows which disk to pull; it goes off at the end.",),
+        plan=plan_light(v.situation, c.old, on=True),
+        answers=(SKIP_LIGHT,),
+    )
+
+
+def still_read(target: Target | None) -> bool:
+    """Whether a pool would miss the leaf if it went now."""
+    return target is not None and target.vdev.state not in FAILED and is_complete(target.vdev)

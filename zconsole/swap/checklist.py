@@ -1,0 +1,113 @@
+"""The checklist of one swap: the disks, the way, what was done and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from zconsole.swap.disk import SwapDisk
+
+REPLACE_FIRST, SPARE_FIRST, PULL_FIRST = "replace-first", "spare-first", "pull-first"
+OPEN, DONE, BACKED_OUT = "open", "done", "backed out"
+
+_AFTER = ("return-spare", "light-off", "scrub")
+_PULLING = ("offline", "light", "pull", "insert", "replace", "resilver", *_AFTER)
+STEPS: dict[str, tuple[str, ...]] = {
+    REPLACE_FIRST: ("replace", "resilver", "offline", "light", "pull", *_AFTER),
+    SPARE_FIRST: ("spare", *_PULLING),
+    PULL_FIRST: _PULLING,
+}
+"""The steps of each way, in order, after ``explain`` and before ``report``."""
+
+TITLES = {
+    "explain": "Read what will happen",
+    "spare": "Let a hot spare stand in",
+    "offline": "Take the old disk offline",
+    "light": "Switch the bay's light on",
+    "pull": "Pull the old disk",
+    "insert": "Insert the new disk",
+    "replace": "Replace",
+    "resilver": "Wait for the resilver",
+    "return-spare": "Return the hot spare",
+    "light-off": "Switch the light off",
+    "scrub": "Scrub",
+    "report": "File the report",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SwapEntry:
+    """One line of what happened."""
+
+    t: float
+    """Epoch seconds."""
+    step: str
+    text: str
+    command: str = ""
+    """The command that was run, quoted for a shell."""
+    result: str = ""
+    """How it ended: ``done``, or what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """One swap. What the pool and the machine tell anew each time is not kept here."""
+
+    id: str
+    """Eight hexadecimal digits."""
+    pool: str
+    guid: str | None
+    begun: float
+    """Epoch seconds."""
+    old: SwapDisk
+    vdev: str
+    """The top-level vdev the old disk was in."""
+    mode: str
+    """replace-first, spare-first or pull-first."""
+    why: tuple[str, ...] = ()
+    """What failed, and why it was thought so."""
+    new: SwapDisk | None = None
+    """The disk that takes the place: chosen before, or seen in the bay."""
+    spare: SwapDisk | None = None
+    """The hot spare that stands in meanwhile, where it was put in by this checklist."""
+    was_gone: bool = False
+    """Whether the machine had lost the old disk before the swap began."""
+    around: tuple[SwapDisk, ...] = ()
+    """Every other disk of the machine, as it was before anybody pulled one."""
+    wrong: tuple[SwapDisk, ...] = ()
+    """Of those, disks that were pulled and are not complete again."""
+    pulled: float | None = None
+    """Epoch seconds at which the old disk was seen, or said, to be out."""
+    unseen: bool = False
+    """Whether somebody said so while the machine still showed the disk."""
+    same: bool = False
+    """Whether the disk that came is the old one again: only its cable or contact was bad."""
+    passed: tuple[str, ...] = ()
+    """Steps that nothing shows to be done: done, or left out, by somebody's word."""
+    lit: bool = False
+    """Whether this checklist switched the light on."""
+    boot: str = ""
+    """The boot during which it was last looked at."""
+    at: str = "explain"
+    """The step that was current then."""
+    log: tuple[SwapEntry, ...] = ()
+    state: str = OPEN
+    ended: float | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Every step of its way, in order."""
+        return ("explain", *STEPS[self.mode], "report")
+
+    def noting(
+        self, t: float, step: str, text: str, command: str = "", result: str = ""
+    ) -> Checklist:
+        """With one more line of what happened."""
+        return replace(self, log=(*self.log, SwapEntry(t, step, text, command, result)))
+
+    def passing(self, step: str) -> Checklist:
+        """With a step done, or left out, though nothing shows it."""
+        return self if step in self.passed else replace(self, passed=(*self.passed, step))
+
+    def ending(self, t: float, state: str) -> Checklist:
+        """Closed: done or backed out."""
+        return replace(self, state=state, ended=t)

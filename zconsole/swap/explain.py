@@ -1,0 +1,72 @@
+"""What to read before a swap begins, as headed lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.choice import SwapChoice, SwapWay
+
+WAYS = {
+    REPLACE_FIRST: "Replace first, pull afterwards",
+    SPARE_FIRST: "Let a hot spare stand in, then pull",
+    PULL_FIRST: "Pull first, then insert the new disk",
+}
+"""What each way is called."""
+WAYS_HEADING = "Ways"
+
+
+class ExplainedPart(NamedTuple):
+    """A heading and its lines."""
+
+    heading: str
+    lines: tuple[str, ...]
+
+
+def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
+    """Everything to know, the danger before the ways; parts without lines are left out."""
+    parts = (
+        ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
+        ExplainedPart("What failed", (*choice.found, f"Judged: {SUSPECTS[choice.cause]}")),
+        ExplainedPart("Redundancy now", choice.redundancy),
+        ExplainedPart("What the pull does", tuple(effect.text for effect in choice.effects)),
+        ExplainedPart("Must stay", tuple(_must_stay(choice))),
+        ExplainedPart(WAYS_HEADING, tuple(way_text(way) for way in choice.ways)),
+        ExplainedPart("Not guided", tuple(_by_hand(choice))),
+    )
+    return tuple(part for part in parts if part.lines)
+
+
+def way_text(way: SwapWay) -> str:
+    """A way in one line: what it is called, and why it is or isn't possible."""
+    if way.refused:
+        return f"{WAYS[way.mode]}: not now: {way.refused}"
+    return f"{WAYS[way.mode]}: {way.why}"
+
+
+def _disk(choice: SwapChoice) -> Iterator[str]:
+    old = choice.old
+    yield f"{old.name} in {choice.vdev} of {old.pool}"
+    if old.model:
+        yield f"Model {old.model}"
+    if not old.place:
+        yield "Its bay is unknown: find it by its serial number"
+    if not old.mark:
+        yield "Its serial number is unknown: a wrong disk in its place isn't noticed"
+
+
+def _must_stay(choice: SwapChoice) -> Iterator[str]:
+    names = ", ".join(disk.words for disk in choice.untouchable)
+    if names:
+        yield f"Once {choice.old.name} is out, pulling any of these loses data: {names}"
+    yield f"Pull {choice.old.words} only; every other disk stays where it is"
+
+
+def _by_hand(choice: SwapChoice) -> Iterator[str]:
+    if choice.refusal is not None:
+        yield choice.refusal.why
+        yield from (f"{n}. {line}" for n, line in enumerate(choice.refusal.manual, 1))
+    elif choice.way is None:
+        yield choice.refused

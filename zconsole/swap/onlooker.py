@@ -1,0 +1,97 @@
+"""Seeing all that a swap is judged by: the pools of a round of frames, and the machine's disks."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from zconsole.actions.facts import Asker
+from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.refresh import situation_of
+from zconsole.diagnosis.device_errors.faults import SmartCounts
+from zconsole.errors import ZconsoleError
+from zconsole.hardware.device import Device
+from zconsole.monitor.frame import Frame
+from zconsole.swap.disk import SwapDisk, device_of
+from zconsole.swap.view import MachineView
+
+AGE = 120.0
+"""Seconds for which what a disk said of itself is not asked again."""
+
+SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
+"""What the disk at a device node says of itself; None where it says nothing in time."""
+
+
+class Onlooker:
+    """Makes a ``MachineView`` of frames; asks the machine for the rest."""
+
+    def __init__(self, ask: Asker, smart_of: SmartOf, boot: str = "") -> None:
+        """``boot`` is the id of this boot."""
+        self._ask = ask
+        self._smart_of = smart_of
+        self._boot = boot
+        self._smart: dict[str, tuple[float, SmartCounts | None]] = {}
+
+    async def look(
+        self,
+        frames: Sequence[Frame],
+        pool: Callable[[Situation], bool],
+        disk: SwapDisk | None = None,
+    ) -> MachineView | None:
+        """What there is to see now; None while no frame has the pool.
+
+        ``pool`` tells the pool from others; the SMART counts of ``disk``, and of disks that hold
+        nothing, are asked for.
+        """
+        bare = [(frame, s) for frame in frames if (s := _situation(frame)) is not None]
+        own = next(((frame, s) for frame, s in bare if pool(s)), None)
+        if own is None:
+            return None
+        frame, mine = own
+        facts = await self._ask(mine.pool, mine.suspended)
+        rest = [s for _, s in bare if s is not mine]
+        others = await asyncio.gather(*(self._other(s, facts) for s in rest))
+        return MachineView(
+            dataclasses.replace(mine, facts=facts),
+            tuple(others),
+            frame.troubles,
+            await self._asked(_of_interest(facts.devices, disk), frame.t),
+            boot=self._boot,
+        )
+
+    async def _other(self, s: Situation, facts: Facts) -> Situation:
+        """Another pool, with the same disks; its labels are read only while it is suspended."""
+        if s.suspended:
+            return dataclasses.replace(s, facts=await self._ask(s.pool, suspended=True))
+        shared = Facts(version=facts.version, parameters=facts.parameters, devices=facts.devices)
+        return dataclasses.replace(s, facts=shared)
+
+    async def _asked(self, devices: Iterable[Device], now: float) -> Mapping[str, SmartCounts]:
+        """The counts of these disks by path, not older than ``AGE``."""
+        wanted = {device.path: device for device in devices if device.node}
+        due = [path for path in wanted if now - self._smart.get(path, (-AGE, None))[0] >= AGE]
+        found = await asyncio.gather(*(self._smart_of(wanted[path].node) for path in due))
+        self._smart.update(zip(due, ((now, counts) for counts in found), strict=True))
+        known = ((path, self._smart[path][1]) for path in wanted)
+        return {path: counts for path, counts in known if counts is not None}
+
+
+def _situation(frame: Frame) -> Situation | None:
+    try:
+        return None if frame.absent else situation_of(frame, Facts())
+    except ZconsoleError:
+        return None
+
+
+MOST_ASKED = 4
+"""Disks that hold nothing and are asked for their SMART counts: more are not for one swap."""
+
+
+def _of_interest(devices: Sequence[Device], disk: SwapDisk | None) -> tuple[Device, ...]:
+    """The disk of the swap, and disks that could be new."""
+    old = device_of(disk, devices) if disk is not None else None
+    empty = [
+        d for d in devices if d.kind == "disk" and d.contents.zfs_pool is None and not d.mounted
+    ]
+    return (*((old,) if old else ()), *(empty if len(empty) <= MOST_ASKED else ()))

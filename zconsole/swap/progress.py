@@ -1,0 +1,227 @@
+"""Which step of a checklist is current: seen from the pool and the machine, not remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from zconsole.actions.clear import plan_clear
+from zconsole.actions.offline import plan_online
+from zconsole.actions.target import find
+from zconsole.swap import after, before, pulling
+from zconsole.swap.checklist import OPEN, REPLACE_FIRST, TITLES, Checklist
+from zconsole.swap.choice import around
+from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
+from zconsole.swap.light import plan_light
+from zconsole.swap.report import summary
+from zconsole.swap.stage import SwapStage, WayBack
+from zconsole.swap.strays import is_back, missing, put_back
+from zconsole.swap.view import MachineView
+
+Look = Callable[[Checklist, MachineView, float], SwapStage | None]
+
+LOOKS: Mapping[str, Look] = {
+    "spare": before.spare,
+    "offline": before.offline,
+    "light": before.light,
+    "pull": pulling.pull,
+    "insert": pulling.insert,
+    "replace": after.replace,
+    "resilver": after.resilver,
+    "return-spare": after.return_spare,
+    "light-off": after.light_off,
+    "scrub": after.scrub,
+}
+"""What looks whether a step is done: its stage, or None once it is."""
+
+ONCE = frozenset({"pull", "insert"})
+"""Steps that need not be done any more once the pool is past them."""
+
+
+def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
+    """The current step; ``now`` is in epoch seconds."""
+    if c.state != OPEN:
+        return _report(c)
+    found = put_back(c, v) or _suspended(c, v) or _first(c, v, now)
+    return _report(c) if found is None else replace(found, back=_back(c, v, found))
+
+
+def _first(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    for step in c.steps:
+        look = LOOKS.get(step)
+        if look is None or (step in ONCE and pulling.past(c, v)):
+            continue
+        if (stage := look(c, v, now)) is not None:
+            return stage
+    return None
+
+
+def absent(c: Checklist) -> SwapStage:
+    """The stage while the pool is not imported."""
+    return SwapStage(
+        c.at,
+        f"Import {c.pool}",
+        (f"{c.pool} is not imported. Import it (zpool import {c.pool}); the checklist goes on.",),
+        waits=f"{c.pool} (GUID {c.guid})" if c.guid else c.pool,
+        back=WayBack("close the checklist; nothing is run", closes=True),
+    )
+
+
+def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
+    s = v.situation
+    if not s.suspended:
+        return None
+    return SwapStage(
+        c.at,
+        f"{s.pool.name} is suspended: bring its devices back",
+        (
+            "Too few of its disks answer. Check cables, power and bays; once their labels can be"
+            " read, clear the pool.",
+            "Pull nothing.",
+        ),
+        plan=plan_clear(s),
+        alarm=True,
+    )
+
+
+def _report(c: Checklist) -> SwapStage:
+    return SwapStage("report", TITLES["report"], summary(c), over=True)
+
+
+def _back(c: Checklist, v: MachineView, stage: SwapStage) -> WayBack | None:
+    """What Back does: the inverse of what was done last."""
+    if stage.alarm or stage.step == "light-off":
+        return None
+    s = v.situation
+    target = find(s.pool, c.old.key)
+    out = device_of(c.old, v.devices) is None
+    if target is not None and target.group is not None and target.group.kind == "replacing":
+        return _detaching(c, v)
+    if c.pulled is not None and target is not None and out and v.devices:
+        return WayBack(f"put {c.old.words} back into its bay: then it is put online again")
+    if c.lit and "light-off" not in c.passed:
+        return WayBack("switch the light off", plan_light(s, c.old, on=False))
+    if target is not None and target.vdev.state == "OFFLINE":
+        return WayBack(f"put {target.name} online again", plan_online(s, target.key))
+    return _detaching(c, v) or _closing(c, target is not None)
+
+
+def _detaching(c: Checklist, v: MachineView) -> WayBack | None:
+    plan = after.undo_replace(c, v)
+    return None if plan is None else WayBack(plan.title[:1].lower() + plan.title[1:], plan)
+
+
+def _closing(c: Checklist, still_there: bool) -> WayBack | None:
+    """Nothing was done, or it is undone: the checklist can be closed."""
+    if not still_there or c.pulled is not None:
+        return None
+    return WayBack("close the checklist: nothing is left to undo", closes=True)
+
+
+def noticed(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """The checklist with what pool and machine show now; the same one where nothing is new."""
+    if c.state != OPEN:
+        return c
+    c = _strays(_baseline(_moved(c, v, now), v), v, now)
+    c = _inserted(_adopted(_pulled(c, v, now), v, now), v, now)
+    stage = current(c, v, now)
+    if stage.alarm:
+        return c
+    c = _stepped(c, stage, now)
+    return c.ending(now, "done") if stage.over else c
+
+
+def _moved(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """After a boot, or with the pool imported under another name."""
+    name = v.situation.pool.name
+    if v.boot != c.boot:
+        c = replace(c, boot=v.boot, unseen=False).noting(now, c.at, "the machine was booted")
+    if name != c.pool:
+        c = c.noting(now, c.at, f"{c.pool} is called {name} now")
+        own = replace(c.old, pool=name)
+        beside = tuple(replace(d, pool=name) if d.pool == c.pool else d for d in c.around)
+        c = replace(c, pool=name, old=own, around=beside)
+    return c
+
+
+def _baseline(c: Checklist, v: MachineView) -> Checklist:
+    """Until the disk may be pulled, the disks that are there now are those that must stay."""
+    waits = c.steps.index(c.at) < c.steps.index("pull") and not c.wrong
+    if not waits or not v.devices or missing(c, v):
+        return c
+    there = around(v, c.old)
+    return c if there == c.around else replace(c, around=there)
+
+
+def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """Disks that are out and should not be; those that are back and complete."""
+    for disk in missing(c, v):
+        if disk not in c.wrong:
+            c = replace(c, wrong=(*c.wrong, disk))
+            c = c.noting(now, "pull", f"wrong disk: {disk.words} left the machine")
+    for disk in c.wrong:
+        if is_back(c, disk, v, now):
+            c = replace(c, wrong=tuple(d for d in c.wrong if d is not disk))
+            c = c.noting(now, "pull", f"{disk.words} is back and complete")
+    return c
+
+
+def _pulled(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """The old disk left the machine: while its pull was waited for, or of its own accord."""
+    if c.pulled is not None or not v.devices:
+        return c
+    if any(c.old.shares_place(d) and not c.old.is_on(d) for d in v.devices):
+        how = f"{c.old.words} is out: another disk is in its bay"
+        return replace(c, pulled=now, was_gone=False).noting(now, "pull", how)
+    if device_of(c.old, v.devices) is not None:
+        return replace(c, was_gone=False) if c.was_gone else c
+    if c.was_gone:
+        return c
+    if c.at == "pull":
+        how = f"{c.old.words} is out: it left the machine"
+        return replace(c, pulled=now).noting(now, "pull", how)
+    return replace(c, was_gone=True).noting(now, c.at, f"{c.old.words} left the machine by itself")
+
+
+def _adopted(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """A replace that somebody else, or ZED, has begun meanwhile."""
+    target = find(v.situation.pool, c.old.key)
+    group = target.group if target is not None else None
+    if c.new is not None or group is None or group.kind != "replacing":
+        return c
+    key, leaf = next(each for each in leaves_of(v.situation.pool) if each[1] is group.children[-1])
+    new = disk_of_leaf(v.situation, leaf, key)
+    c = replace(c, new=new, pulled=c.pulled if c.mode == REPLACE_FIRST else c.pulled or now)
+    return c.noting(now, "replace", f"begun elsewhere: {new.words} takes the place")
+
+
+def _inserted(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """The disk that was put in after the pull, once it fits; none when it is out again."""
+    if c.mode == REPLACE_FIRST or c.pulled is None or not v.devices:
+        return c
+    known = None if c.new is None else device_of(c.new, v.devices)
+    if c.new is not None and known is not None:
+        better = disk_of(known)  # udev may tell the serial number of a new disk a little late
+        return replace(c, new=better) if better.mark and not c.new.mark else c
+    if pulling.past(c, v):
+        return c
+    new = pulling.accepted(c, v)
+    if new is None:
+        return c if c.new is None else replace(c, new=None, same=False)
+    device = device_of(new, v.devices)
+    same = device is not None and pulling.is_same(c, v, device)
+    what = "the same disk again" if same else "the new disk"
+    c = replace(c, new=new, same=same)
+    return c.noting(now, "insert", f"{new.words} is in: {what}")
+
+
+def _stepped(c: Checklist, stage: SwapStage, now: float) -> Checklist:
+    """With a line for every step that is done since it was last looked at."""
+    if stage.step == c.at:
+        return c
+    for step in c.steps[c.steps.index(c.at) : c.steps.index(stage.step)]:
+        if step == "resilver":
+            c = c.noting(now, step, "the resilver is done")
+        elif not any(entry.step == step for entry in c.log):
+            c = c.noting(now, step, "not needed")
+    return replace(c, at=stage.step)

@@ -1,0 +1,241 @@
+"""The pull, checked, and the new disk, judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zconsole.actions.candidates import Candidate, judge
+from zconsole.actions.target import find
+from zconsole.hardware.device import Device
+from zconsole.swap.before import still_read
+from zconsole.swap.checklist import REPLACE_FIRST, Checklist
+from zconsole.swap.disk import SwapDisk, device_of, disk_of
+from zconsole.swap.effects import untouchable
+from zconsole.swap.refusal import partition_of
+from zconsole.swap.stage import Answer, SwapStage
+from zconsole.swap.strays import away
+from zconsole.swap.view import MachineView
+from zconsole.units import size
+
+PULLED = Answer("pulled", "I have pulled it, and its label says so", typed="pulled")
+SAME = Answer("same", "The same disk is back, with a better contact")
+ELSEWHERE = Answer("elsewhere", "Use the new disk where it is")
+
+
+def pull(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Wait for the pull of the right disk; None once it is out."""
+    del now
+    if c.pulled is not None:
+        return None
+    target = find(v.situation.pool, c.old.key)
+    if still_read(target) and c.mode != REPLACE_FIRST:
+        hold = "it is online: take it offline first"
+        return SwapStage("pull", f"Do not pull {c.old.words} yet", (), waits=hold, alarm=True)
+    unseen = _unseen(c, v)
+    title = f"Pull {c.old.words}"
+    return SwapStage(
+        "pull",
+        title,
+        (*_how_found(c), *_others_out(c, v), *unseen),
+        warnings=tuple(_must_stay(c, v)),
+        waits="" if unseen else f"{c.old.words} to leave the machine",
+        answers=(PULLED,),
+    )
+
+
+def _how_found(c: Checklist) -> Iterator[str]:
+    """How to know the disk with your own eyes."""
+    if "light" in c.passed and c.lit:
+        yield f"The light of {c.old.place or c.old.name} is on."
+    elif not c.old.light:
+        yield "The bay has no light that can be switched."
+    if c.old.mark:
+        yield f"Its label says {c.old.mark}{f', {c.old.model}' if c.old.model else ''}."
+    else:
+        yield "Its serial number is unknown: be sure of the bay."
+    yield (
+        "Without hot-plug: power the machine off, swap the disk, power on; this checklist goes on"
+        " after the boot."
+    )
+
+
+def _others_out(c: Checklist, v: MachineView) -> Iterator[str]:
+    """Disks without a pool that went meanwhile: no harm, but not the pull that is waited for."""
+    for disk in away(c, v):
+        if not disk.pool:
+            yield f"{disk.words} left the machine: it is not the one, but holds no pool."
+
+
+def _unseen(c: Checklist, v: MachineView) -> tuple[str, ...]:
+    """Why the pull can't be checked here; () where it can."""
+    if not v.devices:
+        return (
+            "The machine's disks can't be read: the pull can't be checked. Say when it is out.",
+        )
+    if c.was_gone:
+        return (
+            "The machine lost this disk before: nothing shows its pull. Compare the serial number"
+            " on its label, then say so. A wrong disk that is pulled is noticed.",
+        )
+    return ()
+
+
+def _must_stay(c: Checklist, v: MachineView) -> Iterator[str]:
+    stay = untouchable(v.situation, c.old)
+    if stay:
+        yield f"Pulling any of these loses data: {', '.join(d.place or d.name for d in stay)}."
+    else:
+        yield "Pull no other disk."
+
+
+def insert(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
+    """Wait for the new disk, and judge it; None once one is in that fits."""
+    del now
+    if c.new is not None and device_of(c.new, v.devices) is not None:
+        return None
+    target = find(v.situation.pool, c.old.key)
+    spot = c.old.place or "the same bay"
+    found = inserted(c, v)
+    if found is None or target is None:
+        return _empty(c, spot)
+    if c.unseen and c.old.is_on(found):
+        return _still_shown(c, spot)
+    if not c.old.is_on(found) and c.old.shares_place(found) is False:
+        return _elsewhere(found, spot)
+    return _unfit(c, v, found)
+
+
+def _empty(c: Checklist, spot: str) -> SwapStage:
+    size_words = f"{size(c.old.size)} or larger" if c.old.size else "of the same size or larger"
+    return SwapStage(
+        "insert",
+        f"Insert the new disk into {spot}",
+        (
+            f"It must be {size_words}, with sectors that the vdev can use; both are checked.",
+            "If only its cable or contact was bad, put the same disk back: it is recognized.",
+        ),
+        waits=f"a disk in {spot}",
+    )
+
+
+def _still_shown(c: Checklist, spot: str) -> SwapStage:
+    return SwapStage(
+        "insert",
+        f"Insert the new disk into {spot}, and make the machine see it",
+        (
+            f"The machine still shows {c.old.words}: it doesn't notice that disks go or come.",
+            "Have it look again (echo 1 > /sys/block/DISK/device/delete, then"
+            " echo '- - -' > /sys/class/scsi_host/HOST/scan), or power off and on.",
+        ),
+        waits=f"another disk in {spot}",
+        answers=(SAME,),
+    )
+
+
+def _elsewhere(found: Device, spot: str) -> SwapStage:
+    new = disk_of(found)
+    return SwapStage(
+        "insert",
+        f"The new disk is in {new.place or new.name}, not in {spot}",
+        (f"Move it to {spot}, or use it where it is: {new.words}.",),
+        waits=f"a disk in {spot}",
+        answers=(ELSEWHERE,),
+    )
+
+
+def _unfit(c: Checklist, v: MachineView, found: Device) -> SwapStage | None:
+    problems = unfit(c, v, found)
+    if not problems:
+        return None
+    new = disk_of(found)
+    return SwapStage(
+        "insert",
+        f"{new.words} does not fit",
+        (*(f"{problem[:1].upper()}{problem[1:]}." for problem in problems), "Insert another one."),
+        waits=f"a disk that fits in {c.old.place or 'the same bay'}",
+    )
+
+
+def inserted(c: Checklist, v: MachineView) -> Device | None:
+    """The disk that came after the pull: the old one again, one in its place, or one elsewhere."""
+    disks = [device for device in v.devices if device.kind == "disk"]
+    in_place = [d for d in disks if c.old.shares_place(d) or c.old.is_on(d)]
+    fresh = [d for d in disks if not any(known.is_on(d) for known in c.around)]
+    return next(iter((*in_place, *fresh)), None)
+
+
+def is_same(c: Checklist, v: MachineView, found: Device) -> bool:
+    """Whether it is the old disk again; without serial and WWN, whether it has the pool's label."""
+    if c.old.mark and (found.serial or found.wwn):
+        return c.old.is_on(found)
+    return c.old.is_on(found) and found.contents.zfs_pool == v.situation.pool.name
+
+
+def accepted(c: Checklist, v: MachineView) -> SwapDisk | None:
+    """The inserted disk, if it can be used where it is; None while there is none."""
+    found = inserted(c, v)
+    if found is None:
+        return None
+    if c.unseen and c.old.is_on(found):
+        return None
+    displaced = c.old.shares_place(found) is False and not c.old.is_on(found)
+    if (displaced and ELSEWHERE.name not in c.passed) or unfit(c, v, found):
+        return None
+    return disk_of(found)
+
+
+def unfit(c: Checklist, v: MachineView, found: Device) -> tuple[str, ...]:
+    """Why an inserted disk can't be used; () when it can, or is the old one."""
+    target = find(v.situation.pool, c.old.key)
+    if target is None or is_same(c, v, found):
+        return ()
+    judged: Candidate = judge(v.situation.pool, target, found, v.situation.facts)
+    smart = v.smart.get(found.path)
+    problems = list(dict.fromkeys((*judged.problems, *_held(found))))
+    if smart is not None and smart.passed is False:
+        problems.append(f"SMART reports a failing disk: {smart.words()}")
+    part = partition_of(target)
+    if part is not None and new_path(found, part) not in found.aliases:
+        problems.append(
+            f"{target.vdev.name} is partition {part} of its disk: make the same partitions on the"
+            f" new one (sgdisk --replicate={found.node} /dev/OTHER, sgdisk --randomize-guids"
+            f" {found.node})"
+        )
+    return tuple(problems)
+
+
+def _held(found: Device) -> Iterator[str]:
+    """What is on a new disk: also of one with the path of the old, which zpool then overwrites."""
+    for name in found.contents.names:
+        yield f"holds {name}; if that is of no use, wipe it first: wipefs --all {found.node}"
+    if found.contents.zfs_pool is not None:
+        name = found.contents.zfs_pool or "unknown"
+        yield (
+            f"has a label of a pool ({name}); if that is of no use: zpool labelclear {found.node}"
+        )
+
+
+def doubts(c: Checklist, v: MachineView) -> tuple[str, ...]:
+    """What speaks against the inserted disk though it can be used."""
+    target = find(v.situation.pool, c.old.key)
+    device = None if c.new is None else device_of(c.new, v.devices)
+    if target is None or device is None or c.same:
+        return ()
+    said = list(judge(v.situation.pool, target, device, v.situation.facts).cautions)
+    smart = v.smart.get(device.path)
+    if smart is not None and (smart.reallocated or smart.pending or smart.uncorrectable):
+        said.append(f"it is not new: {smart.words()}")
+    return tuple(said)
+
+
+def new_path(device: Device, part: str | None) -> str:
+    """What to give to zpool: the whole disk, or its partition of this number."""
+    return device.path if part is None else f"{device.path}-part{part}"
+
+
+def past(c: Checklist, v: MachineView) -> bool:
+    """Whether somebody, or ZED, has already given the place to a disk that came into it."""
+    if c.mode == REPLACE_FIRST:
+        return False
+    target = find(v.situation.pool, c.old.key)
+    return target is None or (target.group is not None and target.group.kind == "replacing")

@@ -1,0 +1,100 @@
+"""Disks a checklist must not lead through, and how each is swapped by hand."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from zconsole.actions.plan import Situation
+from zconsole.actions.target import Target
+from zconsole.hardware.device import Device
+from zconsole.swap.disk import SwapDisk
+
+STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
+"""Paths of devices that are made of others: dm-crypt, LVM, multipath, md."""
+_PARTITION = re.compile(r"-part(\d+)$|(?<=\d)p(\d+)$|(?<=[a-z])(\d+)$")
+
+
+class Refusal(NamedTuple):
+    """Why a swap is not guided, and the steps that do it by hand."""
+
+    why: str
+    manual: tuple[str, ...] = ()
+
+
+def partition_of(target: Target) -> str | None:
+    """The number of the partition that a leaf is; None for a whole disk.
+
+    Of a whole disk, zpool prints the name without the partition it made itself.
+    """
+    path = target.vdev.path or ""
+    if path.rpartition("/")[2] != target.vdev.name.rpartition("/")[2]:
+        return None
+    match = _PARTITION.search(path)
+    return next(filter(None, match.groups()), None) if match else None
+
+
+def refusal(s: Situation, target: Target, old: SwapDisk) -> Refusal | None:
+    """Why this leaf can't be swapped by a checklist; None when it can."""
+    leaf, pool, name = target.vdev, s.pool.name, target.argument
+    if leaf.children:
+        return Refusal(f"{leaf.name} is not a device: name one of its devices")
+    if leaf.kind == "file":
+        return Refusal(
+            f"{leaf.name} is a file, not a disk",
+            ("make a new file of the same size", f"zpool replace {pool} {name} NEWFILE"),
+        )
+    if leaf.kind == "dspare":
+        return Refusal(f"{leaf.name} is space on the other disks of its dRAID: nothing to pull")
+    if leaf.vclass in ("spare", "cache"):
+        return Refusal(
+            f"{leaf.name} is a {leaf.vclass} device: it holds no data of its own",
+            (
+                f"zpool remove {pool} {name}",
+                "pull the old disk and insert the new one",
+                f"zpool add {pool} {leaf.vclass} NEW",
+            ),
+        )
+    device = s.facts.device(leaf.path or "")
+    if device is None and (leaf.path or "").startswith(STACKED):
+        return _stacked(pool, name, leaf.path or "")  # a multipath disk is one of the machine's
+    return None if device is None else _shared(pool, name, target, device, old)
+
+
+def _stacked(pool: str, name: str, path: str) -> Refusal:
+    return Refusal(
+        f"{path} is made of other devices (dm-crypt, LVM, multipath or md): which disk to pull, and"
+        " how to make the new one, isn't known here",
+        (
+            f"find the disk below: lsblk --inverse {path}",
+            f"zpool offline {pool} {name}",
+            "close the mapping: cryptsetup close NAME, lvchange -an LV or multipath -f NAME",
+            "pull the disk by its serial number, insert the new one",
+            "make the mapping again: cryptsetup luksFormat and open, or lvcreate",
+            f"zpool replace {pool} {name} /dev/mapper/NEW",
+        ),
+    )
+
+
+def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk) -> Refusal | None:
+    """Other things on the same disk: they would go with it."""
+    found = [f"{where} is mounted from it" for where in device.mounted]
+    found += ["it is used as swap"] if device.swap else []
+    found += [f"{holder} is built on it" for holder in device.holders]
+    found += [f"it also holds {content}" for content in device.contents.names]
+    if not found:
+        return None
+    part = partition_of(target) or "N"
+    return Refusal(
+        f"{old.words} holds more than this pool: {'; '.join(found)}",
+        (
+            "save what else is on the disk, and unmount it or switch its swap off (swapoff)",
+            f"zpool offline {pool} {name}",
+            f"pull {old.words}, insert the new disk",
+            "copy the partition table from a disk that is still there: sgdisk --replicate=/dev/NEW"
+            " /dev/OTHER, then sgdisk --randomize-guids /dev/NEW",
+            "where the machine boots from it, make it bootable again (grub-install, or"
+            " proxmox-boot-tool format and init of the EFI partition)",
+            f"zpool replace {pool} {name} /dev/disk/by-id/NEW-part{part}",
+        ),
+    )

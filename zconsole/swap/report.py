@@ -1,0 +1,84 @@
+"""The report of a swap, as Markdown that can be filed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, tzinfo
+
+from zconsole.swap.checklist import DONE, OPEN, Checklist, SwapEntry
+from zconsole.swap.disk import SwapDisk
+from zconsole.system.printable import clean
+from zconsole.units import duration, size
+
+
+def markdown(c: Checklist, zone: tzinfo = UTC) -> str:
+    """What was swapped, why, when and by which commands; times in ``zone``."""
+    return "\n".join(clean(line) for line in _lines(c, zone)) + "\n"
+
+
+def summary(c: Checklist) -> tuple[str, ...]:
+    """The end in a few sentences."""
+    if c.state == OPEN:
+        return ("Every step is done.",)
+    if c.state != DONE:
+        return (f"Backed out: {c.old.words} stays in {c.vdev} of {c.pool}.",)
+    took = duration((c.ended or c.begun) - c.begun)
+    new = c.new.words if c.new else "its new disk"
+    if c.same:
+        return (f"{c.old.words} is online again in {c.vdev} of {c.pool}, after {took}.",)
+    return (f"{new} has replaced {c.old.words} in {c.vdev} of {c.pool}, after {took}.",)
+
+
+def _lines(c: Checklist, zone: tzinfo) -> Iterator[str]:
+    yield f"# Disk swap in {c.pool}: {c.old.name}"
+    yield ""
+    yield from (f"{line}  " for line in summary(c))
+    yield ""
+    yield "| | old disk | new disk |"
+    yield "| --- | --- | --- |"
+    for label, old, new in _rows(c):
+        yield f"| {label} | {_cell(old)} | {_cell(new)} |"
+    yield ""
+    yield f"- pool: {c.pool}{f' (GUID {c.guid})' if c.guid else ''}, vdev {c.vdev}"
+    yield f"- way: {c.mode}"
+    yield f"- begun: {_when(c.begun, zone)}"
+    if c.ended is not None:
+        yield f"- ended: {_when(c.ended, zone)} ({c.state})"
+    yield ""
+    yield "## Why"
+    yield ""
+    yield from (f"- {line}" for line in c.why)
+    yield ""
+    yield "## What happened"
+    yield ""
+    for entry in c.log:
+        yield from _entry(entry, zone)
+
+
+def _rows(c: Checklist) -> Iterator[tuple[str, str, str]]:
+    new = c.new or SwapDisk("")
+    for label, name in (
+        ("name", "name"),
+        ("bay", "bay"),
+        ("port", "port"),
+        ("model", "model"),
+        ("serial", "serial"),
+        ("WWN", "wwn"),
+        ("path", "whole"),
+    ):
+        yield label, str(getattr(c.old, name)), str(getattr(new, name))
+    yield "size", size(c.old.size), size(new.size)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|") or "-"
+
+
+def _entry(entry: SwapEntry, zone: tzinfo) -> Iterator[str]:
+    yield f"- {_when(entry.t, zone)} {entry.step}: {entry.text}"
+    if entry.command:
+        yield f"  - `{entry.command}`: {entry.result or 'no result'}"
+
+
+def _when(t: float, zone: tzinfo) -> str:
+    return datetime.fromtimestamp(t, zone).strftime("%Y-%m-%d %H:%M:%S %Z")

@@ -1,0 +1,98 @@
+"""A swap being led: what there is to see, and plans carried out and written down."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from zconsole.actions.backend import ActionBackend
+from zconsole.actions.executor import ExecutionEvent, Executor
+from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.refresh import FreshFrame, Refresher
+from zconsole.monitor.frame import Frame
+from zconsole.swap.checklist import Checklist
+from zconsole.swap.choice import SwapChoice, SwapWay
+from zconsole.swap.disk import SwapDisk
+from zconsole.swap.guide import Guide, is_own, started
+from zconsole.swap.onlooker import Onlooker
+from zconsole.swap.progress import absent, current, noticed
+from zconsole.swap.stage import SwapStage
+from zconsole.swap.store import SwapStore
+from zconsole.swap.view import MachineView
+
+Frames = Callable[[], Awaitable[Sequence[Frame]]]
+"""The newest frame of every pool."""
+
+
+class SwapSession:
+    """Connects checklists with one machine, or one simulated shelf."""
+
+    def __init__(
+        self, backend: ActionBackend, onlooker: Onlooker, frames: Frames, fresh: FreshFrame
+    ) -> None:
+        """``fresh`` samples a pool anew, for the executor."""
+        self._backend = backend
+        self._onlooker = onlooker
+        self._frames = frames
+        self._fresh = fresh
+
+    @property
+    def denied(self) -> str:
+        """Why nothing may be run here; empty when it may."""
+        return self._backend.denied
+
+    async def view(
+        self, pool: Callable[[Situation], bool], disk: SwapDisk | None = None
+    ) -> MachineView | None:
+        """See ``Onlooker.look``."""
+        return await self._onlooker.look(await self._frames(), pool, disk)
+
+    def begin(self, choice: SwapChoice, way: SwapWay, v: MachineView, store: SwapStore) -> Guide:
+        """The guide of a swap that was confirmed; see ``guide.started``."""
+        return started(choice, way, v, store, self._backend.clock())
+
+    async def peek(self, c: Checklist) -> tuple[Checklist, SwapStage]:
+        """A checklist and its step, seen now but not kept: another process may lead it."""
+        v = await self.view(lambda s: is_own(c, s), c.old)
+        if v is None:
+            return c, absent(c)
+        now = self._backend.clock()
+        seen = noticed(c, v, now)
+        return seen, current(seen, v, now)
+
+    async def stage(self, guide: Guide) -> SwapStage:
+        """The current step of a checklist, seen now."""
+        c = guide.checklist
+        v = await self.view(lambda s: is_own(c, s), c.old)
+        return guide.look(v, self._backend.clock())
+
+    def answer(self, guide: Guide, name: str) -> None:
+        """Take an answer of the current stage, by its name."""
+        guide.answer(name, self._backend.clock())
+
+    def close(self, guide: Guide) -> None:
+        """Close a checklist of which nothing is left to undo."""
+        guide.close(self._backend.clock())
+
+    async def run(
+        self, guide: Guide, stage: SwapStage, plan: ActionPlan, typed: str | None = None
+    ) -> AsyncIterator[ExecutionEvent]:
+        """Carry out the plan of a stage, or that of its way back, and write down what it did.
+
+        ``typed`` is what the operator typed to confirm.
+        """
+        executor = Executor(
+            self._backend.command_runner,
+            Refresher(self._fresh, self._backend.ask, stage.paths),
+            self._backend.log,
+            self._backend.denied,
+            self._backend.clock,
+            self._backend.steady,
+            self._backend.lights,
+        )
+        events: list[ExecutionEvent] = []
+        try:
+            async for event in executor.run(plan, typed):
+                events.append(event)
+                yield event
+        finally:
+            guide.ran(stage, plan, events, self._backend.clock())

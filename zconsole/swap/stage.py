@@ -1,0 +1,57 @@
+"""What is shown of the current step: what to do, what it waits for, the plan that does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zconsole.actions.plan import ActionPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Something only a person can say; given to ``Guide.answer`` by its name."""
+
+    name: str
+    text: str
+    """What is said by it: ``I have pulled it``."""
+    typed: str | None = None
+    """What to type first, where a mistake would cost data."""
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """What Back does from here."""
+
+    text: str
+    plan: ActionPlan | None = None
+    """The plan that undoes the last step; None where nothing has to be run."""
+    closes: bool = False
+    """Whether the checklist is over with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwapStage:
+    """The current step of a checklist."""
+
+    step: str
+    title: str
+    """What to do now, verb first: ``Pull bay07 (serial WD-1234)``."""
+    text: tuple[str, ...] = ()
+    """Whole sentences: why, how, what to look for."""
+    warnings: tuple[str, ...] = ()
+    """What is dangerous about it, said before it is done."""
+    waits: str = ""
+    """What it waits for; empty while it waits for the operator only."""
+    plan: ActionPlan | None = None
+    """The plan that does the step; a refused one says why it can't be done yet."""
+    paths: tuple[str, ...] = ()
+    """Devices the plan names, to be looked at again before it runs."""
+    answers: tuple[Answer, ...] = ()
+    back: WayBack | None = None
+    """None: there is no way back, and ``final`` says why."""
+    final: str = ""
+    """What can't be undone once the step is taken, or since it was; empty when all can."""
+    alarm: bool = False
+    """Whether something is wrong that must be put right before anything else."""
+    over: bool = False
+    """Whether nothing is left to do."""

@@ -1,0 +1,146 @@
+"""Checklists on disk, one file each: they survive the session and a reboot.
+
+Whoever holds the lock of a checklist leads it; others read it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from zconsole.swap.checklist import OPEN, STEPS, Checklist
+from zconsole.system import state_dir
+from zconsole.system.async_writer import LockedStore
+from zconsole.system.records import from_json
+from zconsole.system.state_dir import StateError
+
+FORMAT = 1
+MOST_BYTES = 4 * 2**20
+KEPT = 50
+"""Closed checklists that are kept for their reports, the newest."""
+_NAME = re.compile(r"swap-([0-9a-f]{8})\.json", re.ASCII)
+
+
+class SwapStore(Protocol):
+    """Where checklists are kept."""
+
+    def leads(self, name: str) -> bool:
+        """Whether this process leads the checklist of this id, or does from now on.
+
+        Raises StateError where it can't be known.
+        """
+
+    def save(self, c: Checklist) -> bool:
+        """Keep a checklist; False while another process leads it. Raises StateError."""
+
+    def read(self) -> tuple[Checklist, ...]:
+        """Every readable checklist, the newest first."""
+
+    def close(self) -> None:
+        """Let others lead."""
+
+
+@dataclass(slots=True)
+class MemorySwapStore:
+    """Checklists that are forgotten with their console: for simulated pools."""
+
+    kept: dict[str, Checklist] = field(default_factory=dict)
+
+    def leads(self, name: str) -> bool:
+        """See SwapStore.leads."""
+        del name
+        return True
+
+    def save(self, c: Checklist) -> bool:
+        """See SwapStore.save."""
+        self.kept[c.id] = c
+        return True
+
+    def read(self) -> tuple[Checklist, ...]:
+        """See SwapStore.read."""
+        return newest_first(self.kept.values())
+
+    def close(self) -> None:
+        """See SwapStore.close."""
+
+
+class FileSwapStore(LockedStore):
+    """Checklists in the state directory."""
+
+    __slots__ = ()
+
+    def leads(self, name: str) -> bool:
+        """See SwapStore.leads."""
+        return self.mine(f"swap-{name}.lock")
+
+    def save(self, c: Checklist) -> bool:
+        """See SwapStore.save; returns once it survives a power cut."""
+        if self.directory is None:
+            raise StateError("there is no state directory: this swap is not remembered")
+        path = self.directory / f"swap-{c.id}.json"
+        if not _NAME.fullmatch(path.name) or not self.leads(c.id):
+            return False
+        self.patient.call(partial(self.write, path, dumped(c)))
+        if c.state != OPEN:
+            self.patient.call(self._forget_old)
+        return True
+
+    def read(self) -> tuple[Checklist, ...]:
+        """See SwapStore.read. Raises StateError where the disk doesn't answer."""
+        return self.patient.call(self._read)
+
+    def _read(self) -> tuple[Checklist, ...]:
+        found: dict[str, Checklist] = {}
+        for directory in self.readable:
+            for path in _files(directory):
+                c = _load(path)
+                if c is not None:
+                    found.setdefault(c.id, c)
+        return newest_first(found.values())
+
+    def _forget_old(self) -> None:
+        closed = [c for c in self._read() if c.state != OPEN]
+        for c in closed[KEPT:]:
+            if self.directory is not None:
+                state_dir.remove(self.directory / f"swap-{c.id}.json")
+                state_dir.remove(self.directory / f"swap-{c.id}.lock")
+
+
+def newest_first(found: Iterable[Checklist]) -> tuple[Checklist, ...]:
+    """Checklists in the order in which they are shown."""
+    return tuple(sorted(found, key=lambda c: -c.begun))
+
+
+def dumped(c: Checklist) -> bytes:
+    """A checklist as JSON."""
+    return json.dumps({"format": FORMAT, "checklist": asdict(c)}).encode("ascii")
+
+
+def loaded(data: bytes) -> Checklist:
+    """The checklist in JSON. Raises ValueError for anything else."""
+    document = json.loads(data)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError("the checklist of another version")
+    return from_json(Checklist, document.get("checklist"), "checklist")
+
+
+def _files(directory: Path) -> list[Path]:
+    try:
+        return [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]
+    except OSError:
+        return []
+
+
+def _load(path: Path) -> Checklist | None:
+    try:
+        c = loaded(state_dir.read_private(path, MOST_BYTES))
+    except (StateError, OSError, ValueError, RecursionError):
+        return None
+    match = _NAME.fullmatch(path.name)
+    known = c.mode in STEPS and c.at in c.steps
+    return c if match is not None and c.id == match[1] and known else None

@@ -1,0 +1,42 @@
+"""Everything a checklist is judged by: the pool, the machine's other pools, its disks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zconsole.actions.plan import Situation
+from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
+from zconsole.hardware.device import Device
+from zconsole.swap.disk import SwapDisk
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """A pool at one moment, and what else matters for pulling one of its disks."""
+
+    situation: Situation
+    others: tuple[Situation, ...] = ()
+    """The machine's other pools."""
+    faults: tuple[DeviceFault, ...] = ()
+    """Devices of the pool with new errors, or that disconnected."""
+    smart: Mapping[str, SmartCounts] = field(default_factory=dict)
+    """What disks say of themselves, by ``Device.path``; what was not asked is missing."""
+    leaving: tuple[SwapDisk, ...] = ()
+    """Disks that other open checklists swap: their pull is no mistake."""
+    boot: str = ""
+    """The id of this boot; empty where unknown."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The machine's disks; none where they could not be read."""
+        return self.situation.facts.devices
+
+    @property
+    def situations(self) -> tuple[Situation, ...]:
+        """Every pool, the one with the checklist first."""
+        return (self.situation, *self.others)
+
+    def of(self, pool: str) -> Situation | None:
+        """The pool of this name; None while it is not imported."""
+        return next((s for s in self.situations if s.pool.name == pool), None)
