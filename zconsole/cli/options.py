@@ -290,6 +290,12 @@ def _configure_rebalance(parser: argparse.ArgumentParser) -> None:
     configure(parser)
 
 
+def _configure_swap(parser: argparse.ArgumentParser) -> None:
+    from zconsole.cli.swap_options import configure
+
+    configure(parser)
+
+
 def _configure_tunables(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
@@ -372,6 +378,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
         "rewrite directories so that their blocks spread over all vdevs",
         _configure_rebalance,
     ),
+    "swap": ("be led through a disk swap, step by step", _configure_swap),
     "tunables": ("list, set and restore the tunables of scans and rebuilds", _configure_tunables),
     "light": ("light the bay of a disk for four hours, or make it blink", _configure_light),
     "report": (
@@ -395,6 +402,6 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 
 CONFIGURED = frozenset(
     {"console", "watch", "record", "export", "status", "demo", "replay", "rebalance", "tunables"}
-    | {"light"}
+    | {"light", "swap"}
 )
 """Commands that read the configuration."""
