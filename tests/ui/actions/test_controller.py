@@ -210,7 +210,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
         await a.to("")
         await a.press("A")
         await pick(a, "Take it offline")
-        assert "reboot too" in a.screen
+        assert "until you put it online" in a.screen
         assert "until the next reboot" in await a.press("v")
         await a.press("v", *RUN)
         assert commands(a)[0][0] == "offline"
