@@ -40,6 +40,8 @@ RETRY = 3600.0
 """Seconds that the holder goes on trying to put back a light whose time is over, and …"""
 GIVE_UP = 7 * 86400.0
 """… that its record is kept: an enclosure that is away longer has forgotten it."""
+STEP = 60.0
+"""Seconds that the clock may be set back; if more, a light's time begins anew."""
 
 _T = TypeVar("_T")
 
@@ -221,6 +223,10 @@ class LocateLights:
         return f"the light of {record.name} is off"
 
     def _tidied(self, opened: OpenRecords, record: LitSlot) -> str | None:
+        now = self._clock()
+        if now < record.t - STEP:
+            record = replace(record, t=now, until=now + record.until - record.t)
+            opened.put(record)
         if self._clock() >= record.until:
             return self._put_back(opened, record)
         led = self._led(record)

@@ -127,6 +127,22 @@ def test_it_goes_off_when_its_time_is_over(chassis, lights):
     assert (value(chassis), lights.lit()) == ("0", ())
 
 
+def test_a_clock_that_is_set_back_does_not_leave_it_on(chassis, lights):
+    """Lit while the clock was a year ahead: it goes off four hours after that was put right."""
+    lit(chassis)
+    chassis.now -= 365 * 86400
+    assert lights.tidy() == ()
+    assert lights.lit()[0].until == chassis.now + LASTING
+    chassis.now += LASTING
+    lights.tidy()
+    assert value(chassis) == "0"
+    lit(chassis)
+    until = lights.lit()[0].until
+    chassis.now -= 5  # as a time server sets it
+    lights.tidy()
+    assert lights.lit()[0].until == until
+
+
 def test_after_a_reboot_it_is_lit_again_where_its_enclosure_is_now(chassis):
     lit(chassis)
     chassis.moved("0:0:8:0", "11:0:3:0")
