@@ -28,7 +28,7 @@ from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_blink, plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
-from zconsole.actions.plan import Facts, LightOrder, Situation
+from zconsole.actions.plan import Facts, LightOrder, Situation, failing
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import (
     plan_pause,
@@ -39,6 +39,7 @@ from zconsole.actions.scrub import (
 )
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.hardware.device import Contents
 from zconsole.pool.model import ErrorCounters, Progress
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
@@ -245,6 +246,7 @@ LED = new_disk(
     node="/dev/sda",
     aliases=("/dev/disk/by-id/d00-part1",),
     locate="/sys/x/locate",
+    contents=Contents(zfs_pool="tank"),
 )
 LIT = replace(FACTS, devices=(LED,))
 
@@ -257,7 +259,8 @@ def test_locate_lights_the_bay_for_a_stated_time():
         assert text in said(plan)
     off = plan_locate(raidz2(facts=LIT), "1000", on=False)
     assert off.steps[0].light == LightOrder(False, LED)
-    assert "goes off" in said(off)
+    assert "whoever switched it on" in said(off)
+    assert "one lit by zconsole is put back as it was found" in said(off)
 
 
 def test_all_lights_go_off_without_a_device():
@@ -300,6 +303,37 @@ def test_a_failed_disk_may_not_blink():
     s = raidz2(changes=(disk("d00", 1000, "FAULTED"),), facts=LIT)
     (warning,) = plan_blink(s, "1000", on=True, busy={}).warnings
     assert "may not answer" in warning
+
+
+@pytest.mark.parametrize(
+    ("contents", "doubted"),
+    [
+        (Contents(), True),
+        (Contents(zfs_pool="other"), True),
+        (Contents(zfs_pool="tank"), False),
+        (Contents(zfs_pool=""), False),
+        (Contents(unread=True), False),
+    ],
+)
+def test_another_disk_may_sit_where_a_failed_one_was(contents, doubted):
+    """The path of a disk that was pulled may name the one that was put in since."""
+    facts = replace(FACTS, devices=(replace(LED, serial="S9", contents=contents),))
+    s = raidz2(changes=(disk("d00", 1000, "UNAVAIL"),), facts=facts)
+    plans = (plan_locate(s, "1000", on=True), plan_blink(s, "1000", on=True, busy={}))
+    for plan in plans:
+        text = "the disk there now (serial S9) has no label of tank: it may be another disk"
+        assert any(text in warning for warning in plan.warnings) == doubted
+    well = plan_locate(raidz2(facts=facts), "1000", on=True)
+    assert well.warnings == ()
+
+
+def test_a_disk_that_has_another_node_by_now_does_not_blink():
+    """A path survives that udev gives disks other nodes; the node read must be of that disk."""
+    plan = plan_blink(raidz2(facts=LIT), "1000", on=True, busy={})
+    renamed = replace(LIT, devices=(replace(LED, node="/dev/sdb"),))
+    why = failing(plan.preconditions, raidz2(facts=renamed))
+    assert why == "d00 is /dev/sdb now, not /dev/sda; plan again"
+    assert failing(plan.preconditions, raidz2(facts=LIT)) is None
 
 
 def test_unknown_facts_are_said_not_guessed():
