@@ -62,10 +62,10 @@ def _stage(
         yield from wrapped(stage.title, "bold", look, width, " ")
     for note in notes:
         yield from wrapped(note.text, note.role, look, width, " ")
+    for text in stage.warnings:
+        yield from wrapped(sentence(text), "error", look, width, " ")
     for text in stage.text:
         yield from wrapped(text, "error" if stage.alarm else "", look, width, " ")
-    for text in stage.warnings:
-        yield from wrapped(text, "error", look, width, " ")
     yield from _doing(stage, look, width)
 
 
@@ -77,13 +77,18 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
     if plan is not None and plan.refused is not None:
         yield from _pair("Not now: ", plan.refused, "warning", look, width)
     elif plan is not None:
-        yield from _keyed(look, "do", f"{plan.title}, after asking", width)
+        yield from _keyed(look, "do", sentence(plan.title), width)
     for answer in stage.answers:
-        yield from _keyed(look, "answer", answer.text, width)
+        yield from _keyed(look, "answer", sentence(answer.text), width)
     if stage.back is not None:
-        yield from _keyed(look, "undo", stage.back.text, width)
+        yield from _keyed(look, "undo", sentence(stage.back.text), width)
     if stage.final:
         yield from _pair("Final: ", stage.final, "warning", look, width)
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterator[Line]:
@@ -126,7 +131,8 @@ def _disks(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
 
 def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterator[Line]:
     size = look.size(disk.size) if disk.size else ""
-    facts = (disk.place, disk.mark, disk.model, size, disk.name)
+    model = "" if disk.model in disk.name else disk.model
+    facts = (disk.place, disk.mark, model, size, disk.name)
     text = look.text(", ".join(dict.fromkeys(filter(None, facts))))
     yield from beside(Span(f" {fit(label, _LABEL)}", "dim"), text, width - 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -120,13 +120,10 @@ class SwapScreen(Dialog[None]):
         if self._said:
             return tuple(wrapped(self._said, "warning", look, width, " "))
         offers = offered(self._followed)
-        parts = [self._key(key.name, key.short, key.name in offers) for key in look.keys.of("Swap")]
+        keys = (key for key in look.keys.of("Swap") if key.name in offers)
+        parts = [short_key(key._replace(action=f"screen.{key.name}")) for key in keys]
         ends = [short_key(look.keys.titled("help")), short_key(look.keys.titled("back"), "leave")]
         return (key_row(parts, joined(ends, "  ", width)[0], width),)
-
-    def _key(self, action: str, word: str, on: bool) -> Line:
-        key = next(key for key in self._flow.look.keys.of("Swap") if key.name == action)
-        return short_key(key._replace(action=f"screen.{action}"), word, *_roles(on))
 
     def copies(self) -> Offers:
         """The report's path once it is saved, what runs now, the old disk's serial, the report."""
@@ -244,7 +241,7 @@ class DemoSwapScreen(SwapScreen):
     def _hint(self) -> tuple[Line, ...]:
         width, look = self.app.size.width, self._flow.look
         keys = (key._replace(action=f"screen.{key.name}") for key in look.keys.of(HANDS))
-        parts = [short_key(key, key.text.partition(": ")[2]) for key in keys]
+        parts = [short_key(key) for key in keys]
         parts.insert(0, (Span(f" {HANDS} ", "badge-notice"),))
         hands = [(Span(" "), *line) for line in joined(parts, "  ", width - 2)]
         return (*hands, *super()._hint())
@@ -267,10 +264,6 @@ class DemoSwapScreen(SwapScreen):
             said = str(error)
         if said:
             self._say(said)
-
-
-def _roles(on: bool) -> Sequence[str]:
-    return ("key", "dim") if on else ("track", "track")
 
 
 def offered(followed: FollowedSwap) -> frozenset[str]:
