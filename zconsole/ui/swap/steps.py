@@ -9,6 +9,8 @@ from zconsole.swap.checklist import STEPS, TITLES, Checklist
 FINAL = frozenset({"replace", "resilver"})
 """Steps after which there is no way back: the new disk is overwritten, the old one leaves."""
 STEP_WORDS = {**TITLES, "replace": "Replace by the new disk"}
+_SKIPPED = ("not needed", "answered: no-light", "answered: leave-lit", "answered: no-scrub")
+"""What the log says of a step that was left out."""
 _LIGHTS = ("light", "light-off")
 
 
@@ -39,7 +41,7 @@ def listed_steps(c: Checklist, at: str) -> tuple[ListedStep, ...]:
 def _state(c: Checklist, step: str, beyond: int) -> str:
     if beyond >= 0:
         return "to come" if beyond else "current"
-    skipped = any(e.step == step and e.text == "not needed" for e in c.log)
+    skipped = any(e.step == step and e.text in _SKIPPED for e in c.log)
     return "left out" if skipped else "done"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.stage import SwapStage
-from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown
 from zconsole.ui.swap.steps import ListedStep, listed_steps
@@ -33,10 +33,11 @@ def swap_lines(
 ) -> tuple[Line, ...]:
     """What to do now, with what this console has to say of it; the steps and the disks."""
     steps = listed_steps(c, stage.step)
+    end = ((), *_history(c, look, width)) if stage.over else ()
     banner = tuple(_banner(stage, look, width))
     if width >= SIDE_FROM:
         text = (*_stage(stage, notes, look, width - _STEPS), (), *_disks(c, look, width - _STEPS))
-        return (*banner, *_beside(tuple(_steps(steps, look)), text))
+        return (*banner, *_beside(tuple(_steps(steps, look)), text), *end)
     text = (
         *_stage(stage, notes, look, width),
         (),
@@ -44,7 +45,7 @@ def swap_lines(
         (),
         *_disks(c, look, width),
     )
-    return (*banner, *text)
+    return (*banner, *text, *end)
 
 
 def _banner(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -77,7 +78,8 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
     if plan is not None and plan.refused is not None:
         yield from _pair("Not now: ", plan.refused, "warning", look, width)
     elif plan is not None:
-        yield from _keyed(look, "do", sentence(plan.title), width)
+        what = ", ".join(dict.fromkeys(" ".join(step.argv[:2]) for step in plan.steps))
+        yield from _keyed(look, "do", f"See the plan, then run it ({what})", width)
     for answer in stage.answers:
         yield from _keyed(look, "answer", sentence(answer.text), width)
     if stage.back is not None:
@@ -132,9 +134,18 @@ def _disks(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
 def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterator[Line]:
     size = look.size(disk.size) if disk.size else ""
     model = "" if disk.model in disk.name else disk.model
-    facts = (disk.place, disk.mark, model, size, disk.name)
+    facts = (disk.place, disk.mark, model, size, device_name(disk.name))
     text = look.text(", ".join(dict.fromkeys(filter(None, facts))))
     yield from beside(Span(f" {fit(label, _LABEL)}", "dim"), text, width - 1)
+
+
+def _history(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """What happened, when, and by which commands."""
+    yield (Span(" What happened", "bold"),)
+    for entry in c.log:
+        when = Span(f"  {look.clock(entry.t)}  ", "dim")
+        said = ": ".join(filter(None, (entry.text, entry.command, entry.result)))
+        yield from beside(when, look.text(said), width - 1)
 
 
 def _beside(left: Sequence[Line], right: Sequence[Line]) -> Iterator[Line]:

@@ -13,7 +13,6 @@ from textual.binding import BindingType
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.hands import Hands
-from zconsole.swap.report import markdown
 from zconsole.swap.stage import SwapStage
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
@@ -29,6 +28,7 @@ from zconsole.ui.swap.swap_lines import swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.units import duration
 
 LOOK = 0.5
 """Seconds between two looks whether there is a new sample."""
@@ -112,6 +112,12 @@ class SwapScreen(Dialog[None]):
             yield Span(f"You only watch here: {followed.hold}.", "warning")
         if followed.problem:
             yield Span(f"This checklist is not kept: {followed.problem}", "warning")
+        frame = self._flow.frame_of(followed.checklist.pool)
+        scan = frame.scan if frame is not None else None
+        repairs = scan is not None and scan.scan.active and scan.scan.function != "scrub"
+        if scan is not None and repairs and scan.estimate.eta:
+            left = duration(scan.estimate.eta)
+            yield Span(f"The {scan.scan.function} ends in about {left}.", "notice")
         if self._saved:
             yield Span(f"Report saved: {self._saved}", "good")
 
@@ -126,14 +132,14 @@ class SwapScreen(Dialog[None]):
         return (key_row(parts, joined(ends, "  ", width)[0], width),)
 
     def copies(self) -> Offers:
-        """The report's path once it is saved, what runs now, the old disk's serial, the report."""
+        """The report's path once it is saved; before, what runs now, and the old disk's serial."""
         c, stage = self._followed.checklist, self._followed.stage
         plan = stage.plan if stage else None
+        if self._saved:
+            return (("path", self._saved),)
         offers = (
-            ("path", self._saved),
             *(("command", step.command) for step in (plan.steps if plan else ())),
             ("serial", c.old.serial),
-            ("report", markdown(c, self._flow.look.zone)),
         )
         return tuple((what, text) for what, text in offers if text)
 
