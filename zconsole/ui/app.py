@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -18,7 +18,6 @@ from textual.timer import Timer
 
 from zconsole.config.settings import UNITS
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.monitor.alerts.rules import Alert
 from zconsole.monitor.feed import Feed, Update
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
@@ -37,6 +36,9 @@ from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Span
 from zconsole.ui.widgets.lines_view import LinesView
+
+if TYPE_CHECKING:
+    from zconsole.monitor.alerts.rules import Alert
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""

@@ -1,0 +1,131 @@
+"""What the screen of a checklist shows and offers: read-only, led elsewhere, refused, at its sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.golden.swap import SIZES, draw, path
+from tests.ui.swap.steps import Swapping, swapping
+from zconsole.sim.backends.swap import simulated_swap
+from zconsole.sim.source import World
+from zconsole.swap.backend import SwapBackend
+from zconsole.swap.store import FileSwapStore
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.swap.swap_screen import SwapScreen
+
+
+def kept_in(tmp_path, readable: bool = False) -> SwapBackend:
+    """Checklists in a directory, as on a real machine."""
+    return SwapBackend(
+        lambda leads: FileSwapStore(tmp_path if leads else None, (tmp_path,)),
+        simulated_swap(World("swap", 1)).smart_of,
+    )
+
+
+async def begun(s: Swapping) -> None:
+    """Begin a swap, and leave its screen."""
+    await s.begin()
+    await s.press("escape")
+    await s.settled()
+
+
+async def test_a_read_only_console_shows_the_ways_and_begins_nothing():
+    async with swapping(read_only=True) as s:
+        shown = await s.choose()
+        assert "Unavailable" in shown
+        assert "Begin" not in shown
+        await s.press("right", "enter", "escape")
+        assert s.swap.make_store(False).read() == ()
+
+
+async def test_a_read_only_console_shows_an_open_checklist_and_does_not_lead_it(tmp_path):
+    backend = kept_in(tmp_path)
+    async with swapping(backend=backend) as s:
+        await begun(s)
+    async with swapping(backend=backend, read_only=True) as s:
+        await s.press("C")
+        shown = await s.on(SwapScreen)
+        assert "You only watch here: read-only." in shown
+        assert "do it" not in shown
+        await s.press("enter")
+        plan = await s.on(ConfirmScreen)
+        assert "To run by hand" in plan
+        assert FileSwapStore(tmp_path, (tmp_path,)).leads(s.store_new().id)
+
+
+async def test_a_fault_of_the_configuration_blocks_it():
+    async with swapping(fault="theme: no such theme") as s:
+        assert "theme: no such theme" in await s.choose()
+        assert "Begin" not in s.screen
+
+
+async def test_a_second_console_sees_the_checklist_and_does_not_act(tmp_path):
+    backend = kept_in(tmp_path)
+    async with swapping(backend=backend) as s:
+        await begun(s)
+        other = FileSwapStore(tmp_path, (tmp_path,))
+        name = other.read()[0].id
+        assert other.leads(name)
+        await s.press("C")
+        shown = await s.on(SwapScreen)
+        assert "another console leads this checklist" in shown
+        shown = await s.press("enter")
+        assert "you only watch here" in shown
+        assert not isinstance(s.app.screen, ConfirmScreen)
+        other.close()
+        assert "You only watch" not in await s.pass_by()
+
+
+async def test_leaving_the_screen_lets_another_console_lead(tmp_path):
+    async with swapping(backend=kept_in(tmp_path)) as s:
+        await begun(s)
+        other = FileSwapStore(tmp_path, (tmp_path,))
+        assert other.leads(other.read()[0].id)
+
+
+async def test_a_device_that_is_not_guided_shows_the_manual_steps():
+    async with swapping() as s:
+        pool = s.feed.world.pools[0]
+        leaf = next(leaf for leaf in pool.leaves() if leaf.bay == "bay03")
+        leaf.path = "/dev/mapper/crypt3"
+        s.feed.step()
+        await s.settled()
+        await s.to("ZWZJRW70")
+        shown = await s.choose()
+        assert "not guided" in shown
+        assert "By hand" in shown
+        assert "Begin" not in shown
+
+
+async def test_every_key_that_does_nothing_says_why():
+    async with swapping() as s:
+        await s.begin()
+        assert "This step asks nothing." in await s.press("Y")
+        assert "no light that can be switched" in await s.press("H")
+        await s.do()
+        assert "Waiting for bay07" not in await s.press("j")
+
+
+async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():
+    async with swapping(size=(100, 50)) as s:
+        await s.begin()
+        shown = await s.press("question_mark")
+        assert "give up: close the checklist, after asking" in shown
+        assert "Demo's hands" in shown
+
+
+async def test_a_shelf_without_hands_offers_none():
+    async with swapping() as s:
+        s.swap = replace(s.swap, hands=None)
+        await s.begin()
+        assert "Demo's hands" not in s.screen
+        before = s.screen
+        assert await s.press("O") == before
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_screens(size):
+    drawn = await draw(size)
+    assert drawn == {name: path(name, size).read_text(encoding="utf-8") for name in drawn}
