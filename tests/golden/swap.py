@@ -30,11 +30,9 @@ async def draw(size: tuple[int, int]) -> dict[str, str]:
     async with swapping(size) as s:
         choice = await s.choose()
         await s.press("escape")
-        await s.begin()
-        await s.do()
-        await s.seen("Pull bay07")
+        await s.to_pull()
         pull = await quiet(s)
-        await s.pull("bay08")
+        await s.pull("Slot 08")
         wrong = await quiet(s)
     return dict(zip(SCREENS, (choice, pull, wrong), strict=True))
 

@@ -82,6 +82,12 @@ class Swapping(Acting):
             await self.press("escape")
         return await self.pass_by()
 
+    async def to_pull(self) -> str:
+        """Begin, take the disk offline, switch its light on: it may be pulled."""
+        await self.begin()
+        assert "Switch on the light of Slot 07" in await self.do()
+        return await self.do()
+
     async def pick(self, text: str) -> None:
         """Choose the line of a list that has a text."""
         await self.on(PickScreen)

@@ -1,4 +1,4 @@
-"""What the screen of a checklist shows and offers: read-only, led elsewhere, refused, at its sizes."""
+"""What the screen of a checklist shows and offers: read-only, led elsewhere, refused, kept screens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
-def kept_in(tmp_path, readable: bool = False) -> SwapBackend:
+def kept_in(tmp_path) -> SwapBackend:
     """Checklists in a directory, as on a real machine."""
     return SwapBackend(
         lambda leads: FileSwapStore(tmp_path if leads else None, (tmp_path,)),
@@ -88,7 +88,7 @@ async def test_leaving_the_screen_lets_another_console_lead(tmp_path):
 async def test_a_device_that_is_not_guided_shows_the_manual_steps():
     async with swapping() as s:
         pool = s.feed.world.pools[0]
-        leaf = next(leaf for leaf in pool.leaves() if leaf.bay == "bay03")
+        leaf = next(leaf for leaf in pool.leaves() if leaf.slot == 3)
         leaf.path = "/dev/mapper/crypt3"
         s.feed.step()
         await s.settled()
@@ -99,13 +99,24 @@ async def test_a_device_that_is_not_guided_shows_the_manual_steps():
         assert "Begin" not in shown
 
 
-async def test_every_key_that_does_nothing_says_why():
+async def test_a_key_without_anything_to_do_says_why():
     async with swapping() as s:
         await s.begin()
         assert "This step asks nothing." in await s.press("Y")
-        assert "no light that can be switched" in await s.press("H")
         await s.do()
-        assert "Waiting for bay07" not in await s.press("j")
+        await s.do()
+        assert "Waiting for" in await s.press("j")
+        await s.pull("Slot 07")
+        assert "Waiting for a disk in Slot 07." in await s.press("enter")
+        assert "Put Slot 07" in await s.press("Z")
+
+
+async def test_a_key_switches_the_light_of_the_bay_off_and_on():
+    async with swapping() as s:
+        await s.to_pull()
+        assert "Switch on the light" in await s.do("H")
+        assert "Pull Slot 07" in await s.do("H")
+        assert s.store_new().lit
 
 
 async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():

@@ -215,8 +215,8 @@ class SwapScreen(Dialog[None]):
         await plan_question(self._flow, self._followed, stage, plan)
 
     async def _light(self, stage: SwapStage) -> None:
-        plan = await light_plan(self._followed)
-        await self._confirm(replace(stage, step="light"), plan)
+        lit, plan = self._followed.checklist.lit, await light_plan(self._followed)
+        await self._confirm(stage if lit else replace(stage, step="light"), plan)
 
     async def _save(self) -> None:
         c = self._followed.checklist
