@@ -1,4 +1,4 @@
-"""What the screen of a checklist shows and offers: read-only, led elsewhere, refused, kept screens."""
+"""What the screen of a checklist shows and offers; a console that may not act; the kept screens."""
 
 from __future__ import annotations
 
