@@ -82,11 +82,10 @@ class FileSwapStore(LockedStore):
 
     def save(self, c: Checklist) -> bool:
         """See SwapStore.save; returns once it survives a power cut."""
-        if not self.leads(c.id) or self.directory is None:
+        name = f"swap-{c.id}.json"
+        if not _NAME.fullmatch(name) or not self.leads(c.id) or self.directory is None:
             return False
-        path = self.directory / f"swap-{c.id}.json"
-        if not _NAME.fullmatch(path.name):
-            return False
+        path = self.directory / name
         self.patient.call(partial(self.write, path, dumped(c)))
         if c.state != OPEN:
             self.patient.call(self._forget_old)

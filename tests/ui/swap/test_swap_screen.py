@@ -8,6 +8,8 @@ import pytest
 
 from tests.golden.swap import SIZES, draw, path
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.monitor.alerts.rules import Alert
+from zconsole.monitor.feed import Update
 from zconsole.sim.backends.swap import simulated_swap
 from zconsole.sim.source import World
 from zconsole.swap.backend import SwapBackend
@@ -125,6 +127,28 @@ async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():
         shown = await s.press("question_mark")
         assert "give up: close the checklist, after asking" in shown
         assert "Demo's hands" in shown
+
+
+async def test_a_console_of_some_pools_only_leads_through_no_swap():
+    async with swapping(pools=("tank",)) as s:
+        await s.press("C")
+        await s.until(lambda: bool(list(s.app.messages)))
+        assert "start zconsole without pool names" in next(iter(s.app.messages)).message
+
+
+async def test_the_key_comes_first_where_a_device_has_errors():
+    async with swapping((60, 15)) as s:
+        assert "C Change disk  S Scrub" in s.screen.splitlines()[-1]
+
+
+async def test_an_alert_about_a_device_names_the_key():
+    async with swapping() as s:
+        (frame,) = s.app.view_state.frames
+        alert = Alert("device-error", "tank", frame.t, "sdg: 1 new error", "error")
+        s.feed.queue.put_nowait(Update((frame,), s.feed.capabilities, (alert,)))
+        await s.until(lambda: bool(list(s.app.messages)))
+        said = next(iter(s.app.messages)).message
+        assert said == "tank: sdg: 1 new error. C leads through changing the disk"
 
 
 async def test_a_shelf_without_hands_offers_none():

@@ -66,7 +66,8 @@ class ActionController:
         if self._is_time():
             begin_next(app, self.context.read_past, "changes")
             begin_next(app, partial(self._look_at_jobs, update), "jobs")
-            begin_next(app, self._look_at_swaps, "swaps")
+            if app.main_on_top:  # the one place that shows them
+                begin_next(app, self._look_at_swaps, "swaps")
         frames = (
             frame.joined(watch.events(frame, past.changes), self._at_work(frame))
             for frame in update.frames

@@ -37,6 +37,12 @@ async def swap_flow(context: FlowContext, key: str) -> None:
     frame = context.frame
     if frame is None:
         raise ZconsoleError("no pool was sampled yet; try again in a moment")
+    if pools := context.app.view_state.options.pools:
+        # A disk may hold other pools too, and a wrong disk be one of theirs.
+        raise ZconsoleError(
+            "a swap looks at every pool of the machine: start zconsole without pool names, or run"
+            f" zconsole swap {pools[0]}"
+        )
     await context.swaps.look()
     await SwapFlow(context, context.swaps.backend, frame, key).run()
 
