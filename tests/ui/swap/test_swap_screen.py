@@ -91,7 +91,7 @@ async def test_a_device_that_is_not_guided_shows_the_manual_steps():
     async with swapping() as s:
         pool = s.feed.world.pools[0]
         leaf = next(leaf for leaf in pool.leaves() if leaf.slot == 3)
-        leaf.path = "/dev/mapper/crypt3"
+        leaf.kind = "file"
         s.feed.step()
         await s.settled()
         await s.to("ZWZJRW70")

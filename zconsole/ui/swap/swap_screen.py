@@ -85,8 +85,9 @@ class SwapScreen(Dialog[None]):
             await self._followed.look()
         except ZconsoleError as error:
             self._said = str(error)
-        if before is not None and before != self._followed.stage:
-            self._said = ""
+        after = self._followed.stage
+        if before is not None and after is not None and before.title != after.title:
+            self._said = ""  # it was about the step before
         if self.is_attached:
             self.update()
 
