@@ -1,6 +1,7 @@
 """Draw every golden screen anew."""
 
-from tests.golden import rebalance, write_all
+from tests.golden import rebalance, swap, write_all
 
 write_all()
 rebalance.write_all()
+swap.write_all()

@@ -21,16 +21,17 @@ from zconsole.ui.keys import ACTIONS, GROUPS, MAIN_ONLY, TABLE, Key, keys_of, sh
 from zconsole.ui.panes.help import legend_lines
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobScreen
+from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
 from zconsole.ui.widgets.draw import ROLES, width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
 BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l", "question_mark"}
 """Keys that act on what the cursor or focus is on; ``?`` in the help turns to its other part."""
-LATE = (ChassisScreen, FoldersScreen, JobScreen)
+LATE = (ChassisScreen, FoldersScreen, JobScreen, SwapScreen, DemoSwapScreen)
 """Screens of modules that are loaded when they are opened."""
 SCREENS = (
     *("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Buttons", "Directories"),
-    *("Chassis", "Help"),
+    *("Chassis", "Help", "Swap", "Demo's hands"),
 )
 
 

@@ -16,7 +16,7 @@ NAMED = "reads or writes a file that the operator names"
 ENGINE = "moves the operator's files, by descriptors of their directories"
 PACKAGED = "reads a file of the package itself"
 MADE = "writes files of the package itself, in a checkout"
-PICTURE = "makes a new file where the operator is, by a descriptor of that directory"
+CREATED = "makes a new file where the operator is, by a descriptor of that directory"
 NAMELESS = "makes a temporary file without a name, or a private directory of a random one"
 ELSEWHERE = {
     "actions/executor.py": PACKAGED,
@@ -55,7 +55,7 @@ ELSEWHERE = {
     "tunables/parameters.py": SYSTEM,
     "ui/environment.py": SYSTEM,
     "ui/keys.py": PACKAGED,
-    "ui/picture.py": PICTURE,
+    "ui/new_file.py": CREATED,
 }
 """Modules that open files, none of them state."""
 

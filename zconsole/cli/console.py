@@ -14,6 +14,7 @@ from zconsole.cli.terminal import has_terminal, open_console
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
+    from zconsole.swap.backend import SwapBackend
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
             make_backend=make_backend,
             past=local.past,
             fault=fault,
+            swap=_swap,
         )
     for complaint in dict.fromkeys(complaints):
         say(complaint)
@@ -44,3 +46,9 @@ def _backend(read_only: bool) -> ActionBackend:
     from zconsole.actions.backend import live_backend  # lazy: keeps the first paint fast
 
     return live_backend(read_only)
+
+
+def _swap() -> SwapBackend:
+    from zconsole.swap.backend import live_swap  # lazy: wanted when a disk has failed
+
+    return live_swap()

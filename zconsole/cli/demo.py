@@ -17,6 +17,7 @@ from zconsole.sim.source import SimulatedSource, World, samples
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
     from zconsole.pool.chassis import Lights
+    from zconsole.swap.backend import SwapBackend
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,7 +63,8 @@ def _console(args: argparse.Namespace) -> int:
     lights = partial(_lights, source.world)
     feed = SessionFeed(source, session, args.interval, details, probes, lights)
     backend = partial(_backend, source.world)
-    return open_console(args, feed, None, host="demo", make_backend=backend)
+    swap = partial(_swap, source.world)
+    return open_console(args, feed, None, host="demo", make_backend=backend, swap=swap)
 
 
 async def _lights(world: World) -> Lights:
@@ -75,3 +77,9 @@ def _backend(world: World) -> ActionBackend:
     from zconsole.sim.backends.actions import simulated_backend  # lazy: as in cli.console
 
     return simulated_backend(world)
+
+
+def _swap(world: World) -> SwapBackend:
+    from zconsole.sim.backends.swap import simulated_swap  # lazy: as in cli.console
+
+    return simulated_swap(world)

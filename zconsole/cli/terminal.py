@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
     from zconsole.monitor.feed import Feed
+    from zconsole.swap.backend import SwapBackend
     from zconsole.ui.console_options import Past
 
 
@@ -32,10 +33,12 @@ def open_console(
     make_backend: Callable[[], ActionBackend] | None = None,
     past: Past | None = None,
     fault: str = "",
+    swap: Callable[[], SwapBackend] | None = None,
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code.
 
-    Without ``make_backend`` it is read-only, and with a ``fault`` of the configuration.
+    Without ``make_backend`` it is read-only, and with a ``fault`` of the configuration; without
+    ``swap`` it leads through no disk swap.
     """
     # lazy: most callers of this module only ask for a terminal, and find none
     from zconsole.ui.console_options import ConsoleOptions
@@ -52,5 +55,6 @@ def open_console(
         fault=fault,
         zone=zone,
         past=past,
+        swap=swap,
     )
     return run_console(feed, options, make_backend)

@@ -85,11 +85,14 @@ class Frame:
     """Hot spares that would not help when a device fails."""
 
     def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
-        """With actions done from consoles, in order of time, and the pool's jobs."""
+        """With actions done from consoles, in order of time, and the pool's jobs.
+
+        Jobs that were interrupted, and checklists that are open, do no work by themselves.
+        """
         done = tuple(events)
         if not done and not jobs:
             return self
-        at_work = any(job.activity.state != "interrupted" for job in jobs)
+        at_work = any(job.activity.state not in ("interrupted", "open") for job in jobs)
         return replace(
             self,
             events=tuple(sorted((*self.events, *done), key=lambda e: e.t)) if done else self.events,

@@ -11,8 +11,8 @@ from zconsole.system.printable import clean
 from zconsole.units import duration, size
 
 
-def markdown(c: Checklist, zone: tzinfo = UTC) -> str:
-    """What was swapped, why, when and by which commands; times in ``zone``."""
+def markdown(c: Checklist, zone: tzinfo | None = UTC) -> str:
+    """What was swapped, why, when and by which commands; times in ``zone``, None the machine's."""
     return "\n".join(clean(line) for line in _lines(c, zone)) + "\n"
 
 
@@ -29,7 +29,7 @@ def summary(c: Checklist) -> tuple[str, ...]:
     return (f"{new} has replaced {c.old.words} in {c.vdev} of {c.pool}, after {took}.",)
 
 
-def _lines(c: Checklist, zone: tzinfo) -> Iterator[str]:
+def _lines(c: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield f"# Disk swap in {c.pool}: {c.old.name}"
     yield ""
     yield from (f"{line}  " for line in summary(c))
@@ -74,11 +74,11 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|") or "-"
 
 
-def _entry(entry: SwapEntry, zone: tzinfo) -> Iterator[str]:
+def _entry(entry: SwapEntry, zone: tzinfo | None) -> Iterator[str]:
     yield f"- {_when(entry.t, zone)} {entry.step}: {entry.text}"
     if entry.command:
         yield f"  - `{entry.command}`: {entry.result or 'no result'}"
 
 
-def _when(t: float, zone: tzinfo) -> str:
-    return datetime.fromtimestamp(t, zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+def _when(t: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(t, UTC).astimezone(zone).strftime("%Y-%m-%d %H:%M:%S %Z")

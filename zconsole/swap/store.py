@@ -76,15 +76,16 @@ class FileSwapStore(LockedStore):
 
     def leads(self, name: str) -> bool:
         """See SwapStore.leads."""
+        if self.directory is None:
+            raise StateError("there is no state directory: this swap is not remembered")
         return self.mine(f"swap-{name}.lock")
 
     def save(self, c: Checklist) -> bool:
         """See SwapStore.save; returns once it survives a power cut."""
-        if self.directory is None:
-            raise StateError("there is no state directory: this swap is not remembered")
-        path = self.directory / f"swap-{c.id}.json"
-        if not _NAME.fullmatch(path.name) or not self.leads(c.id):
+        name = f"swap-{c.id}.json"
+        if not _NAME.fullmatch(name) or not self.leads(c.id) or self.directory is None:
             return False
+        path = self.directory / name
         self.patient.call(partial(self.write, path, dumped(c)))
         if c.state != OPEN:
             self.patient.call(self._forget_old)

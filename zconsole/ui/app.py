@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -27,7 +27,7 @@ from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog, PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.environment import terminal_ready
-from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
+from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings, shown
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.saved_look import save_look, save_theme
@@ -36,6 +36,9 @@ from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Span
 from zconsole.ui.widgets.lines_view import LinesView
+
+if TYPE_CHECKING:
+    from zconsole.monitor.alerts.rules import Alert
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
@@ -117,7 +120,7 @@ class Console(ThemedApp):
         """Await the feed; nothing else waits for a sample."""
         try:
             while (update := await self.feed.next()) is not None:
-                tell(self, update)
+                tell(self, update, self._hint)
                 self.take(update)
         except ZconsoleError as error:
             self.failure = error
@@ -125,6 +128,13 @@ class Console(ThemedApp):
         else:
             self.view_state.ended = True  # what was shown last stays
             self.paint()
+
+    def _hint(self, alert: Alert) -> str:
+        """What can be done from here about what an alert says; empty for nothing."""
+        if alert.kind != "device-error" or self.view_state.denied != "":
+            return ""
+        key = self.view_state.look.keys.titled("swap")
+        return f". {shown(key.keys[0])} leads through changing the disk"
 
     def take(self, update: Update) -> None:
         """Take in a round, and paint it unless one was painted a moment ago."""
@@ -411,10 +421,13 @@ SHOWN = 30.0
 _SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
 
 
-def tell(app: App[Any], update: Update) -> None:
-    """Show the alerts and notes of a round; ring and notify as its feed wants."""
+def tell(app: App[Any], update: Update, hint: Callable[[Alert], str] = lambda _: "") -> None:
+    """Show the alerts and notes of a round; ring and notify as its feed wants.
+
+    ``hint`` says what can be done about an alert.
+    """
     for alert in update.alerts:
-        text = clean(f"{alert.pool}: {alert.text}")
+        text = clean(f"{alert.pool}: {alert.text}{hint(alert)}")
         severity = _SEVERITIES.get(alert.severity, "information")
         app.notify(text, severity=severity, timeout=SHOWN, markup=False)
     for note in update.notes:

@@ -17,6 +17,7 @@ from zconsole.config.settings import ENTRIES
 if TYPE_CHECKING:
     from zconsole.config.file import Config
     from zconsole.scan_report.report import ScanReport
+    from zconsole.swap.backend import SwapBackend
 
 
 Past = Callable[[str], Awaitable["Sequence[ScanReport]"]]
@@ -47,6 +48,8 @@ class ConsoleOptions:
     """Time zone of clock times; None is the machine's own."""
     past: Past | None = None
     """None for what is kept nowhere, as of recordings and demos."""
+    swap: Callable[[], SwapBackend] | None = None
+    """Makes what a guided disk swap needs; None where no disk can be swapped from here."""
     clock: Callable[[], float] = time.monotonic
     """Seconds for the age of a sample between two rounds; differences only."""
 

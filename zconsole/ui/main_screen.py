@@ -40,6 +40,8 @@ from zconsole.ui.widgets.draw import Line, Span, crop
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
+_FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
+"""States of a device that is not read any more; who takes one offline knows it."""
 _FILTER = "show only: name, state, path, note"
 
 Details = Callable[[str, str], Awaitable[Pairs]]
@@ -115,7 +117,13 @@ class MainScreen(Screen[None]):
         self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width, heights.events)
-        footer = footer_line(state.look, width, several_pools=tabs > 0, denied=state.denied)
+        footer = footer_line(
+            state.look,
+            width,
+            several_pools=tabs > 0,
+            denied=state.denied,
+            first="swap" if _has_failed(frame) else "",
+        )
         played = state.playback
         position = (playback_line(played, state.look, width),) if played is not None else ()
         self._view("footer").show((*position, footer))
@@ -345,6 +353,13 @@ class MainScreen(Screen[None]):
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
         self._view("header").show((notice_line(frame, self._state.look, width),))
         self._view("footer").show(((Span(" too small; q quits", "dim"),),))
+
+
+def _has_failed(frame: Frame) -> bool:
+    """Whether a device has failed or is failing."""
+    leaves = [row.vdev for row in frame.rows if not row.vdev.children]
+    bad = any(leaf.state in _FAILED or leaf.errors.total for leaf in leaves)
+    return bad or bool(frame.troubles)
 
 
 def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:

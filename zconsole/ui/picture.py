@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from datetime import datetime
 from pathlib import Path
 
-from zconsole.errors import ZconsoleError
-from zconsole.system.safe_path import StateError, open_directory
+from zconsole.ui.new_file import keep_new
 
-_MOST = 9
-"""Pictures of one second."""
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 _FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
@@ -24,44 +19,5 @@ def portable(svg: str) -> str:
 
 
 def keep_picture(svg: str, directory: Path, now: datetime) -> Path:
-    """Write a new file and return its path; nothing that is there is touched. Raises ZconsoleError.
-
-    As root, not where somebody else could change the name: they would choose what root writes to.
-    """
-    try:
-        place = _opened(directory)
-        try:
-            return directory / _written(place, portable(svg), now)
-        finally:
-            os.close(place)
-    except OSError as error:
-        raise ZconsoleError(f"no picture in {directory}: {error.strerror}") from error
-
-
-def _opened(directory: Path) -> int:
-    if os.geteuid() != 0:
-        return os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        return open_directory(directory)
-    except StateError:
-        raise ZconsoleError(
-            f"no picture in {directory}: others may write there, and this runs as root."
-            " Start the console in a directory of your own"
-        ) from None
-
-
-def _written(place: int, svg: str, now: datetime) -> str:
-    for number in range(1, _MOST + 1):
-        name = f"zconsole-{now:%Y%m%d-%H%M%S}{f'-{number}' if number > 1 else ''}.svg"
-        try:
-            handle = os.open(name, _NEW, 0o644, dir_fd=place)
-        except FileExistsError:
-            continue
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(svg)
-        except OSError:
-            os.unlink(name, dir_fd=place)  # half a picture is none
-            raise
-        return name
-    raise FileExistsError(0, "there are pictures of this second already")
+    """Write it as a new file and return its path. Raises ZconsoleError, see ``keep_new``."""
+    return keep_new(portable(svg), directory, now, "picture", "svg")

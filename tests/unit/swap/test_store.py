@@ -7,6 +7,7 @@ import pytest
 from tests.records import replace
 from zconsole.swap.checklist import DONE, Checklist, SwapEntry
 from zconsole.swap.disk import SwapDisk
+from zconsole.swap.guide import Guide
 from zconsole.swap.store import KEPT, FileSwapStore, dumped, loaded
 from zconsole.system.state_dir import StateError
 
@@ -81,6 +82,12 @@ def test_a_file_of_somebody_else_is_left_out(place: Path):
 def test_without_a_directory_nothing_is_kept():
     with pytest.raises(StateError):
         FileSwapStore(None).save(ONE)
+
+
+def test_without_a_directory_the_swap_is_led_all_the_same():
+    guide = Guide(ONE, FileSwapStore(None))
+    assert guide.leads
+    assert "not remembered" in guide.problem
 
 
 def test_closed_checklists_are_kept_for_their_reports_and_the_oldest_go(place: Path):

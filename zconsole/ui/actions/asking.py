@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent, Executor
@@ -15,6 +15,8 @@ from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.widgets.draw import Span
 
 Planner = Callable[[Situation], ActionPlan]
+Ran = Callable[[Sequence[ExecutionEvent]], Awaitable[None]]
+"""Takes what carrying out a plan gave, however it ended."""
 
 _ROLES = {
     "begun": "bold",
@@ -47,7 +49,7 @@ async def confirm(
     plans.sort(key=lambda plan: bool(plan.refused or plan.hazards))
     if not (plans[0].refused or plans[0].hazards):
         plans = [plan for plan in plans if plan.refused is None]
-    confirmations = [_confirmation(context, plan, situation.facts, paths) for plan in plans]
+    confirmations = [confirmation_of(context, plan, situation.facts, paths) for plan in plans]
     screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
 
@@ -71,15 +73,20 @@ def executor_of(context: FlowContext, denied: str = "", paths: tuple[str, ...] =
     )
 
 
-def _confirmation(
-    context: FlowContext, plan: ActionPlan, facts: Facts, paths: tuple[str, ...]
+def confirmation_of(
+    context: FlowContext,
+    plan: ActionPlan,
+    facts: Facts,
+    paths: tuple[str, ...] = (),
+    ran: Ran | None = None,
 ) -> Confirmation:
+    """A plan to be confirmed; ``ran`` is told what it did."""
     denied = context.denied
     executor = executor_of(context, denied, paths)
     return Confirmation(
         plan.title,
         lambda width: plan_lines(plan, denied, context.look, width),
-        partial(_carry_out, context, plan, facts, executor),
+        partial(_carry_out, context, plan, facts, executor, ran),
         plan.needs_typed,
         barred=plan.refused is not None or bool(denied),
         commands=tuple(step.command for step in plan.steps),
@@ -87,13 +94,20 @@ def _confirmation(
 
 
 async def _carry_out(
-    context: FlowContext, plan: ActionPlan, facts: Facts, executor: Executor, typed: str | None
+    context: FlowContext,
+    plan: ActionPlan,
+    facts: Facts,
+    executor: Executor,
+    ran: Ran | None,
+    typed: str | None,
 ) -> AsyncIterator[Span]:
     kind = ""
+    events: list[ExecutionEvent] = []
     context.under_way.append(now := UnderWay(plan))
     try:
         async for event in executor.run(plan, typed):
             kind = event.kind
+            events.append(event)
             if kind == "begun" and not now.begun:
                 context.watch.did(plan.pool, context.backend.clock(), plan.title)
             now.begun += kind in ("begun", "skipped")
@@ -103,6 +117,8 @@ async def _carry_out(
         yield Span(str(error), "error")
         return
     finally:
+        if ran is not None:
+            await ran(events)
         context.under_way.remove(now)
     if kind == "done" and plan.follow is not None:
         context.watch.follow(plan, facts, context.backend.clock())

@@ -12,6 +12,7 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.control import Past
 from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Span
 
@@ -44,6 +45,8 @@ class FlowContext:
     backend: ActionBackend
     watch: FollowUp
     why_denied: Callable[[], str]
+    swaps: SwapWatch = field(default_factory=SwapWatch)
+    """The open checklists of disk swaps."""
     under_way: list[UnderWay] = field(default_factory=list)
     """Plans being carried out now."""
     past: Past = field(default_factory=Past)

@@ -14,7 +14,9 @@ from zconsole.actions.growth import plan_expand, space_gained
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.history.views import ActivityView
 from zconsole.monitor.feed import Update
+from zconsole.monitor.frame import Frame
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
@@ -64,8 +66,10 @@ class ActionController:
         if self._is_time():
             begin_next(app, self.context.read_past, "changes")
             begin_next(app, partial(self._look_at_jobs, update), "jobs")
+            if app.main_on_top:  # the one place that shows them
+                begin_next(app, self._look_at_swaps, "swaps")
         frames = (
-            frame.joined(watch.events(frame, past.changes), self.jobs.shown(frame.pool))
+            frame.joined(watch.events(frame, past.changes), self._at_work(frame))
             for frame in update.frames
         )
         return replace(update, frames=tuple(frames))
@@ -83,6 +87,13 @@ class ActionController:
         for frame in update.frames:
             for news in await self.jobs.look(frame.pool):
                 self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
+
+    async def _look_at_swaps(self) -> None:
+        if text := await self.context.swaps.look():
+            self.context.app.notify(text, severity="warning", timeout=15, markup=False)
+
+    def _at_work(self, frame: Frame) -> tuple[ActivityView, ...]:
+        return (*self.jobs.shown(frame.pool), *self.context.swaps.shown(frame))
 
     async def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
@@ -116,6 +127,7 @@ class ActionController:
             "replace": partial(replace_flow, self.context, key),
             "tunables": partial(tunables_flow, self.context),
             "rebalance": self._rebalance,
+            "swap": partial(_swap, self.context, key),
             "log": partial(log_flow, self.context),
             "leave": self._leave,
         }
@@ -206,6 +218,13 @@ class ActionController:
         else:
             text = "\n".join(f"{entry.name} {entry.text}" for entry in done)
             self.context.app.notify(text, markup=False)
+
+
+async def _swap(context: FlowContext, key: str) -> None:
+    """The guided swap; its screens take a moment to load."""
+    from zconsole.ui.swap.flow import swap_flow
+
+    await swap_flow(context, key)
 
 
 def _rebalance_flow() -> type[RebalanceFlow]:

@@ -107,6 +107,8 @@ class ActionLoader:
         from zconsole.ui.actions.context import FlowContext
         from zconsole.ui.actions.controller import ActionController
         from zconsole.ui.actions.follow_up import FollowUp
+        from zconsole.ui.swap.swap_watch import SwapWatch
 
         backend, watch = make_backend(), FollowUp(self._feed)
-        return ActionController(FlowContext(app, backend, watch, lambda: self.denied))
+        swaps = SwapWatch(app.view_state.options.swap)
+        return ActionController(FlowContext(app, backend, watch, lambda: self.denied, swaps))

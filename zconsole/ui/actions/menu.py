@@ -152,6 +152,7 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
 
 def _of_leaf(key: str) -> list[Entry]:
     return [
+        Entry("Change this disk, step by step (guided swap)", flow=_swap_flow),
         Entry("Replace this device", flow=replace_flow),
         Entry(
             "Take it offline",
@@ -168,6 +169,13 @@ def _of_leaf(key: str) -> list[Entry]:
         *_work("trim", plan_trim, key),
         *_work("initialize", plan_initialize, key),
     ]
+
+
+async def _swap_flow(context: FlowContext, key: str) -> None:
+    """The guided swap; its screens are loaded once they are wanted."""
+    from zconsole.ui.swap.flow import swap_flow
+
+    await swap_flow(context, key)
 
 
 def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:

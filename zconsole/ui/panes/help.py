@@ -68,9 +68,17 @@ def _pair(word: str, text: str, width: int, role: str = "key") -> tuple[Line, ..
 
 
 def footer_line(
-    look: DisplayFormat, width: int, *, several_pools: bool = False, denied: str | None = None
+    look: DisplayFormat,
+    width: int,
+    *,
+    several_pools: bool = False,
+    denied: str | None = None,
+    first: str = "",
 ) -> Line:
-    """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``."""
+    """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``.
+
+    ``first`` is the title of the action that is wanted most.
+    """
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
     parts = [short_key(key) for key in shorts if not key.everywhere]
     ends = [short_key(key) for key in shorts if key.everywhere]
@@ -80,7 +88,8 @@ def footer_line(
             (*short_key(before, "")[:1], *short_key(after, "pool")),
             short_key(look.keys.titled("overview"), "all pools"),
         ]
-    actions = () if denied is None else (key for key in look.keys.actions if key.short)
+    usable = () if denied is None else look.keys.actions
+    actions = sorted((key for key in usable if key.short), key=lambda key: key.title != first)
     grey = ("track", "track") if denied else ("key", "dim")
     extra = [short_key(key, key.short, *grey) for key in actions]
     return key_row([*ends[:1], *parts[:1], *extra, *parts[1:]], ends[-1], width)

@@ -1,0 +1,132 @@
+"""The way through a guided swap on the simulated shelf, by keys."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from tests.ui.actions.acting import Acting, acting
+from zconsole.sim.backends.swap import simulated_swap
+from zconsole.swap.backend import SwapBackend
+from zconsole.swap.checklist import Checklist
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.swap.swap_screen import SwapScreen
+
+BUSY = ("plans", "swap-look", "swap-report", "swaps")
+
+
+class Swapping(Acting):
+    """A console on a shelf with bays, and what leads its swaps."""
+
+    swap: SwapBackend
+
+    def store_new(self) -> Checklist:
+        """The newest checklist that is kept."""
+        return self.swap.make_store(False).read()[0]
+
+    async def settled(self) -> str:
+        """The screen once nothing is being looked at or carried out."""
+        for _ in range(400):
+            await self.settle()
+            workers = [w for w in self.app.workers if w.group in BUSY]
+            if all(w.is_finished for w in workers):
+                return await self.settle()
+            await self.pilot.pause(0.01)
+        raise AssertionError(self.screen)
+
+    async def until(self, seen: Callable[[], bool]) -> str:
+        """The screen once something is seen; simulated time stands."""
+        for _ in range(400):
+            if seen():
+                return await self.settled()
+            await self.settle()
+            await self.pilot.pause(0.01)
+        raise AssertionError(self.screen)
+
+    async def pass_by(self, seconds: float = 1.0) -> str:
+        """Let simulated time pass and have the checklist looked at."""
+        self.feed.step(seconds)
+        await self.settle()
+        screen = self.app.screen
+        if isinstance(screen, SwapScreen):
+            screen.look_again()
+        return await self.settled()
+
+    async def on(self, kind: type) -> str:
+        """The screen once one of this kind is on top."""
+        return await self.until(lambda: isinstance(self.app.screen, kind))
+
+    async def choose(self) -> str:
+        """C: the ways."""
+        await self.press("C")
+        return await self.on(ConfirmScreen)
+
+    async def begin(self) -> str:
+        """C, then the way that comes first."""
+        await self.choose()
+        await self.press("right", "enter")
+        await self.on(SwapScreen)
+        return await self.pass_by()
+
+    async def do(self, key: str = "enter", word: str = "") -> str:
+        """Do what a key of the checklist offers, and confirm it."""
+        await self.press(key)
+        await self.on(ConfirmScreen)
+        if word:
+            await self.press(*word, "enter")
+        else:
+            await self.press("right", "enter")
+        await self.settled()
+        if isinstance(self.app.screen, ConfirmScreen):
+            await self.press("escape")
+        return await self.pass_by()
+
+    async def to_pull(self) -> str:
+        """Begin, take the disk offline, switch its light on: it may be pulled."""
+        await self.begin()
+        assert "Switch on the light of Slot 07" in await self.do()
+        return await self.do()
+
+    async def pick(self, text: str) -> None:
+        """Choose the line of a list that has a text."""
+        await self.on(PickScreen)
+        view = self.app.screen.view  # type: ignore[attr-defined]
+        lines = ("".join(s.text for s in view.line_at(n)) for n in range(view.line_count()))
+        wanted = next(n for n, line in enumerate(lines) if text in line)
+        await self.press("g", *("j" for _ in range(wanted)), "enter")
+
+    async def pull(self, bay: str) -> str:
+        """O: pull the disk of a bay."""
+        await self.press("O")
+        await self.pick(f"{bay} ")
+        await self.on(SwapScreen)
+        return await self.pass_by()
+
+    async def insert(self, serial: str, bay: str) -> str:
+        """I: insert a disk of the drawer."""
+        await self.press("I")
+        await self.pick(serial)
+        await self.settled()
+        await self.pick(bay)
+        await self.on(SwapScreen)
+        return await self.pass_by()
+
+    async def seen(self, seen: str) -> str:
+        """Let simulated time pass until the screen says something."""
+        for _ in range(200):
+            if seen in await self.pass_by(20.0):
+                return self.screen
+        raise AssertionError(self.screen)
+
+
+@asynccontextmanager
+async def swapping(
+    size: tuple[int, int] = (100, 40), backend: SwapBackend | None = None, **options: object
+) -> AsyncIterator[Swapping]:
+    """A console over the shelf of the scenario."""
+    async with acting("swap", size=size, **options) as a:  # type: ignore[arg-type]
+        s = Swapping(a.app, a.pilot, a.feed, a.backend)
+        s.swap = backend or simulated_swap(a.feed.world)
+        s.controller.context.swaps.make_backend = lambda: s.swap
+        yield s

@@ -1,0 +1,116 @@
+"""A whole swap by keys: the wrong disk caught, left and continued, undone, filed."""
+
+from __future__ import annotations
+
+from tests.ui.swap.steps import Swapping, swapping
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.swap.swap_screen import SwapScreen
+
+
+def ran(s: Swapping) -> list[str]:
+    """The zpool commands that were run, in order."""
+    argvs = (record["argv"] for record in s.log if record.get("argv"))
+    return list(dict.fromkeys(argv[1] for argv in argvs))
+
+
+async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
+    async with swapping() as s:
+        assert "Pull first, then insert the new disk" in await s.choose()
+        await s.press("escape")
+        shown = await s.to_pull()
+        assert "Pull Slot 07 (serial RGYCXAL5)" in shown
+        assert "The light of Slot 07 is on." in shown
+        assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
+        new = s.swap.hands.drawer()[0].rpartition(" ")[2]
+        assert "Replace ata-" in await s.insert(new, "Slot 07")
+        assert "Final: What is on the new disk is lost." in s.screen
+        assert f"Wait until Slot 07 (serial {new}) is filled" in await s.do()
+        await s.seen("Switch off the light")
+        assert "Scrub tank" in await s.do()
+        assert "has replaced Slot 07 (serial RGYCXAL5)" in await s.do()
+        assert "What happened" in s.screen
+        await s.press("r")
+        await s.settled()
+        (report,) = tmp_path.glob("zconsole-*.md")
+        assert f"Report saved: {report.parent}" in s.screen.replace("\n", "")
+        assert "# Disk swap in tank" in report.read_text()
+        assert s.store_new().state == "done"
+        assert ran(s) == ["offline", "light", "replace", "scrub"]
+
+
+async def test_the_wrong_disk_is_told_loudly_and_put_right():
+    async with swapping() as s:
+        await s.to_pull()
+        shown = await s.pull("Slot 08")
+        assert "WRONG DISK: put Slot 08" in shown
+        assert "Pull nothing else" in shown
+        title = s.app.screen.query_one("#swap").line_at(0)
+        assert title[0].role == "badge-error"
+        wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
+        assert "Bring Slot 08" in await s.insert(wrong, "Slot 08")
+        await s.do()
+        await s.seen("Pull Slot 07")
+        assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
+
+
+async def test_a_checklist_that_is_left_stays_open_and_is_continued():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.press("escape")
+        main = await s.seen("disk swap open Slot 07: Pull the old disk  (C continues)")
+        assert "REBALANCE" not in main.splitlines()[0]
+        await s.press("C")
+        assert "Pull Slot 07 (serial RGYCXAL5)" in await s.on(SwapScreen)
+
+
+async def test_the_way_back_puts_the_disk_online_and_then_closes():
+    async with swapping() as s:
+        await s.to_pull()
+        assert "Switch on the light" in await s.do("Z")
+        assert "Take ata-" in await s.do("Z")
+        assert ran(s) == ["offline", "light", "online"]
+        await s.do("Z")
+        assert s.store_new().state == "backed out"
+        assert "File the report" in s.screen
+
+
+async def test_giving_up_amid_a_swap_takes_a_word():
+    async with swapping() as s:
+        await s.begin()
+        await s.do()
+        await s.press("X")
+        shown = await s.on(ConfirmScreen)
+        assert "What was done stays as it is" in shown
+        await s.press("escape")
+        assert s.store_new().state == "open"
+        await s.do("X", word="close")
+        assert s.store_new().state == "backed out"
+
+
+async def test_a_pull_that_nothing_shows_is_asked_for():
+    async with swapping() as s:
+        await s.to_pull()
+        assert "Insert the new disk into Slot 07" in await s.do("Y", word="pulled")
+
+
+async def test_another_row_with_a_swap_open_asks_which():
+    async with swapping() as s:
+        await s.begin()
+        await s.press("escape")
+        await s.to("GSKHFHS4")
+        await s.press("C")
+        await s.pick("Begin another")
+        shown = await s.on(ConfirmScreen)
+        assert "SWAP Slot 01" in shown
+        assert "shows no errors" in shown
+
+
+async def test_nothing_that_is_healthy_is_taken_without_being_named():
+    async with swapping() as s:
+        for leaf in s.feed.world.pools[0].leaves():
+            leaf.reads.errors, leaf.cksum_errors, leaf.error_rate = 0.0, 0.0, (0.0,) * 4
+        s.feed.step()
+        await s.settled()
+        await s.press("C")
+        await s.until(lambda: bool(list(s.app.messages)))
+        assert "select the device to swap" in next(iter(s.app.messages)).message

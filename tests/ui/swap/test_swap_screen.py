@@ -1,0 +1,166 @@
+"""What the screen of a checklist shows and offers; a console that may not act; the kept screens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.golden.swap import SIZES, draw, path
+from tests.ui.swap.steps import Swapping, swapping
+from zconsole.monitor.alerts.rules import Alert
+from zconsole.monitor.feed import Update
+from zconsole.sim.backends.swap import simulated_swap
+from zconsole.sim.source import World
+from zconsole.swap.backend import SwapBackend
+from zconsole.swap.store import FileSwapStore
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.swap.swap_screen import SwapScreen
+
+
+def kept_in(tmp_path) -> SwapBackend:
+    """Checklists in a directory, as on a real machine."""
+    return SwapBackend(
+        lambda leads: FileSwapStore(tmp_path if leads else None, (tmp_path,)),
+        simulated_swap(World("swap", 1)).smart_of,
+    )
+
+
+async def begun(s: Swapping) -> None:
+    """Begin a swap, and leave its screen."""
+    await s.begin()
+    await s.press("escape")
+    await s.settled()
+
+
+async def test_a_read_only_console_shows_the_ways_and_begins_nothing():
+    async with swapping(read_only=True) as s:
+        shown = await s.choose()
+        assert "Unavailable" in shown
+        assert "Begin" not in shown
+        await s.press("right", "enter", "escape")
+        assert s.swap.make_store(False).read() == ()
+
+
+async def test_a_read_only_console_shows_an_open_checklist_and_does_not_lead_it(tmp_path):
+    backend = kept_in(tmp_path)
+    async with swapping(backend=backend) as s:
+        await begun(s)
+    async with swapping(backend=backend, read_only=True) as s:
+        await s.press("C")
+        shown = await s.on(SwapScreen)
+        assert "You only watch here: read-only." in shown
+        assert "do it" not in shown
+        await s.press("enter")
+        plan = await s.on(ConfirmScreen)
+        assert "To run by hand" in plan
+        assert FileSwapStore(tmp_path, (tmp_path,)).leads(s.store_new().id)
+
+
+async def test_a_fault_of_the_configuration_blocks_it():
+    async with swapping(fault="theme: no such theme") as s:
+        assert "theme: no such theme" in await s.choose()
+        assert "Begin" not in s.screen
+
+
+async def test_a_second_console_sees_the_checklist_and_does_not_act(tmp_path):
+    backend = kept_in(tmp_path)
+    async with swapping(backend=backend) as s:
+        await begun(s)
+        other = FileSwapStore(tmp_path, (tmp_path,))
+        name = other.read()[0].id
+        assert other.leads(name)
+        await s.press("C")
+        shown = await s.on(SwapScreen)
+        assert "another console leads this checklist" in shown
+        shown = await s.press("enter")
+        assert "you only watch here" in shown
+        assert not isinstance(s.app.screen, ConfirmScreen)
+        other.close()
+        assert "You only watch" not in await s.pass_by()
+
+
+async def test_leaving_the_screen_lets_another_console_lead(tmp_path):
+    async with swapping(backend=kept_in(tmp_path)) as s:
+        await begun(s)
+        other = FileSwapStore(tmp_path, (tmp_path,))
+        assert other.leads(other.read()[0].id)
+
+
+async def test_a_device_that_is_not_guided_shows_the_manual_steps():
+    async with swapping() as s:
+        pool = s.feed.world.pools[0]
+        leaf = next(leaf for leaf in pool.leaves() if leaf.slot == 3)
+        leaf.kind = "file"
+        s.feed.step()
+        await s.settled()
+        await s.to("ZWZJRW70")
+        shown = await s.choose()
+        assert "not guided" in shown
+        assert "By hand" in shown
+        assert "Begin" not in shown
+
+
+async def test_a_key_without_anything_to_do_says_why():
+    async with swapping() as s:
+        await s.begin()
+        assert "This step asks nothing." in await s.press("Y")
+        await s.do()
+        await s.do()
+        assert "Waiting for" in await s.press("j")
+        await s.pull("Slot 07")
+        assert "Waiting for a disk in Slot 07." in await s.press("enter")
+        assert "Put Slot 07" in await s.press("Z")
+
+
+async def test_a_key_switches_the_light_of_the_bay_off_and_on():
+    async with swapping() as s:
+        await s.to_pull()
+        assert "Switch on the light" in await s.do("H")
+        assert "Pull Slot 07" in await s.do("H")
+        assert s.store_new().lit
+
+
+async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():
+    async with swapping(size=(100, 50)) as s:
+        await s.begin()
+        shown = await s.press("question_mark")
+        assert "give up: close the checklist, after asking" in shown
+        assert "Demo's hands" in shown
+
+
+async def test_a_console_of_some_pools_only_leads_through_no_swap():
+    async with swapping(pools=("tank",)) as s:
+        await s.press("C")
+        await s.until(lambda: bool(list(s.app.messages)))
+        assert "start zconsole without pool names" in next(iter(s.app.messages)).message
+
+
+async def test_the_key_comes_first_where_a_device_has_errors():
+    async with swapping((60, 15)) as s:
+        assert "C Change disk  S Scrub" in s.screen.splitlines()[-1]
+
+
+async def test_an_alert_about_a_device_names_the_key():
+    async with swapping() as s:
+        (frame,) = s.app.view_state.frames
+        alert = Alert("device-error", "tank", frame.t, "sdg: 1 new error", "error")
+        s.feed.queue.put_nowait(Update((frame,), s.feed.capabilities, (alert,)))
+        await s.until(lambda: bool(list(s.app.messages)))
+        said = next(iter(s.app.messages)).message
+        assert said == "tank: sdg: 1 new error. C leads through changing the disk"
+
+
+async def test_a_shelf_without_hands_offers_none():
+    async with swapping() as s:
+        s.swap = replace(s.swap, hands=None)
+        await s.begin()
+        assert "Demo's hands" not in s.screen
+        before = s.screen
+        assert await s.press("O") == before
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_screens(size):
+    drawn = await draw(size)
+    assert drawn == {name: path(name, size).read_text(encoding="utf-8") for name in drawn}

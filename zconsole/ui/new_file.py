@@ -1,0 +1,59 @@
+"""New files in the directory the console was started in: pictures and reports."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from zconsole.errors import ZconsoleError
+from zconsole.system.safe_path import StateError, open_directory
+
+_MOST = 9
+"""Files of one second."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def keep_new(text: str, directory: Path, now: datetime, what: str, suffix: str) -> Path:
+    """Write a new file and return its path; nothing that is there is touched. Raises ZconsoleError.
+
+    ``what`` it is, for messages. As root, not where somebody else could change the name: they
+    would choose what root writes to.
+    """
+    try:
+        place = _opened(directory, what)
+        try:
+            return directory / _written(place, text, now, what, suffix)
+        finally:
+            os.close(place)
+    except OSError as error:
+        raise ZconsoleError(f"no {what} in {directory}: {error.strerror}") from error
+
+
+def _opened(directory: Path, what: str) -> int:
+    if os.geteuid() != 0:
+        return os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return open_directory(directory)
+    except StateError:
+        raise ZconsoleError(
+            f"no {what} in {directory}: others may write there, and this runs as root."
+            " Start the console in a directory of your own"
+        ) from None
+
+
+def _written(place: int, text: str, now: datetime, what: str, suffix: str) -> str:
+    for number in range(1, _MOST + 1):
+        name = f"zconsole-{now:%Y%m%d-%H%M%S}{f'-{number}' if number > 1 else ''}.{suffix}"
+        try:
+            handle = os.open(name, _NEW, 0o644, dir_fd=place)
+        except FileExistsError:
+            continue
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError:
+            os.unlink(name, dir_fd=place)  # half a file is none
+            raise
+        return name
+    raise FileExistsError(0, f"there are {what}s of this second already")

@@ -1,0 +1,83 @@
+"""Before a swap: one of its ways as lines, with what it costs, and all there is to know first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from zconsole.swap.checklist import REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.choice import SwapChoice, SwapWay
+from zconsole.swap.explain import WAYS, explained
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.swap.steps import FINAL, STEP_WORDS, steps_of_way
+from zconsole.ui.widgets.draw import Line, Span
+from zconsole.units import duration
+
+_APART = ("Ways", "Not guided")
+"""Parts of the explanation that are shown in another way here."""
+_ROLES = {"What failed": "warning", "Must stay": "error"}
+
+
+def choice_lines(
+    choice: SwapChoice,
+    way: SwapWay | None,
+    seconds: float | None,
+    notes: Sequence[str],
+    denied: str,
+    look: DisplayFormat,
+    width: int,
+) -> tuple[Line, ...]:
+    """Why it can't be, else what the way does and costs; then everything to know.
+
+    ``seconds``: what a resilver of this device is predicted to take; ``notes`` are warnings.
+    """
+    lines = [*_block("Look again", notes, "warning", look, width)]
+    if denied:
+        lines += _block("Unavailable", (denied,), "error", look, width)
+    if way is None:
+        lines += _refused(choice, look, width)
+    else:
+        lines += _block("This way", tuple(_costs(way, seconds)), "", look, width)
+    for part in explained(choice):
+        if part.heading not in _APART:
+            lines += _block(part.heading, part.lines, _ROLES.get(part.heading, ""), look, width)
+    if way is not None:
+        lines += _block("Steps", tuple(_steps(way)), "", look, width)
+    others = [each for each in choice.ways if each is not way]
+    lines += _block("Other ways", tuple(map(_other, others)), "dim", look, width)
+    return tuple(lines)
+
+
+def _refused(choice: SwapChoice, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """Why no swap can be begun, and the steps that do it by hand."""
+    yield from _block("Not guided", (choice.refused,), "error", look, width)
+    manual = choice.refusal.manual if choice.refusal else ()
+    steps = tuple(f"{number}. {text}" for number, text in enumerate(manual, 1))
+    yield from _block("By hand", steps, "bold", look, width)
+
+
+def _costs(way: SwapWay, seconds: float | None) -> Iterator[str]:
+    yield way.why
+    times = 2 if way.mode == SPARE_FIRST else 1
+    runs = "two resilvers" if times > 1 else "one resilver"
+    total = None if seconds is None else seconds * times
+    yield f"Time: {runs}, {duration(total, 'of unknown duration: no scan of this pool is known')}"
+    if way.mode == REPLACE_FIRST:
+        yield "Pull the old disk once the resilver is done"
+
+
+def _steps(way: SwapWay) -> Iterator[str]:
+    """The steps in order; those without a way back say so."""
+    for number, step in enumerate(steps_of_way(way.mode), 1):
+        yield f"{number}. {STEP_WORDS[step]}{' (final)' if step in FINAL else ''}"
+
+
+def _other(way: SwapWay) -> str:
+    return f"{WAYS[way.mode]}: {f'not now: {way.refused}' if way.refused else way.why}"
+
+
+def _block(
+    title: str, texts: Sequence[str], role: str, look: DisplayFormat, width: int
+) -> list[Line]:
+    found = [line for text in texts for line in wrapped(text, role, look, width)]
+    return [(Span(f" {title}", "bold"),), *found] if found else []

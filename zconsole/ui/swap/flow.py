@@ -1,0 +1,250 @@
+"""The way into a swap: continue an open one, else choose the disk and the way; then its screen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from zconsole.actions.plan import Situation
+from zconsole.actions.target import Target, find
+from zconsole.errors import ZconsoleError
+from zconsole.monitor.frame import Frame
+from zconsole.scan_report.report import ScanReport
+from zconsole.swap.backend import SwapBackend
+from zconsole.swap.checklist import TITLES, Checklist
+from zconsole.swap.choice import SwapChoice, SwapWay, choose
+from zconsole.swap.disk import disk_of_leaf
+from zconsole.swap.explain import WAYS
+from zconsole.swap.names import suspects
+from zconsole.swap.session import SwapSession
+from zconsole.swap.several import SwapOrder, orders, predicted, urgent_first
+from zconsole.swap.view import MachineView
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.wizards import batch_flow
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.swap.choice_lines import choice_lines
+from zconsole.ui.swap.followed import FollowedSwap, session_of
+from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
+from zconsole.ui.widgets.draw import Line, Span, crop
+
+
+async def swap_flow(context: FlowContext, key: str) -> None:
+    """Lead through the swap of the device of a row, or go on with one. Raises ZconsoleError."""
+    frame = context.frame
+    if frame is None:
+        raise ZconsoleError("no pool was sampled yet; try again in a moment")
+    if pools := context.app.view_state.options.pools:
+        # A disk may hold other pools too, and a wrong disk be one of theirs.
+        raise ZconsoleError(
+            "a swap looks at every pool of the machine: start zconsole without pool names, or run"
+            f" zconsole swap {pools[0]}"
+        )
+    await context.swaps.look()
+    await SwapFlow(context, context.swaps.backend, frame, key).run()
+
+
+@dataclass(slots=True)
+class SwapFlow:
+    """Everything behind one key press, on the pool that is shown then."""
+
+    context: FlowContext
+    backend: SwapBackend
+    frame: Frame
+    key: str
+    begun: Checklist | None = field(default=None, init=False)
+    """The checklist that was begun here."""
+
+    async def run(self) -> None:
+        """Find the checklist that is meant, or begin one; then its screen."""
+        known = self.context.swaps.of(self.frame)
+        mine = next((c for c in known if c.old.key == self.key), None)
+        if mine is None and known:
+            mine = await self._open_or_new(known)
+        elif mine is None:
+            mine = await self._new()
+        if mine is not None:
+            await self._follow(mine)
+
+    async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
+        """One of those that are open, or a new one for the row at the cursor."""
+        leaf = self._leaf()
+        if len(known) == 1 and leaf is None:
+            return known[0]
+        rows = [f"Continue: {c.old.words}, {TITLES[c.at].lower()}" for c in known]
+        rows += [f"Begin another: {leaf}"] if leaf else []
+        picked = await self._pick("SWAP", rows)
+        if picked is None:
+            return None
+        return known[picked] if picked < len(known) else await self._new()
+
+    def _leaf(self) -> str | None:
+        """The name of the device at the cursor; None where the row is none."""
+        vdevs = (row.vdev for row in self.frame.rows if row.key == self.key)
+        return next((vdev.name for vdev in vdevs if not vdev.children), None)
+
+    async def _new(self) -> Checklist | None:
+        """Choose the device, then the way. Raises ZconsoleError where there is none to choose."""
+        session = session_of(self.context, self.backend)
+        v = await session.view(partial(_is_named, self.frame.pool))
+        if v is None:
+            raise ZconsoleError(f"{self.frame.pool} is not imported")
+        reports = await self._reports(v)
+        key = await self._device(v, reports)
+        if key is None:
+            return None
+        target = find(v.situation.pool, key)
+        seen = await session.view(
+            partial(_is_named, self.frame.pool),
+            disk_of_leaf(v.situation, target.vdev, key) if target else None,
+        )
+        choice = choose(seen or v, key)
+        if choice is None:
+            raise ZconsoleError("select a device of the pool first")
+        await self._begin(session, choice, seen or v, reports)
+        return self.begun
+
+    async def _reports(self, v: MachineView) -> Sequence[ScanReport]:
+        past, guid = self.context.app.view_state.options.past, v.situation.pool.guid
+        return await past(guid) if past is not None and guid else ()
+
+    async def _device(self, v: MachineView, reports: Sequence[ScanReport]) -> str | None:
+        """The device at the cursor, else the one that failed, else one of several."""
+        target = find(v.situation.pool, self.key)
+        found = suspects(v)
+        if target is not None and not target.vdev.children:
+            beside = [each for each in found if each.key != target.key]
+            if target.key not in {each.key for each in found} or not beside:
+                return target.key
+        if not found:
+            raise ZconsoleError("select the device to swap: none has failed")
+        if len(found) == 1:
+            return found[0].key
+        return await self._one_of(v, found, reports)
+
+    async def _one_of(
+        self, v: MachineView, found: Sequence[Target], reports: Sequence[ScanReport]
+    ) -> str | None:
+        """Several have failed: which first, or all at once, with what each costs."""
+        keys = [target.key for target in found]
+        ways = {order.together: order for order in orders(v, keys, predicted(v, keys, reports))}
+        ordered = urgent_first(v, keys)
+        rows = [f"Swap {t.name} of {t.top.name} ({t.vdev.state})" for t in ordered]
+        rows.append(f"Replace all {len(found)} at once, then C for each to pull it")
+        abouts = [_order_text(ways[number == len(ordered)]) for number in range(len(rows))]
+        here = [target.key for target in ordered]
+        start = here.index(self.key) if self.key in here else 0
+        picked = await self._pick(f"SWAP  {len(found)} devices need it", rows, abouts, start)
+        if picked is None or picked < len(ordered):
+            return None if picked is None else ordered[picked].key
+        if ways[True].refused:
+            raise ZconsoleError(f"not at once: {ways[True].refused}")
+        await batch_flow(self.context, ordered[0].key)
+        return None
+
+    async def _begin(
+        self,
+        session: SwapSession,
+        choice: SwapChoice,
+        v: MachineView,
+        reports: Sequence[ScanReport],
+    ) -> None:
+        """Show each way with its consequences, and begin the one that is confirmed."""
+        seconds = predicted(v, [choice.old.key], reports).get(choice.old.key)
+        notes = _doubts(v, choice)
+        ways = [way for way in choice.ways if not way.refused]
+        made = [self._way(session, choice, way, v, seconds, notes) for way in (ways or (None,))]
+        await self.context.app.push_screen_wait(ConfirmScreen(made, self.context.look))
+
+    def _way(
+        self,
+        session: SwapSession,
+        choice: SwapChoice,
+        way: SwapWay | None,
+        v: MachineView,
+        seconds: float | None,
+        notes: Sequence[str],
+    ) -> Confirmation:
+        denied, look = self.context.denied, self.context.look
+
+        def _body(width: int) -> tuple[Line, ...]:
+            return choice_lines(choice, way, seconds, notes, denied, look, width)
+
+        async def _run(_: str | None) -> AsyncIterator[Span]:
+            if way is not None:
+                self.begun = await in_daemon_thread(self._started, session, choice, way, v)
+            yield Span("")
+
+        what = WAYS[way.mode] if way else "not guided"
+        manual = choice.refusal.manual if choice.refusal and way is None else ()
+        return Confirmation(
+            f"SWAP {choice.old.words}: {what}",
+            _body,
+            _run,
+            barred=way is None or bool(denied),
+            verb="Begin",
+            commands=manual,
+            leaves=True,
+        )
+
+    def _started(
+        self, session: SwapSession, choice: SwapChoice, way: SwapWay, v: MachineView
+    ) -> Checklist:
+        """Begin the checklist; whoever opens it next leads it."""
+        store = self.backend.make_store(True)
+        try:
+            return session.begin(choice, way, v, store).checklist
+        finally:
+            store.close()
+
+    async def _follow(self, c: Checklist) -> None:
+        """Show the checklist until it is left; then others may lead it."""
+        store = await in_daemon_thread(self.backend.make_store, not self.context.denied)
+        try:
+            followed = FollowedSwap(self.context, self.backend, c, store)
+            hands = self.backend.hands
+            screen = (
+                SwapScreen(self.context, followed)
+                if hands is None
+                else DemoSwapScreen(self.context, followed, hands)
+            )
+            await self.context.app.push_screen_wait(screen)
+        finally:
+            await in_daemon_thread(store.close)
+
+    async def _pick(
+        self, title: str, rows: Sequence[str], abouts: Sequence[Sequence[str]] = (), start: int = 0
+    ) -> int | None:
+        look = self.context.look
+
+        def _lines(width: int) -> tuple[Line, ...]:
+            made = ((Span(f"  {look.text(row)}"),) for row in rows)
+            return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+
+        def _about(index: int, width: int) -> tuple[Line, ...]:
+            texts = (rows[index], *(abouts[index] if abouts else ()))
+            return tuple(line for text in texts for line in wrapped(text, "", look, width, " "))
+
+        screen = PickScreen(title, _lines, start=start, wide=True, about=_about)
+        return await self.context.app.push_screen_wait(screen)
+
+
+def _is_named(pool: str, s: Situation) -> bool:
+    return s.pool.name == pool
+
+
+def _order_text(order: SwapOrder) -> tuple[str, ...]:
+    return (*order.text, *((f"Not now: {order.refused}",) if order.refused else ()))
+
+
+def _doubts(v: MachineView, choice: SwapChoice) -> tuple[str, ...]:
+    """What speaks for another disk: this one is fine, and others are not."""
+    found = suspects(v)
+    if any(target.key == choice.old.key for target in found):
+        return ()
+    others = ", ".join(target.name for target in found)
+    more = f"; {others} has failed or has errors" if others else ""
+    return (f"{choice.old.name} shows no errors{more}",)

@@ -1,0 +1,156 @@
+"""The screen of a checklist as lines: what to do now first, then its steps and disks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from zconsole.swap.checklist import Checklist
+from zconsole.swap.disk import SwapDisk
+from zconsole.swap.stage import SwapStage
+from zconsole.ui.actions.plan_lines import device_name, wrapped
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.keys import shown
+from zconsole.ui.swap.steps import ListedStep, listed_steps
+from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
+
+SIDE_FROM = 76
+"""Cells from which the steps stand beside the text; below, under it."""
+_STEPS = 33
+_LABEL = 6
+_ROLES = {"done": "good", "current": "notice", "left out": "dim", "to come": ""}
+
+
+def swap_title(c: Checklist, stage: SwapStage | None, look: DisplayFormat) -> Line:
+    """Which swap, and how far it is."""
+    steps = listed_steps(c, stage.step if stage else c.at)
+    number = next((n for n, step in enumerate(steps, 1) if step.state == "current"), 1)
+    where = f"step {number} of {len(steps)}"
+    return (Span(f" SWAP {look.text(c.old.words)}  {look.text(c.pool)}  {where}", "title"),)
+
+
+def swap_lines(
+    c: Checklist, stage: SwapStage, notes: Sequence[Span], look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """What to do now, with what this console has to say of it; the steps and the disks."""
+    steps = listed_steps(c, stage.step)
+    end = ((), *_history(c, look, width)) if stage.over else ()
+    banner = tuple(_banner(stage, look, width))
+    if width >= SIDE_FROM:
+        text = (*_stage(stage, notes, look, width - _STEPS), (), *_disks(c, look, width - _STEPS))
+        return (*banner, *_beside(tuple(_steps(steps, look)), text), *end)
+    text = (
+        *_stage(stage, notes, look, width),
+        (),
+        *_steps(steps, look),
+        (),
+        *_disks(c, look, width),
+    )
+    return (*banner, *text, *end)
+
+
+def _banner(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """What is wrong, across the screen: nothing else may be done before it is put right."""
+    if stage.alarm:
+        for (span,) in wrapped(stage.title, "badge-error", look, width, " "):
+            yield (Span(fit(span.text, width), "badge-error"),)
+
+
+def _stage(
+    stage: SwapStage, notes: Sequence[Span], look: DisplayFormat, width: int
+) -> Iterator[Line]:
+    """The current step: what to do, what is dangerous about it, what it waits for."""
+    if not stage.alarm:
+        yield from wrapped(stage.title, "bold", look, width, " ")
+    for note in notes:
+        yield from wrapped(note.text, note.role, look, width, " ")
+    for text in stage.warnings:
+        yield from wrapped(sentence(text), "error", look, width, " ")
+    for text in stage.text:
+        yield from wrapped(text, "error" if stage.alarm else "", look, width, " ")
+    yield from _doing(stage, look, width)
+
+
+def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """What it waits for, and each key that does something now, with what that is."""
+    if stage.waits:
+        yield from _pair("Waiting for: ", stage.waits, "notice", look, width)
+    plan = stage.plan
+    if plan is not None and plan.refused is not None:
+        yield from _pair("Not now: ", plan.refused, "warning", look, width)
+    elif plan is not None:
+        what = ", ".join(dict.fromkeys(" ".join(step.argv[:2]) for step in plan.steps))
+        yield from _keyed(look, "do", f"See the plan, then run it ({what})", width)
+    for answer in stage.answers:
+        yield from _keyed(look, "answer", sentence(answer.text), width)
+    if stage.back is not None:
+        yield from _keyed(look, "undo", sentence(stage.back.text), width)
+    if stage.final:
+        yield from _pair("Final: ", stage.final, "warning", look, width)
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterator[Line]:
+    """A key and what it does now; a click does it as well."""
+    key = next(key for key in look.keys.of("Swap") if key.name == action)
+    head = Span(f" {fit(shown(key.keys[0]), 6)}", "key", f"screen.{action}")
+    yield from beside(head, look.text(text), width - 1)
+
+
+def _pair(label: str, text: str, role: str, look: DisplayFormat, width: int) -> Iterator[Line]:
+    yield from beside(Span(f" {label}", role), look.text(text), width - 1, role)
+
+
+def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
+    """One line a step: its mark, its words, whether it is final."""
+    ascii_only = look.glyphs.is_ascii
+    marks = {
+        "done": "+" if ascii_only else "✓",
+        "current": look.glyphs.pointer,
+        "left out": "-",
+        "to come": " ",
+    }
+    yield (Span(" Steps", "bold"),)
+    for step in steps:
+        role = _ROLES[step.state]
+        words = Span(
+            step.words, "bold" if step.state == "current" else role if role == "dim" else ""
+        )
+        final = (Span(" final", "warning" if step.state in ("current", "to come") else "dim"),)
+        yield (Span(f" {marks[step.state]} ", role), words, *(final if step.final else ()))
+
+
+def _disks(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """Both disks: where each sits, and what its label says."""
+    yield (Span(" Disks", "bold"),)
+    yield from _disk("old", c.old, look, width)
+    if c.new is not None and not c.same:
+        yield from _disk("new", c.new, look, width)
+
+
+def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterator[Line]:
+    size = look.size(disk.size) if disk.size else ""
+    model = "" if disk.model in disk.name else disk.model
+    facts = (disk.place, disk.mark, model, size, device_name(disk.name))
+    text = look.text(", ".join(dict.fromkeys(filter(None, facts))))
+    yield from beside(Span(f" {fit(label, _LABEL)}", "dim"), text, width - 1)
+
+
+def _history(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
+    """What happened, when, and by which commands."""
+    yield (Span(" What happened", "bold"),)
+    for entry in c.log:
+        when = Span(f"  {look.clock(entry.t)}  ", "dim")
+        said = ": ".join(filter(None, (entry.text, entry.command, entry.result)))
+        yield from beside(when, look.text(said), width - 1)
+
+
+def _beside(left: Sequence[Line], right: Sequence[Line]) -> Iterator[Line]:
+    """Two columns, the left one as wide as the steps."""
+    for number in range(max(len(left), len(right))):
+        one = left[number] if number < len(left) else ()
+        other = right[number] if number < len(right) else ()
+        yield (*one, Span(" " * max(0, _STEPS - width_of(one))), *other)

@@ -1,0 +1,289 @@
+"""The screen of a checklist: looked at with every sample, led by keys; left, it stays open."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from zconsole.actions.plan import ActionPlan
+from zconsole.errors import ZconsoleError
+from zconsole.hardware.hands import Hands
+from zconsole.swap.stage import SwapStage
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import Dialog, Offers
+from zconsole.ui.keys import bindings
+from zconsole.ui.panes.help import key_row, short_key
+from zconsole.ui.swap.followed import FollowedSwap
+from zconsole.ui.swap.hands_flow import insert_disk, pull_disk
+from zconsole.ui.swap.questions import answer_question, give_up_question, light_plan, plan_question
+from zconsole.ui.swap.report_file import keep_report
+from zconsole.ui.swap.swap_lines import swap_lines, swap_title
+from zconsole.ui.widgets.draw import Line, Span, joined
+from zconsole.ui.widgets.footer_view import FooterView
+from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.units import duration
+
+LOOK = 0.5
+"""Seconds between two looks whether there is a new sample."""
+HANDS = "Demo's hands"
+MORE: Line = (Span(" Up and Down read on", "dim"),)
+
+
+class SwapScreen(Dialog[None]):
+    """One checklist; it stays open when the screen is left."""
+
+    groups: ClassVar[tuple[str, ...]] = ("Swap",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Swap")
+
+    def __init__(self, context: FlowContext, followed: FollowedSwap) -> None:
+        super().__init__()
+        self._flow = context
+        self._followed = followed
+        self._said = ""
+        self._saved = ""
+        """Path of the report, once it is saved."""
+        self._sampled: float | None = None
+        """Time of the sample that was looked at last."""
+
+    def compose(self) -> ComposeResult:
+        """The checklist, and the keys."""
+        yield LinesView(id="swap", focusable=True)
+        yield FooterView(id="hint")
+
+    def on_mount(self) -> None:
+        """Draw, and keep looking."""
+        self.query_one("#swap", LinesView).focus()
+        self.set_interval(LOOK, self._again)
+        self.look_again()
+
+    def on_screen_resume(self) -> None:
+        """See at once what a dialog over this one did."""
+        self.look_again()
+
+    def _again(self) -> None:
+        frame = self._flow.frame_of(self._followed.checklist.pool)
+        sampled = frame.t if frame is not None else None
+        if sampled != self._sampled or sampled is None:
+            self._sampled = sampled
+            self.look_again()
+
+    def look_again(self) -> None:
+        """See the step anew, unless a plan is being carried out: what it does is written after."""
+        if self.is_attached and self.app.screen is self and not self._flow.under_way:
+            begin(self, self._look, group="swap-look", exit_on_error=False)
+
+    async def _look(self) -> None:
+        before = self._followed.stage
+        try:
+            await self._followed.look()
+        except ZconsoleError as error:
+            self._said = str(error)
+        after = self._followed.stage
+        if before is not None and after is not None and before.title != after.title:
+            self._said = ""  # it was about the step before
+        if self.is_attached:
+            self.update()
+
+    # Drawing
+
+    def update(self) -> None:
+        """Draw what is known."""
+        view, width = self.query_one("#swap", LinesView), self.app.size.width
+        followed, look = self._followed, self._flow.look
+        stage = followed.stage
+        title = swap_title(followed.checklist, stage, look)
+        if stage is None:
+            view.show(((Span(" looking at the machine", "dim"),),), title)
+        else:
+            notes = tuple(self._notes())
+            view.show(swap_lines(followed.checklist, stage, notes, look, width), title)
+        below = 0 < view.size.height <= view.line_count()
+        self.query_one("#hint", LinesView).show_whole((*self._hint(), *((MORE,) * below)))
+
+    def _notes(self) -> Iterator[Span]:
+        followed = self._followed
+        if followed.hold:
+            yield Span(f"You only watch here: {followed.hold}.", "warning")
+        if followed.problem:
+            yield Span(f"This checklist is not kept: {followed.problem}", "warning")
+        frame = self._flow.frame_of(followed.checklist.pool)
+        scan = frame.scan if frame is not None else None
+        repairs = scan is not None and scan.scan.active and scan.scan.function != "scrub"
+        if scan is not None and repairs and scan.estimate.eta:
+            left = duration(scan.estimate.eta)
+            yield Span(f"The {scan.scan.function} ends in about {left}.", "notice")
+        if self._saved:
+            yield Span(f"Report saved: {self._saved}", "good")
+
+    def _hint(self) -> tuple[Line, ...]:
+        width, look = self.app.size.width, self._flow.look
+        if self._said:
+            return tuple(wrapped(self._said, "warning", look, width, " "))
+        offers = offered(self._followed)
+        keys = (key for key in look.keys.of("Swap") if key.name in offers)
+        parts = [short_key(key._replace(action=f"screen.{key.name}")) for key in keys]
+        ends = [short_key(look.keys.titled("help")), short_key(look.keys.titled("back"), "leave")]
+        return (key_row(parts, joined(ends, "  ", width)[0], width),)
+
+    def copies(self) -> Offers:
+        """The report's path once it is saved; before, what runs now, and the old disk's serial."""
+        c, stage = self._followed.checklist, self._followed.stage
+        plan = stage.plan if stage else None
+        if self._saved:
+            return (("path", self._saved),)
+        offers = (
+            *(("command", step.command) for step in (plan.steps if plan else ())),
+            ("serial", c.old.serial),
+        )
+        return tuple((what, text) for what, text in offers if text)
+
+    # Keys
+
+    def action_do(self) -> None:
+        """Confirm the plan of the step, and run it."""
+        stage = self._followed.stage
+        if stage is None:
+            return
+        if stage.plan is not None:
+            self._ask(partial(self._confirm, stage, stage.plan))
+        elif stage.answers:
+            self.action_answer()
+        else:
+            self._say("Nothing is left to do." if stage.over else f"Waiting for {stage.waits}.")
+
+    def action_answer(self) -> None:
+        """Ask whether it is so as the operator says."""
+        stage = self._followed.stage
+        if stage is not None and stage.answers:
+            self._ask(partial(answer_question, self._flow, self._followed, stage))
+        else:
+            self._say("This step asks nothing.")
+
+    def action_undo(self) -> None:
+        """Confirm the plan of the way back, or say what it is."""
+        stage = self._followed.stage
+        if stage is None:
+            return
+        if stage.back is None:
+            self._say(stage.final or "There is no way back from here.")
+        elif stage.back.plan is not None:
+            self._ask(partial(self._confirm, stage, stage.back.plan))
+        elif stage.back.closes:
+            self.action_stop()
+        else:
+            self._say(f"{stage.back.text[:1].upper()}{stage.back.text[1:]}.")
+
+    def action_highlight(self) -> None:
+        """Switch the light of the bay on or off."""
+        c, stage = self._followed.checklist, self._followed.stage
+        if not c.old.light:
+            self._say("The bay has no light that can be switched.")
+        elif stage is not None and not stage.over:
+            self._ask(partial(self._light, stage))
+
+    def action_stop(self) -> None:
+        """Ask, then close the checklist."""
+        stage = self._followed.stage
+        if stage is not None and not stage.over:
+            self._ask(partial(give_up_question, self._flow, self._followed, stage))
+
+    def action_report(self) -> None:
+        """Save the report; what is read-only for pools is not for this."""
+        begin(self, self._save, group="swap-report", exit_on_error=False)
+
+    def _ask(self, question: Callable[[], Awaitable[None]]) -> None:
+        """Ask it, if this console may go on with the checklist; else say why not."""
+        hold = self._followed.hold
+        if hold and hold != self._flow.denied:
+            self._say(f"{hold[:1].upper()}{hold[1:]}: you only watch here.")
+        else:
+            begin(self, partial(self._guarded, question), group="swap-ask", exit_on_error=False)
+
+    async def _guarded(self, question: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await question()
+        except ZconsoleError as error:
+            self._say(str(error))
+
+    async def _confirm(self, stage: SwapStage, plan: ActionPlan) -> None:
+        await plan_question(self._flow, self._followed, stage, plan)
+
+    async def _light(self, stage: SwapStage) -> None:
+        lit, plan = self._followed.checklist.lit, await light_plan(self._followed)
+        await self._confirm(stage if lit else replace(stage, step="light"), plan)
+
+    async def _save(self) -> None:
+        c = self._followed.checklist
+        try:
+            path = await keep_report(c, self._flow.look.zone, self._flow.backend.clock())
+        except ZconsoleError as error:
+            self._say(str(error))
+        else:
+            self._saved = str(path)
+            self._say(f"Report saved: {path}. y copies its path.")
+
+    def _say(self, text: str) -> None:
+        self._said = text
+        if self.is_attached:
+            self.update()
+
+
+class DemoSwapScreen(SwapScreen):
+    """The same over a simulated shelf, where keys do what takes hands."""
+
+    groups: ClassVar[tuple[str, ...]] = ("Swap", HANDS)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(HANDS)
+
+    def __init__(self, context: FlowContext, followed: FollowedSwap, hands: Hands) -> None:
+        super().__init__(context, followed)
+        self._hands = hands
+
+    def _hint(self) -> tuple[Line, ...]:
+        width, look = self.app.size.width, self._flow.look
+        keys = (key._replace(action=f"screen.{key.name}") for key in look.keys.of(HANDS))
+        parts = [short_key(key) for key in keys]
+        parts.insert(0, (Span(f" {HANDS} ", "badge-notice"),))
+        hands = [(Span(" "), *line) for line in joined(parts, "  ", width - 2)]
+        return (*hands, *super()._hint())
+
+    def action_pull(self) -> None:
+        """Pull the disk of a bay: any disk, also the wrong one."""
+        self._hand(pull_disk)
+
+    def action_insert(self) -> None:
+        """Insert a disk of the drawer into an empty bay."""
+        self._hand(insert_disk)
+
+    def _hand(self, flow: Callable[[FlowContext, Hands, str], Awaitable[str]]) -> None:
+        begin(self, partial(self._handed, flow), group="swap-ask", exit_on_error=False)
+
+    async def _handed(self, flow: Callable[[FlowContext, Hands, str], Awaitable[str]]) -> None:
+        try:
+            said = await flow(self._flow, self._hands, self._followed.checklist.old.bay)
+        except ZconsoleError as error:
+            said = str(error)
+        if said:
+            self._say(said)
+
+
+def offered(followed: FollowedSwap) -> frozenset[str]:
+    """The actions of keys that do something in the present step."""
+    stage = followed.stage
+    if stage is None or stage.over or followed.hold:
+        return frozenset({"report"})
+    able = {
+        "do": stage.plan is not None and stage.plan.refused is None,
+        "answer": bool(stage.answers),
+        "undo": stage.back is not None,
+        "highlight": bool(followed.checklist.old.light),
+        "report": True,
+        "stop": True,
+    }
+    return frozenset(action for action, can in able.items() if can)
