@@ -102,7 +102,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             self._said = str(error)
             self.update()
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw what is known now; the cursor stays on its directory."""
         self._timer = None
         here = self._at_cursor()

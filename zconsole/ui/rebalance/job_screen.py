@@ -72,10 +72,9 @@ class JobScreen(Dialog[None]):
     async def _refresh(self) -> None:
         for news in await self._watch.look(self._pool):
             self.app.notify(news.text, severity=news.severity, markup=False)
-        if self.is_attached:
-            self.update()
+        self.update()
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw what is known."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
