@@ -39,6 +39,7 @@ from zconsole.ui.widgets.lines_view import LinesView
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
+TMUX_COPIES = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipboard on"
 _PAINT_GAP = 1.0
 _TICK = 1.0
 
@@ -255,7 +256,7 @@ class Console(ThemedApp):
         offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
         if len(offers) > 1:
             look = self.view_state.look
-            lines = [(Span(f" {what:<8} {look.text(text)}"),) for what, text in offers]
+            lines = [(Span(f" {what:<9} {look.text(text)}"),) for what, text in offers]
 
             def _copy(index: int | None) -> None:
                 if index is not None:
@@ -268,10 +269,16 @@ class Console(ThemedApp):
             self.notify("nothing to copy here", timeout=4)
 
     def _copy(self, what: str, text: str) -> None:
-        """Have the terminal take it (OSC 52), without what a terminal or shell would act on."""
+        """Ask the terminal to copy it (OSC 52), without what a terminal or shell would act on.
+
+        No terminal answers whether it has; tmux ignores it unless it is told not to.
+        """
         safe = clean(text)
         self.copy_to_clipboard(safe)
-        self.notify(f"{what} copied: {safe}", timeout=4)
+        said = f"{what} sent to the terminal's clipboard: {safe}"
+        if self.view_state.options.in_tmux:
+            said += f"\n{TMUX_COPIES}"
+        self.notify(said, timeout=4)
 
     def action_picture(self) -> None:
         """Save a picture of the screen where the console was started."""

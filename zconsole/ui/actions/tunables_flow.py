@@ -123,7 +123,8 @@ async def _confirm_values(
         for name in values:
             yield Span(f"{name} is {known(name).exact(live(name))}", "notice")
 
-    await _show(context, title, said, _run)
+    words = " ".join(f"{name}={value}" for name, value in values.items())
+    await _show(context, title, said, _run, f"zconsole tunables set {words}")
 
 
 def _change(name: str, before: int | None, after: int | None) -> str:
@@ -151,7 +152,7 @@ async def _restore(context: FlowContext) -> None:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
             yield Span(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await _show(context, "Restore the values set here", said, _run)
+    await _show(context, "Restore the values set here", said, _run, "zconsole tunables restore")
 
 
 async def _until_the_end(context: FlowContext) -> None:
@@ -170,11 +171,18 @@ async def _until_the_end(context: FlowContext) -> None:
     )
 
 
-async def _show(context: FlowContext, title: str, said: Sequence[Span], run: Run) -> None:
+async def _show(
+    context: FlowContext, title: str, said: Sequence[Span], run: Run, command: str
+) -> None:
+    """Have it confirmed; ``command`` does the same by hand."""
     if context.denied:
         said = [*said, Span(context.denied, "error")]
     look = context.look
     confirmation = Confirmation(
-        title, lambda width: said_lines(said, look, width), run, barred=bool(context.denied)
+        title,
+        lambda width: said_lines(said, look, width),
+        run,
+        barred=bool(context.denied),
+        commands=(command,),
     )
     await context.app.push_screen_wait(ConfirmScreen([confirmation], look))

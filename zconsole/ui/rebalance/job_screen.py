@@ -15,7 +15,7 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_lines import job_lines, job_title
@@ -54,6 +54,15 @@ class JobScreen(Dialog[None]):
         """The job, and the keys."""
         yield LinesView(id="job", focusable=True)
         yield FooterView(id="hint")
+
+    def copies(self) -> Offers:
+        """Its id, the command that shows it, its directories and its journal."""
+        command = f"{self._watch.rebalance_backend.command} rebalance status {self._job}"
+        offers = [("job", self._job), ("command", command)]
+        if (job := self.job) is not None:
+            offers += [("directory", path) for path in job.settings.dirs]
+            offers += [("journal", job.journal)] * bool(job.journal)
+        return tuple(offers)
 
     def on_mount(self) -> None:
         """Draw, and keep looking."""
