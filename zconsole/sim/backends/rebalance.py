@@ -16,7 +16,14 @@ from typing import Any
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.pool.allocator import Space, raw_to_target
 from zconsole.pool.version import parse_version
-from zconsole.rebalance.backend import Counted, DirectoryListing, Explorer, JobView, Measured
+from zconsole.rebalance.backend import (
+    Counted,
+    DirectoryListing,
+    Explorer,
+    JobView,
+    Measured,
+    run_words,
+)
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import COPIES, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
@@ -32,6 +39,7 @@ from zconsole.sim.rewrite import scanning, spread, spread_over
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
 from zconsole.sim.topology import top_name
+from zconsole.system.audit import Log, MemoryLog
 
 STEPS = 6
 """Counts that are shown while a plan is made."""
@@ -52,6 +60,8 @@ class _Job:
     factor: float
     """Allocated bytes a byte of a file takes, when it began."""
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
+    logged: bool = False
+    """Whether its end is in the log."""
 
 
 class SimulatedExplorer:
@@ -86,9 +96,10 @@ class SimulatedRebalance:
 
     command = "zconsole"
 
-    def __init__(self, world: World, pause: float = 0.0) -> None:
-        """``pause`` is how many seconds each step of making a plan takes."""
+    def __init__(self, world: World, pause: float = 0.0, log: Log | None = None) -> None:
+        """``pause`` is how many seconds each step of making a plan takes; the log is audited."""
         self._world = world
+        self._log = MemoryLog() if log is None else log
         self._pause = pause
         self._jobs: list[_Job] = []
         for pool in world.pools:
@@ -99,6 +110,10 @@ class SimulatedRebalance:
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """See RebalanceBackend.jobs."""
+        for job in self._jobs:
+            if not job.work.running and not job.logged:
+                job.logged = True
+                self._note("ended", job, "run", ok=True, result="done")
         return tuple(_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name))
 
     def roots(self, pool: str) -> tuple[Mount, ...]:
@@ -137,6 +152,7 @@ class SimulatedRebalance:
         self._jobs.append(job)
         _limit(job)
         pool.rewrite = work
+        self._note("begun", job, "run")
         return name
 
     async def order(
@@ -152,17 +168,27 @@ class SimulatedRebalance:
         if order == "stop":
             found.work.end("stop")
         found.work.paused |= order == "pause"
+        self._note("ended", found, order or "limits", ok=True, result="done")
 
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
         found = self._find(job)
         found.work.paused = False
-        found.work.running, found.work.why = True, ""
+        if not found.work.running:
+            found.work.running, found.work.why, found.logged = True, "", False
+            self._note("begun", found, "run")
         found.pool.rewrite = found.work
+        self._note("ended", found, "resume", ok=True, result="done")
 
     def last_words(self, job: str) -> str:  # noqa: ARG002  (the protocol's name)
         """See RebalanceBackend.last_words."""
         return ""
+
+    def _note(self, event: str, job: _Job, action: str, **fields: Any) -> None:
+        """A line of the log, as a real job and its console write them."""
+        argv = [self.command, "rebalance", "run", *run_words(job.settings)]
+        what = {"kind": "job", "action": action, "job": job.name, "argv": argv}
+        self._log.note(job.pool.now, event, **what, **fields)
 
     def _find(self, name: str) -> _Job:
         for job in self._jobs:
