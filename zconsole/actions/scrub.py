@@ -109,6 +109,7 @@ def plan_stop(s: Situation) -> ActionPlan:
             not_undone=("loses its progress; pause it to keep that",),
             preconditions=(must.answering(), some, _no_repair()),
             follow=when(lambda now: _state(now) is None, "the scrub is stopped"),
+            supersedes=True,
         ),
         s,
     )

@@ -7,12 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.driver import Driver
-from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -22,6 +21,7 @@ from zconsole.monitor.feed import Feed, Update
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
 from zconsole.ui.actions.loader import ActionLoader
+from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog, PickScreen
@@ -411,22 +411,3 @@ class Console(ThemedApp):
         if (config := self.view_state.options.config) is not None:
             about = f"theme, units, sort and panes, to {config.path}"
             yield SystemCommand("Save how the console looks", about, self.action_save_look)
-
-
-SHOWN = 30.0
-"""Seconds a message stays."""
-_SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
-
-
-def tell(app: App[Any], update: Update) -> None:
-    """Show the alerts and notes of a round; ring and notify as its feed wants."""
-    for alert in update.alerts:
-        text = clean(f"{alert.pool}: {alert.text}")
-        severity = _SEVERITIES.get(alert.severity, "information")
-        app.notify(text, severity=severity, timeout=SHOWN, markup=False)
-    for note in update.notes:
-        app.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
-    driver = app._driver
-    if update.ring and driver is not None:
-        driver.write(update.ring)
-        driver.flush()

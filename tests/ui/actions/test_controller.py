@@ -423,3 +423,16 @@ async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
         assert frame is not None
         done = [(e.severity, e.text) for e in frame.events if "Pause" in e.text]
         assert done == [("error", "Pause the scrub of mirrors: failed")]
+
+
+async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_canceled():
+    async with acting("healthy", notifications=True) as a:
+        await a.press("S", "enter", *RUN, "escape")
+        await a.pass_time(60, 20)
+        await a.press("S", "j", "enter", *RUN)
+        assert "You'll be notified here" in a.screen
+        await a.press("escape")
+        await a.pass_time(60, 20)
+        said = " ".join(message.message for message in a.app.messages)
+        assert "the scrub is stopped" in said
+        assert "was canceled" not in said

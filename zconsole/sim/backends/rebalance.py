@@ -110,11 +110,12 @@ class SimulatedRebalance:
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """See RebalanceBackend.jobs."""
+        shown = [_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name)]
         for job in self._jobs:
             if not job.work.running and not job.logged:
                 job.logged = True
                 self._note("ended", job, "run", ok=True, result="done")
-        return tuple(_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name))
+        return tuple(shown)
 
     def roots(self, pool: str) -> tuple[Mount, ...]:
         """See RebalanceBackend.roots."""
@@ -236,7 +237,7 @@ def _shown(job: _Job) -> JobView:
         eta_seconds=left / rate if rate else None,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,
-        skipped=Counter({"open for writing": _files_done(job) // 1500}) + Counter(),
+        skipped=Counter({"open for writing": _skipped(job)}) + Counter(),
         days=tuple(job.days.values()),
     )
 
@@ -278,9 +279,13 @@ def _files_done(job: _Job) -> int:
     return int(sum(d.files * (1.0 - left / d.size) for d, left in pairs))
 
 
+def _skipped(job: _Job) -> int:
+    return _files_done(job) // 1500
+
+
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
-    """The line of the simulated day, as a real job keeps it."""
-    if not job.work.running:
+    """The line of the simulated day, as a real job keeps it; the last one as it ended."""
+    if job.logged:
         return
     day = time.strftime("%Y-%m-%d", time.gmtime(job.pool.now))
     job.days[day] = {
@@ -288,7 +293,7 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
         "moved_bytes": round(done),
         "files_done": _files_done(job),
         "spread": spread(job.pool),
-        "files_skipped": _files_done(job) // 1500,
+        "files_skipped": _skipped(job),
         "fragmentation": max((top.frag for top in job.pool.normal_tops()), default=None),
         "free_bytes": round(sum(top.free for top in job.pool.normal_tops())),
         "eta_seconds": eta,

@@ -107,7 +107,7 @@ async def _carry_out(
             _note(context, plan, t, ok=kind == "done")
     if kind == "done" and plan.follow is not None:
         context.watch.follow(plan, facts, context.backend.clock())
-        yield Span("You'll be notified of the result.", "dim")
+        yield Span("You'll be notified here, in the console.", "dim")
 
 
 def _note(context: FlowContext, plan: ActionPlan, t: float, *, ok: bool) -> None:

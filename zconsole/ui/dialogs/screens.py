@@ -188,15 +188,16 @@ class AskScreen(TextScreen[str | None]):
     AUTO_FOCUS = "#answer"
     groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
-    def __init__(self, title: str, lines: Lines, example: str = "") -> None:
-        """``example`` stands where nothing is typed yet: what can be."""
+    def __init__(self, title: str, lines: Lines, example: str = "", typed: str = "") -> None:
+        """``example`` stands where nothing is typed yet: what can be; ``typed`` is corrected."""
         super().__init__(title, lines)
         self._example = example
+        self._typed = typed
 
     def compose(self) -> ComposeResult:
         """The question and the answer."""
         yield LinesView(id="question")
-        yield Input(placeholder=self._example, id="answer", compact=True)
+        yield Input(self._typed, placeholder=self._example, id="answer", compact=True)
         yield FooterView(id="keys")
 
     def draw(self) -> None:

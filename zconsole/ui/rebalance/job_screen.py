@@ -11,6 +11,7 @@ from textual.binding import BindingType
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import JobView
+from zconsole.rebalance.planning.settings import Limits
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
@@ -184,7 +185,8 @@ class JobScreen(Dialog[None]):
         await self.app.push_screen_wait(ConfirmScreen([question], look))
 
     async def _ask(self, limit: Limit) -> None:
-        if changed := await ask_limit(self._flow, limit):
+        now = self.job.limits if self.job is not None else Limits()
+        if changed := await ask_limit(self._flow, limit, now):
             await self._watch.rebalance_backend.order(self._job, None, changed)
 
 
