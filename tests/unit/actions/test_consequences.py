@@ -89,7 +89,8 @@ def test_a_distributed_spare_cannot_stay():
         (plan_scrub(raidz2(), errors_only=True), ("scrub", "-e", "tank")),
         (plan_pause(raidz2(running("scrub"))), ("scrub", "-p", "tank")),
         (plan_stop(raidz2(running("scrub", state="paused"))), ("scrub", "-s", "tank")),
-        (plan_resilver(raidz2(running("resilver"))), ("resilver", "tank")),
+        (plan_resilver(raidz2(running("resilver"), changes=(WAITING,))), ("resilver", "tank")),
+        (plan_scrub(raidz2(error_count=2), errors_only=True), ("scrub", "-e", "tank")),
         (
             plan_resilver(raidz2(running("resilver", state="finished", errors=3))),
             ("resilver", "tank"),
@@ -137,6 +138,9 @@ def test_commands(plan, argv):
         (plan_resilver(raidz2(facts=OLD_FEATURES)), "resilver_defer"),
         (plan_resilver(raidz2()), "no resilver runs or waits"),
         (plan_resilver(raidz2(running("scrub"))), "no resilver runs or waits"),
+        (plan_resilver(raidz2(running("resilver"))), "no device waits for a resilver"),
+        (plan_scrub(raidz2(error_count=0), errors_only=True), "the pool has no known errors"),
+        (plan_stop_resilver(raidz2()), "no resilver is running"),
         (plan_offline(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
         (plan_offline(at(pool(disk("d1", 1000))), "1000"), "no valid replicas"),
         (plan_online(raidz2(), "1000"), "is online"),
@@ -188,8 +192,8 @@ def test_a_wrong_replace_is_backed_out_by_detaching_the_new_device():
         (plan_detach(mirror(), "1000"), "d00"),
         (plan_attach(raidz2(), "100", NEW), "raidz2-0"),
         (plan_attach(mirror(), "1000", NEW), None),
-        (plan_resilver(raidz2(running("resilver", 50.0))), "tank"),
-        (plan_resilver(raidz2(running("resilver", 1.0))), None),
+        (plan_resilver(raidz2(running("resilver", 50.0), changes=(WAITING,))), "tank"),
+        (plan_resilver(raidz2(running("resilver", 1.0), changes=(WAITING,))), None),
         (plan_offline(raidz2(), "1000"), None),
     ],
 )
@@ -375,3 +379,18 @@ def test_what_is_put_online_is_named_by_the_disk_and_not_by_guid(name, path, sai
     assert plan_online(s, "77").steps[0].argv == ("zpool", "online", "tank", said)
     whole = at(pool(top("mirror", 0, 2, replace(leaf, state="ONLINE"))))
     assert plan_expand(whole, "77").steps[0].argv == ("zpool", "online", "-e", "tank", said)
+
+
+@pytest.mark.parametrize(
+    ("scan", "instead"),
+    [
+        (running("resilver"), "wait for the resilver"),
+        (running("scrub"), "wait for the scrub, or stop it first (S)"),
+        (
+            running("scrub", state="paused"),
+            "resume the scrub and wait for it, or stop it first (S)",
+        ),
+    ],
+)
+def test_nobody_is_told_to_wait_for_a_paused_scan(scan, instead):
+    assert plan_scrub(raidz2(scan), errors_only=True).alternatives == (instead,)
