@@ -187,6 +187,7 @@ def plan_lines(plan: ActionPlan) -> Iterator[str]:
     if plan.refused is not None:
         yield f"  Not now: {plan.refused}"
     yield from (f"  $ {step.command}" for step in plan.steps)
+    yield from (f"  Disk: {text}" for text in plan.where)
     yield from (f"  Effect: {text}" for text in plan.consequences)
     yield from (f"  Cannot be undone: {text}" for text in plan.not_undone)
     yield from (f"  Warning: {text}" for text in (*plan.warnings, *plan.hazards))

@@ -45,6 +45,10 @@ _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (4086, b"SWAPSPACE2", "swap"),
     (0x10040, b"_BHRfS_M", "btrfs"),
     (3, b"NTFS    ", "ntfs"),
+    (3, b"EXFAT   ", "exfat"),
+    (54, b"FAT12   ", "vfat"),
+    (54, b"FAT16   ", "vfat"),
+    (82, b"FAT32   ", "vfat"),
     (4096, b"\xfc\x4e\x2b\xa9", "linux_raid_member"),
     (0x8001, b"CD001", "iso9660"),
 )
@@ -183,7 +187,8 @@ def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
     return tuple(
         _disk(machine, name, joined.get(name, ()))
         for name in _names(root)
-        if (name in joined or not name.startswith(SKIPPED))
+        # Of a disk that was pulled, the device that joined its paths stays as long as it is open.
+        if (joined[name] if name in joined else not name.startswith(SKIPPED))
         and name not in members
         and number_in(root / "sys/block" / name / "size")
     )
