@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import termios
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -32,6 +34,9 @@ class DialogueLines(Protocol):
 
     async def line(self, seconds: float | None) -> str | None:
         """The next line typed; None when none comes in time. Raises EOFError at the end."""
+
+    def forget(self) -> None:
+        """Drop what was typed and not read: it was not meant for what is shown next."""
 
 
 class TerminalLines:
@@ -62,6 +67,13 @@ class TerminalLines:
         if not self._typed:
             raise EOFError
         return self._typed.popleft()
+
+    def forget(self) -> None:
+        """See DialogueLines.forget."""
+        self._typed.clear()
+        self._rest = b""
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     def _read(self, came: asyncio.Event) -> None:
         data = os.read(sys.stdin.fileno(), 4096)
@@ -113,6 +125,8 @@ class Dialogue:
         return ExitCode.OK if guide.checklist.state == DONE else ExitCode.FAILED
 
     def _show(self, guide: Guide, stage: SwapStage, whole: bool) -> None:
+        if whole:
+            self._lines.forget()
         for line in stage_lines(guide, stage) if whole else _wait_lines(stage):
             self._lines.say(line)
 

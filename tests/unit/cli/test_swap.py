@@ -34,17 +34,24 @@ class Script:
         self.said: list[str] = []
         self._machine = machine
         self._typed = list(typed)
+        self._ahead: list[str] = []
 
     def say(self, text: str) -> None:
         self.said.append(text)
 
+    def forget(self) -> None:
+        self._ahead.clear()
+
     async def line(self, _seconds: float | None) -> str | None:
         self._machine.clock += 1.0
+        if self._ahead:
+            return self._ahead.pop(0)
         if not self._typed:
             raise EOFError
         now = self._typed.pop(0)
         if isinstance(now, str):
-            return now
+            word, *self._ahead = now.split("\n")
+            return word
         if isinstance(now, float):
             self._machine.clock += now
         else:
@@ -241,3 +248,17 @@ def test_an_open_checklist_is_shown_where_zfs_cannot_be_asked(machine: Machine, 
     out, err = capsys.readouterr()
     assert json.loads(out)["step"] == "offline"
     assert "ZFS not found" in err
+
+
+def test_a_word_typed_twice_answers_one_step_only(machine: Machine):
+    script = Script(machine, "1", "yes\nyes", 0.0)
+    machine.swap("tank", "Slot 07", script=script)
+    assert script.text.count("Done.") == 1
+    assert "is not one of the words" not in script.text
+
+
+def test_a_plan_says_which_disk_its_command_is_about(machine: Machine):
+    script = Script(machine, "1")
+    machine.swap("tank", "Slot 07", script=script)
+    after = script.said[next(n for n, line in enumerate(script.said) if "$ zpool" in line) :]
+    assert "Slot 07, serial " in after[1]
