@@ -21,6 +21,8 @@ from zconsole.system.printable import clean
 
 PAUSE = 2.0
 """Seconds between two looks at the machine."""
+SLOW = 5
+"""… and how many times as many while a resilver is waited for: each look reads all disks."""
 SELDOM = 15
 """Looks between two lines about a wait of which only a number has changed."""
 YES, BACK, LEAVE = "yes", "back", "leave"
@@ -114,7 +116,8 @@ class Dialogue:
                 self._show(guide, stage, whole=now != shown)
                 shown, waited = now, 0
             waited += 1
-            word = await self._lines.line(self._pause)
+            pauses = SLOW if stage.step in ("spare", "resilver") and stage.waits else 1
+            word = await self._lines.line(self._pause * pauses)
             if word is not None:
                 await self._take(guide, stage, word)
                 shown = None

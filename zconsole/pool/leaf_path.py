@@ -6,14 +6,12 @@ Paths move: after a boot without it, the next disk has its kernel name, and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from zconsole.pool.model import Vdev
 
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED", "OFFLINE")
 """States of a device from which nothing can be read."""
 LEAST = 5
-"""Characters that a serial number or World Wide Name has at least, to be looked for in an id."""
+"""Characters of a serial number or World Wide Name from which on another leaf's id may have it."""
 
 
 def is_taken(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
@@ -30,9 +28,10 @@ def is_taken(leaf: Vdev, root: Vdev, serial: str, wwn: str) -> bool:
     ]
     if any(x.path == leaf.path and x.state not in FAILED for x in others):
         return True
-    if any(is_named(x, serial, wwn) for x in others):
+    marks = [mark for mark in _marks(serial, wwn) if len(mark) >= LEAST]
+    if any(mark in (x.devid or "") for x in others for mark in marks):
         return True
-    return bool(is_kernel_name(leaf.path) and leaf.devid and any(_marks(serial, wwn)))
+    return bool(is_kernel_name(leaf.path) and leaf.devid and marks)
 
 
 def is_named(leaf: Vdev, serial: str, wwn: str) -> bool:
@@ -45,7 +44,7 @@ def is_kernel_name(path: str) -> bool:
     return path.rpartition("/")[0] == "/dev"
 
 
-def _marks(serial: str, wwn: str) -> Iterable[str]:
+def _marks(serial: str, wwn: str) -> list[str]:
     """What ids of disks are made of: udev writes a blank as ``_``."""
     words = (serial.replace(" ", "_"), wwn.rpartition(".")[2].removeprefix("0x"))
-    return [word for word in words if len(word) >= LEAST]
+    return [word for word in words if word]

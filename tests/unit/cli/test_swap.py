@@ -12,6 +12,7 @@ import pytest
 from tests.records import replace
 from zconsole.cli.options import parser_of
 from zconsole.cli.swap import RoundsOnDemand, SwapCommand
+from zconsole.cli.swap_dialogue import PAUSE, SLOW
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
@@ -35,6 +36,7 @@ class Script:
         self._machine = machine
         self._typed = list(typed)
         self._ahead: list[str] = []
+        self.patience: list[float | None] = []
 
     def say(self, text: str) -> None:
         self.said.append(text)
@@ -42,7 +44,8 @@ class Script:
     def forget(self) -> None:
         self._ahead.clear()
 
-    async def line(self, _seconds: float | None) -> str | None:
+    async def line(self, seconds: float | None) -> str | None:
+        self.patience.append(seconds)
         self._machine.clock += 1.0
         if self._ahead:
             return self._ahead.pop(0)
@@ -116,6 +119,7 @@ def test_a_whole_swap_by_words(machine: Machine, capsys):
         0.0,
     )
     assert machine.swap("tank", "Slot 07", script=script) == 0
+    assert set(script.patience) == {None, PAUSE, PAUSE * SLOW}
     assert "[2/11] Take " in script.text
     assert "Effect: it stays offline" in script.text
     assert "$ zpool replace tank" in script.text
