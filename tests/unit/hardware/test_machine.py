@@ -373,3 +373,12 @@ def test_a_joining_device_without_a_path_is_a_disk_that_was_pulled(tmp_path):
 def test_the_partition_that_a_machine_boots_from_is_seen(tmp_path, offset, magic):
     (tmp_path / "esp").write_bytes((bytes(offset) + magic).ljust(510, b"\0") + b"\x55\xaa")
     assert contents_of(tmp_path / "esp").names == ("vfat",)
+
+
+def test_a_serial_number_that_several_disks_have_tells_none_of_them(tree):
+    # Some USB adapters write one for all; units of one disk have it, too, but a WWN each.
+    tree.disk("sda", udev="E:ID_SERIAL_SHORT=0123456789\n")
+    tree.disk("sdb", udev="E:ID_SERIAL_SHORT=0123456789\n")
+    for name in ("sdc", "sdd"):
+        tree.disk(name, udev=f"E:ID_SERIAL_SHORT=TWO\nE:ID_WWN=0x5000-{name}\n")
+    assert [d.serial for d in disks(tree.root)] == ["", "", "TWO", "TWO"]
