@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from zconsole.actions.plan import LightOrder
-from zconsole.errors import UsageError
+from zconsole.errors import UsageError, ZconsoleError
 from zconsole.hardware import blink
 from zconsole.hardware.device import Device
 from zconsole.hardware.led import LedSlot, slot_of
@@ -55,6 +56,10 @@ class MachineLights:
         if device.locate is None:
             raise UsageError(f"{device.path} has no bay with a light")
         lights, slot = self._make(), slot_of(device.locate)
+        for lit in lights.lit():  # where it was before: another disk may be there now
+            if device.serial and lit.serial == device.serial and lit.slot.key != slot.key:
+                with suppress(ZconsoleError, OSError):  # tried again once its time is over
+                    lights.unlight(lit.slot)
         return lights.light(slot, device.serial, lights.time() + LASTING, device.bay).words
 
     def _off(self, device: Device) -> str:

@@ -35,7 +35,7 @@ def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
     title = f"Switch the locate LED {'on' if on else 'off'}"
     if target is None:
         return refuse("locate", title, s.pool.name, must.NOT_THERE)
-    device = s.facts.device(target.vdev.path or "")
+    device = s.device_of(target.vdev)
     if device is None or device.locate is None:
         why = f"{target.name} has no bay with an LED"
         return refuse("locate", title, s.pool.name, why, "make it blink by reads", BY_SERIAL)
@@ -76,7 +76,7 @@ def plan_blink(s: Situation, key: str, on: bool, busy: Mapping[str, float]) -> A
     title = "Make the disk blink" if on else "Stop the blinking"
     if target is None:
         return refuse("blink", title, s.pool.name, must.NOT_THERE)
-    device = s.facts.device(target.vdev.path or "")
+    device = s.device_of(target.vdev)
     why = _cannot_blink(target, device)
     if why or device is None:
         return refuse("blink", title, s.pool.name, why, BY_SERIAL)
@@ -189,7 +189,8 @@ def _same_node(target: Target, node: str) -> Precondition:
 
 def _same_bay(target: Target, led: str) -> Precondition:
     def _check(s: Situation) -> str | None:
-        device = s.facts.device(target.vdev.path or "")
+        now = find(s.pool, target.key)
+        device = s.device_of(now.vdev if now else target.vdev)
         moved = device is not None and device.locate != led
         return f"{target.name} is in another bay now; plan again" if moved else None
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from zconsole.hardware.device import Device
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import Pool, Vdev
 
 MOST = 12
@@ -26,6 +27,8 @@ def _places(words: Collection[str], pool: Pool, devices: tuple[Device, ...]) -> 
     told: set[Device] = set()
     for leaf in pool.root.leaves():
         device = next((d for d in devices if leaf.path in (d.path, *d.aliases)), None)
+        if device and is_taken(leaf, pool.root, device.serial, device.wwn):
+            device = None
         if not _names_leaf(words, leaf):
             continue
         if device is not None:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from zconsole.actions.places import places
 from zconsole.hardware.device import Device
 from zconsole.pool.hazards import hazards
-from zconsole.pool.model import Pool, Scan
+from zconsole.pool.leaf_path import is_taken
+from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.pool.topology import data_vdevs
 from zconsole.pool.version import Version
 
@@ -66,6 +67,13 @@ class Situation:
     def guids(self) -> frozenset[str]:
         """The pool's GUID, as the sample and ``zpool get`` have it; they may differ."""
         return frozenset(filter(None, (self.pool.guid, self.facts.properties.get("guid"))))
+
+    def device_of(self, leaf: Vdev) -> Device | None:
+        """The machine's device below a leaf; None, too, where its path leads to another one now."""
+        device = self.facts.device(leaf.path or "")
+        if device is None or is_taken(leaf, self.pool.root, device.serial, device.wwn):
+            return None
+        return device
 
     @property
     def running(self) -> tuple[Scan, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zconsole.pool.leaf_path import FAILED as FAILED
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import Placed, is_group, placed
 
@@ -88,10 +89,6 @@ def disk_path(leaf: Vdev) -> str:
         return leaf.guid or leaf.path or leaf.name
     folder, _, file = leaf.path.rpartition("/")
     return f"{folder}/{leaf.name}" if file.startswith(leaf.name) else leaf.path
-
-
-FAILED = ("FAULTED", "UNAVAIL", "REMOVED", "OFFLINE")
-"""States of a device from which nothing can be read."""
 
 
 def failed(pool: Pool, key: str | None = None) -> tuple[Target, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import termios
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -19,6 +21,8 @@ from zconsole.system.printable import clean
 
 PAUSE = 2.0
 """Seconds between two looks at the machine."""
+SLOW = 5
+"""… and how many times as many while a resilver is waited for: each look reads all disks."""
 SELDOM = 15
 """Looks between two lines about a wait of which only a number has changed."""
 YES, BACK, LEAVE = "yes", "back", "leave"
@@ -32,6 +36,9 @@ class DialogueLines(Protocol):
 
     async def line(self, seconds: float | None) -> str | None:
         """The next line typed; None when none comes in time. Raises EOFError at the end."""
+
+    def forget(self) -> None:
+        """Drop what was typed and not read: it was not meant for what is shown next."""
 
 
 class TerminalLines:
@@ -62,6 +69,13 @@ class TerminalLines:
         if not self._typed:
             raise EOFError
         return self._typed.popleft()
+
+    def forget(self) -> None:
+        """See DialogueLines.forget."""
+        self._typed.clear()
+        self._rest = b""
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     def _read(self, came: asyncio.Event) -> None:
         data = os.read(sys.stdin.fileno(), 4096)
@@ -102,7 +116,8 @@ class Dialogue:
                 self._show(guide, stage, whole=now != shown)
                 shown, waited = now, 0
             waited += 1
-            word = await self._lines.line(self._pause)
+            pauses = SLOW if stage.step in ("spare", "resilver") and stage.waits else 1
+            word = await self._lines.line(self._pause * pauses)
             if word is not None:
                 await self._take(guide, stage, word)
                 shown = None
@@ -113,6 +128,8 @@ class Dialogue:
         return ExitCode.OK if guide.checklist.state == DONE else ExitCode.FAILED
 
     def _show(self, guide: Guide, stage: SwapStage, whole: bool) -> None:
+        if whole:
+            self._lines.forget()
         for line in stage_lines(guide, stage) if whole else _wait_lines(stage):
             self._lines.say(line)
 
@@ -187,6 +204,7 @@ def plan_lines(plan: ActionPlan) -> Iterator[str]:
     if plan.refused is not None:
         yield f"  Not now: {plan.refused}"
     yield from (f"  $ {step.command}" for step in plan.steps)
+    yield from (f"  Disk: {text}" for text in plan.where)
     yield from (f"  Effect: {text}" for text in plan.consequences)
     yield from (f"  Cannot be undone: {text}" for text in plan.not_undone)
     yield from (f"  Warning: {text}" for text in (*plan.warnings, *plan.hazards))

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +46,10 @@ _MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (4086, b"SWAPSPACE2", "swap"),
     (0x10040, b"_BHRfS_M", "btrfs"),
     (3, b"NTFS    ", "ntfs"),
+    (3, b"EXFAT   ", "exfat"),
+    (54, b"FAT12   ", "vfat"),
+    (54, b"FAT16   ", "vfat"),
+    (82, b"FAT32   ", "vfat"),
     (4096, b"\xfc\x4e\x2b\xa9", "linux_raid_member"),
     (0x8001, b"CD001", "iso9660"),
 )
@@ -180,12 +185,26 @@ def disks(root: Path = ROOT, read: _Read = contents_of) -> tuple[Device, ...]:
     )
     joined = {name: slaves(name, root) for name in _names(root) if is_multipath(name, root)}
     members = {member for each in joined.values() for member in each}
-    return tuple(
+    return _without_shared_serials(
         _disk(machine, name, joined.get(name, ()))
         for name in _names(root)
-        if (name in joined or not name.startswith(SKIPPED))
+        # Of a disk that was pulled, the device that joined its paths stays as long as it is open.
+        if (joined[name] if name in joined else not name.startswith(SKIPPED))
         and name not in members
         and number_in(root / "sys/block" / name / "size")
+    )
+
+
+def _without_shared_serials(found: Iterable[Device]) -> tuple[Device, ...]:
+    """The disks, without a serial number that several of them have that have no WWN.
+
+    Some USB adapters write the same one for every disk: it tells none of them.
+    """
+    disks = tuple(found)
+    counts = Counter(each.serial for each in disks if each.serial and not each.wwn)
+    return tuple(
+        replace(each, serial="") if not each.wwn and counts[each.serial] > 1 else each
+        for each in disks
     )
 
 

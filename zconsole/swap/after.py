@@ -73,7 +73,7 @@ def resilver(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     if old is not None and old.group is not None and old.group.kind == "replacing":
         return _filling(c, v, old, now)
     leaf = old if c.same else new_leaf(c, v)
-    if leaf is not None and (not is_complete(leaf.vdev) or repairs(s)):
+    if repairs(s) or (leaf is not None and not is_complete(leaf.vdev)):
         return _waiting(c, v)
     return _waiting(c, v) if just_ran(c, now) else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 from zconsole.actions.candidates import spares
 from zconsole.actions.offline import plan_offline
@@ -12,9 +13,9 @@ from zconsole.actions.target import FAILED, Swap, Target, find
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import device_of
-from zconsole.swap.effects import Effect, effects, others_missing, stands_in
+from zconsole.swap.effects import Effect, effects, hindrance, stands_in, with_filled
 from zconsole.swap.light import plan_light
-from zconsole.swap.resilver import filling
+from zconsole.swap.resilver import filling, just_ran
 from zconsole.swap.stage import Answer, SwapStage
 from zconsole.swap.view import MachineView
 
@@ -23,10 +24,11 @@ SKIP_LIGHT = Answer("no-light", "I know the bay: go on without the light")
 
 def spare(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     """Let a hot spare stand in, and wait until it is filled; None once it is."""
-    del now
     s = v.situation
     target = find(s.pool, c.old.key)
-    if c.pulled is not None or target is None or stands_in(target):
+    if c.pulled is not None or target is None:
+        return None
+    if stands_in(target) and not just_ran(c, now):
         return None
     if target.group is not None:
         return SwapStage(
@@ -52,16 +54,20 @@ def offline(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     del now
     if c.pulled is not None or (v.devices and device_of(c.old, v.devices) is None):
         return None
-    for effect in effects(v, c.old):
+    lost = effects(v, c.old)
+    for effect in lost:
         s = v.of(effect.pool)
         target = None if s is None else find(s.pool, effect.key)
         if s is None or target is None or target.vdev.state in FAILED:
             continue
-        return _offline(c, s, target, effect)
+        along = [e.key for e in lost if e.pool == effect.pool]
+        return _offline(c, s, target, effect, along)
     return None
 
 
-def _offline(c: Checklist, s: Situation, target: Target, effect: Effect) -> SwapStage:
+def _offline(
+    c: Checklist, s: Situation, target: Target, effect: Effect, along: Collection[str]
+) -> SwapStage:
     ours = effect.key == c.old.key
     whose = "" if ours else f" It is on the same disk as {c.old.name}: one pull takes both."
     return SwapStage(
@@ -69,27 +75,26 @@ def _offline(c: Checklist, s: Situation, target: Target, effect: Effect) -> Swap
         f"Take {target.name} of {s.pool.name} offline",
         (f"Then nothing is written to the disk when you pull it.{whose}",),
         warnings=(f"{effect.text}.",) if not stands_in(target) else (),
-        plan=plan_offline_safely(s, effect.key),
+        plan=plan_offline_safely(s, effect.key, along),
     )
 
 
-def plan_offline_safely(s: Situation, key: str) -> ActionPlan:
-    """``plan_offline``, refused as well while another member of the vdev is missing."""
+def plan_offline_safely(s: Situation, key: str, along: Collection[str] = ()) -> ActionPlan:
+    """``plan_offline``, refused as well while another member of the vdev is missing.
+
+    Those whose keys are ``along`` are on the same disk, and go with it.
+    """
     plan = plan_offline(s, key)
     if not plan.steps:
         return plan
 
     def _check(now: Situation) -> str | None:
+        now = with_filled(now)
         target = find(now.pool, key)
         if target is None or stands_in(target):
             return None
-        missing = others_missing(target)
-        if not missing:
-            return None
-        return (
-            f"{', '.join(missing)} of {target.top.name} is missing or being filled: wait until it"
-            " is complete"
-        )
+        why = hindrance(now, target, along)
+        return f"{why}: wait until it is complete" if why else None
 
     need = Precondition("no other device of the vdev is missing", _check)
     return dataclasses.replace(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from zconsole.actions.candidates import ranked, spares, unfit_spare
+from zconsole.actions.plan import Situation
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
 from zconsole.pool.model import Vdev
@@ -14,8 +15,8 @@ from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leave
 from zconsole.swap.effects import (
     Effect,
     effects,
-    left_without,
-    others_missing,
+    hindrance,
+    marked,
     redundancy_words,
     stands_in,
     untouchable,
@@ -77,6 +78,7 @@ class SwapChoice:
 
 def choose(v: MachineView, key: str) -> SwapChoice | None:
     """What is known of a swap of this leaf; None when it is not in the pool."""
+    v = marked(v)
     s = v.situation
     target = find(s.pool, key)
     if target is None:
@@ -175,7 +177,7 @@ def _ways(
         return
     yield from _with_free_disk(v, target, old)
     yield from _with_spare(v, target)
-    yield _by_pulling(target, lost)
+    yield _by_pulling(v.situation, target, lost)
 
 
 def _adopted(v: MachineView, target: Target) -> SwapWay:
@@ -223,14 +225,14 @@ def _with_spare(v: MachineView, target: Target) -> Iterator[SwapWay]:
             return
 
 
-def _by_pulling(target: Target, lost: tuple[Effect, ...]) -> SwapWay:
+def _by_pulling(s: Situation, target: Target, lost: tuple[Effect, ...]) -> SwapWay:
     """Pull first: allowed where the disk is out already, or every pool on it can do without it."""
     reads = target.vdev.state not in FAILED
     if target.group is not None and stands_in(target):
         names = ", ".join(x.name for x in target.spares)
         return SwapWay(PULL_FIRST, f"{names} stands in for it: pull it, and insert a new one")
-    refused = _cannot_pull(target, lost, reads)
-    left = max(0, left_without(target))
+    refused = _cannot_pull(s, target, lost, reads)
+    left = max(0, min(e.left for e in lost if e.vdev == target.top.name))
     why = (
         f"no other disk is needed: take it offline, pull it, insert a new one. Until the resilver"
         f" is done, {counted(left, 'more device')} may fail in {target.top.name}"
@@ -240,12 +242,10 @@ def _by_pulling(target: Target, lost: tuple[Effect, ...]) -> SwapWay:
     return SwapWay(PULL_FIRST, why, refused=refused)
 
 
-def _cannot_pull(target: Target, lost: tuple[Effect, ...], reads: bool) -> str:
-    if reads and (missing := others_missing(target)):
-        return (
-            f"{', '.join(missing)} of {target.top.name} is missing or being filled: wait for that"
-            " resilver, or replace that device first"
-        )
+def _cannot_pull(s: Situation, target: Target, lost: tuple[Effect, ...], reads: bool) -> str:
+    along = [e.key for e in lost if e.pool == s.pool.name]
+    if reads and (why := hindrance(s, target, along)):
+        return f"{why}: wait for that resilver, or replace that device first"
     # What the disk no longer gives can't be lost by pulling it; another pool on it may still read.
     bad = [e for e in lost if e.left < 0 and (reads or e.key != target.key)]
     return "; ".join(effect.text for effect in bad)

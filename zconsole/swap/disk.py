@@ -10,11 +10,16 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.target import FAILED
 from zconsole.hardware.device import Device
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.leaf_path import is_named
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import placed
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
 _PART = re.compile(r"-part\d+$")
+_UNIT = re.compile(r"-(?:lun|nvme)-\d+$")
+"""The end of a by-path name that tells units of one disk apart."""
+_AFTER_SERIAL = re.compile(r"(?<=.)(?:_\d{1,3}|-\d+:\d+)$")
+"""What udev appends to the serial number: the namespace of NVMe, the unit of USB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +64,25 @@ class SwapDisk:
         return f"{spot} ({self.mark})" if self.mark else spot
 
     def is_on(self, device: Device) -> bool:
-        """Whether it is this device: by serial, else by WWN, else by path."""
-        if self.serial and device.serial:
-            return self.serial == device.serial
-        if self.wwn and device.wwn:
-            return self.wwn == device.wwn
+        """Whether it is this device: by serial and WWN, else by path."""
+        marked = self.is_marked(device)
+        if marked is not None:
+            return marked
         paths = {self.whole, self.path, self.node} - {""}
         return bool(paths & {device.path, *device.aliases})
+
+    def is_marked(self, device: Device) -> bool | None:
+        """Whether serial and WWN say that it is this device; None where they can't be compared.
+
+        Units of one disk have one serial number; several adapters write one for all of theirs.
+        """
+        if self.wwn and device.wwn and _naming(self.wwn) == _naming(device.wwn):
+            if self.wwn != device.wwn:
+                return False
+            return not (self.serial and device.serial) or self.serial == device.serial
+        if self.serial and device.serial:
+            return self.serial == device.serial
+        return None
 
     def shares_place(self, device: Device) -> bool | None:
         """Whether the device sits where this disk sat; None where that can't be compared."""
@@ -76,6 +93,25 @@ class SwapDisk:
         if self.whole.startswith((BY_VDEV, BY_PATH)):
             return self.whole in (device.path, *device.aliases)
         return None
+
+
+def same_unit(a: Device, b: Device) -> bool:
+    """Whether two devices are one disk to pull: units of it, as two actuators and namespaces are.
+
+    They have one serial number and sit in one place.
+    """
+    if a is b:
+        return True
+    if not a.serial or a.serial != b.serial:
+        return False
+    if a.bay and b.bay:
+        return a.bay == b.bay
+    return _UNIT.sub("", a.port) == _UNIT.sub("", b.port) != ""
+
+
+def _naming(wwn: str) -> str:
+    """By which scheme a WWN is made: naa, eui, t10."""
+    return wwn.partition(".")[0] if "." in wwn else ""
 
 
 def port_of(path: str) -> str:
@@ -105,12 +141,16 @@ def disk_of_leaf(s: Situation, leaf: Vdev, key: str) -> SwapDisk:
     if device is None:
         found = _remembered(leaf)
     elif _is_other(s, leaf, device):
-        return _displaced(s, leaf, key, device)
+        found = _displaced(leaf, device)
     else:
-        found = disk_of(device)
-    return replace(
-        found, name=leaf.name, key=key, pool=s.pool.name, path=leaf.path or "", size=found.size
-    )
+        found = replace(disk_of(device), path=leaf.path or "")
+    return replace(found, name=leaf.name, key=key, pool=s.pool.name)
+
+
+def leaf_device(s: Situation, leaf: Vdev) -> Device | None:
+    """The machine's device below a leaf; None, too, where another one is in its place."""
+    device = s.facts.device(leaf.path or "")
+    return None if device is None or _is_other(s, leaf, device) else device
 
 
 def _is_other(s: Situation, leaf: Vdev, device: Device) -> bool:
@@ -118,48 +158,52 @@ def _is_other(s: Situation, leaf: Vdev, device: Device) -> bool:
 
     The disk of a leaf has a label of its pool, or the serial number or WWN that ZFS noted.
     """
+    if s.device_of(leaf) is None:
+        return True
     contents = device.contents
     if leaf.state not in FAILED or contents.unread or contents.zfs_pool == s.pool.name:
         return False
-    marks = (device.serial, device.wwn.rpartition(".")[2].removeprefix("0x"))
-    return not any(mark and mark in (leaf.devid or "") for mark in marks)
+    return not is_named(leaf, device.serial, device.wwn)
 
 
-def _displaced(s: Situation, leaf: Vdev, key: str, device: Device) -> SwapDisk:
-    """A disk whose place another one has: its path leads to that one, and is left out."""
-    old = _remembered(leaf)
-    if old.serial == device.serial or old.wwn == device.wwn != "":
-        old = replace(old, serial="", wwn="", model="")  # what is remembered is the new disk
-    here = disk_of(device)
-    return replace(
-        old,
-        name=leaf.name,
-        key=key,
-        pool=s.pool.name,
-        whole="",
-        bay=here.bay or old.bay,
-        port=here.port or old.port,
-        light=here.light,
-    )
+def _displaced(leaf: Vdev, device: Device) -> SwapDisk:
+    """A disk whose path leads to another one, and is left out.
+
+    Only a path that names a place tells that the other one has its bay.
+    """
+    known = leaf.disk or LeafDisk()
+    if known.serial == device.serial or known.wwn == device.wwn != "":
+        leaf = leaf._replace(disk=None)  # what is remembered is the other disk
+    old, here = replace(_remembered(leaf), whole="", path=""), disk_of(device)
+    if not (leaf.path or "").startswith((BY_VDEV, BY_PATH)):
+        return old
+    return replace(old, bay=here.bay or old.bay, port=here.port or old.port, light=here.light)
 
 
 def _remembered(leaf: Vdev) -> SwapDisk:
     """A disk that is gone: as the history has it, else by the place and name that ZFS noted."""
     known = leaf.disk or LeafDisk()
     path = leaf.path or ""
-    whole = _PART.sub("", path)
-    devid = _PART.sub("", leaf.devid or "")
     by_place = path.startswith(BY_VDEV)
     return SwapDisk(
         name=leaf.name,
-        whole=whole,
-        serial=known.serial or (devid.rpartition("_")[2] if "_" in devid else ""),
+        path=path,
+        whole=_PART.sub("", path),
+        serial=known.serial or _serial_in(leaf.devid or ""),
         wwn=known.wwn,
         model=known.model,
         size=leaf.size_bytes,
         bay=known.bay or (port_of(path) if by_place else ""),
         port=known.port or port_of(leaf.phys_path or (path if path.startswith(BY_PATH) else "")),
     )
+
+
+def _serial_in(devid: str) -> str:
+    """The serial number at the end of the id that ZFS noted; empty where it has none."""
+    name = _PART.sub("", devid)
+    if name.startswith(("nvme-", "usb-")):
+        name = _AFTER_SERIAL.sub("", name)
+    return name.rpartition("_")[2] if "_" in name else ""
 
 
 def device_of(disk: SwapDisk, devices: Iterable[Device]) -> Device | None:

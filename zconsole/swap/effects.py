@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, find, members
-from zconsole.pool.model import Vdev
-from zconsole.pool.redundancy import Redundancy, is_complete, parity, redundancy
-from zconsole.pool.topology import data_vdevs
-from zconsole.swap.disk import SwapDisk, disk_of_leaf, leaves_of
+from zconsole.hardware.device import Device
+from zconsole.pool.model import Scan, Vdev
+from zconsole.pool.redundancy import REPAIRS, Redundancy, is_complete, parity, redundancy
+from zconsole.pool.topology import data_vdevs, is_group
+from zconsole.swap.disk import (
+    SwapDisk,
+    device_of,
+    disk_of_leaf,
+    leaf_device,
+    leaves_of,
+    same_unit,
+)
 from zconsole.swap.view import MachineView
 from zconsole.units import counted
 
@@ -37,40 +45,124 @@ class Effect:
 
 def effects(v: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
     """Every leaf of every pool on this disk that still holds data there, the disk's own first."""
-    found = (effect for s in v.situations for effect in _in_pool(s, old))
+    device = device_of(old, v.devices)
+    found = (effect for s in v.situations for effect in _in_pool(s, old, device))
     return tuple(sorted(found, key=lambda e: (e.pool, e.key) != (old.pool, old.key)))
 
 
-def _in_pool(s: Situation, old: SwapDisk) -> Iterator[Effect]:
-    for key, leaf in leaves_of(s.pool):
-        target = find(s.pool, key)
-        if target is None or leaf.vclass in ("spare", "cache"):
-            continue
-        own = (s.pool.name, key) == (old.pool, old.key)
-        if own or disk_of_leaf(s, leaf, key).whole == old.whole != "":
-            yield Effect(s.pool.name, key, leaf.name, target.top.name, left_without(target))
+def _in_pool(s: Situation, old: SwapDisk, device: Device | None) -> Iterator[Effect]:
+    lost = [
+        target
+        for key, leaf in leaves_of(s.pool)
+        if leaf.vclass not in ("spare", "cache") and _goes(s, leaf, key, old, device)
+        if (target := find(s.pool, key)) is not None
+    ]
+    for target in lost:
+        left = left_without(target, *(other.vdev for other in lost))
+        yield Effect(s.pool.name, target.key, target.vdev.name, target.top.name, left)
 
 
-def left_without(target: Target) -> int:
-    """How many more devices its top-level vdev may lose once this leaf is gone; below 0: data."""
-    top = _without(target.top, target.vdev)
+def _goes(s: Situation, leaf: Vdev, key: str, old: SwapDisk, device: Device | None) -> bool:
+    """Whether a leaf is on this disk; ``device`` is the disk, as long as it is there."""
+    if (s.pool.name, key) == (old.pool, old.key):
+        return True
+    here = leaf_device(s, leaf)
+    if device is None or here is None:
+        # A path alone is not enough: another disk may have the bay by now.
+        return here is device and disk_of_leaf(s, leaf, key).whole == old.whole != ""
+    return same_unit(here, device)
+
+
+def left_without(target: Target, *along: Vdev) -> int:
+    """How many more devices its top-level vdev may lose once this leaf is gone; below 0: data.
+
+    ``along``: leaves that go with it.
+    """
+    top = target.top
+    for leaf in (target.vdev, *along):
+        top = _without(top, leaf)
     absent = sum(not is_complete(member) for member in members(top))
     return parity(top) - absent
 
 
+def hindrance(s: Situation, target: Target, along: Collection[str] = ()) -> str:
+    """Why its vdev can't do without one more device now; empty where it can.
+
+    Those whose keys are ``along`` are on the same disk. zpool marks what is being filled only
+    once the first bytes were written to it: where the kernel doesn't tell, every resilver counts.
+    """
+    beside = {id(leaf) for key, leaf in leaves_of(s.pool) if key in along}
+    others = [leaf for leaf in target.top.leaves() if leaf is not target.vdev]
+    missing = [n for n, leaves in _missing(target) if not beside & leaves]
+    if missing:
+        return f"{', '.join(missing)} of {target.top.name} is missing or being filled"
+    repaired = any(scan.vdev in (None, target.top.name) for scan in repairing(s))
+    if repaired and any(leaf.unfilled is None for leaf in others):
+        return f"a resilver runs, and may be filling another device of {target.top.name}"
+    return ""
+
+
 def others_missing(target: Target) -> tuple[str, ...]:
     """Members of the same top-level vdev that are not complete, the leaf's own left out."""
-    return tuple(
-        member.name
-        for member in members(target.top)
-        if not is_complete(member) and not any(v is target.vdev for v in member.walk())
-    )
+    return tuple(name for name, _ in _missing(target))
+
+
+def _missing(target: Target) -> Iterator[tuple[str, set[int]]]:
+    for member in members(target.top):
+        leaves = {id(vdev) for vdev in member.walk()}
+        if not is_complete(member) and id(target.vdev) not in leaves:
+            yield member.name, leaves
 
 
 def stands_in(target: Target) -> bool:
     """Whether another device in the same place, a spare or the new one, is complete."""
     siblings = target.group.children if target.group else ()
     return any(is_complete(v) for v in siblings if v is not target.vdev)
+
+
+def repairing(s: Situation) -> tuple[Scan, ...]:
+    """The resilvers and rebuilds that run."""
+    return tuple(scan for scan in s.running if scan.function in REPAIRS)
+
+
+def marked(v: MachineView) -> MachineView:
+    """The same, each pool as ``with_filled`` makes it."""
+    own, others = with_filled(v.situation), tuple(map(with_filled, v.others))
+    if own is v.situation and all(x is y for x, y in zip(others, v.others, strict=True)):
+        return v
+    return replace(v, situation=own, others=others)
+
+
+def with_filled(s: Situation) -> Situation:
+    """The same, with every device marked that a running repair fills, or may fill.
+
+    Those are the ones that the kernel calls unfilled, and newcomers of which it doesn't tell.
+    """
+    scans = repairing(s)
+    if not scans:
+        return s
+    root = s.pool.root
+    tops = tuple(
+        _filled(top) if any(x.vdev in (None, top.name) for x in scans) else top
+        for top in root.children
+    )
+    if all(new is old for new, old in zip(tops, root.children, strict=True)):
+        return s
+    return replace(s, pool=replace(s.pool, root=root._replace(children=tops)))
+
+
+def _filled(vdev: Vdev, newcomer: bool = False) -> Vdev:
+    if not vdev.children:
+        filled = vdev.unfilled or (newcomer and vdev.unfilled is None)
+        return vdev._replace(resilvering=True) if filled else vdev
+    group = is_group(vdev)
+    children = tuple(
+        _filled(child, newcomer or (group and number > 0))
+        for number, child in enumerate(vdev.children)
+    )
+    if all(new is old for new, old in zip(children, vdev.children, strict=True)):
+        return vdev
+    return vdev._replace(children=children)
 
 
 def untouchable(s: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:

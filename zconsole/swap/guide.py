@@ -78,12 +78,13 @@ class Guide:
         self.leads = self._ask_to_lead()
 
     def _leaving(self) -> tuple[SwapDisk, ...]:
-        """The disks that other open checklists swap."""
+        """The disks that other open checklists have come to pull."""
         try:
             found = self._store.read()
         except StateError:
             return ()
-        return tuple(c.old for c in found if c.state == OPEN and c.id != self.checklist.id)
+        mine = self.checklist.id
+        return tuple(c.old for c in found if c.state == OPEN and c.id != mine and may_go(c))
 
     def _keep(self, c: Checklist) -> None:
         if c is self.checklist or c == self.checklist:
@@ -110,6 +111,11 @@ def started(
     guide = Guide(begin(choice, way, v, secrets.token_hex(4), now), store)
     guide.save()
     return guide
+
+
+def may_go(c: Checklist) -> bool:
+    """Whether a checklist has come to the pull of its disk: before that it must stay."""
+    return c.pulled is not None or c.steps.index(c.at) >= c.steps.index("pull")
 
 
 def is_about(c: Checklist, choice: SwapChoice) -> bool:

@@ -12,6 +12,7 @@ from zconsole.swap import after, before, pulling
 from zconsole.swap.checklist import OPEN, REPLACE_FIRST, TITLES, Checklist
 from zconsole.swap.choice import around
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
+from zconsole.swap.effects import marked
 from zconsole.swap.light import plan_light
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack
@@ -42,6 +43,7 @@ def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
     """The current step; ``now`` is in epoch seconds."""
     if c.state != OPEN:
         return _report(c)
+    v = marked(v)
     found = put_back(c, v) or _suspended(c, v) or _first(c, v, now)
     return _report(c) if found is None else replace(found, back=_back(c, v, found))
 
@@ -122,7 +124,8 @@ def noticed(c: Checklist, v: MachineView, now: float) -> Checklist:
     """The checklist with what pool and machine show now; the same one where nothing is new."""
     if c.state != OPEN:
         return c
-    c = _strays(_baseline(_moved(c, v, now), v), v, now)
+    v = marked(v)
+    c = _strays(_baseline(_relocated(_moved(c, v, now), v, now), v), v, now)
     c = _inserted(_adopted(_pulled(c, v, now), v, now), v, now)
     stage = current(c, v, now)
     if stage.alarm:
@@ -142,6 +145,30 @@ def _moved(c: Checklist, v: MachineView, now: float) -> Checklist:
         beside = tuple(replace(d, pool=name) if d.pool == c.pool else d for d in c.around)
         c = replace(c, pool=name, old=own, around=beside)
     return c
+
+
+def _relocated(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """Where the old disk sits now: until it is pulled it may have been moved to another bay."""
+    device = None if c.pulled is not None else device_of(c.old, v.devices)
+    if device is None or not c.old.is_marked(device):
+        return c
+    here = disk_of(device)
+    stays = here.port == c.old.port or not here.port
+    old = replace(
+        c.old,
+        whole=here.whole,
+        node=here.node,
+        bay=here.bay or (c.old.bay if stays else ""),
+        port=here.port or c.old.port,
+        light=here.light or (c.old.light if stays else ""),
+    )
+    if old == c.old:
+        return c
+    moved, c = old.words != c.old.words and bool(c.old.place), replace(c, old=old)
+    if not moved:
+        return c
+    passed = tuple(step for step in c.passed if step != "light")
+    return replace(c, passed=passed).noting(now, c.at, f"{old.mark} is in {old.place} now")
 
 
 def _baseline(c: Checklist, v: MachineView) -> Checklist:
@@ -170,11 +197,11 @@ def _pulled(c: Checklist, v: MachineView, now: float) -> Checklist:
     """The old disk left the machine: while its pull was waited for, or of its own accord."""
     if c.pulled is not None or not v.devices:
         return c
-    if any(c.old.shares_place(d) and not c.old.is_on(d) for d in v.devices):
-        how = f"{c.old.words} is out: another disk is in its bay"
-        return replace(c, pulled=now, was_gone=False).noting(now, "pull", how)
     if device_of(c.old, v.devices) is not None:
         return replace(c, was_gone=False) if c.was_gone else c
+    if any(c.old.shares_place(d) for d in v.devices):
+        how = f"{c.old.words} is out: another disk is in its bay"
+        return replace(c, pulled=now, was_gone=False).noting(now, "pull", how)
     if c.was_gone:
         return c
     if c.at == "pull":

@@ -99,7 +99,7 @@ def insert(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     if found is None or target is None:
         return _empty(c, spot)
     if c.unseen and c.old.is_on(found):
-        return _still_shown(c, spot)
+        return _still_shown(c, spot, found)
     if not c.old.is_on(found) and c.old.shares_place(found) is False:
         return _elsewhere(found, spot)
     return _unfit(c, v, found)
@@ -118,13 +118,14 @@ def _empty(c: Checklist, spot: str) -> SwapStage:
     )
 
 
-def _still_shown(c: Checklist, spot: str) -> SwapStage:
+def _still_shown(c: Checklist, spot: str, found: Device) -> SwapStage:
+    name = found.node.rpartition("/")[2] or "DISK"
     return SwapStage(
         "insert",
         f"Insert the new disk into {spot}, and make the machine see it",
         (
             f"The machine still shows {c.old.words}: it doesn't notice that disks go or come.",
-            "Have it look again (echo 1 > /sys/block/DISK/device/delete, then"
+            f"Have it look again (echo 1 > /sys/block/{name}/device/delete, then"
             " echo '- - -' > /sys/class/scsi_host/HOST/scan), or power off and on.",
         ),
         waits=f"another disk in {spot}",
@@ -166,8 +167,9 @@ def inserted(c: Checklist, v: MachineView) -> Device | None:
 
 def is_same(c: Checklist, v: MachineView, found: Device) -> bool:
     """Whether it is the old disk again; without serial and WWN, whether it has the pool's label."""
-    if c.old.mark and (found.serial or found.wwn):
-        return c.old.is_on(found)
+    marked = c.old.is_marked(found)
+    if marked is not None:
+        return marked
     return c.old.is_on(found) and found.contents.zfs_pool == v.situation.pool.name
 
 

@@ -23,7 +23,10 @@ def summary(c: Checklist) -> tuple[str, ...]:
     if c.state != DONE:
         return (f"Backed out: {c.old.words} stays in {c.vdev} of {c.pool}.",)
     took = duration((c.ended or c.begun) - c.begun)
-    new = c.new.words if c.new else "its new disk"
+    if c.new is None:
+        gone = f"{c.old.words} is no longer in {c.vdev} of {c.pool}, after {took}."
+        return (gone, "What took its place, if anything did, was not seen here.")
+    new = c.new.words
     if c.same:
         return (f"{c.old.words} is online again in {c.vdev} of {c.pool}, after {took}.",)
     return (f"{new} has replaced {c.old.words} in {c.vdev} of {c.pool}, after {took}.",)

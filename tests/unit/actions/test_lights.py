@@ -69,6 +69,12 @@ def test_the_light_of_the_bay_it_was_in_goes_off(chassis, lights):
     assert values(chassis) == ["0", "0"]
 
 
+def test_a_disk_that_was_moved_is_shown_by_one_light(chassis, lights):
+    lights.switch(LightOrder(True, device(chassis)))
+    lights.switch(LightOrder(True, device(chassis, 2)))
+    assert values(chassis) == ["0", "1"]
+
+
 def test_a_light_of_others_goes_off_when_asked_for(chassis, lights):
     chassis.led().write_text("1")
     lights.switch(LightOrder(False, device(chassis)))

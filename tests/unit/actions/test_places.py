@@ -58,3 +58,14 @@ def test_of_many_disks_the_first_are_named():
     said = places({leaf.guid for leaf in found.root.leaves()}, found, ())
     assert len(said) == MOST + 1
     assert said[-1] == "and 3 more"
+
+
+def test_a_disk_that_took_over_the_path_of_a_failed_leaf_is_not_named_for_it():
+    # "was /dev/sdb1" beside the healthy leaf that is /dev/sdb1 now.
+    mirror = top("mirror", 0, 2)
+    gone, healthy = (replace(leaf, path="/dev/sdb1") for leaf in mirror.children)
+    tree = replace(mirror, children=(replace(gone, state="UNAVAIL", note="was /dev/sdb1"), healthy))
+    sdb = Device("/dev/disk/by-id/h", "/dev/sdb", ("/dev/sdb1",), serial="HEALTHY", bay="Slot 03")
+    found = at(pool(tree), Facts(devices=(sdb,)))
+    assert not any("HEALTHY" in said for said in plan_replace(found, Swap("1000", NEW.path)).where)
+    assert plan_offline(found, "1001").where == ("d01: Slot 03, serial HEALTHY",)

@@ -12,6 +12,7 @@ import pytest
 from tests.records import replace
 from zconsole.cli.options import parser_of
 from zconsole.cli.swap import RoundsOnDemand, SwapCommand
+from zconsole.cli.swap_dialogue import PAUSE, SLOW
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
@@ -34,17 +35,26 @@ class Script:
         self.said: list[str] = []
         self._machine = machine
         self._typed = list(typed)
+        self._ahead: list[str] = []
+        self.patience: list[float | None] = []
 
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    async def line(self, _seconds: float | None) -> str | None:
+    def forget(self) -> None:
+        self._ahead.clear()
+
+    async def line(self, seconds: float | None) -> str | None:
+        self.patience.append(seconds)
         self._machine.clock += 1.0
+        if self._ahead:
+            return self._ahead.pop(0)
         if not self._typed:
             raise EOFError
         now = self._typed.pop(0)
         if isinstance(now, str):
-            return now
+            word, *self._ahead = now.split("\n")
+            return word
         if isinstance(now, float):
             self._machine.clock += now
         else:
@@ -109,6 +119,7 @@ def test_a_whole_swap_by_words(machine: Machine, capsys):
         0.0,
     )
     assert machine.swap("tank", "Slot 07", script=script) == 0
+    assert set(script.patience) == {None, PAUSE, PAUSE * SLOW}
     assert "[2/11] Take " in script.text
     assert "Effect: it stays offline" in script.text
     assert "$ zpool replace tank" in script.text
@@ -241,3 +252,17 @@ def test_an_open_checklist_is_shown_where_zfs_cannot_be_asked(machine: Machine, 
     out, err = capsys.readouterr()
     assert json.loads(out)["step"] == "offline"
     assert "ZFS not found" in err
+
+
+def test_a_word_typed_twice_answers_one_step_only(machine: Machine):
+    script = Script(machine, "1", "yes\nyes", 0.0)
+    machine.swap("tank", "Slot 07", script=script)
+    assert script.text.count("Done.") == 1
+    assert "is not one of the words" not in script.text
+
+
+def test_a_plan_says_which_disk_its_command_is_about(machine: Machine):
+    script = Script(machine, "1")
+    machine.swap("tank", "Slot 07", script=script)
+    after = script.said[next(n for n, line in enumerate(script.said) if "$ zpool" in line) :]
+    assert "Slot 07, serial " in after[1]

@@ -40,6 +40,16 @@ async def test_lines_typed_together_are_read_one_by_one(pipe: Pipe):
     assert await lines.line(1.0) == "leave"
 
 
+async def test_what_was_typed_before_is_forgotten(pipe: Pipe):
+    lines = TerminalLines()
+    pipe.type(b"yes\nyes\nba")
+    assert await lines.line(1.0) == "yes"
+    lines.forget()
+    assert await lines.line(0.01) is None
+    pipe.type(b"back\n")
+    assert await lines.line(1.0) == "back"
+
+
 async def test_the_end_of_input_is_an_error(pipe: Pipe):
     pipe.close()
     with pytest.raises(EOFError):

@@ -359,3 +359,26 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
     assert device.holders == ("dm-91",)
     assert str(tmp_path / "dev/mapper/mpath05-part1") in device.aliases
     assert device.locate is not None
+
+
+def test_a_joining_device_without_a_path_is_a_disk_that_was_pulled(tmp_path):
+    # multipathd keeps the map as long as it is open, which ZFS has it.
+    machine = jbod_60(tmp_path)
+    for path in (machine.block("dm-5") / "slaves").iterdir():
+        path.unlink() if path.is_symlink() else path.rmdir()
+    assert not any(each.node.endswith("/dm-5") for each in disks(tmp_path))
+
+
+@pytest.mark.parametrize(("offset", "magic"), [(54, b"FAT16   "), (82, b"FAT32   ")])
+def test_the_partition_that_a_machine_boots_from_is_seen(tmp_path, offset, magic):
+    (tmp_path / "esp").write_bytes((bytes(offset) + magic).ljust(510, b"\0") + b"\x55\xaa")
+    assert contents_of(tmp_path / "esp").names == ("vfat",)
+
+
+def test_a_serial_number_that_several_disks_have_tells_none_of_them(tree):
+    # Some USB adapters write one for all; units of one disk have it, too, but a WWN each.
+    tree.disk("sda", udev="E:ID_SERIAL_SHORT=0123456789\n")
+    tree.disk("sdb", udev="E:ID_SERIAL_SHORT=0123456789\n")
+    for name in ("sdc", "sdd"):
+        tree.disk(name, udev=f"E:ID_SERIAL_SHORT=TWO\nE:ID_WWN=0x5000-{name}\n")
+    assert [d.serial for d in disks(tree.root)] == ["", "", "TWO", "TWO"]

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
-from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, top
+from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, running, top
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
 from zconsole.hardware.device import Contents, Device
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Vdev
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.choice import SwapChoice, begin, choose
@@ -178,3 +179,84 @@ def test_what_is_explained_has_the_danger_before_the_ways():
 def test_what_is_not_in_the_pool_is_no_choice(key: str):
     found = choose(MachineView(at(pool(top("mirror", 0, 2)), FACTS)), key)
     assert found is None
+
+
+def test_a_path_that_a_healthy_disk_took_over_leads_to_no_disk_to_pull():
+    # After a boot without its disk, zpool prints a leaf as "was /dev/sdb1" while sdb is another.
+    gone = disk("12345", 1000, "UNAVAIL", note="was /dev/sdb1", devid="ata-X_GONE-part1")
+    gone = gone._replace(path="/dev/sdb1")
+    healthy = disk("sdb", 1001)._replace(path="/dev/sdb1", devid="ata-X_HEALTHY-part1")
+    sdb = Device(
+        "/dev/disk/by-id/ata-X_HEALTHY",
+        "/dev/sdb",
+        ("/dev/sdb", "/dev/sdb1"),
+        serial="HEALTHY",
+        bay="Slot 03",
+        port="pci-0000:00:17.0-ata-3",
+        locate="/sys/led3",
+        contents=Contents(zfs_pool="tank"),
+    )
+    choice = chosen(view(gone, healthy, disks=(sdb, new_disk())))
+    assert choice.gone
+    assert (choice.old.bay, choice.old.serial, choice.old.light) == ("", "GONE", "")
+    assert [effect.key for effect in choice.effects] == [KEY]
+
+
+def test_a_new_disk_that_took_over_the_kernel_name_is_not_where_the_old_one_sits():
+    old = disk("sdb", 1000, "REMOVED", devid="ata-X_GONE-part1", phys_path="pci-0000:00:17.0-ata-2")
+    old = old._replace(path="/dev/sdb1", disk=LeafDisk(bay="Slot 09", serial="NEW", port="ata-9"))
+    sdb = new_disk(
+        path="/dev/disk/by-id/ata-NEW",
+        node="/dev/sdb",
+        aliases=("/dev/sdb", "/dev/sdb1"),
+        serial="NEW",
+        bay="Slot 09",
+        port="pci-0000:00:17.0-ata-9",
+        locate="/sys/led9",
+    )
+    found = chosen(view(old, disks=(*DISKS[1:], sdb))).old
+    assert (found.bay, found.port) == ("", "pci-0000:00:17.0-ata-2")
+    assert (found.serial, found.light) == ("GONE", "")
+
+
+def test_a_spare_that_is_only_beginning_to_be_filled_does_not_stand_in_yet():
+    # zpool marks what is being filled only once the first bytes were written to it.
+    stands = group("spare", disk("d00", 1000, "DEGRADED"), disk("sp", 9))
+    choice = chosen(view(stands, disk("d01", 1001, "FAULTED"), scans=(running("resilver"),)))
+    assert modes(choice) == []
+
+
+def test_nothing_is_pulled_while_a_resilver_may_fill_another_member():
+    choice = chosen(view(scans=(running("resilver"),)))
+    assert modes(choice) == []
+    assert "resilver" in choice.refused
+
+
+def test_a_resilver_of_which_the_kernel_says_that_it_fills_nothing_here_hinders_no_pull():
+    whole = [disk(f"d0{n}", 1000 + n, unfilled=False) for n in range(6)]
+    assert modes(chosen(view(*whole, scans=(running("resilver"),)))) == [PULL_FIRST]
+
+
+def test_both_units_of_one_disk_go_with_it():
+    # Disks with two actuators show two units: one serial number, two World Wide Names.
+    first = replace(DISKS[0], serial="TWO", wwn="naa.5000c5001", bay="Slot 05")
+    second = replace(DISKS[1], serial="TWO", wwn="naa.5000c5002", bay="Slot 05")
+    choice = chosen(view(disks=(first, second, *DISKS[2:])))
+    assert [effect.name for effect in choice.effects] == ["d00", "d01"]
+    assert choice.effects[1].left == 0
+    assert choice.old.is_on(first)
+    assert not choice.old.is_on(second)
+
+
+@pytest.mark.parametrize(
+    ("devid", "serial"),
+    [
+        ("ata-WDC_WD40EFRX_WD-WCC4E1-part1", "WD-WCC4E1"),
+        ("nvme-Samsung_SSD_980_PRO_1TB_S5GXNX0T1234_1-part1", "S5GXNX0T1234"),
+        ("usb-WD_Elements_25A3_575831-0:0-part1", "575831"),
+        ("scsi-35000c500a1b2c3d4-part1", ""),
+    ],
+)
+def test_of_a_disk_that_is_gone_the_serial_number_is_what_its_label_says(devid, serial):
+    lost = disk("d00", 1000, "REMOVED", devid=devid)
+    assert chosen(view(lost, disks=DISKS[1:])).old.serial == serial

@@ -17,6 +17,7 @@ from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.choice import choose
 from zconsole.swap.guide import Guide, started
+from zconsole.swap.progress import current
 from zconsole.swap.store import FileSwapStore
 
 NEW, SMALL = 0, 1
@@ -403,15 +404,102 @@ def test_an_exported_pool_is_waited_for(play: Play):
     assert stage.title == "Import tank"
 
 
+def test_the_disk_of_another_open_checklist_must_stay_until_that_says_to_pull_it(play: Play):
+    other = Play(world=play.world, store=play.store)
+    play.begin()
+    other.begin(bay="Slot 06")
+    play.do()
+    play.hands.pull("Slot 06")
+    assert "WRONG DISK: put Slot 06" in play.look().title
+
+
 def test_the_disk_of_another_open_checklist_may_be_pulled(play: Play):
     other = Play(world=play.world, store=play.store)
     play.begin()
     other.begin(bay="Slot 06")
+    other.do()
     play.hands.pull("Slot 06")
     stage = play.look()
     assert not stage.alarm
     assert stage.plan is not None
     assert "is missing or being filled" in (stage.plan.refused or "")
+
+
+def test_the_old_disk_is_pulled_from_the_bay_it_was_moved_to(play: Play):
+    play.begin()
+    play.do()
+    old, other = play.leaf(OLD), play.leaf("Slot 06")
+    old.slot, other.slot = other.slot, old.slot
+    stage = play.look()
+    assert stage.title.startswith(f"Pull Slot 06 (serial {old.serial})")
+    assert play.checklist.pulled is None, "it is still there"
+    assert play.checklist.log[-1].text == f"serial {old.serial} is in Slot 06 now"
+
+
+def test_a_healthy_disk_that_has_the_old_ones_alias_by_now_is_left_alone(play: Play):
+    def alias(found):
+        # An alias by place leads to whatever sits there; the disks have changed places.
+        bays = {"Slot 06": "b07", "Slot 07": "b06"} if moved else {"Slot 06": "b06", OLD: "b07"}
+        return tuple(
+            replace(d, path=f"/dev/disk/by-vdev/{bays[d.bay]}", aliases=(*d.aliases, d.path))
+            if d.bay in bays
+            else d
+            for d in found
+        )
+
+    moved = False
+    play.devices = alias
+    play.hands.insert(NEW, EMPTY)
+    play.begin(REPLACE_FIRST)
+    play.do()
+    moved = True
+    stage = play.until("pull")
+    assert stage.plan is None
+    assert "offline" not in play.steps
+
+
+def test_a_spare_is_waited_for_before_zpool_marks_it(play: Play):
+    play.pool.spares.append(fresh())
+    play.begin(SPARE_FIRST)
+    play.do()
+    v = play.view()
+    target = find(v.situation.pool, play.checklist.old.key)
+    assert target is not None
+    assert target.group is not None
+    bare = [leaf._replace(resilvering=False, unfilled=None) for leaf in target.group.children]
+
+    def without_marks(vdev):
+        if vdev.kind == "spare" and vdev.children:
+            return vdev._replace(children=tuple(bare))
+        return vdev._replace(children=tuple(map(without_marks, vdev.children)))
+
+    s = v.situation
+    unmarked = replace(s, pool=replace(s.pool, root=without_marks(s.pool.root)))
+    assert current(play.checklist, replace(v, situation=unmarked), play.now).step == "spare"
+    silent = replace(unmarked, pool=replace(unmarked.pool, scans=()))
+    at_once = current(play.checklist, replace(v, situation=silent), play.checklist.log[-1].t)
+    assert at_once.step == "spare"
+
+
+def test_a_new_disk_is_not_taken_for_the_old_one_while_its_serial_number_is_unknown(play: Play):
+    def early(found):
+        return tuple(replace(d, wwn="") for d in found)
+
+    def late(found):
+        path = play.checklist.old.whole
+        return tuple(
+            replace(d, path=path, serial="", wwn="eui.77777") if d.bay == OLD else d for d in found
+        )
+
+    play.devices = early
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.devices = late
+    play.hands.insert(NEW, OLD)
+    play.look()
+    assert not play.checklist.same
 
 
 def test_a_hot_spare_pulled_by_mistake_only_has_to_return(play: Play):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.blocks import Blocks
@@ -181,7 +182,8 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
     if raw.get("sitting_out"):
         root = _with_sitting_out(root, raw["sitting_out"])
     if disks := disks_of(raw):
-        root = _mapped(root, lambda vdev: _disk_below(vdev, disks))
+        tree = root
+        root = _mapped(tree, lambda vdev: _disk_below(vdev, disks, tree))
     if root is not pool.root:
         changes["root"] = root
     if raw.get("wait"):
@@ -189,9 +191,11 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
     return replace(pool, **changes) if changes else pool
 
 
-def _disk_below(vdev: Vdev, disks: Mapping[str, LeafDisk]) -> Mapping[str, Any]:
+def _disk_below(vdev: Vdev, disks: Mapping[str, LeafDisk], root: Vdev) -> Mapping[str, Any]:
     found = disks.get(vdev.path) if vdev.path and not vdev.children else None
-    return {} if found is None else {"disk": found}
+    if found is None or is_taken(vdev, root, found.serial, found.wwn):
+        return {}
+    return {"disk": found}
 
 
 def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:

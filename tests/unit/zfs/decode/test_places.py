@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
+from zconsole.pool.model import Pool, Vdev
+from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.decode.measurements import enriched
 from zconsole.zfs.decode.places import disks_of, enclosures_of
 
 ODD = (None, 7, "x", [], {}, [[]], {"a": 7}, [7], [{}])
@@ -35,3 +38,13 @@ def test_text_and_numbers_are_made_safe():
     assert found.bay == r"A\x1b[2J"
     assert len(found.serial) == 128
     assert found.temperature is None
+
+
+def test_a_failed_leaf_has_not_the_disk_that_took_over_its_path():
+    # "was /dev/sdb1" beside the healthy leaf that is /dev/sdb1 now.
+    gone = Vdev("99", "disk", state="UNAVAIL", guid="99", path="/dev/sdb1", note="was /dev/sdb1")
+    healthy = Vdev("sdb", "disk", state="ONLINE", guid="7", path="/dev/sdb1")
+    tree = Vdev("tank", "root", children=(gone, healthy))
+    raw = {"t": 1.0, "disks": {"/dev/sdb1": {"bay": "Slot 03", "serial": "HEALTHY"}}}
+    found = enriched(Pool("tank", "DEGRADED", tree), raw, Blocks({})).root.children
+    assert [leaf.disk for leaf in found] == [None, LeafDisk(bay="Slot 03", serial="HEALTHY")]
