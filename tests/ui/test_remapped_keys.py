@@ -72,7 +72,7 @@ def test_a_name_that_is_not_there_gets_a_list_of_all():
 async def test_a_remapped_key_acts_and_is_in_footer_and_help():
     config = Config(PATH, keys={"pause": ("e",), "help": ("F2",)})
     app = made(UTF8, config=config)
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(160, 40)) as pilot:
         await pilot.pause()
         footer = screen_text(app).splitlines()[-1]
         assert "e pause" in footer

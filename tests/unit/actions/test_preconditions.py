@@ -83,7 +83,6 @@ def violation(s: Situation, plan: ActionPlan) -> str | None:
     against = {
         "checkpoint": (fills or verb == "detach") and doing & checkpoint,
         "removal": (fills or verb == "add") and ("removal", "running") in doing,
-        "a rewind would drop it": verb == "add" and ("checkpoint", "exists") in doing,
         "likelier lost than the rest": verb == "add" and weakens(s, words(plan)),
         "the other way of resilvering runs": fills and other in active,
         "new device in use": (fills or (verb == "add" and NEW in words(plan)))

@@ -93,7 +93,7 @@ class SwapScreen(Dialog[None]):
 
     # Drawing
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw what is known."""
         view, width = self.query_one("#swap", LinesView), self.app.size.width
         followed, look = self._followed, self._flow.look
