@@ -146,9 +146,10 @@ def _like_the_pool(layout: Layout, devices: tuple[str, ...]) -> Precondition:
     def _check(s: Situation) -> str | None:
         if not layout.holds_data:
             return None
-        if layout.kind.startswith("raidz") and any(
-            v.kind == "indirect" for v in s.pool.root.children
-        ):
+        # What a removal leaves behind is in no sample; the feature stays active for good
+        # (zpool-features(7)).
+        removed = s.facts.features.get("device_removal") == "active"
+        if layout.kind.startswith("raidz") and removed:
             return "a vdev was removed from this pool: ZFS adds no raidz to it any more"
         found = (s.facts.device(path) for path in devices)
         sizes = [d.size for d in found if d is not None and d.size is not None]
