@@ -162,10 +162,21 @@ class Machine:
             monitor.execute("device_del", id=device)
             monitor.wait_event("DEVICE_DELETED", device=device)
 
-    def plug(self, disk: int) -> None:
-        """Put a pulled disk back, with its data; returns when the guest has its path."""
+    def bay(self, disk: int) -> str:
+        """Where a disk is plugged in: the number of its PCI slot, for `plug`."""
+        device = self.disks[disk].device()["id"]
         with self._monitor() as monitor:
-            monitor.execute("device_add", **self.disks[disk].device())
+            function = monitor.execute("qom-get", path=f"/machine/peripheral/{device}", property="addr")
+        return f"{int(function) >> 3:#x}"
+
+    def plug(self, disk: int, bay: str = "") -> None:
+        """Put a pulled disk back with its data, into this bay; else into the first free one.
+
+        Returns when the guest has its path.
+        """
+        where = {"addr": bay} if bay else {}
+        with self._monitor() as monitor:
+            monitor.execute("device_add", **self.disks[disk].device(), **where)
         path = self.disks[disk].path
         self.run(f"until [ -e {path} ]; do sleep 0.1; done; udevadm settle", timeout=30)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.ui.swap.steps import Swapping, swapping
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
@@ -114,3 +116,28 @@ async def test_nothing_that_is_healthy_is_taken_without_being_named():
         await s.press("C")
         await s.until(lambda: bool(list(s.app.messages)))
         assert "select the device to swap" in next(iter(s.app.messages)).message
+
+
+async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
+    async with swapping() as s:
+        await s.begin()
+        screen = s.app.screen
+        assert isinstance(screen, SwapScreen)
+        followed, context = screen._followed, s.controller.context
+        view = followed._session.view
+        await s.press("enter")
+        await s.on(ConfirmScreen)
+
+        async def _late(*args):
+            while "OFFLINE" not in {row.vdev.state for row in context.frame.rows}:
+                await asyncio.sleep(0.01)
+            return await view(*args)
+
+        followed._session.view = _late
+        looking = asyncio.create_task(followed.look())
+        await s.press("right", "enter")
+        await looking
+        await s.settled()
+        said = [entry.text for entry in s.store_new().log if entry.step == "offline"]
+        assert "not needed" not in said
+        assert len(said) == 1
