@@ -132,7 +132,7 @@ def finish(operator: Operator) -> None:
     operator.do("zpool replace")
     operator.see("Scrub tank", seconds=300)
     operator.do("zpool scrub tank")
-    operator.see("has replaced", "What happened")
+    operator.see("File the report", "serial LABDISK4\\) has", "What happened")
     operator.terminal.press("r")
     operator.see("Report saved")
     checklist = kept(vm)
@@ -143,3 +143,33 @@ def finish(operator: Operator) -> None:
     assert "LABDISK1" not in said
     assert {said[f"LABDISK{number}"] for number in (0, 2, 3, 4)} == {"ONLINE"}
     vm.run("zpool wait -t scrub tank; sha256sum -c /root/sum", timeout=300)
+
+
+@pytest.mark.slow
+def test_a_swap_with_the_power_off_goes_on_after_the_boot(failing: Machine) -> None:
+    vm, operator = failing, Operator(failing)
+    operator.open()
+    operator.begin()
+    operator.do("zpool offline tank")
+    operator.see("Pull port .*LABDISK1", "Without hot-plug")
+    before = kept(vm)
+    swap_without_power(vm)
+    assert states(vm)["LABDISK1"] != "ONLINE"
+    operator.terminal.open()
+    operator.see("Disk swap open: .*LABDISK1", seconds=180)
+    operator.terminal.press("C")
+    finish(operator)
+    after = kept(vm)
+    assert after["id"] == before["id"]
+    said = [entry["text"] for entry in after["log"]]
+    assert "the machine was booted" in said
+    assert any(text.endswith("is out: another disk is in its bay") for text in said)
+
+
+def swap_without_power(vm: Machine) -> None:
+    """Cut the power, put the new disk into the bay of the old one, and boot."""
+    bays = {disk.index: vm.bay(disk.index) for disk in vm.disks if disk.index != NEW}
+    bays[NEW] = bays.pop(OLD)
+    vm.run("sync")
+    vm.reboot(bays)
+    vm.run("zpool import -a")

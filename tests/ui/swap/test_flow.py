@@ -31,6 +31,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         assert "Scrub tank" in await s.do()
         assert "has replaced Slot 07 (serial RGYCXAL5)" in await s.do()
         assert "What happened" in s.screen
+        assert "Return the hot spare: not needed" in s.screen
         await s.press("r")
         await s.settled()
         (report,) = tmp_path.glob("zconsole-*.md")
