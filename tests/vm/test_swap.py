@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -55,20 +56,20 @@ class Operator:
 @pytest.fixture
 def failing(pool: PoolFactory) -> Machine:
     """A disk of a raidz2 with checksum errors, and none that is free."""
+    spoil(pool, "raidz2 d0 d1 d2 d3")
+    return pool.machine
+
+
+def spoil(pool: PoolFactory, layout: str) -> None:
+    """Create a pool and give one disk checksum errors, found by a scrub; no disk is free."""
     vm = pool.machine
     vm.run(f"rm -rf {STORE}; udevadm settle")
-    pool.create("raidz2 d0 d1 d2 d3")
+    pool.create(layout)
     pool.create("raidz1 d5 d6 d7 d8 d9", name="vault")
     pool.fill(60)
     vm.run("sha256sum /tank/data >/root/sum; sync /root/sum")
     vm.pull(NEW)
-    spoil(pool)
-    return vm
-
-
-def spoil(pool: PoolFactory) -> None:
-    """Give the disk checksum errors, found by a scrub."""
-    pool.machine.corrupt(OLD, 5 * MIB, 30 * MIB)
+    vm.corrupt(OLD, 5 * MIB, 30 * MIB)
     pool.zpool("scrub", "-w", "tank")
     pool.wait_until("zpool status tank | grep -Eq 'LABDISK1 +ONLINE +0 +0 +[1-9]'")
 
@@ -173,3 +174,31 @@ def swap_without_power(vm: Machine) -> None:
     vm.run("sync")
     vm.reboot(bays)
     vm.run("zpool import -a")
+
+
+@pytest.mark.slow
+def test_a_wrong_pull_that_suspends_the_pool_loses_nothing(pool: PoolFactory) -> None:
+    """In a raidz1 without one disk already, the wrong one takes the whole pool."""
+    spoil(pool, "raidz1 d0 d1 d2 d3")
+    vm, operator = pool.machine, Operator(pool.machine)
+    old, wrong = vm.bay(OLD), vm.bay(WRONG)
+    operator.open()
+    operator.begin()
+    operator.do("zpool offline tank")
+    operator.see("Pull port .*LABDISK1", "loses data")
+    vm.pull(WRONG)
+    vm.run(f"setsid -f sh -c {shlex.quote(WRITE)} </dev/null >/dev/null 2>&1")
+    pool.wait_until("grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state")
+    operator.see("WRONG DISK: put .*LABDISK2", "tank is suspended")
+    vm.plug(WRONG, wrong)
+    operator.see("Bring .*LABDISK2")
+    operator.do("zpool clear tank")
+    operator.see("Pull port .*LABDISK1", seconds=180)
+    vm.pull(OLD)
+    operator.see("Insert the new disk")
+    vm.plug(NEW, old)
+    finish(operator)
+
+
+WRITE = "head -c 8M /dev/urandom >/tank/meanwhile; sync"
+"""What a pool that lost too many disks can't do: it is suspended."""
