@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import acting
@@ -17,7 +19,8 @@ async def test_of_a_device_path_guid_and_name_are_offered():
         await pilot.press("enter")
         row = app.devices.current.row
         assert app.clipboard == row.vdev.path
-        assert f"path copied: {row.vdev.path}" in read()
+        assert f"path sent to the terminal's clipboard: {row.vdev.path}" in read()
+        assert "tmux" not in read()
         await pilot.press("y", "escape")
         assert app.main_on_top
 
@@ -28,7 +31,26 @@ async def test_of_a_plan_the_command_is_copied():
         assert isinstance(a.app.screen, ConfirmScreen)
         said = await a.press("ctrl+y")
         assert a.app.clipboard.startswith("zpool scrub")
-        assert f"command copied: {a.app.clipboard}" in said
+        assert f"command sent to the terminal's clipboard: {a.app.clipboard}" in said
+
+
+async def test_in_tmux_the_setting_that_lets_it_through_is_named():
+    async with view_state(frames.healthy(), in_tmux=True) as (_, pilot, read):
+        await pilot.press("y")
+        assert "tmux set -s set-clipboard on" in read()
+
+
+@pytest.mark.parametrize(
+    ("keys", "command"),
+    [
+        ("F", "zconsole tunables set zfs_"),
+        ("U", "zconsole tunables restore"),
+    ],
+)
+async def test_of_tunables_the_command_is_copied(keys, command):
+    async with acting("mirror-scrub", (120, 30)) as a:
+        await a.press("T", "F", "tab", "enter", "escape", "N" if keys == "F" else keys, "y")
+        assert a.app.clipboard.startswith(command)
 
 
 async def test_where_there_is_nothing_to_copy_it_says_so():

@@ -8,7 +8,17 @@ from tests.ui.actions.acting import Acting, acting
 from zconsole.history.scan_track import scan_slot
 
 PARTS = ("header", "scan", "devices", "balance", "events", "footer")
-LABELS = ("REDUNDANCY", "ERRORS", "RATE", "ETA", " limit ", " suggestion ", "BALANCE", "STATE")
+LABELS = (
+    "REDUNDANCY",
+    "CAN LOSE",
+    "ERRORS",
+    "RATE",
+    "ETA",
+    " limit ",
+    " suggestion ",
+    "BALANCE",
+    "STATE",
+)
 
 
 def boundaries(a: Acting) -> dict[str, tuple[int, int, int, int]]:

@@ -47,13 +47,12 @@ def plan_add(s: Situation, layout: Layout, devices: tuple[str, ...]) -> ActionPl
             *meaning(layout),
             *(balance_effects(s, layout.kind, len(devices), sizes) * (layout.vclass == "normal")),
             *alignment(s, layout, known),
-            *(() if stays else (removable(layout),)),
+            *(() if stays else (removable(s, layout),)),
         ),
         not_undone=("overwrites what is on the devices", *filter(None, (stays,))),
         warnings=tuple(warnings(s, layout, devices, sizes)),
         preconditions=(
             must.answering(),
-            _no_checkpoint(),
             must.no_activity("removal", "device removal"),
             _same_vdevs(s),
             *_suitable(layout, len(devices)),
@@ -84,20 +83,6 @@ def _senseless(s: Situation, layout: Layout, devices: tuple[str, ...]) -> str | 
     if len(set(named)) < len(named):
         return "a device is named twice"
     return None
-
-
-def _no_checkpoint() -> Precondition:
-    """No checkpoint exists: ZFS would add, but a rewind drops the vdev and all written to it."""
-
-    def _check(s: Situation) -> str | None:
-        if not any(a.kind == "checkpoint" and a.state == "exists" for a in s.pool.activities):
-            return None
-        return (
-            "the pool has a checkpoint: a rewind to it would drop what is added now; discard it"
-            " first (zpool checkpoint -d); you can't rewind to it afterwards"
-        )
-
-    return Precondition("no checkpoint exists", _check)
 
 
 def _same_vdevs(s: Situation) -> Precondition:

@@ -126,13 +126,28 @@ def permanent(s: Situation, layout: Layout) -> str | None:
     return f"the {layout.name} can never be removed again: {why}"
 
 
-def removable(layout: Layout) -> str:
-    """How it can be taken out again, where it can."""
+def removable(s: Situation, layout: Layout) -> str:
+    """How it can be taken out again, where it can (zpool-remove(8))."""
+    later = " only once the checkpoint is discarded" if _has_checkpoint(s) else ""
     if not layout.holds_data:
-        return "zpool remove takes it out again"
+        return f"zpool remove {'can take' if later else 'takes'} it out again{later}"
     return (
-        "zpool remove can take it out again while the other vdevs have room for its data; a table"
-        " of moved blocks then stays in memory"
+        f"zpool remove can take it out again{later}{',' * bool(later)} while the other vdevs have"
+        " room for its data and the keys of all encrypted datasets are loaded; a table of moved"
+        " blocks then stays in memory"
+    )
+
+
+def _has_checkpoint(s: Situation) -> bool:
+    return any(a.kind == "checkpoint" and a.state == "exists" for a in s.pool.activities)
+
+
+def _checkpoint_doubt(s: Situation, layout: Layout) -> str:
+    """What a rewind to the checkpoint would undo (zpoolconcepts(7), Pool checkpoint)."""
+    only = ", the only way to undo it," if permanent(s, layout) else ""
+    return (
+        f"the pool has a checkpoint: a rewind to it takes this out again{only} and loses all that"
+        " was written since the checkpoint"
     )
 
 
@@ -140,6 +155,8 @@ def warnings(
     s: Situation, layout: Layout, devices: tuple[str, ...], sizes: Sequence[int]
 ) -> Iterator[str]:
     """What an operator should look at before."""
+    if _has_checkpoint(s):
+        yield _checkpoint_doubt(s, layout)
     if layout.holds_data and (gone := failed(s.pool)):
         names = ", ".join(f"{target.name} ({target.vdev.state})" for target in gone)
         yield f"{names}: adding repairs nothing; to restore redundancy, replace the device"

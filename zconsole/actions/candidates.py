@@ -19,6 +19,10 @@ PARTITIONING = 11 * 1024**2
 """What zpool's own partitioning of a whole disk can cost: alignment and the 8 MiB part9."""
 
 
+FAILED_DISK, OLD_DISK = "this is the failed disk", "this is the disk to replace"
+"""Why a device cannot take its own place: zpool refuses a disk that has the pool's label."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A device judged for one place in one pool."""
@@ -27,6 +31,8 @@ class Candidate:
     problems: tuple[str, ...] = ()
     """Why it cannot work; empty when it can."""
     cautions: tuple[str, ...] = ()
+    is_old: bool = False
+    """Whether it is the very device that is to be replaced."""
 
     @property
     def usable(self) -> bool:
@@ -35,9 +41,12 @@ class Candidate:
 
 
 def ranked(pool: Pool, target: Target, facts: Facts) -> tuple[Candidate, ...]:
-    """Every device of the machine: usable ones first, the best fit by size first among them."""
+    """Every device of the machine: usable ones first, the best fit by size first among them.
+
+    The device that is to be replaced comes last.
+    """
     judged = [judge(pool, target, device, facts) for device in facts.devices]
-    return tuple(sorted(judged, key=_order))
+    return tuple(sorted(judged, key=_fit))
 
 
 def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate:
@@ -45,7 +54,8 @@ def judge(pool: Pool, target: Target, device: Device, facts: Facts) -> Candidate
     sized, hair = _size(target, device, facts)
     sector, slow = _sectors(target, device)
     used, doubts = _in_use(pool, target, device)
-    return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow))
+    is_old = used[:1] in ((FAILED_DISK,), (OLD_DISK,))
+    return Candidate(device, (*used, *sized, *sector), (*doubts, *hair, *slow), is_old)
 
 
 def judge_new(pool: Pool, device: Device, ashift: int | None) -> Candidate:
@@ -73,9 +83,14 @@ def ashift_of(target: Target) -> int | None:
     return next((leaf.ashift for leaf in target.top.leaves() if leaf.ashift), None)
 
 
-def _order(candidate: Candidate) -> tuple[bool, int, int, str]:
+def order(candidate: Candidate) -> tuple[bool, bool]:
+    """A key to sort by: what can be used first, the device that is to be replaced last."""
+    return candidate.is_old, not candidate.usable
+
+
+def _fit(candidate: Candidate) -> tuple[bool, bool, int, int, str]:
     device = candidate.device
-    return (not candidate.usable, len(candidate.cautions), device.size or 0, device.path)
+    return (*order(candidate), len(candidate.cautions), device.size or 0, device.path)
 
 
 def _size(target: Target, device: Device, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -122,15 +137,19 @@ def _in_use(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     problems: list[str] = []
     member = find_path(pool, (device.path, device.node, *device.aliases))
-    # A new disk put where the old one was has the old one's path.
-    same = member is not None and target is not None and member.key == target.key
-    if member and (not same or member.vdev.state == "ONLINE"):
+    own = member is not None and target is not None and member.key == target.key
+    state = target.vdev.state if own and target is not None else "ONLINE"
+    in_place = state != "ONLINE"
+    # A new disk put where the old one was has the old one's path, but not the pool's label.
+    if in_place and device.contents.zfs_pool == pool.name:
+        return (OLD_DISK if state == "OFFLINE" else FAILED_DISK,), ()
+    if member is not None and not in_place:
         problems.append(f"in this pool already, as {member.name}")
     problems += [f"mounted on {clean(where)}" for where in device.mounted]
     problems += [f"in use by {holder}" for holder in device.holders]
     problems += ["used as swap"] if device.swap else []
     problems += ["read-only"] if device.read_only else []
-    problems += _contents(pool, device.contents) if member is None else []
+    problems += _contents(pool, device.contents) if member is None or in_place else []
     return tuple(problems), (
         "its content could not be read: it may hold data",
     ) if device.contents.unread else ()

@@ -44,7 +44,7 @@ def logged_commands(records: Iterable[Mapping[str, Any]]) -> tuple[LoggedCommand
 
 def _logged(record: Mapping[str, Any], command: str, *, ended: bool) -> LoggedCommand:
     ok = record.get("ok") is True if ended else None
-    result = str(record.get("result", "")) if ended else "no result was written"
+    result = str(record.get("result", "")) if ended else "no result yet"
     who = record.get("who")
     who = who if isinstance(who, Mapping) else {}
     user = str(who.get("sudo_user") or who.get("user") or "")
@@ -57,6 +57,21 @@ def _command(record: Mapping[str, Any]) -> str:
     if kind == "tunable" and isinstance(values, list):
         pairs = (v for v in values if isinstance(v, Mapping))
         return "zconsole tunables set " + " ".join(f"{v.get('name')}={v.get('new')}" for v in pairs)
+    if kind == "job" and (order := _order(record)):
+        return order
     if kind in ("command", "job") and isinstance(argv, list):
-        return shlex.join(str(word) for word in argv)
+        words = [str(word) for word in argv]
+        if kind == "job":  # a console starts it as a module
+            words[:1] = ["zconsole"]
+        return shlex.join(words)
     return ""
+
+
+def _order(record: Mapping[str, Any]) -> str:
+    """What was asked of a job at work; empty for its run: a console's own words tell nothing."""
+    action, job = record.get("action"), record.get("job")
+    if not isinstance(job, str):
+        return ""
+    if action in ("pause", "stop", "resume"):
+        return f"zconsole rebalance {action} {shlex.quote(job)}"
+    return f"limits of job {job} changed" if action == "limits" else ""

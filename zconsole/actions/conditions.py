@@ -110,7 +110,8 @@ def nothing_runs(*functions: str, paused: bool = True) -> Precondition:
         found = next((scan for scan in counted if scan.function in functions), None)
         return None if found is None else describe(found)
 
-    names = ", ".join(WORDS.get(name, name) for name in functions)
+    *others, last = (WORDS.get(name, name) for name in functions)
+    names = f"{', '.join(others)} or {last}" if others else last
     return Precondition(f"no {names} is running", _check)
 
 

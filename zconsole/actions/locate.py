@@ -6,6 +6,7 @@ An enclosure's LED is lit for a stated time, then what was found is put back
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from zconsole.actions import conditions as must
@@ -18,7 +19,7 @@ from zconsole.actions.plan import (
     decide,
     refuse,
 )
-from zconsole.actions.target import Target, find
+from zconsole.actions.target import FAILED, Target, find
 from zconsole.hardware import blink, light
 from zconsole.hardware.device import Device
 from zconsole.units import percent
@@ -38,20 +39,25 @@ def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
     if device is None or device.locate is None:
         why = f"{target.name} has no bay with an LED"
         return refuse("locate", title, s.pool.name, why, "make it blink by reads", BY_SERIAL)
-    return decide(_lit(target, device, device.locate, on), s)
+    plan = _lit(target, device, device.locate, on)
+    doubts = _another_disk(s, target, device) if on else ()
+    return decide(dataclasses.replace(plan, warnings=doubts), s)
 
 
 def _lit(target: Target, device: Device, led: str, on: bool) -> ActionPlan:
-    found = "what was found before is put back; the fault LED is left alone"
+    fault = "the fault LED is left alone"
     hours = f"{light.LASTING / 3600:g} hours"
     consequences = (
         (
             f"the light of the bay goes on for {hours}, also over a reboot, or until you switch it"
             " off",
-            f"then {found}",
+            f"then what was found before is put back; {fault}",
         )
         if on
-        else (f"the light of the bay goes off: {found}",)
+        else (
+            "the light of the bay goes off, whoever switched it on; one lit by zconsole is put back"
+            f" as it was found; {fault}",
+        )
     )
     return ActionPlan(
         "locate",
@@ -79,8 +85,12 @@ def plan_blink(s: Situation, key: str, on: bool, busy: Mapping[str, float]) -> A
         f"{title}: {target.name}",
         (_step(device, LightOrder(on, device, blink=True), device.node),),
         consequences=_of_blinking() if on else ("the reads that make it blink end",),
-        warnings=tuple(_doubts(target, device, busy)) if on else (),
-        preconditions=(must.same_device(s, target.vdev.path or ""),) if on else (),
+        warnings=(*_another_disk(s, target, device), *_doubts(target, device, busy)) if on else (),
+        preconditions=(
+            (must.same_device(s, target.vdev.path or ""), _same_node(target, device.node))
+            if on
+            else ()
+        ),
         urgent=lambda _: True,
     )
     return decide(plan, s)
@@ -151,6 +161,30 @@ def busy_doubt(busy: Mapping[str, float], device: Device) -> str:
 def _others(busy: Mapping[str, float], device: Device) -> dict[str, float]:
     own = (device.node, *device.aliases)
     return {name: share for name, share in busy.items() if f"/dev/{name}" not in own}
+
+
+def _another_disk(s: Situation, target: Target, device: Device) -> tuple[str, ...]:
+    """That a failed device's path may name the disk that was put in after it."""
+    held = device.contents
+    if target.vdev.state not in FAILED or held.unread or held.zfs_pool in ("", s.pool.name):
+        return ()
+    serial = f" (serial {device.serial})" if device.serial else ""
+    return (
+        f"{target.name} is {target.vdev.state}, and the disk there now{serial} has no label of"
+        f" {s.pool.name}: it may be another disk. Compare the serial number before you pull",
+    )
+
+
+def _same_node(target: Target, node: str) -> Precondition:
+    """The path still leads to the node that is read: udev may give disks other nodes."""
+
+    def _check(s: Situation) -> str | None:
+        device = s.facts.device(target.vdev.path or "")
+        if device is None or device.node == node:
+            return None
+        return f"{target.name} is {device.node} now, not {node}; plan again"
+
+    return Precondition(f"{target.name} is still {node}", _check)
 
 
 def _same_bay(target: Target, led: str) -> Precondition:

@@ -154,6 +154,8 @@ class ActionPlan:
     alternatives: tuple[str, ...] = ()
     """What can be done instead, and what it costs."""
     follow: Follow | None = None
+    supersedes: bool = False
+    """Whether nobody wants to hear how earlier plans of the same action end: this one ends them."""
     saves_evidence: bool = False
     """Whether counters and the error list go to the audit log first."""
     pool: str = ""

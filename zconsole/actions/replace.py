@@ -36,11 +36,9 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
             *disturbed(s, target, sequential),
             *_redundancy_meanwhile(s, (target,)),
             *_spare_after(target),
-        ),
-        not_undone=(
-            "overwrites what is on the new device",
             "to back out while it runs, detach the new device",
         ),
+        not_undone=("overwrites what is on the new device",),
         warnings=_warnings_of(s, target, swap.new),
         preconditions=(must.same_scans(s), *_common_conditions(sequential)),
         follow=replaced(s, (swap,)),

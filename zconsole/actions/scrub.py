@@ -6,6 +6,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import progress
+from zconsole.history.scans import WORDS
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import left_behind
 
@@ -17,6 +18,7 @@ NO_WAY_TO_STOP = (
     "slow it down: preset gentle (T, then N)",
 )
 """What can be done about a resilver that is in the way, and what it costs."""
+NO_RESILVER = "no resilver is running"
 
 
 def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
@@ -34,12 +36,34 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
         preconditions=(
             must.answering(),
             must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
-            *((must.feature("head_errlog", "an error scrub", (2, 2)),) * errors_only),
+            *(_of_error_scrub() * errors_only),
         ),
-        alternatives=("wait for the running scan",),
+        alternatives=_instead(s),
         follow=scan_ended(s, word),
     )
     return decide(plan, s)
+
+
+def _of_error_scrub() -> tuple[Precondition, ...]:
+    """The release has error scrubs, and the list of damaged blocks is not known to be empty."""
+    return (
+        must.feature("head_errlog", "an error scrub", (2, 2)),
+        Precondition(
+            "the pool has known errors",
+            lambda now: "the pool has no known errors" if now.pool.error_count == 0 else None,
+        ),
+    )
+
+
+def _instead(s: Situation) -> tuple[str, ...]:
+    """What can be done where a scan is in the way: a paused one would never end by itself."""
+    if s.active("resilver") or s.active("rebuild"):
+        return ("wait for the resilver",)
+    paused = next((scan for scan in s.running if scan.state == "paused"), None)
+    if paused is None:
+        return ("wait for the scrub, or stop it first (S)",) if s.running else ()
+    word = WORDS.get(paused.function, paused.function)
+    return (f"resume the {word} and wait for it, or stop it first (S)",)
 
 
 def plan_pause(s: Situation) -> ActionPlan:
@@ -85,6 +109,7 @@ def plan_stop(s: Situation) -> ActionPlan:
             not_undone=("loses its progress; pause it to keep that",),
             preconditions=(must.answering(), some, _no_repair()),
             follow=when(lambda now: _state(now) is None, "the scrub is stopped"),
+            supersedes=True,
         ),
         s,
     )
@@ -93,20 +118,16 @@ def plan_stop(s: Situation) -> ActionPlan:
 def plan_resilver(s: Situation) -> ActionPlan:
     """Restart the resilver from the beginning, with the devices that wait."""
     scan = s.active("resilver")
-    waiting = [leaf.name for leaf in s.pool.root.leaves() if leaf.awaiting_resilver]
+    waiting = _waiting(s)
     lost = (f"the running resilver restarts from 0 ({progress(scan)} lost)",) if scan else ()
-    gain = (
-        (f"waiting devices it will include: {', '.join(waiting)}",)
-        if waiting
-        else ("no deferred devices; no benefit",)
-    )
+    which = f"the waiting devices: {', '.join(waiting)}" if waiting else "the incomplete devices"
     return decide(
         ActionPlan(
             action="resilver",
             title=f"Restart the resilver of {s.pool.name}",
             steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it"),),
-            consequences=(*lost, *gain),
-            not_undone=("the progress that is discarded",) if scan else (),
+            consequences=(*lost, f"fills {which}"),
+            not_undone=("discards the progress of the running resilver",) if scan else (),
             warnings=_restart_warnings(s),
             preconditions=(
                 must.answering(),
@@ -123,12 +144,22 @@ def plan_resilver(s: Situation) -> ActionPlan:
 
 
 def _nothing_to_resilver(s: Situation) -> str | None:
-    """Why a resilver would find nothing to do; None where one runs, waits or did not end well."""
+    """Why a resilver would find nothing new to do; None where a device waits or lacks data.
+
+    One that runs fills all devices but those that wait.
+    """
+    if s.active("resilver"):
+        return None if _waiting(s) else "no device waits for a resilver"
     failed = any(scan.function == "resilver" and scan.errors for scan in s.pool.scans)
     unfilled = any(leaf.unfilled or leaf.resilvering for leaf in s.pool.root.leaves())
-    if s.active("resilver") or failed or unfilled or left_behind(s.pool.root):
+    if failed or unfilled or left_behind(s.pool.root):
         return None
     return "no resilver runs or waits"
+
+
+def _waiting(s: Situation) -> list[str]:
+    """Names of the devices that wait for the next resilver."""
+    return [leaf.name for leaf in s.pool.root.leaves() if leaf.awaiting_resilver]
 
 
 COSTLY = 10.0
@@ -137,6 +168,8 @@ COSTLY = 10.0
 
 def plan_stop_resilver(s: Situation) -> ActionPlan:
     """Always refused: says that a resilver cannot be paused or canceled, and what can be done."""
+    if not (s.active("resilver") or s.active("rebuild")):
+        return refuse("resilver", f"Stop the resilver of {s.pool.name}", s.pool.name, NO_RESILVER)
     return refuse(
         "resilver",
         f"Stop the resilver of {s.pool.name}",
@@ -209,7 +242,7 @@ def _scrub_warnings(s: Situation) -> tuple[str, ...]:
 
 def _restart_warnings(s: Situation) -> tuple[str, ...]:
     scan = s.active("resilver")
-    if scan is None or not any(leaf.awaiting_resilver for leaf in s.pool.root.leaves()):
+    if scan is None or not _waiting(s):
         return ()
     return (
         "otherwise the waiting devices get a second full pass; a restart is worth it while little"

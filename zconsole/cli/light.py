@@ -29,8 +29,10 @@ FOUND = 10.0
 
 def run(args: argparse.Namespace) -> int:
     """List or switch lights; returns the exit code. Raises ZconsoleError."""
-    if args.action in ("on", "blink") and not args.disk:
+    if args.action in ("on", "blink") and args.disk is None:
         raise UsageError(f"{args.action} needs a DISK: its path, or its serial number")
+    if args.disk == "":
+        raise UsageError("empty DISK: name its path or its serial number")
     if args.action in ("list", "resume") and args.disk:
         raise UsageError(f"{args.action} takes no DISK")
     if args.action == "list":
@@ -97,10 +99,14 @@ def _blink(device: Device) -> str:
 
 
 def _disk(word: str) -> Device:
-    """The disk of a path or serial number. Raises NotFoundError."""
-    found = in_time(partial(disks, ROOT, lambda _: Contents(unread=True)), FOUND)
-    names = ((disk, (disk.path, disk.node, disk.serial, *disk.aliases)) for disk in found)
-    disk = next((disk for disk, known in names if word in known), None)
-    if disk is None:
+    """The disk of a path or serial number. Raises NotFoundError, UsageError for one of several."""
+    known = in_time(partial(disks, ROOT, lambda _: Contents(unread=True)), FOUND)
+    found = [disk for disk in known if word in (disk.path, disk.node, disk.serial, *disk.aliases)]
+    if not found:
         raise NotFoundError(f"{word} is not a disk of this machine")
-    return disk
+    if len(found) > 1 and len({disk.wwn or disk.node for disk in found}) > 1:
+        paths = ", ".join(disk.path for disk in found)
+        raise UsageError(
+            f"{word} is the serial number of {len(found)} disks: {paths}. Name the path"
+        )
+    return found[0]

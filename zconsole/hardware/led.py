@@ -14,7 +14,7 @@ from pathlib import Path
 from zconsole.errors import UsageError
 from zconsole.hardware.device import Contents
 from zconsole.hardware.machine import disks
-from zconsole.system.host import ROOT, text_in
+from zconsole.system.host import ROOT, bytes_in, text_in
 
 ON, OFF = "1", "0"
 
@@ -77,8 +77,8 @@ def _led_among(found: dict[str, Path], slot: LedSlot, serial: str, root: Path) -
 
 
 def read_led(path: Path) -> str:
-    """What the enclosure says of the LED: ON or OFF; empty when it says nothing."""
-    return text_in(path)
+    """What the enclosure says of the LED: ON or OFF. Raises OSError."""
+    return bytes_in(path).decode("ascii", "replace").strip()
 
 
 def write_led(path: Path, value: str) -> None:

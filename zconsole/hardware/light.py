@@ -7,6 +7,7 @@ boot makes up for it (``LocateLights.tidy``). A light that somebody else switche
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -39,6 +40,8 @@ RETRY = 3600.0
 """Seconds that the holder goes on trying to put back a light whose time is over, and …"""
 GIVE_UP = 7 * 86400.0
 """… that its record is kept: an enclosure that is away longer has forgotten it."""
+STEP = 60.0
+"""Seconds that the clock may be set back; if more, a light's time begins anew."""
 
 _T = TypeVar("_T")
 
@@ -75,9 +78,7 @@ class LocateLights:
         ``serial`` is of the disk in it. Raises NotFoundError where the bay has no light,
         ZconsoleError where it cannot be switched.
         """
-        lit = self._in_time(partial(self._light, slot, serial, until, bay or slot.name))
-        self._in_time(self._start_holder)
-        return lit
+        return self._in_time(partial(self._light_and_hold, slot, serial, until, bay or slot.name))
 
     def unlight(self, slot: LedSlot) -> str | None:
         """Put back what was found there; returns what came of it, None where it was not lit here.
@@ -166,22 +167,32 @@ class LocateLights:
 
     # Inside
 
+    def _light_and_hold(self, slot: LedSlot, serial: str, until: float, bay: str) -> LitSlot:
+        """Light a bay, and have a process wait for its time, also where it may go on only later."""
+        try:
+            lit = self._light(slot, serial, until, bay)
+        except NoAnswerError:
+            self._start_holder()
+            raise
+        self._start_holder()
+        return lit
+
     def _light(self, slot: LedSlot, serial: str, until: float, bay: str) -> LitSlot:
         led = self._required(slot, serial)
         with self._records.open() as opened:
             known, on = opened.records.get(slot.key), self._is_on(led)
             before = known.before if known is not None and on else on
-            record = LitSlot(slot, serial, bay, self._clock(), until, before, self._boot)
+            record = LitSlot(slot, serial, bay, self._clock(), until, before, self._boot, False)
             opened.put(record)  # on the disk before the light is on: a crash must find it
             try:
                 self._ask(partial(write_led, led, ON))
             except NoAnswerError:
                 raise  # it may go on yet, so the record stays
             except (OSError, ZconsoleError):
-                opened.drop(record)
+                opened.drop(record) if known is None else opened.put(known)
                 raise
-            if not self._confirms(led):
-                record = replace(record, confirmed=False)
+            if self._confirms(led):
+                record = replace(record, confirmed=True)
                 opened.put(record)
         self._note(record, "on", "lit")
         return record
@@ -203,7 +214,7 @@ class LocateLights:
         led = self._led(record)
         if led is None:
             raise NotFoundError(f"the enclosure of {record.name} is not there now")
-        if record.confirmed and not self._is_on(led):
+        if record.confirmed and self._is_off(led):
             return f"the light of {record.name} was off already: somebody else switched it off"
         if record.before:
             return f"the light of {record.name} stays on, as it was found"
@@ -212,6 +223,10 @@ class LocateLights:
         return f"the light of {record.name} is off"
 
     def _tidied(self, opened: OpenRecords, record: LitSlot) -> str | None:
+        now = self._clock()
+        if now < record.t - STEP:
+            record = replace(record, t=now, until=now + record.until - record.t)
+            opened.put(record)
         if self._clock() >= record.until:
             return self._put_back(opened, record)
         led = self._led(record)
@@ -219,17 +234,20 @@ class LocateLights:
             return None
         if record.boot != self._boot:
             return self._lit_again(opened, record, led)
-        if record.confirmed and not self._is_on(led):
+        if record.confirmed and self._is_off(led):
             opened.drop(record)
             return f"somebody else switched off the light of {record.name}"
         return None
 
     def _lit_again(self, opened: OpenRecords, record: LitSlot, led: Path) -> str:
-        if not self._is_on(led):
+        slot = replace(record.slot, address=led.parent.parent.name)
+        if not (on := self._is_on(led)):
+            # What was found is gone with the power; kept before the light is on, as above.
+            record = replace(record, before=False)
+            opened.put(replace(record, slot=slot, boot=self._boot, confirmed=False))
             self._ask(partial(write_led, led, ON))
             self._note(record, "on", "lit again after a reboot")
-        slot = replace(record.slot, address=led.parent.parent.name)
-        confirmed = self._confirms(led)
+        confirmed = on or self._confirms(led)
         opened.put(replace(record, slot=slot, boot=self._boot, confirmed=confirmed))
         return f"the light of {record.name} is on again after the reboot"
 
@@ -262,12 +280,17 @@ class LocateLights:
     def _is_on(self, led: Path) -> bool:
         return self._ask(partial(read_led, led)) == ON
 
+    def _is_off(self, led: Path) -> bool:
+        """Whether the enclosure says so; one that says nothing has switched nothing off."""
+        return self._ask(partial(read_led, led)) == OFF
+
     def _confirms(self, led: Path) -> bool:
         """Whether the enclosure says that the light is on; some say so late, some never."""
         for seconds in CONFIRM:
             time.sleep(seconds)
-            if self._is_on(led):
-                return True
+            with contextlib.suppress(OSError, ZconsoleError):
+                if self._is_on(led):
+                    return True
         return False
 
     def _ask(self, job: Callable[[], _T]) -> _T:

@@ -45,6 +45,7 @@ def hold(
     known: tuple[LitSlot, ...] = ()
     while True:
         try:
+            known = lights.lit()  # first: an enclosure that hangs must not make it forget them
             lights.tidy()
             known = lights.lit()
             if lights.idle(lock):

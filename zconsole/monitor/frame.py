@@ -50,6 +50,8 @@ class VdevRow(NamedTuple):
 
 DONE = "done"
 """Name of events done from a console: they are marked on the timeline of rates."""
+OUTCOME = "outcome"
+"""Name of events that tell how what was done from a console ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,16 @@ LABELS = 4 * 1024**2 + 512 * 1024
 """Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
 
 
+STANDING = ("AVAIL", "INUSE")
+"""States of a spare that has not failed."""
+
+
 class SpareTrouble(NamedTuple):
     """One hot spare that would not help when a device fails."""
 
     kind: str
     """``failed``; ``idle``: in use though the device it stood in for is back; ``small``: too small
-    for some vdev; ``elsewhere``: in use, but not in this pool."""
+    for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool."""
     name: str
     text: str
     """What is wrong, in one line, and what to do."""
@@ -56,7 +60,7 @@ def spare_troubles(
         for found in (
             *_in_use(spare, groups, calm, returned),
             *_failed(spare),
-            *_small(spare, needs),
+            *_small(spare, needs, spares),
         )
     )
 
@@ -92,15 +96,33 @@ def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
     return f"{', '.join(name for _, name in lacking)} (needs {size(lacking[0][0])})"
 
 
-def _small(spare: Vdev, needs: Sequence[tuple[int, str]]) -> Iterator[SpareTrouble]:
-    room = spare.size_bytes if spare.kind != "dspare" else None
-    if room and (lacking := _lacking(needs, room)) is not None:
+def _small(
+    spare: Vdev, needs: Sequence[tuple[int, str]], spares: Sequence[Vdev]
+) -> Iterator[SpareTrouble]:
+    """Too small for a vdev that no other spare fits, or for every vdev."""
+    room = _room(spare)
+    standing = [other for other in spares if other.state in STANDING]
+    most = max(map(_room, standing), default=0)
+    # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
+    own = {s.name.split("-")[1] for s in standing if s.kind == "dspare" and s.name.count("-") == 2}
+    useless = all(need > room for need, _ in needs)
+    open_needs = [
+        (need, name)
+        for need, name in needs
+        if useless or (need > most and name.rpartition("-")[2] not in own)
+    ]
+    if room and (lacking := _lacking(open_needs, room)) is not None:
         text = f"spare {spare.name} ({size(room)}) is too small for {lacking}"
         yield SpareTrouble("small", spare.name, text)
 
 
+def _room(spare: Vdev) -> int:
+    """Bytes it has for any vdev; 0: unknown, or distributed over a dRAID, for that one only."""
+    return 0 if spare.kind == "dspare" else spare.size_bytes or 0
+
+
 def _failed(spare: Vdev) -> Iterator[SpareTrouble]:
-    if spare.state not in ("AVAIL", "INUSE"):
+    if spare.state not in STANDING:
         why = f" ({spare.note})" if spare.note else ""
         text = f"spare {spare.name} is {spare.state}{why} and can't stand in"
         yield SpareTrouble("failed", spare.name, f"{text}: remove it and add another one")
@@ -118,8 +140,9 @@ def _in_use(
         text = f"spare {spare.name} is INUSE, but not in this pool: it can't stand in here"
         yield SpareTrouble("elsewhere", spare.name, text)
     elif is_complete(first := group.children[0]) and first.name not in returned:
-        text = f"spare {spare.name} is still INUSE though {first.name} is back and complete"
-        yield SpareTrouble("idle", spare.name, f"{text}: detach the spare")
+        text = f"spare {spare.name} is still INUSE though {first.name} is ONLINE and complete"
+        advice = f"detach the spare, or {first.name} if it is to be replaced"
+        yield SpareTrouble("idle", spare.name, f"{text}: {advice}")
 
 
 def _holds(group: Vdev, spare: Vdev) -> bool:

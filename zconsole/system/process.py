@@ -98,14 +98,18 @@ def run_blocking(argv: Sequence[str], deadline: float) -> Completed:
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """Take leave of a process that was killed: one stuck in the kernel is not waited for."""
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
+    """Take leave of a process that was killed: one stuck in the kernel is not waited for.
+
+    Its pipes stay open then: a thread that reads one holds its lock, and closing would wait, too.
+    """
     try:
         process.wait(LAST_MOMENT)
     except subprocess.TimeoutExpired:
         process.returncode = -signal.SIGKILL
+        return
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def start_detached(argv: Sequence[str], log: Path) -> int:

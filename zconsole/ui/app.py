@@ -7,12 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.driver import Driver
-from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -22,6 +21,7 @@ from zconsole.monitor.feed import Feed, Update
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.printable import clean
 from zconsole.ui.actions.loader import ActionLoader
+from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog, PickScreen
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
+TMUX_COPIES = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipboard on"
 _PAINT_GAP = 1.0
 _TICK = 1.0
 
@@ -265,7 +266,7 @@ class Console(ThemedApp):
         offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
         if len(offers) > 1:
             look = self.view_state.look
-            lines = [(Span(f" {what:<8} {look.text(text)}"),) for what, text in offers]
+            lines = [(Span(f" {what:<9} {look.text(text)}"),) for what, text in offers]
 
             def _copy(index: int | None) -> None:
                 if index is not None:
@@ -278,10 +279,16 @@ class Console(ThemedApp):
             self.notify("nothing to copy here", timeout=4)
 
     def _copy(self, what: str, text: str) -> None:
-        """Have the terminal take it (OSC 52), without what a terminal or shell would act on."""
+        """Ask the terminal to copy it (OSC 52), without what a terminal or shell would act on.
+
+        No terminal answers whether it has; tmux ignores it unless it is told not to.
+        """
         safe = clean(text)
         self.copy_to_clipboard(safe)
-        self.notify(f"{what} copied: {safe}", timeout=4)
+        said = f"{what} sent to the terminal's clipboard: {safe}"
+        if self.view_state.options.in_tmux:
+            said += f"\n{TMUX_COPIES}"
+        self.notify(said, timeout=4)
 
     def action_picture(self) -> None:
         """Save a picture of the screen where the console was started."""
@@ -414,25 +421,3 @@ class Console(ThemedApp):
         if (config := self.view_state.options.config) is not None:
             about = f"theme, units, sort and panes, to {config.path}"
             yield SystemCommand("Save how the console looks", about, self.action_save_look)
-
-
-SHOWN = 30.0
-"""Seconds a message stays."""
-_SEVERITIES: dict[str, SeverityLevel] = {"error": "error", "warning": "warning"}
-
-
-def tell(app: App[Any], update: Update, hint: Callable[[Alert], str] = lambda _: "") -> None:
-    """Show the alerts and notes of a round; ring and notify as its feed wants.
-
-    ``hint`` says what can be done about an alert.
-    """
-    for alert in update.alerts:
-        text = clean(f"{alert.pool}: {alert.text}{hint(alert)}")
-        severity = _SEVERITIES.get(alert.severity, "information")
-        app.notify(text, severity=severity, timeout=SHOWN, markup=False)
-    for note in update.notes:
-        app.notify(clean(note), severity="warning", timeout=SHOWN, markup=False)
-    driver = app._driver
-    if update.ring and driver is not None:
-        driver.write(update.ring)
-        driver.flush()

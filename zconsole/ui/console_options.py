@@ -41,6 +41,8 @@ class ConsoleOptions:
     ascii: bool | None = None
     """ASCII only; None decides by locale and ``TERM``."""
     mouse: bool = True
+    in_tmux: bool = False
+    """Whether tmux stands between the console and the terminal."""
     read_only: bool = False
     fault: str = ""
     """Why the configuration allows no changes; empty when it does."""

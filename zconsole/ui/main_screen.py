@@ -188,10 +188,12 @@ class MainScreen(Screen[None]):
         return next((pane for pane in PANES if self._view(pane) is self.focused), None)
 
     def back(self) -> None:
-        """Undo the newest of what was arranged: filter, zoom, details."""
+        """Undo the newest of what was arranged: filter, time shown, zoom, details."""
         if self.query(Input):
             self.devices.rearrange(filter="")
             self.on_input_submitted()
+        elif self.scan.until is not None:
+            self.scan.edge(1)
         elif self.zoomed:
             self.action_zoom()
         elif self.devices.arrangement.filter:

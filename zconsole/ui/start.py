@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ExitCode
@@ -95,7 +96,7 @@ def make_console(
     keys, _ = SHIPPED.remapped(config.keys if config else {})
     console = Console(
         feed,
-        options,
+        replace(options, in_tmux=bool(environ.get("TMUX"))),
         DisplayFormat(ASCII if plain else UNICODE, options.setting("units"), options.zone, keys),
         (*themes.found.values(), *filter(None, picked)),
         ActionLoader(feed, make_backend, read_only=options.read_only, fault=options.fault),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.ui.actions.acting import acting
 from zconsole.errors import ZconsoleError
+from zconsole.sim.backends import actions
 from zconsole.system.process import Completed
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.keys import ACTIONS
@@ -399,3 +400,39 @@ async def test_lights_are_tidied_when_the_console_starts(monkeypatch):
         monkeypatch.setattr(lights, "tidy", broken)
         await a.controller.tidy_lights()
         assert "lights of bays: no disk answers" in await a.settle()
+
+
+async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        said = (await a.press("R")).splitlines()
+        rows = [line for line in said if " 3.64T " in line or "failed disk" in line]
+        assert "bay05" in rows[-1]
+        assert "this is the failed disk" in rows[-1]
+
+
+async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
+    async with acting("mirror-scrub") as a:
+        execute = actions.execute
+        monkeypatch.setattr(actions, "execute", lambda *_: Completed((), 1, "", "no\n"))
+        assert "Failed." in await a.press("S", "enter", "tab", "enter")
+        monkeypatch.setattr(actions, "execute", execute)
+        await a.press("escape")
+        await a.pass_time(60.0)
+        frame = a.app.view_state.frame
+        assert frame is not None
+        done = [(e.severity, e.text) for e in frame.events if "Pause" in e.text]
+        assert done == [("error", "Pause the scrub of mirrors: failed")]
+
+
+async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_canceled():
+    async with acting("healthy", notifications=True) as a:
+        await a.press("S", "enter", *RUN, "escape")
+        await a.pass_time(60, 20)
+        await a.press("S", "j", "enter", *RUN)
+        assert "You'll be notified here" in a.screen
+        await a.press("escape")
+        await a.pass_time(60, 20)
+        said = " ".join(message.message for message in a.app.messages)
+        assert "the scrub is stopped" in said
+        assert "was canceled" not in said

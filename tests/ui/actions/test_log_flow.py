@@ -5,9 +5,21 @@ from __future__ import annotations
 import threading
 
 from tests.ui.actions.acting import acting
+from tests.ui.rebalance.steps import running, settled
 from zconsole.ui.actions import log_flow
 
 RUN = ("tab", "enter")
+
+
+async def test_a_rebalance_from_here_and_what_was_asked_of_it_are_listed():
+    async with acting("added-vdev") as a:
+        await running(a)
+        await a.press("P")
+        await settled(a)
+        await a.press("escape", "escape")
+        said = (await a.press("L")).splitlines()
+        assert "done    zconsole rebalance pause " in said[1]
+        assert "begun   zconsole rebalance run /storage/films" in said[2]
 
 
 async def test_what_was_run_is_listed_with_its_result_and_can_be_copied():

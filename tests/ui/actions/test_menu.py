@@ -99,7 +99,7 @@ async def test_the_entry_at_the_cursor_tells_what_it_would_run():
 
 async def test_a_long_reason_has_all_the_rows_the_menu_leaves():
     async with acting("resilver", (50, 24)) as a:
-        said = " ".join((await a.press("S", "j", "j")).split())
+        said = " ".join((await a.press("S", "j")).split())
         assert "…" not in said[said.index("Pause the scrub: ") :]
 
 
@@ -117,7 +117,7 @@ async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_whe
         assert "no resilver runs or waits" in said
     async with acting("resilver", (60, 15)) as a:
         said = await a.press("S")
-        assert said.count("resilver running (45.7 %)") == 2
+        assert said.count("resilver running (45.7 %)") == 3  # two, and the line at the cursor
         assert said.count("resilver running…\n") == 2
         assert "ZFS cannot pause or stop it\n" in said
 
@@ -147,3 +147,39 @@ async def test_every_key_of_the_tunables_is_in_their_footer(size):
         footer = (await a.press("T")).splitlines()[-1]
         for key in "FNDUE?":
             assert f" {key} " in footer, key
+
+
+def _order(said: str) -> list[str]:
+    lines = [line.strip() for line in said.splitlines()[1:7]]
+    return [" ".join(line.split()[:3]) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "first"),
+    [("mirror-scrub", "Pause the scrub"), ("healthy", "Start or resume a scrub")],
+)
+async def test_the_scan_menu_keeps_its_order_and_begins_on_what_can_be_done(scenario, first):
+    async with acting(scenario) as a:
+        said = await a.press("S")
+        assert _order(said) == [
+            "Start or resume",
+            "Pause the scrub",
+            "Stop the scrub",
+            "Scrub only known",
+            "Restart the resilver",
+            "Pause or stop",
+        ]
+        view = a.app.screen.view
+        assert first in plain(view.line_at(view.cursor))
+
+
+async def test_what_can_be_done_with_a_device_keeps_its_order():
+    async with acting("mirror-scrub") as a:
+        await a.to("mirror-0")
+        await a.press("j")
+        orders = []
+        for _ in range(2):
+            said = (await a.press("A")).splitlines()[1:20]
+            orders.append([line[:16] for line in said])
+            await a.press("escape", "A", "j", "enter", "tab", "enter", "escape")
+        assert orders[0] == orders[1]

@@ -49,7 +49,7 @@ async def test_tunables_have_headings_ranges_and_marks():
         assert "1 to 60000 ms, default 3000" in said
         asked = await a.press("enter")
         assert asked.splitlines()[6].strip() == "1 to 60000 ms, default 3000", "where to type"
-        assert "3000 to 5000 ms" in await a.press(*"5000", "enter")
+        assert "3000 → 5000 ms" in await a.press(*"5000", "enter")
         said = await a.press(*RUN, "escape")
         assert said.splitlines()[1].startswith(" * zfs_resilver_min_time_ms")
         await a.press("U", *RUN, "escape")
@@ -73,13 +73,13 @@ async def test_a_faster_preset_makes_the_simulated_resilver_faster():
 async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
     async with acting("resilver") as a:
         await a.press("T", "enter", *"5000", "enter")
-        assert "3000 to 5000" in a.screen
+        assert "3000 → 5000" in a.screen
         await a.press(*RUN, "escape")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
         assert "was 3000" in a.screen
         await a.press("enter", *"99999999", "enter")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
-        await a.press("U", *RUN, "escape")
+        await a.press("escape", "U", *RUN, "escape")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 3000
 
 
@@ -132,10 +132,29 @@ async def test_bytes_are_shown_scaled_and_may_be_typed_so():
         assert "64K to 1G bytes, default 16M" in said
         asked = await a.press("enter")
         assert "Now 16M; 64K to 1G bytes" in asked
-        assert f"{name}  16M to 1.50M" in await a.press(*"1.5M", "enter")
+        assert f"{name}  16M → 1.50M" in await a.press(*"1.5M", "enter")
         assert f"{name} is 1.50M" in await a.press(*RUN)
         assert a.backend.control.setting(name).value == 3 << 19
         said = await a.press("escape")
         assert "set here, was 16M" in said
         await a.press("enter", *"16000000", "enter")
-        assert f"{name}  1.50M to 15.3M (16000000 bytes)" in a.screen
+        assert f"{name}  1.50M → 15.3M (16000000 bytes)" in a.screen
+
+
+async def test_a_value_that_cannot_be_stays_to_be_corrected():
+    async with acting("mirror-scrub", (120, 30)) as a:
+        said = await a.press("T", "enter", *"9999999999999", "enter")
+        assert " SET " in said
+        assert "9999999999999\n" in said
+        await a.press("F")
+        assert " SET " in a.screen, "letters are typed, no keys of the list"
+
+
+async def test_the_plan_of_a_preset_has_headings_and_says_from_what_to_what():
+    async with acting("few-requests", (100, 30)) as a:
+        await a.pass_time(60, 2)
+        said = await a.press("T", "F")
+        assert [line.strip() for line in said.splitlines()].index("Will set") > 0
+        assert " → " in said
+        assert "too few writes to the new disk at once" in said
+        assert "new-disk-writes" not in said

@@ -40,7 +40,7 @@ def of_scan(**fields):
 def test_the_cells_of_a_resilver():
     assert [line.rstrip() for line in said(frames.resilver())] == [
         " ETA 17h52m  tomorrow 06:33      RATE 124M/s ▼    REDUNDANCY LEFT    NEW ERRORS",
-        " 16h10m to 21h40m, zpool 12h41m  30 % of maximum  raidz2-0: 1 disk   0 in 1 h",
+        " 16h10m to 21h40m, zpool 12h41m  30 % of best     raidz2-0: 1 disk   0 in 1 h",
     ]
 
 
@@ -61,8 +61,13 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
 def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
     assert role_of(frames.unrestored(), "2 errors") == {"error"}
     base = frames.unrestored()
-    view = base.scans[0]._replace(scan=replace(base.scans[0].scan, state="canceled", errors=0))
-    assert "canceled  no errors" in said(replace(base, scans=(view,)))[1]
+    scan = replace(base.scans[0].scan, state="canceled", errors=0)
+    view = base.scans[0]._replace(scan=scan, percent=0.7)
+    row = said(replace(base, scans=(view,)))[1]
+    assert row.startswith(" canceled at 0.7 %  after 5h23m  ")
+    assert "no errors" not in row
+    row = said(replace(base, scans=(view._replace(percent=100.0),)))[1]
+    assert row.startswith(" canceled at 100.0 %  "), "the next cell doesn't join"
 
 
 def test_a_finished_repair_says_that_redundancy_is_restored():
@@ -92,7 +97,7 @@ def test_what_is_not_known_is_said_in_its_cell():
     assert first.startswith(" ETA none ")
     assert "RATE - " in first
     assert second.startswith(" no estimate yet: 1 sample ")
-    assert "maximum unknown" in second
+    assert "best unknown" in second
     assert "unknown  " in second
 
 
@@ -155,7 +160,8 @@ def test_no_cell_moves_while_values_come_and_go(size, look):
         lines = header_lines(frame, STATUS, look, *size)
         assert {width_of(line) for line in lines[1:3]} == {width_of(lines[1])}
         row = next(plain(line) for line in lines if "ETA" in plain(line))
-        columns.add((len(lines), *(row.index(w) for w in ("ETA", "RATE", "REDUNDANCY", "ERRORS"))))
+        redundancy = "CAN LOSE" if size[0] < 80 else "REDUNDANCY"
+        columns.add((len(lines), *(row.index(w) for w in ("ETA", "RATE", redundancy, "ERRORS"))))
     assert len(columns) == 1
 
 

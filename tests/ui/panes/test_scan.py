@@ -215,9 +215,9 @@ class TestScan:
     def test_what_it_waits_for_and_what_could_be_done(self):
         said = text(scan_lines(frames.resilver(), LOOK, 140))
         assert "limit       WCC7K0F34DA is slow: 97 % busy" in said
-        assert "maximum 410M/s" in said
+        assert "best seen 410M/s" in said
         assert "suggestion  look at its SMART errors" in said
-        assert "trouble     none" in said
+        assert "trouble     no new device errors or disconnects" in said
 
     @pytest.mark.parametrize(("roomy", "most"), [(False, 2), (True, 4)])
     def test_a_suggestion_ends_with_a_whole_clause(self, roomy, most):
@@ -349,3 +349,15 @@ class TestNarrowBars:
         assert not {"▏", "·"} & set(plain(line))
         (line, *_) = scan_lines(with_activities(trim), LOOK, 120)
         assert "·" in plain(line)
+
+
+def test_a_suggestion_names_the_key_of_the_console():
+    frame = frames.resilver()
+    assert frame.limit is not None
+    for advice, said in (
+        ("zconsole tunables set zfs_x=8 (now 2)", "press T, set zfs_x=8 (now 2)"),
+        ("raise zfs_x (zconsole tunables set)", "raise zfs_x (T)"),
+        ("zconsole tunables restore zfs_x", "press T, then U"),
+    ):
+        shown = replace(frame, limit=frame.limit._replace(advice=advice))
+        assert f"suggestion  {said}" in text(scan_lines(shown, LOOK, 140))

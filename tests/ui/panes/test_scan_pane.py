@@ -23,6 +23,7 @@ def span(screen):
         ("pageup", "1h08m-22m24s ago"),
         ("pageup pageup pagedown", "1h08m-22m24s ago"),
         ("pageup end", "last 45m52s"),
+        ("home escape", "last 45m52s"),
         ("pageup pagedown right", "last 45m52s"),
         ("home", "5h33m-4h48m ago"),
         ("home left pageup", "5h33m-4h48m ago"),

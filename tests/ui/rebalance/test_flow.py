@@ -137,8 +137,12 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
         assert "keep free 12.0 %" in await settled(a)
         await a.press("M", *"none", "enter")
         assert "rate limit" not in (await settled(a))
-        await a.press("M", *"fast", "enter")
-        assert "not a size" in await settled(a)
+        said = await a.press("M", *"fast", "enter")
+        assert "not a size" in said
+        assert " fast\n" in said, "what was typed is there to be corrected"
+        assert "Now: none" in said
+        await a.press("escape")
+        await settled(a)
         assert "Stop rebalance job" in await a.press("X")
         await a.press("enter")
         assert "running" in await settled(a), "Cancel has the focus"
@@ -184,7 +188,8 @@ async def test_directories_that_hold_too_little_to_get_even_move_whole():
 async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
     async with acting(SCENARIO) as a:
         await to_plan(a)
-        assert "none: move everything" in await a.press("escape")
+        said = await a.press("escape")
+        assert "none: 5 % needs more than these directories hold" in said
         await a.press("g", "j", "j", "enter", "5", "enter")
         await a.press("G", "enter")
         assert "--until-spread=0.05" in await settled(a)
@@ -246,7 +251,8 @@ async def test_the_options_turn_and_are_asked_for():
         assert "copy: verified copies" in await a.press("j", "enter")
         await a.press("j", "enter", *"10", "enter")
         assert "10.0 %" in a.screen
-        await a.press("j", "enter", *"nonsense", "enter")
+        assert "nonsense: not a size" in await a.press("j", "enter", *"nonsense", "enter")
+        await a.press("escape")
         assert "Rate limit                none" in a.screen
         await a.press("G", "k", "enter")
         assert "accept: another" in a.screen
@@ -321,7 +327,30 @@ async def test_the_command_of_a_plan_is_copied():
         await to_plan(a)
         await a.press("y")
         assert a.app.clipboard.startswith("zconsole rebalance run ")
-        assert "command copied: " in a.screen
+        assert "command sent to the terminal's clipboard: " in a.screen
+
+
+async def test_options_stay_while_other_directories_are_chosen():
+    async with acting(SCENARIO) as a:
+        await to_tree(a)
+        await a.press("enter", "g", "enter")
+        assert "new parity width" in a.screen
+        await a.press("escape")
+        assert "new parity width" in await a.press("enter")
+
+
+async def test_of_a_finished_job_the_figures_agree():
+    async with acting(SCENARIO) as a:
+        await running(a)
+        await a.pass_time(80 * 3600, 3600)
+        await settled(a)
+        (job,) = await desk_of(a).jobs(None)
+        assert job.state == "finished"
+        assert job.days[-1]["files_skipped"] == sum(job.skipped.values()) > 0
+        assert job.days[-1]["files_done"] == job.files_done
+        assert job.days[-1]["eta_seconds"] is None
+        assert f"files, {sum(job.skipped.values())} left out" in a.screen
+        assert "start a new job on the same directories" in a.screen
 
 
 async def test_a_pool_that_is_even_already_offers_no_run():

@@ -116,10 +116,10 @@ def test_the_head_names_the_columns_where_they_are():
             head = plain(folder_head(look, width))
             line = plain(folder_lines(folders.rows(0.0), look, width)[1])
             assert len(head) <= width
-            assert head.index("size") + 4 == line.index("T") + 1
-            assert head.index("files") + 5 == line.index("K") + 1
-            assert head.index("directory") == line.index("a", line.index("K")) - 2
-            assert ("of largest" in head) == (width >= 70)
+            assert head.index("SIZE") + 4 == line.index("T") + 1
+            assert head.index("FILES") + 5 == line.index("K") + 1
+            assert head.index("DIRECTORY") == line.index("a", line.index("K")) - 2
+            assert ("RELATIVE" in head) == (width >= 70)
 
 
 def test_what_is_older_than_the_newest_vdev_has_a_column_where_it_is_known():
@@ -133,7 +133,7 @@ def test_what_is_older_than_the_newest_vdev_has_a_column_where_it_is_known():
         lines = [
             plain(line) for line in folder_lines(folders.rows(0.0), DisplayFormat(UNICODE), width)
         ]
-        assert head.index("old") + 3 == lines[1].index("%") + 1
+        assert head.index("OLD") + 3 == lines[1].index("%") + 1
         assert "90 %" in lines[1]
         assert all(len(line) <= width for line in (head, *lines))
-        assert head.index("directory") == lines[1].index("a", lines[1].index("%")) - 2
+        assert head.index("DIRECTORY") == lines[1].index("a", lines[1].index("%")) - 2

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tests.records import replace
+from tests.ui.actions.acting import acting
 from tests.ui.rebalance.samples import JOB
+from tests.ui.rebalance.steps import running
 from zconsole.ui.rebalance.job_screen import KEYS, offered
 
 ALL = frozenset(key.action for key in KEYS)
@@ -17,3 +19,12 @@ def test_the_keys_that_do_something_follow_the_state():
     assert offered(replace(JOB, state="finished", failed={})) == frozenset()
     assert offered(replace(JOB, files_total=None, why="counting files")) == ALL
     assert offered(None) == frozenset()
+
+
+async def test_of_a_job_its_id_and_its_command_are_copied():
+    async with acting("added-vdev") as a:
+        await running(a)
+        await a.press("y")
+        said = await a.press("j", "enter")
+        assert a.app.clipboard.startswith("zconsole rebalance status ")
+        assert "nothing to copy" not in said

@@ -155,13 +155,40 @@ def test_a_device_of_the_pool_itself_is_refused():
     ("now", "why"),
     [
         (replace(WIDE, suspended=True), "suspended"),
-        (shelf(raidz2(activities=(CHECKPOINT,))), "the pool has a checkpoint"),
         (shelf(raidz2(activities=(Activity("removal", "running"),))), "device removal is running"),
     ],
 )
 def test_what_the_pool_is_doing_is_in_the_way(now, why):
     for layout, count in ((DATA, 6), (Layout("spare"), 1)):
         assert why in (plan_add(now, layout, PATHS[:count]).refused or "")
+
+
+def test_under_a_checkpoint_what_a_rewind_would_undo_is_told():
+    """zpoolconcepts(7): adding is supported, and has to be repeated after a rewind."""
+    once = plan_add(shelf(raidz2(activities=(CHECKPOINT,))), DATA, PATHS)
+    assert once.refused is None
+    assert once.needs_typed == "tank"
+    (warning,) = once.warnings
+    assert warning == (
+        "the pool has a checkpoint: a rewind to it takes this out again, the only way to undo it,"
+        " and loses all that was written since the checkpoint"
+    )
+    pairs = shelf(mirror(activities=(CHECKPOINT,)))
+    later = plan_add(pairs, Layout("normal", "mirror"), PATHS[:2])
+    assert later.refused is None
+    assert "zpool remove can take it out again only once the checkpoint is discarded" in said(later)
+    assert "the only way to undo it" not in said(later)
+    spare = plan_add(pairs, Layout("spare"), PATHS[:1])
+    assert "a rewind to it takes this out again" in said(spare)
+    assert "only once the checkpoint is discarded" in said(spare)
+
+
+def test_what_removal_asks_for_is_told():
+    """zpool-remove(8): the keys of all encrypted datasets must be loaded."""
+    assert "the keys of all encrypted datasets are loaded" in said(
+        plan_add(PAIRS, Layout("normal", "mirror"), PATHS[:2])
+    )
+    assert "encrypted" not in said(plan_add(PAIRS, Layout("spare"), PATHS[:1]))
 
 
 def test_a_vdev_added_meanwhile_stops_it():

@@ -36,7 +36,7 @@ def test_one_that_only_began_is_there_without_a_result():
     begun = command("begun", 1.0, "zpool", "scrub", "tank")
     other = command("ended", 2.0, "zpool", "clear", "tank", ok=True, result="done")
     clear, scrub = logged_commands([begun, other])
-    assert (scrub.ok, scrub.result) == (None, "no result was written")
+    assert (scrub.ok, scrub.result) == (None, "no result yet")
     assert clear.ok
 
 
@@ -54,6 +54,30 @@ def test_tunables_and_jobs_are_commands_too():
         "zconsole rebalance",
         "zconsole tunables set zfs_x=2 zfs_y=3",
     ]
+
+
+@pytest.mark.parametrize(
+    ("action", "argv", "command"),
+    [
+        ("run", ["/usr/lib/zconsole/__main__.py", "rebalance", "run", "/a b"], "run '/a b'"),
+        ("pause", ["zconsole"], "pause d3a0"),
+        ("resume", ["zconsole"], "resume d3a0"),
+    ],
+)
+def test_a_job_is_the_command_that_does_the_same(action, argv, command):
+    lines = [
+        record(e, kind="job", action=action, job="d3a0", argv=argv) for e in ("begun", "ended")
+    ]
+    (found,) = logged_commands(lines)
+    assert found.command == f"zconsole rebalance {command}"
+
+
+def test_a_change_of_limits_is_one_line():
+    what = {"kind": "job", "action": "limits", "job": "d3a0", "argv": ["zconsole"]}
+    (found,) = logged_commands(
+        [record("begun", limits={"rate": 9}, **what), record("ended", **what)]
+    )
+    assert found.command == "limits of job d3a0 changed"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_blink, plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
-from zconsole.actions.plan import Facts, LightOrder, Situation
+from zconsole.actions.plan import Facts, LightOrder, Situation, failing
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.scrub import (
     plan_pause,
@@ -39,6 +39,7 @@ from zconsole.actions.scrub import (
 )
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
+from zconsole.hardware.device import Contents
 from zconsole.pool.model import ErrorCounters, Progress
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
@@ -88,7 +89,8 @@ def test_a_distributed_spare_cannot_stay():
         (plan_scrub(raidz2(), errors_only=True), ("scrub", "-e", "tank")),
         (plan_pause(raidz2(running("scrub"))), ("scrub", "-p", "tank")),
         (plan_stop(raidz2(running("scrub", state="paused"))), ("scrub", "-s", "tank")),
-        (plan_resilver(raidz2(running("resilver"))), ("resilver", "tank")),
+        (plan_resilver(raidz2(running("resilver"), changes=(WAITING,))), ("resilver", "tank")),
+        (plan_scrub(raidz2(error_count=2), errors_only=True), ("scrub", "-e", "tank")),
         (
             plan_resilver(raidz2(running("resilver", state="finished", errors=3))),
             ("resilver", "tank"),
@@ -136,6 +138,9 @@ def test_commands(plan, argv):
         (plan_resilver(raidz2(facts=OLD_FEATURES)), "resilver_defer"),
         (plan_resilver(raidz2()), "no resilver runs or waits"),
         (plan_resilver(raidz2(running("scrub"))), "no resilver runs or waits"),
+        (plan_resilver(raidz2(running("resilver"))), "no device waits for a resilver"),
+        (plan_scrub(raidz2(error_count=0), errors_only=True), "the pool has no known errors"),
+        (plan_stop_resilver(raidz2()), "no resilver is running"),
         (plan_offline(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
         (plan_offline(at(pool(disk("d1", 1000))), "1000"), "no valid replicas"),
         (plan_online(raidz2(), "1000"), "is online"),
@@ -187,8 +192,8 @@ def test_a_wrong_replace_is_backed_out_by_detaching_the_new_device():
         (plan_detach(mirror(), "1000"), "d00"),
         (plan_attach(raidz2(), "100", NEW), "raidz2-0"),
         (plan_attach(mirror(), "1000", NEW), None),
-        (plan_resilver(raidz2(running("resilver", 50.0))), "tank"),
-        (plan_resilver(raidz2(running("resilver", 1.0))), None),
+        (plan_resilver(raidz2(running("resilver", 50.0), changes=(WAITING,))), "tank"),
+        (plan_resilver(raidz2(running("resilver", 1.0), changes=(WAITING,))), None),
         (plan_offline(raidz2(), "1000"), None),
     ],
 )
@@ -245,6 +250,7 @@ LED = new_disk(
     node="/dev/sda",
     aliases=("/dev/disk/by-id/d00-part1",),
     locate="/sys/x/locate",
+    contents=Contents(zfs_pool="tank"),
 )
 LIT = replace(FACTS, devices=(LED,))
 
@@ -257,7 +263,8 @@ def test_locate_lights_the_bay_for_a_stated_time():
         assert text in said(plan)
     off = plan_locate(raidz2(facts=LIT), "1000", on=False)
     assert off.steps[0].light == LightOrder(False, LED)
-    assert "goes off" in said(off)
+    assert "whoever switched it on" in said(off)
+    assert "one lit by zconsole is put back as it was found" in said(off)
 
 
 def test_all_lights_go_off_without_a_device():
@@ -302,6 +309,37 @@ def test_a_failed_disk_may_not_blink():
     assert "may not answer" in warning
 
 
+@pytest.mark.parametrize(
+    ("contents", "doubted"),
+    [
+        (Contents(), True),
+        (Contents(zfs_pool="other"), True),
+        (Contents(zfs_pool="tank"), False),
+        (Contents(zfs_pool=""), False),
+        (Contents(unread=True), False),
+    ],
+)
+def test_another_disk_may_sit_where_a_failed_one_was(contents, doubted):
+    """The path of a disk that was pulled may name the one that was put in since."""
+    facts = replace(FACTS, devices=(replace(LED, serial="S9", contents=contents),))
+    s = raidz2(changes=(disk("d00", 1000, "UNAVAIL"),), facts=facts)
+    plans = (plan_locate(s, "1000", on=True), plan_blink(s, "1000", on=True, busy={}))
+    for plan in plans:
+        text = "the disk there now (serial S9) has no label of tank: it may be another disk"
+        assert any(text in warning for warning in plan.warnings) == doubted
+    well = plan_locate(raidz2(facts=facts), "1000", on=True)
+    assert well.warnings == ()
+
+
+def test_a_disk_that_has_another_node_by_now_does_not_blink():
+    """A path survives that udev gives disks other nodes; the node read must be of that disk."""
+    plan = plan_blink(raidz2(facts=LIT), "1000", on=True, busy={})
+    renamed = replace(LIT, devices=(replace(LED, node="/dev/sdb"),))
+    why = failing(plan.preconditions, raidz2(facts=renamed))
+    assert why == "d00 is /dev/sdb now, not /dev/sda; plan again"
+    assert failing(plan.preconditions, raidz2(facts=LIT)) is None
+
+
 def test_unknown_facts_are_said_not_guessed():
     plan = replaced(at(pool(top("raidz2", 0, 6)), Facts()))
     assert plan.refused is None
@@ -341,3 +379,18 @@ def test_what_is_put_online_is_named_by_the_disk_and_not_by_guid(name, path, sai
     assert plan_online(s, "77").steps[0].argv == ("zpool", "online", "tank", said)
     whole = at(pool(top("mirror", 0, 2, replace(leaf, state="ONLINE"))))
     assert plan_expand(whole, "77").steps[0].argv == ("zpool", "online", "-e", "tank", said)
+
+
+@pytest.mark.parametrize(
+    ("scan", "instead"),
+    [
+        (running("resilver"), "wait for the resilver"),
+        (running("scrub"), "wait for the scrub, or stop it first (S)"),
+        (
+            running("scrub", state="paused"),
+            "resume the scrub and wait for it, or stop it first (S)",
+        ),
+    ],
+)
+def test_nobody_is_told_to_wait_for_a_paused_scan(scan, instead):
+    assert plan_scrub(raidz2(scan), errors_only=True).alternatives == (instead,)

@@ -21,7 +21,10 @@ def chassis(tmp_path: Path, monkeypatch) -> Chassis:
     )
     monkeypatch.setenv("ZCONSOLE_STATE", str(made.state))
     monkeypatch.setattr("zconsole.hardware.light.start_detached", lambda argv, log: 0)
-    monkeypatch.setattr(light, "disks", lambda *_: (disk,))
+    others = (Device(node, node, serial="SAME") for node in ("/dev/sdb", "/dev/sdc"))
+    paths = (Device(node, node, serial="TWO", wwn="naa.5") for node in ("/dev/sdd", "/dev/sde"))
+    known = (disk, *others, *paths, Device("/dev/sdf", "/dev/sdf"))
+    monkeypatch.setattr(light, "disks", lambda *_: known)
     monkeypatch.setattr(light, "LocateLights", made.lights)
     monkeypatch.setattr(light, "MachineLights", lambda: real(made.lights))
     return made
@@ -72,6 +75,8 @@ def test_after_a_reboot_it_is_lit_again(chassis, capsys):
         (["blink"], 2, "blink needs a DISK"),
         (["list", "S1"], 2, "list takes no DISK"),
         (["on", "S2"], 3, "S2 is not a disk"),
+        (["on", "SAME"], 2, "SAME is the serial number of 2 disks: /dev/sdb, /dev/sdc"),
+        (["off", ""], 2, "empty DISK"),
         (["on", "S1", "--read-only"], 2, "not allowed with --read-only"),
         (["dim", "S1"], 2, "invalid choice"),
     ],
@@ -80,6 +85,16 @@ def test_what_cannot_be_is_said_in_one_line(chassis, capsys, words, code, text):
     assert main(["light", *words]) == code
     assert text in capsys.readouterr().err
     assert chassis.led().read_text() == "0"
+
+
+@pytest.mark.usefixtures("chassis")
+def test_two_paths_to_one_disk_are_one_disk(monkeypatch):
+    asked = []
+    monkeypatch.setattr(light.blink, "reader", asked.append)
+    monkeypatch.setattr(light.blink, "LASTING", 0.0)
+    monkeypatch.setattr(light.blink, "busy_disks", dict)
+    assert main(["light", "blink", "TWO"]) == 0
+    assert asked == ["/dev/sdd"]
 
 
 def test_blinking_goes_on_until_its_time_is_over(chassis, capsys, monkeypatch):

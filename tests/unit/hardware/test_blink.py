@@ -13,6 +13,7 @@ from zconsole.errors import UsageError, ZconsoleError
 from zconsole.hardware import blink
 from zconsole.hardware.blink import BLOCK, HALF, READS, Blinker, busy_disks
 from zconsole.system.host import alive, process_mark
+from zconsole.system.patient import begun
 
 ROW = "   8       0 {name} 10 0 80 5 20 0 160 9 0 {io} 14 0 0 0 0 0 0\n"
 
@@ -176,6 +177,32 @@ def test_it_is_killed_and_nobody_waits_for_it(tmp_path, disk, monkeypatch):
     assert blinker.stop(disk)
     assert not blinker.stop(disk)
     assert soon(lambda: not alive(marks[1]))
+
+
+@pytest.mark.slow
+def test_one_that_is_stuck_in_the_kernel_holds_nobody_up(monkeypatch):
+    """It can't be killed, and a thread still waits for what it would say."""
+    monkeypatch.setattr(blink, "START", 0.05)
+    left: list[blink.Child] = []
+    real, killpg = blink.Child, os.killpg
+
+    def stuck(_: tuple[str, ...]) -> blink.Child:
+        left.append(real((sys.executable, "-c", "import time; time.sleep(60)")))
+        return left[0]
+
+    monkeypatch.setattr(blink, "Child", stuck)
+    monkeypatch.setattr(os, "killpg", lambda *_: None)
+
+    def start() -> None:
+        with pytest.raises(ZconsoleError, match="doesn't answer"):
+            Blinker().start("/dev/sdx")
+
+    thread, _ = begun(start)
+    thread.join(20)
+    stopped = not thread.is_alive()
+    killpg(left[0]._process.pid, signal.SIGKILL)
+    left[0].kill()  # closes what was left open
+    assert stopped
 
 
 @pytest.mark.slow

@@ -127,6 +127,22 @@ def test_it_goes_off_when_its_time_is_over(chassis, lights):
     assert (value(chassis), lights.lit()) == ("0", ())
 
 
+def test_a_clock_that_is_set_back_does_not_leave_it_on(chassis, lights):
+    """Lit while the clock was a year ahead: it goes off four hours after that was put right."""
+    lit(chassis)
+    chassis.now -= 365 * 86400
+    assert lights.tidy() == ()
+    assert lights.lit()[0].until == chassis.now + LASTING
+    chassis.now += LASTING
+    lights.tidy()
+    assert value(chassis) == "0"
+    lit(chassis)
+    until = lights.lit()[0].until
+    chassis.now -= 5  # as a time server sets it
+    lights.tidy()
+    assert lights.lit()[0].until == until
+
+
 def test_after_a_reboot_it_is_lit_again_where_its_enclosure_is_now(chassis):
     lit(chassis)
     chassis.moved("0:0:8:0", "11:0:3:0")
@@ -226,6 +242,83 @@ def test_one_that_the_enclosure_refuses_leaves_no_record(chassis, lights, monkey
     with pytest.raises(ZconsoleError, match="refused: Input/output error"):
         lights.light(chassis.slot(), "S1", UNTIL)
     assert lights.lit() == ()
+
+
+def refused(monkeypatch, name: str) -> None:
+    """The enclosure answers no more."""
+
+    def refusing(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(light, name, refusing)
+
+
+def test_one_that_is_on_keeps_its_record_when_more_time_is_refused(chassis, lights, monkeypatch):
+    lit(chassis)
+    with monkeypatch.context() as patch:
+        refused(patch, "write_led")
+        with pytest.raises(ZconsoleError, match="refused"):
+            lights.light(chassis.slot(), "S1", UNTIL + 60)
+    chassis.now = UNTIL
+    lights.tidy()
+    assert value(chassis) == "0"
+
+
+def test_one_that_cannot_be_read_was_not_switched_off_by_somebody(chassis, lights):
+    lit(chassis)
+    led = chassis.led()
+    led.rename(led.with_name("kept"))
+    led.mkdir()  # to read it fails
+    assert "refused" in lights.tidy()[0]
+    assert len(lights.lit()) == 1
+    led.rmdir()
+    led.with_name("kept").rename(led)
+    chassis.now = UNTIL
+    lights.tidy()
+    assert value(chassis) == "0"
+
+
+def test_one_that_is_not_confirmed_yet_is_not_forgotten(chassis, lights, monkeypatch):
+    """Killed between write and answer, or without one: "off" says nothing of somebody else."""
+    seen = []
+    monkeypatch.setattr(light, "write_led", lambda *_: seen.append(lights.lit()[0].confirmed))
+    lights.light(chassis.slot(), "S1", UNTIL)
+    assert seen == [False]
+
+
+def test_one_whose_answer_cannot_be_read_is_on_and_not_confirmed(chassis, lights, monkeypatch):
+    write = light.write_led
+
+    def written(*args) -> None:
+        write(*args)
+        refused(monkeypatch, "read_led")
+
+    monkeypatch.setattr(light, "write_led", written)
+    assert "doesn't confirm" in lights.light(chassis.slot(), "S1", UNTIL).words
+
+
+def test_a_process_waits_also_for_one_that_gave_no_answer(chassis, held, lights, monkeypatch):
+    def silent(*_: object) -> None:
+        raise NoAnswerError("no answer")
+
+    monkeypatch.setattr(light, "write_led", silent)
+    with pytest.raises(NoAnswerError):
+        lights.light(chassis.slot(), "S1", UNTIL)
+    assert len(held) == 1
+    assert len(lights.tidy()) == 0
+    assert len(lights.lit()) == 1
+
+
+def test_one_that_was_on_before_the_power_was_cut_goes_off_in_the_end(chassis, lights):
+    chassis.led().write_text("1")
+    lit(chassis)
+    chassis.led().write_text("0")
+    chassis.boot("boot-2")
+    lights.tidy()
+    assert value(chassis) == "1"
+    chassis.now = UNTIL
+    lights.tidy()
+    assert value(chassis) == "0"
 
 
 def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(

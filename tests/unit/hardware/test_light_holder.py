@@ -15,6 +15,7 @@ from zconsole.hardware import light_holder
 from zconsole.hardware.light import HOLDER, LocateLights
 from zconsole.hardware.light_records import NAME
 from zconsole.system.host import alive, process_mark
+from zconsole.system.patient import NoAnswerError
 from zconsole.system.state_dir import try_lock
 
 LIGHTING = """
@@ -152,6 +153,15 @@ def test_it_puts_the_light_back_though_its_record_is_lost(lit):
     held.before = lambda: (lit.state / NAME).write_text("{")
     held.run()
     assert sum(held.waits) == 75.0
+    assert not is_on(lit)
+
+
+def test_it_puts_the_light_back_though_its_first_look_fails(lit, monkeypatch):
+    def slow(_: LocateLights) -> None:
+        raise NoAnswerError("no answer")
+
+    monkeypatch.setattr(LocateLights, "tidy", slow)
+    Held(lit).run()
     assert not is_on(lit)
 
 

@@ -37,7 +37,8 @@ def test_a_spare_in_use_for_a_device_that_is_back_should_be_free():
     (found,) = spare_troubles(root, (), NOW)
     assert (found.kind, found.severity) == ("idle", "warning")
     assert found.text == (
-        "spare sp is still INUSE though d00 is back and complete: detach the spare"
+        "spare sp is still INUSE though d00 is ONLINE and complete: detach the spare, or d00 if it"
+        " is to be replaced"
     )
 
 
@@ -94,10 +95,36 @@ def test_a_spare_too_small_for_a_vdev_names_it_and_what_it_needs():
     assert found.text == "spare sp (2T) is too small for mirror-1 (needs 4.00T)"
 
 
+def test_spares_of_two_sizes_serve_the_vdevs_that_each_is_for():
+    """A flash spare for the special mirror beside a hard disk for the raidz is as it should be."""
+    special = replace(top("mirror", 1, 2), vclass="special", size_bytes=TIB // 4)
+    leaves = tuple(replace(leaf, size_bytes=TIB // 4) for leaf in special.children)
+    special = replace(special, children=leaves)
+    small = spare(name="flash", guid="1901", size_bytes=TIB // 4)
+    large = spare(size_bytes=TIB)
+    both = (top("raidz2", 0, 6), special)
+    assert kinds(*both, spares=(small, large)) == []
+    assert kinds(*both, spares=(small, replace(large, state="INUSE"))) == ["elsewhere"]
+    assert kinds(*both, spares=(small,)) == ["small"]
+    assert kinds(*both, spares=(small, replace(large, state="UNAVAIL"))) == ["small", "failed"]
+    useless = replace(small, size_bytes=TIB // 8)
+    assert kinds(*both, spares=(useless, large)) == ["small"]
+
+
 def test_a_log_needs_no_spare_and_a_spare_of_unknown_size_is_not_judged():
     log = replace(disk("log", 1950), vclass="log", size_bytes=8 * TIB)
     assert kinds(top("raidz2", 0, 6), log, spares=(spare(),)) == []
     assert kinds(top("raidz2", 0, 6), spares=(spare(size_bytes=None),)) == []
+
+
+def test_a_draid_with_a_distributed_spare_needs_no_other_one():
+    special = replace(top("mirror", 1, 2), vclass="special", size_bytes=TIB // 4)
+    leaves = tuple(replace(leaf, size_bytes=TIB // 4) for leaf in special.children)
+    both = (top("draid2", 0, 6), replace(special, children=leaves))
+    flash = spare(size_bytes=TIB // 4)
+    own = spare(name="draid2-0-0", guid="1901", kind="dspare")
+    assert kinds(*both, spares=(own, flash)) == []
+    assert kinds(*both, spares=(replace(own, name="draid2-7-0"), flash)) == ["small"]
 
 
 def test_a_distributed_spare_has_no_size_of_its_own():

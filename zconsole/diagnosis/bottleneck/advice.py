@@ -110,8 +110,10 @@ def foreground(seen: Evidence) -> str:
     """For a scan that gives way to applications."""
     if seen.version and seen.version < FIRST_SORTED:
         return "set zfs_scrub_delay=0 or zfs_resilver_delay=0 to give the scan equal priority"
-    kind = "scrub" if seen.scan.function == "scrub" else "resilver"
-    return f"reduce the load, or raise zfs_{kind}_min_time_ms (slows the applications)"
+    name = f"zfs_{'scrub' if seen.scan.function == 'scrub' else 'resilver'}_min_time_ms"
+    value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
+    to = f" from {value} to {2 * value}" if value else ""
+    return f"reduce the load, or raise {name}{to} (slows the applications)"
 
 
 def memory(seen: Evidence) -> str:

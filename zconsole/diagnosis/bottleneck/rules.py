@@ -171,8 +171,8 @@ def _kept_short(disk: Disk) -> bool:
 
 def _short(seen: Evidence, disk: Disk) -> Verdict:
     flight = sum(disk.past.active.values())
-    text = f"a throttle: {disk.pending:.0f} writes wait for {disk.name} while only {flight:.1f} "
-    text += f"are in flight ({latency(disk.rates.latency, '-')} each)"
+    text = f"a throttle: only {flight:.1f} writes in flight"
+    text += f"; {disk.pending:.0f} wait for {disk.name} ({latency(disk.rates.latency, '-')} each)"
     figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
     return Verdict("throttle", text, figures, 0.8, advice.more_writes(seen))
 

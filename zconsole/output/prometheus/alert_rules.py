@@ -101,8 +101,9 @@ RULES = (
         "5m",
         "warning",
         "has a spare that would not help: {{ $labels.device }} ({{ $labels.trouble }})",
-        "failed: remove it and add another. idle: detach it, its device is back. small: too small"
-        " for some vdev.",
+        "failed: remove it and add another. idle: its device is ONLINE and complete: detach the"
+        " spare, or the device if it is to be replaced. small: too small for a vdev that no other"
+        " spare fits.",
     ),
     Rule(
         "ZfsScanStalled",

@@ -124,15 +124,15 @@ def simulated_backend(world: World) -> ActionBackend:
         _freeze,
         clock=lambda: world.pools[0].now,
         steady=lambda: clock(world.pools[0]),
-        rebalance_backend=lambda: _rebalance_backend(world),
+        rebalance_backend=lambda: _rebalance_backend(world, log),
         lights=SimulatedLights(world),
     )
 
 
-def _rebalance_backend(world: World) -> RebalanceBackend:
+def _rebalance_backend(world: World, log: MemoryLog) -> RebalanceBackend:
     from zconsole.sim.backends.rebalance import SimulatedRebalance
 
-    return SimulatedRebalance(world, COUNTING)
+    return SimulatedRebalance(world, COUNTING, log)
 
 
 def _devices(pools: Sequence[PoolState], first: PoolState) -> tuple[Device, ...]:

@@ -16,7 +16,14 @@ from typing import Any
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.pool.allocator import Space, raw_to_target
 from zconsole.pool.version import parse_version
-from zconsole.rebalance.backend import Counted, DirectoryListing, Explorer, JobView, Measured
+from zconsole.rebalance.backend import (
+    Counted,
+    DirectoryListing,
+    Explorer,
+    JobView,
+    Measured,
+    run_words,
+)
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.engine_choice import COPIES, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
@@ -32,6 +39,7 @@ from zconsole.sim.rewrite import scanning, spread, spread_over
 from zconsole.sim.source import World
 from zconsole.sim.state import PoolState
 from zconsole.sim.topology import top_name
+from zconsole.system.audit import Log, MemoryLog
 
 STEPS = 6
 """Counts that are shown while a plan is made."""
@@ -52,6 +60,8 @@ class _Job:
     factor: float
     """Allocated bytes a byte of a file takes, when it began."""
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
+    logged: bool = False
+    """Whether its end is in the log."""
 
 
 class SimulatedExplorer:
@@ -86,9 +96,10 @@ class SimulatedRebalance:
 
     command = "zconsole"
 
-    def __init__(self, world: World, pause: float = 0.0) -> None:
-        """``pause`` is how many seconds each step of making a plan takes."""
+    def __init__(self, world: World, pause: float = 0.0, log: Log | None = None) -> None:
+        """``pause`` is how many seconds each step of making a plan takes; the log is audited."""
         self._world = world
+        self._log = MemoryLog() if log is None else log
         self._pause = pause
         self._jobs: list[_Job] = []
         for pool in world.pools:
@@ -99,7 +110,12 @@ class SimulatedRebalance:
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
         """See RebalanceBackend.jobs."""
-        return tuple(_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name))
+        shown = [_shown(j) for j in reversed(self._jobs) if pool in (None, j.pool.name)]
+        for job in self._jobs:
+            if not job.work.running and not job.logged:
+                job.logged = True
+                self._note("ended", job, "run", ok=True, result="done")
+        return tuple(shown)
 
     def roots(self, pool: str) -> tuple[Mount, ...]:
         """See RebalanceBackend.roots."""
@@ -137,6 +153,7 @@ class SimulatedRebalance:
         self._jobs.append(job)
         _limit(job)
         pool.rewrite = work
+        self._note("begun", job, "run")
         return name
 
     async def order(
@@ -152,17 +169,27 @@ class SimulatedRebalance:
         if order == "stop":
             found.work.end("stop")
         found.work.paused |= order == "pause"
+        self._note("ended", found, order or "limits", ok=True, result="done")
 
     async def resume(self, job: str) -> None:
         """See RebalanceBackend.resume."""
         found = self._find(job)
         found.work.paused = False
-        found.work.running, found.work.why = True, ""
+        if not found.work.running:
+            found.work.running, found.work.why, found.logged = True, "", False
+            self._note("begun", found, "run")
         found.pool.rewrite = found.work
+        self._note("ended", found, "resume", ok=True, result="done")
 
     def last_words(self, job: str) -> str:  # noqa: ARG002  (the protocol's name)
         """See RebalanceBackend.last_words."""
         return ""
+
+    def _note(self, event: str, job: _Job, action: str, **fields: Any) -> None:
+        """A line of the log, as a real job and its console write them."""
+        argv = [self.command, "rebalance", "run", *run_words(job.settings)]
+        what = {"kind": "job", "action": action, "job": job.name, "argv": argv}
+        self._log.note(job.pool.now, event, **what, **fields)
 
     def _find(self, name: str) -> _Job:
         for job in self._jobs:
@@ -210,7 +237,7 @@ def _shown(job: _Job) -> JobView:
         eta_seconds=left / rate if rate else None,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,
-        skipped=Counter({"open for writing": _files_done(job) // 1500}) + Counter(),
+        skipped=Counter({"open for writing": _skipped(job)}) + Counter(),
         days=tuple(job.days.values()),
     )
 
@@ -252,9 +279,13 @@ def _files_done(job: _Job) -> int:
     return int(sum(d.files * (1.0 - left / d.size) for d, left in pairs))
 
 
+def _skipped(job: _Job) -> int:
+    return _files_done(job) // 1500
+
+
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
-    """The line of the simulated day, as a real job keeps it."""
-    if not job.work.running:
+    """The line of the simulated day, as a real job keeps it; the last one as it ended."""
+    if job.logged:
         return
     day = time.strftime("%Y-%m-%d", time.gmtime(job.pool.now))
     job.days[day] = {
@@ -262,7 +293,7 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
         "moved_bytes": round(done),
         "files_done": _files_done(job),
         "spread": spread(job.pool),
-        "files_skipped": _files_done(job) // 1500,
+        "files_skipped": _skipped(job),
         "fragmentation": max((top.frag for top in job.pool.normal_tops()), default=None),
         "free_bytes": round(sum(top.free for top in job.pool.normal_tops())),
         "eta_seconds": eta,

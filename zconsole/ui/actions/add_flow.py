@@ -58,7 +58,7 @@ def _layout_screen(
 
     def _about(index: int, width: int) -> tuple[Line, ...]:
         layout = found[index][0]
-        said = (*meaning(layout), permanent(s, layout) or removable(layout))
+        said = (*meaning(layout), permanent(s, layout) or removable(s, layout))
         return tuple(line for text in said for line in wrapped(text, "", look, width, " "))
 
     lines = tuple((Span(f"  {layout_text(*each)}"),) for each in found)

@@ -9,6 +9,7 @@ from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
+from zconsole.monitor.frame import OUTCOME
 from zconsole.ui.actions.context import FlowContext, UnderWay
 from zconsole.ui.actions.plan_lines import plan_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
@@ -101,15 +102,13 @@ async def _carry_out(
     ran: Ran | None,
     typed: str | None,
 ) -> AsyncIterator[Span]:
-    kind = ""
+    kind, t = "", context.backend.clock()
     events: list[ExecutionEvent] = []
     context.under_way.append(now := UnderWay(plan))
     try:
         async for event in executor.run(plan, typed):
             kind = event.kind
             events.append(event)
-            if kind == "begun" and not now.begun:
-                context.watch.did(plan.pool, context.backend.clock(), plan.title)
             now.begun += kind in ("begun", "skipped")
             for said in _said(event):
                 yield said
@@ -120,9 +119,19 @@ async def _carry_out(
         if ran is not None:
             await ran(events)
         context.under_way.remove(now)
+        if now.begun:
+            _note(context, plan, t, ok=kind == "done")
     if kind == "done" and plan.follow is not None:
         context.watch.follow(plan, facts, context.backend.clock())
-        yield Span("You'll be notified of the result.", "dim")
+        yield Span("You'll be notified here, in the console.", "dim")
+
+
+def _note(context: FlowContext, plan: ActionPlan, t: float, *, ok: bool) -> None:
+    """Keep it among the events of the pool: as done only if it was, not on the timeline else."""
+    if ok:
+        context.watch.did(plan.pool, t, plan.title)
+    else:
+        context.watch.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
 
 
 def _said(event: ExecutionEvent) -> list[Span]:

@@ -16,7 +16,7 @@ from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.history.views import ActivityView
 from zconsole.monitor.feed import Update
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import OUTCOME, Frame
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
@@ -25,6 +25,7 @@ from zconsole.ui.actions.log_flow import log_flow
 from zconsole.ui.actions.menu import (
     Entry,
     entry_about,
+    first_able,
     menu_lines,
     row_entries,
     scan_entries,
@@ -166,6 +167,7 @@ class ActionController:
         screen = PickScreen(
             title,
             lambda width: menu_lines(found, look, width),
+            start=first_able(found),
             wide=True,
             about=lambda index, width: entry_about(found, index, look, width),
         )
@@ -188,7 +190,7 @@ class ActionController:
     def _tell(self, pool: str, text: str, *, ok: bool = True) -> None:
         """Say it now, and keep it among the events for who looks later."""
         severity = "notice" if ok else "error"
-        self.context.watch.did(pool, self.context.backend.clock(), text, "outcome", severity)
+        self.context.watch.did(pool, self.context.backend.clock(), text, OUTCOME, severity)
         self.context.app.notify(
             text, timeout=20, markup=False, severity="information" if ok else "error"
         )

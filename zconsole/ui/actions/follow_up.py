@@ -86,6 +86,9 @@ class FollowUp:
 
     def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
         """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""
+        if plan.supersedes:
+            ended = (plan.pool, plan.action)
+            self._following = [f for f in self._following if (f[0].pool, f[0].action) != ended]
         if plan.follow is not None:
             self._following.append((plan, facts, t))
 

@@ -62,24 +62,28 @@ class Entry:
 
 
 def scan_entries(s: Situation) -> tuple[Entry, ...]:
-    """What can be done with scrubs and resilvers, those possible now first."""
+    """What can be done with scrubs and resilvers, always in this order."""
     entries = [
         Entry("Start or resume a scrub", (plan_scrub,)),
         Entry("Pause the scrub", (plan_pause,)),
         Entry("Stop the scrub", (plan_stop,)),
         Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
         Entry("Restart the resilver", (plan_resilver,)),
+        Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]
-    if s.active("resilver") or s.active("rebuild"):
-        entries.append(Entry("Pause or stop the resilver", (plan_stop_resilver,)))
-    return _sorted(s, entries)
+    return tuple(entry.judged(s) for entry in entries)
 
 
 def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
-    """What can be done with one vdev and with the pool, those possible now first."""
+    """What can be done with one vdev and with the pool, in one order whatever runs."""
     target = find(s.pool, key)
     of_row = _of_vdev(s, target) if target is not None else []
-    return _sorted(s, [*of_row, *_of_pool()])
+    return tuple(entry.judged(s) for entry in (*of_row, *_of_pool()))
+
+
+def first_able(entries: Sequence[Entry]) -> int:
+    """The index of the first entry that can be done now; 0 without any."""
+    return next((i for i, entry in enumerate(entries) if entry.refused is None), 0)
 
 
 def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -119,11 +123,6 @@ def _shortened(reason: str, room: int, ellipsis: str) -> str:
     if cell_len(reason) > room >= cell_len(clause):
         return clause
     return fit(reason, room, ellipsis=ellipsis).rstrip()
-
-
-def _sorted(s: Situation, entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    judged = [entry.judged(s) for entry in entries]
-    return tuple(sorted(judged, key=lambda entry: entry.refused is not None))
 
 
 def _of_vdev(s: Situation, target: Target) -> list[Entry]:

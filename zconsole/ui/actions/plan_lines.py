@@ -77,12 +77,11 @@ def swap_lines(
     """One line per device: its state, and the path of its replacement."""
     glyphs = look.glyphs
     room = max(12, width // 3)
-    arrow = "->" if glyphs.is_ascii else "→"
     short = short_names([look.text(old.name) for old, _ in swaps], room, glyphs.ellipsis)
     lines: list[Line] = []
     for old, new in swaps:
         start = f"  {fit(short[look.text(old.name)], room)} "
-        state = f"{fit(old.vdev.state, 9)} {arrow} "
+        state = f"{fit(old.vdev.state, 9)} {glyphs.arrow} "
         left = max(4, width - cell_len(start + state) - 1)
         said = look.text(device_name(new) if new else "stays")
         shown = Span(middle(said, left, glyphs.ellipsis), "bold" if new else "dim")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from zconsole.errors import ZconsoleError
@@ -17,6 +17,19 @@ from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, qu
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.widgets.draw import Span
+
+EFFECTS = (
+    "Acts on every pool of this machine, at once.",
+    "The old values are kept: U restores them, E does when the scan ends.",
+)
+LIFTS = {
+    "new-disk-writes": "too few writes to the new disk at once",
+    "txg-time": "other I/O takes the scan's time",
+    "scan-reads": "too few reads at once",
+    "rebuild": "too few requests of the rebuild at once",
+    "memory": "too little memory to sort in",
+}
+"""What a preset can lift, in words."""
 
 Run = Callable[[str | None], AsyncIterator[Span]]
 
@@ -69,17 +82,25 @@ async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
 
 
 async def _ask_value(context: FlowContext, setting: Setting) -> None:
+    """Ask until the answer is a value it may have, or the question is left."""
+    name, typed = setting.tunable.name, ""
     lines = partial(question_lines, setting, context.look)
-    screen = AskScreen(f"SET {setting.tunable.name}", lines, allowed(setting))
-    answer = await context.app.push_screen_wait(screen)
-    if answer is None:
-        return
-    name, value = setting.tunable.name, setting.tunable.number(answer)
-    if value is None:
-        raise ZconsoleError(f"{answer}: not {setting.tunable.kind}")
-    if problem := context.backend.control.problem(name, value):
-        raise ZconsoleError(problem)
-    await _confirm_values(context, f"Set {name}", {name: value}, setting.tunable.note)
+    while True:
+        screen = AskScreen(f"SET {name}", lines, allowed(setting), typed)
+        answer = await context.app.push_screen_wait(screen)
+        if answer is None:
+            return
+        value = setting.tunable.number(answer)
+        problem = (
+            f"{answer}: not {setting.tunable.kind}"
+            if value is None
+            else context.backend.control.problem(name, value)
+        )
+        if value is not None and not problem:
+            await _confirm_values(context, f"Set {name}", {name: value}, setting.tunable.note)
+            return
+        context.complain(str(problem))
+        typed = answer
 
 
 async def _preset(context: FlowContext, name: str) -> None:
@@ -89,7 +110,7 @@ async def _preset(context: FlowContext, name: str) -> None:
     chosen = preset(name, context.backend.parameters, limit)
     if not chosen.values:
         raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
-    aims = f"Aims at the likely limit: {limit}." if limit else ""
+    aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
     doubt = hopeless(frame) if frame is not None and faster else None
     remarks = (aims, doubt or "", *chosen.warnings)
     action = f"preset {name}"
@@ -104,10 +125,10 @@ async def _confirm_values(
     action: str = "set",
 ) -> None:
     control, live = context.backend.control, context.backend.parameters.read
-    said = [Span(_change(name, live(name), value), "bold") for name, value in values.items()]
-    said.append(Span("Acts on every pool of this machine, at once."))
-    said.append(Span("The old values are kept: U restores them, E does when the scan ends."))
-    said += [Span(text, "warning") for text in remarks if text]
+    arrow = context.look.glyphs.arrow
+    changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
+    said = _part("Warnings", filter(None, remarks), "warning")
+    said += [*_part("Will set", changes, "bold"), *_part("What it does", EFFECTS, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         held = {n: v for n, v in values.items() if known(n).guarded and v}
@@ -123,13 +144,20 @@ async def _confirm_values(
         for name in values:
             yield Span(f"{name} is {known(name).exact(live(name))}", "notice")
 
-    await _show(context, title, said, _run)
+    words = " ".join(f"{name}={value}" for name, value in values.items())
+    await _show(context, title, said, _run, f"zconsole tunables set {words}")
 
 
-def _change(name: str, before: int | None, after: int | None) -> str:
+def _part(title: str, texts: Iterable[str], role: str) -> list[Span]:
+    """Texts below their heading; nothing without any."""
+    found = [Span(f"  {text}", role) for text in texts]
+    return [Span(title, "bold"), *found] if found else []
+
+
+def _change(name: str, before: int | None, after: int | None, arrow: str) -> str:
     tunable = known(name)
     unit = "" if tunable.unit in ("0/1", BYTES) else f" {tunable.unit}"
-    return f"{name}  {tunable.exact(before)} to {tunable.exact(after)}{unit}"
+    return f"{name}  {tunable.exact(before)} {arrow} {tunable.exact(after)}{unit}"
 
 
 async def _restore(context: FlowContext) -> None:
@@ -138,7 +166,7 @@ async def _restore(context: FlowContext) -> None:
     if not ours:
         raise ZconsoleError("nothing to restore: no tunable was set here")
     said = [
-        Span(_change(s.tunable.name, s.value, s.original), "bold")
+        Span(_change(s.tunable.name, s.value, s.original, context.look.glyphs.arrow), "bold")
         if s.ours
         else Span(
             f"{s.tunable.name}  stays {s.tunable.exact(s.value)}: changed by somebody else since",
@@ -151,7 +179,7 @@ async def _restore(context: FlowContext) -> None:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
             yield Span(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
-    await _show(context, "Restore the values set here", said, _run)
+    await _show(context, "Restore the values set here", said, _run, "zconsole tunables restore")
 
 
 async def _until_the_end(context: FlowContext) -> None:
@@ -170,11 +198,18 @@ async def _until_the_end(context: FlowContext) -> None:
     )
 
 
-async def _show(context: FlowContext, title: str, said: Sequence[Span], run: Run) -> None:
+async def _show(
+    context: FlowContext, title: str, said: Sequence[Span], run: Run, command: str
+) -> None:
+    """Have it confirmed; ``command`` does the same by hand."""
     if context.denied:
         said = [*said, Span(context.denied, "error")]
     look = context.look
     confirmation = Confirmation(
-        title, lambda width: said_lines(said, look, width), run, barred=bool(context.denied)
+        title,
+        lambda width: said_lines(said, look, width),
+        run,
+        barred=bool(context.denied),
+        commands=(command,),
     )
     await context.app.push_screen_wait(ConfirmScreen([confirmation], look))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from zconsole.actions.candidates import Candidate, ranked, spares, unfit_spare
+from zconsole.actions.candidates import Candidate, order, ranked, spares, unfit_spare
 from zconsole.actions.facts import with_temperatures
 from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
@@ -117,7 +117,7 @@ async def _candidates(
         for candidate in ranked(s.pool, target, replace(s.facts, devices=warm))
         if candidate.device.path not in taken and candidate.device.path not in free
     ]
-    return sorted(listed, key=lambda candidate: not candidate.usable)
+    return sorted(listed, key=order)
 
 
 async def ask_path(context: FlowContext) -> str | None:

@@ -104,7 +104,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
     def _bay(self) -> Bay | None:
         return self._bays[self.at] if self.at < len(self._bays) else None
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw the newest round; the cursor stays on its slot."""
         before = self._bay
         self._bays = bays(self._state.frames) or self._bays

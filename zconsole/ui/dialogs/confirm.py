@@ -161,15 +161,13 @@ class ConfirmScreen(ButtonScreen[None]):
                 self.dismiss()
                 return
         self._state = "over"
-        if self.is_attached:
-            self.update()
+        self.update()
 
     def _append(self, said: Span) -> None:
         self._output.append(said)
-        if self.is_attached:
-            self.update()
+        self.update()
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw what there is to read and to press now."""
         width = self.app.size.width
         confirmation = self.confirmation

@@ -26,12 +26,12 @@ class OverviewScreen(PickScreen):
         """The headings."""
         return overview_head(self._shown, self._state.look, width)
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw the newest round; the cursor stays on its pool."""
         at = self._shown[self.view.cursor].pool if self.view.cursor < len(self._shown) else None
         self._shown = by_trouble(self._state.frames)
         self.view.cursor = self._row(at)
-        super().update()
+        super().draw()
 
     def action_open(self) -> None:
         """Return the pool at the cursor."""

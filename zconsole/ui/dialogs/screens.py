@@ -36,6 +36,8 @@ class Dialog(Screen[ScreenResultType]):
     """Groups in the table of keys that are its own, for its help and its line of keys."""
     lives: ClassVar[bool] = False
     """Whether it is drawn anew with each round of frames."""
+    _composed = False
+    """Whether there are views to draw in."""
 
     def copies(self) -> Offers:
         """What can be copied here."""
@@ -43,6 +45,7 @@ class Dialog(Screen[ScreenResultType]):
 
     def on_mount(self) -> None:
         """Draw."""
+        self._composed = True
         self.update()
 
     def on_resize(self) -> None:
@@ -50,7 +53,15 @@ class Dialog(Screen[ScreenResultType]):
         self.update()
 
     def update(self) -> None:
-        """Draw the lines anew."""
+        """Draw the lines anew, where there is a screen: rounds, timers and workers don't wait.
+
+        One may come before the screen is composed, or after it was left.
+        """
+        if self._composed and self.is_attached:
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw the lines anew, for ``update``."""
         raise NotImplementedError
 
 
@@ -67,7 +78,7 @@ class TextScreen(Dialog[ScreenResultType]):
         yield LinesView(id="text", focusable=True)
         yield FooterView(id="keys")
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw the lines anew."""
         width = self.app.size.width
         self.query_one("#text", LinesView).show(self._make(width), self.title_line(width))
@@ -135,7 +146,7 @@ class PickScreen(TextScreen[int | None]):
         """The list."""
         return self.query_one(PickView)
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw the lines anew."""
         width = self.view.size.width or self.app.size.width
         self.view.show(self._make(width), self.title_line(width))
@@ -177,18 +188,19 @@ class AskScreen(TextScreen[str | None]):
     AUTO_FOCUS = "#answer"
     groups: ClassVar[tuple[str, ...]] = ("Answer",)
 
-    def __init__(self, title: str, lines: Lines, example: str = "") -> None:
-        """``example`` stands where nothing is typed yet: what can be."""
+    def __init__(self, title: str, lines: Lines, example: str = "", typed: str = "") -> None:
+        """``example`` stands where nothing is typed yet: what can be; ``typed`` is corrected."""
         super().__init__(title, lines)
         self._example = example
+        self._typed = typed
 
     def compose(self) -> ComposeResult:
         """The question and the answer."""
         yield LinesView(id="question")
-        yield Input(placeholder=self._example, id="answer", compact=True)
+        yield Input(self._typed, placeholder=self._example, id="answer", compact=True)
         yield FooterView(id="keys")
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw the question anew."""
         view, lines = self.query_one("#question", LinesView), self._make(self.app.size.width)
         view.styles.height = len(lines) + 1

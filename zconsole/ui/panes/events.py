@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import DONE, OUTCOME, Frame
 from zconsole.pool.model import Event
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
@@ -75,7 +75,7 @@ def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:
     text = event.text or event.name
     if event.vdev and event.vdev not in event.text:
         text += f" ({event.vdev})"
-    seen = "" if event.origin == "zpool" else "  observed"
+    seen = "" if event.origin == "zpool" or event.name in (DONE, OUTCOME) else "  observed"
     role = event.severity if event.severity in _MARKS else ""
     when = fit(look.when(event.t, now), _TIME)
     return _Message(when, text, role, _MARKS.get(event.severity, " "), seen)

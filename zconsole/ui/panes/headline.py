@@ -167,13 +167,16 @@ def _activity(view: ActivityView, place: Place) -> Cell:
 
 
 def _scan_rate(view: ScanView, place: Place) -> Cell:
-    """The rate with its trend, the share of the possible, and over what time it was seen."""
+    """The rate with its trend, its share of the best seen, and over what time it was seen.
+
+    What the disks did at best is no more than that: a throttle may have held them back all along.
+    """
     look, ceiling = place.look, place.frame.ceiling
     first = _rate(view.issue_rate, look, view.past)
-    said = ["maximum unknown", "max unknown"]
+    said = ["best rate unknown", "best unknown"]
     if ceiling is not None and ceiling.share is not None:
-        share = f"{percent(ceiling.share, 0)} of max"
-        said = [f"{share}imum ({look.rate(ceiling.rate)})", f"{share}imum", share]
+        share = f"{percent(ceiling.share, 0)} of best"
+        said = [f"{share} seen ({look.rate(ceiling.rate)})", f"{share} seen", share]
     share = next((each for each in said if len(each) <= place.width), said[-1])
     over = "pass average" if view.window is None else f"over {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""
@@ -198,15 +201,19 @@ def _last_scan(view: ScanView | None, place: Place) -> Cell:
     when = "" if scan.end is None else look.when(scan.end, place.frame.t)
     first = _named(f"LAST {look.text(scan.function).upper()}", when)
     facts: list[Line] = []
-    if scan.state != "finished":
-        facts.append((Span(look.text(scan.state), "warning"),))
+    over = scan.state == "finished"
+    if not over:
+        at = "" if view.percent is None else f" at {view.percent:.1f} %"
+        facts.append((Span(look.text(scan.state) + at, "warning"),))
     elif place.frame.outcome.restored and scan.function in REPAIRS:
         facts.append((Span("redundancy restored", "good"),))
-    if scan.errors is not None:
+    if scan.errors or (over and scan.errors is not None):
         some = f"{scan.errors} error{'s' if scan.errors != 1 else ''}"
         facts.append((Span(some, "error") if scan.errors else Span("no errors"),))
     if (took := seconds_taken(scan)) is not None:
-        facts.append((Span(f"took {units.duration(took)}", "dim"),))
+        facts.append((Span(f"{'took' if over else 'after'} {units.duration(took)}", "dim"),))
+    if sum(width_of(fact) + 2 for fact in facts) - 2 >= place.width:
+        facts = facts[:-1]  # a blank stays between it and the next cell
     return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
 
 
@@ -224,7 +231,7 @@ def _fill(place: Place) -> Cell:
 
 def _redundancy(place: Place) -> Cell:
     """How many more devices may fail: of the vdev that is worst off, and how the others are."""
-    label: Line = (Span("REDUNDANCY" if place.is_small else "REDUNDANCY LEFT", "dim"),)
+    label: Line = (Span("CAN LOSE" if place.is_small else "REDUNDANCY LEFT", "dim"),)
     ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
     if not ordered:
         return [[label], [(Span("unknown", "dim"),)]]

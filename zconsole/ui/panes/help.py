@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from rich.cells import cell_len
+
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, LEGEND, Key, shown
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
@@ -64,7 +66,7 @@ def _key(key: Key, width: int) -> tuple[Line, ...]:
 
 def _pair(word: str, text: str, width: int, role: str = "key") -> tuple[Line, ...]:
     """A key or word and what it does or means, wrapped beside it."""
-    return beside(Span(f"  {fit(word, _KEY)}", role), text, width - 1)
+    return beside(Span(f"  {fit(word, max(_KEY, cell_len(word) + 2))}", role), text, width - 1)
 
 
 def footer_line(

@@ -161,7 +161,7 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
         walked = "scanned" if scan.function == "rebuild" else "metadata"
         yield (Span(f"{walked} at ", "dim"), Span(look.rate(view.scan_rate)))
     if view is ink.frame.scan and ink.frame.ceiling is not None:
-        yield (Span("maximum ", "dim"), Span(look.rate(ink.frame.ceiling.rate)))
+        yield (Span("best seen ", "dim"), Span(look.rate(ink.frame.ceiling.rate)))
     if scan.start is not None:
         yield (Span("since ", "dim"), Span(look.when(scan.start, ink.now)))
 
@@ -201,10 +201,19 @@ def _suggestion_and_troubles(most: int, ink: Ink) -> list[Line]:
     """``most`` lines each; without trouble, a long suggestion has those of the trouble, too."""
     limit, told = ink.frame.limit, ink.frame.troubles
     advice = "" if limit is None or limit.cause == "unclear" else limit.advice
-    lines = _shortened("suggestion", advice, most if told else 2 * most, ink)
+    lines = _shortened("suggestion", _by_key(advice, ink), most if told else 2 * most, ink)
     if not told and any(lines[most:]):
         return lines
     return [*lines[:most], *_troubles(most, ink)]
+
+
+def _by_key(advice: str, ink: Ink) -> str:
+    """A suggestion with the key of the console in place of its command line."""
+    key = ink.look.keys.titled("tunables").keys[0]
+    advice = advice.replace("zconsole tunables set ", f"press {key}, set ")
+    advice = advice.replace(" (zconsole tunables set)", f" ({key})")
+    name = "zconsole tunables restore "
+    return f"press {key}, then U" if advice.startswith(name) else advice
 
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
@@ -240,7 +249,7 @@ def _troubles(rows: int, ink: Ink) -> list[Line]:
     """Devices with new errors or flaps, the worst first, and what that speaks for."""
     found = ink.frame.troubles
     if not found:
-        return fixed("trouble", "none", rows, ink, "dim")
+        return fixed("trouble", "no new device errors or disconnects", rows, ink, "dim")
     if len(found) == 1 or (rows == 1 and not ink.whole):
         return _trouble(found[0], rows, ink)
     shown = found if ink.whole else found[:rows]

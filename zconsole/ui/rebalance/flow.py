@@ -23,7 +23,6 @@ from zconsole.ui.rebalance.options import (
     LIMITS,
     PLAN,
     TARGET,
-    Limit,
     ask_limit,
     option_about,
     option_lines,
@@ -42,6 +41,8 @@ class Offer:
     settings: Settings
     target_typed: bool = False
     """Whether the operator typed the target: then it stays, whatever the plan says."""
+    dropped: bool = False
+    """Whether the default target was, as the directories hold too little to reach it."""
 
     @property
     def command(self) -> str:
@@ -52,6 +53,7 @@ class Offer:
         """The steps of making it. Directories that hold too little to get even move whole."""
         async for step in self.backend.plan(self.settings):
             if isinstance(step, PlanDocument) and self._is_short(step):
+                self.dropped = True
                 self.settings = replace(self.settings, limits=self._limits_without)
                 async for again in self.backend.plan(self.settings):
                     yield again
@@ -71,6 +73,39 @@ class Offer:
     @property
     def _limits_without(self) -> Limits:
         return replace(self.settings.limits, until_spread=None)
+
+
+@dataclass(slots=True)
+class Choices:
+    """What is chosen on the options, and where the target to stop at comes from."""
+
+    settings: Settings
+    typed: bool = False
+    """Whether the operator typed the target."""
+    short: bool = False
+    """Whether a plan dropped the default one, as the directories hold too little."""
+
+    def planned(self, offer: Offer) -> None:
+        """Take over what a plan came to be made for."""
+        self.settings, self.short = offer.settings, self.short or offer.dropped
+
+    def limit(self, changed: Mapping[str, Any]) -> None:
+        """Set limits by name."""
+        self.settings = replace(self.settings, limits=self.settings.limits.changed(changed))
+        if TARGET.name in changed:
+            self.typed, self.short = True, False
+
+    def turn(self, index: int) -> None:
+        """Turn an entry to its next value; the aim sets the target anew."""
+        self.settings = turned(self.settings, index)
+        if index == 0:
+            self.typed = self.short = False
+
+    def left(self) -> Settings:
+        """What is kept for other directories: the default target is, whatever these held."""
+        if not self.short:
+            return self.settings
+        return replace(self.settings, limits=replace(self.settings.limits, until_spread=EVEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,58 +154,51 @@ class RebalanceFlow:
         roots = rebalance_backend.roots(self.pool)
         if not roots:
             raise ZconsoleError(f"no dataset of {self.pool} is mounted; mount one first")
-        folders = Folders(roots)
+        folders, settings = Folders(roots), Settings((), limits=Limits(until_spread=EVEN))
         while True:
             explorer = await rebalance_backend.explore()
             screen = FoldersScreen(self.context, self.pool, folders, explorer)
             dirs = await self.context.app.push_screen_wait(screen)
             if dirs is None:
                 return
-            job = await self._plan(Settings(dirs, limits=Limits(until_spread=EVEN)))
+            job, settings = await self._plan(replace(settings, dirs=dirs))
             if job is not None:
                 await self._attach(job)
                 return
 
-    async def _plan(self, settings: Settings) -> str | None:
-        """Options, then their plan, and back; the job once one is started.
+    async def _plan(self, settings: Settings) -> tuple[str | None, Settings]:
+        """Options, then their plan, and back; the job once one is started, and what was set.
 
         Unless more is asked for, it stops where the vdevs are even.
         """
-        row, typed = PLAN, False
+        row, choices = PLAN, Choices(settings)
         while True:
-            picked = await self.context.app.push_screen_wait(self._options(settings, row, typed))
+            picked = await self.context.app.push_screen_wait(self._options(choices, row))
             if picked is None:
-                return None
+                return None, choices.left()
             row = picked
             if picked == PLAN:
-                offer = Offer(self.watch.rebalance_backend, settings, typed)
+                offer = Offer(self.watch.rebalance_backend, choices.settings, choices.typed)
                 if await self._agreed(offer):
-                    return await self.watch.rebalance_backend.start(offer.settings)
-                settings = offer.settings  # as planned, the default target dropped or not
+                    job = await self.watch.rebalance_backend.start(offer.settings)
+                    return job, choices.settings
+                choices.planned(offer)
             elif FIXED <= picked < FIXED + len(LIMITS):
-                changed = await self._limited(LIMITS[picked - FIXED])
-                typed = typed or TARGET.name in changed
-                settings = replace(settings, limits=settings.limits.changed(changed))
+                limits = choices.settings.limits
+                choices.limit(await ask_limit(self.context, LIMITS[picked - FIXED], limits))
             else:
-                settings = turned(settings, picked)
-                typed = typed and picked != 0  # the aim sets the target anew
+                choices.turn(picked)
 
-    def _options(self, settings: Settings, row: int, typed: bool) -> PickScreen:
+    def _options(self, choices: Choices, row: int) -> PickScreen:
         look = self.context.look
+        settings, typed, short = choices.settings, choices.typed, choices.short
         return PickScreen(
             "REBALANCE  options",
-            lambda width: option_lines(settings, look, width, typed),
+            lambda width: option_lines(settings, look, width, typed, short),
             start=row,
             wide=True,
-            about=lambda index, width: option_about(settings, index, look, width, typed),
+            about=lambda index, width: option_about(settings, index, look, width, typed, short),
         )
-
-    async def _limited(self, limit: Limit) -> Mapping[str, Any]:
-        try:
-            return await ask_limit(self.context, limit)
-        except ZconsoleError as error:
-            self.context.complain(error)
-            return {}
 
     async def _agreed(self, offer: Offer) -> bool:
         """Whether its plan was read and is to be run."""

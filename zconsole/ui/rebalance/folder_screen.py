@@ -26,9 +26,10 @@ from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 
 AGED = " old: written before the newest vdev was added; worth moving"
+GO_ON = "go on"
 HINTS = (
     ("Space", "mark"),
-    ("Enter", "go on"),
+    ("Enter", GO_ON),
     ("?", "help"),
     ("Esc", "back"),
     ("Right", "open"),
@@ -102,7 +103,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             self._said = str(error)
             self.update()
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw what is known now; the cursor stays on its directory."""
         self._timer = None
         here = self._at_cursor()
@@ -121,8 +122,10 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     def _hint(self, width: int) -> tuple[Line, ...]:
         if self._said:
             return tuple(wrapped(self._said, "warning", self._look, width, " "))
-        parts: list[Line] = [(Span(f"{key} ", "key"), Span(word, "dim")) for key, word in HINTS]
-        if marked := self._folders.marked:
+        marked = self._folders.marked
+        hints = [(key, "this one" if word == GO_ON and not marked else word) for key, word in HINTS]
+        parts: list[Line] = [(Span(f"{key} ", "key"), Span(word, "dim")) for key, word in hints]
+        if marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
             parts.insert(0, (Span(text, "key"),))
@@ -171,10 +174,10 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
     """What the columns of ``folder_lines`` are."""
-    share = f"{fit('of largest', _BAR)} " if width >= _BARS_FROM else ""
-    size, files = fit("size", look.number + 1, right=True), fit("files", 5, right=True)
-    old = f"{fit('old', _OLD, right=True)} " if aged else ""
-    return (Span(f"     {size} {files} {old}{share}  directory", "dim"),)
+    share = f"{fit('RELATIVE', _BAR)} " if width >= _BARS_FROM else ""
+    size, files = fit("SIZE", look.number + 1, right=True), fit("FILES", 5, right=True)
+    old = f"{fit('OLD', _OLD, right=True)} " if aged else ""
+    return (Span(f"     {size} {files} {old}{share}  DIRECTORY", "dim"),)
 
 
 def is_aged(rows: Sequence[FolderRow]) -> bool:

@@ -82,6 +82,7 @@ def job_lines(
         *_moved(job, fills, look, width),
         *_left_out("Skipped", "warning", job.skipped, look, width),
         *_left_out("Failed", "error", job.failed, look, width),
+        *_again(job),
         *_days(job, look, width),
         *_notes(job, look),
         *_named(job, look, width),
@@ -111,7 +112,9 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
         parts.append((Span("at ", "dim"), Span(look.rate(job.rate))))
         parts.append(_eta(job, now, look))
     if job.files_total is not None:
-        parts.append((Span(f"{job.files_done} of {job.files_total} files"),))
+        left_out = sum(job.skipped.values()) + sum(job.failed.values())
+        but = f", {left_out} left out" if left_out else ""
+        parts.append((Span(f"{job.files_done} of {job.files_total} files{but}"),))
     set_ones = [limit for limit in LIMITS if getattr(job.limits, limit.name) is not None]
     for limit in set_ones:
         label = f"{limit.label[0].lower()}{limit.label[1:]} "
@@ -169,6 +172,16 @@ def _left_out(
     parts: list[Line] = [(Span(f"{n} {look.text(why)}", role),) for why, n in ordered]
     head = f" {word} {total}: "
     yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
+
+
+def _again(job: JobView) -> Iterator[Line]:
+    """How files that were left out are tried again, once the job is over."""
+    if job.state != "finished":
+        return
+    if any(job.failed.values()):
+        yield (Span(" P tries the failed files again", "dim"),)
+    if any(job.skipped.values()):
+        yield (Span(" To try skipped files again, start a new job on the same directories", "dim"),)
 
 
 def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:

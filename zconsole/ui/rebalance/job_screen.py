@@ -11,11 +11,12 @@ from textual.binding import BindingType
 
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.backend import JobView
+from zconsole.rebalance.planning.settings import Limits
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_lines import job_lines, job_title
@@ -55,6 +56,15 @@ class JobScreen(Dialog[None]):
         yield LinesView(id="job", focusable=True)
         yield FooterView(id="hint")
 
+    def copies(self) -> Offers:
+        """Its id, the command that shows it, its directories and its journal."""
+        command = f"{self._watch.rebalance_backend.command} rebalance status {self._job}"
+        offers = [("job", self._job), ("command", command)]
+        if (job := self.job) is not None:
+            offers += [("directory", path) for path in job.settings.dirs]
+            offers += [("journal", job.journal)] * bool(job.journal)
+        return tuple(offers)
+
     def on_mount(self) -> None:
         """Draw, and keep looking."""
         self.query_one("#job", LinesView).focus()
@@ -72,10 +82,9 @@ class JobScreen(Dialog[None]):
     async def _refresh(self) -> None:
         for news in await self._watch.look(self._pool):
             self.app.notify(news.text, severity=news.severity, markup=False)
-        if self.is_attached:
-            self.update()
+        self.update()
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw what is known."""
         job, view, width = self.job, self.query_one("#job", LinesView), self.app.size.width
         if job is None:
@@ -176,7 +185,8 @@ class JobScreen(Dialog[None]):
         await self.app.push_screen_wait(ConfirmScreen([question], look))
 
     async def _ask(self, limit: Limit) -> None:
-        if changed := await ask_limit(self._flow, limit):
+        now = self.job.limits if self.job is not None else Limits()
+        if changed := await ask_limit(self._flow, limit, now):
             await self._watch.rebalance_backend.order(self._job, None, changed)
 
 

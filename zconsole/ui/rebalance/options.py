@@ -51,14 +51,23 @@ class Limit:
         return None if answer.strip().lower() in NONE else self.read(answer.strip())
 
 
-async def ask_limit(context: FlowContext, limit: Limit) -> Mapping[str, Any]:
+async def ask_limit(context: FlowContext, limit: Limit, now: Limits) -> Mapping[str, Any]:
     """A limit by its name, as it is typed on a screen of its own; nothing when that is left.
 
-    Raises ZconsoleError.
+    An answer that is no value is asked for again; ``now``: the limits there are.
     """
-    lines = partial(said_lines, [Span(limit.question, "dim")], context.look)
-    answer = await context.app.push_screen_wait(AskScreen(limit.label.upper(), lines))
-    return {} if answer is None else {limit.name: limit.value(answer)}
+    said = [Span(limit.question, "dim"), Span(f"Now: {limit.shown(now, context.look)}", "bold")]
+    lines, typed = partial(said_lines, said, context.look), ""
+    while True:
+        screen = AskScreen(limit.label.upper(), lines, typed=typed)
+        answer = await context.app.push_screen_wait(screen)
+        if answer is None:
+            return {}
+        try:
+            return {limit.name: limit.value(answer)}
+        except ZconsoleError as error:
+            context.complain(error)
+            typed = answer
 
 
 def _share(answer: str) -> float:
@@ -167,11 +176,16 @@ _PLAN_LABEL = 17
 
 
 def option_lines(
-    settings: Settings, look: DisplayFormat, width: int, typed: bool = False
+    settings: Settings,
+    look: DisplayFormat,
+    width: int,
+    typed: bool = False,
+    short: bool = False,
 ) -> tuple[Line, ...]:
     """Every choice with its present value, and the way on.
 
     ``typed``: whether the operator typed the target, which then stays whatever the plan says.
+    ``short``: whether the plan dropped the default target, as the directories hold too little.
     """
     ellipsis = look.glyphs.ellipsis
     rows: list[Line] = [
@@ -179,7 +193,7 @@ def option_lines(
             Span(f"  {fit(label, _LABEL)}", "dim"),
             Span(fit(value, max(1, width - _LABEL - 3), ellipsis=ellipsis).rstrip()),
         )
-        for label, value in _pairs(settings, look, typed)
+        for label, value in _pairs(settings, look, typed, short)
     ]
     room = max(4, width - _PLAN_LABEL - 1)
     dirs = middle(_dirs(settings, look), room, ellipsis)
@@ -188,11 +202,16 @@ def option_lines(
 
 
 def option_about(
-    settings: Settings, index: int, look: DisplayFormat, width: int, typed: bool = False
+    settings: Settings,
+    index: int,
+    look: DisplayFormat,
+    width: int,
+    typed: bool = False,
+    short: bool = False,
 ) -> tuple[Line, ...]:
-    """A choice's whole value, where its line had to cut it; ``typed`` as for ``option_lines``."""
+    """A choice's whole value, where its line had to cut it; the rest as for ``option_lines``."""
     if index < PLAN:
-        label, value = _pairs(settings, look, typed)[index]
+        label, value = _pairs(settings, look, typed, short)[index]
         whole, room = f"{label}: {value}", width - _LABEL - 3
     else:
         value = whole = _dirs(settings, look)
@@ -200,10 +219,15 @@ def option_about(
     return () if cell_len(value) <= room else tuple(wrapped(whole, "", look, width, " "))
 
 
-def _pairs(settings: Settings, look: DisplayFormat, typed: bool) -> list[tuple[str, str]]:
+def _pairs(
+    settings: Settings, look: DisplayFormat, typed: bool, short: bool
+) -> list[tuple[str, str]]:
     limits = {limit.label: limit.shown(settings.limits, look) for limit in LIMITS}
     if settings.limits.until_spread == EVEN and not typed:
         limits[TARGET.label] += " (even), else move all"
+    if short:
+        needs = f"{percent(EVEN, 0)} needs more than these directories hold"
+        limits[TARGET.label] = f"none: {needs}"
     return [
         ("Aim", AIMS[settings.aim]),
         ("Engine", f"{settings.engine}: {ENGINES[settings.engine]}"),

@@ -88,7 +88,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         """The command of the plan."""
         return (("command", self._command()),)
 
-    def update(self) -> None:
+    def draw(self) -> None:
         """Draw what there is to show now."""
         made = self.plan
         able = made is not None and made.refused is None and self._bytes(made) > 0

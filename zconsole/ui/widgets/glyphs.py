@@ -47,6 +47,11 @@ class Glyphs(NamedTuple):
         """Whether outside text has to be brought to ASCII too."""
         return self.full.isascii()
 
+    @property
+    def arrow(self) -> str:
+        """Between what was and what is to be."""
+        return "->" if self.is_ascii else "→"
+
 
 UNICODE = Glyphs(
     spark=" ▁▂▃▄▅▆▇█",

@@ -1,0 +1,56 @@
+"""Dialogs are painted by rounds, timers and workers, whenever these come."""
+
+from __future__ import annotations
+
+from tests.ui import frames
+from tests.ui.fakes import view_state
+from zconsole.ui.actions import log_flow, tunables_pane
+from zconsole.ui.dialogs import confirm, help_screen, overview_screen, what_if_screen
+from zconsole.ui.dialogs.screens import AskScreen, Dialog, PickScreen
+from zconsole.ui.rebalance import flow
+from zconsole.ui.widgets.draw import Span
+
+EVERY_MODULE = (
+    confirm,
+    flow,
+    help_screen,
+    log_flow,
+    overview_screen,
+    tunables_pane,
+    what_if_screen,
+)
+"""Import them, and every dialog is a subclass that is known."""
+
+
+def _lines(_):
+    return ((Span(" one"),),)
+
+
+async def test_a_round_between_push_and_compose_paints_nothing_and_ends_nothing():
+    async with view_state(frames.resilver()) as (app, pilot, read):
+        app.push_screen(PickScreen("PICK", _lines))
+        app.paint()
+        app.action_overview()
+        app.paint()
+        await pilot.pause()
+        assert " POOL  " in read()
+        await pilot.press("escape")
+        assert " one" in read()
+
+
+async def test_a_dialog_that_was_left_is_drawn_no_more():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        app.push_screen(screen := AskScreen("ASK", _lines))
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.pause()
+        screen.update()
+
+
+def _below(kind):
+    return [each for one in kind.__subclasses__() for each in (one, *_below(one))]
+
+
+def test_no_dialog_draws_around_that():
+    assert len(_below(Dialog)) > 10
+    assert [kind for kind in _below(Dialog) if "update" in vars(kind)] == []

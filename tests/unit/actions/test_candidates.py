@@ -1,0 +1,60 @@
+"""Which devices may take a place, and why the others may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.unit.actions.pools import FACTS, TIB, disk, new_disk, raidz2
+from zconsole.actions.candidates import judge, ranked
+from zconsole.actions.plan import Situation
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap, Target, find
+from zconsole.hardware.device import Contents, Device
+
+OLD = "/dev/disk/by-id/old"
+
+
+OURS = Contents(zfs_pool="tank")
+
+
+def _old(contents: Contents = OURS) -> Device:
+    return new_disk(path=OLD, node="/dev/sdy", size=TIB, contents=contents)
+
+
+def _failed(state: str, *devices: Device) -> tuple[Situation, Target]:
+    s = raidz2(changes=(disk("old", 1000, state),), facts=replace(FACTS, devices=devices))
+    target = find(s.pool, "1000")
+    assert target is not None
+    return s, target
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("FAULTED", "this is the failed disk"),
+        ("REMOVED", "this is the failed disk"),
+        ("OFFLINE", "this is the disk to replace"),
+        ("ONLINE", "in this pool already, as old"),
+    ],
+)
+def test_a_disk_cannot_take_its_own_place(state, why):
+    s, target = _failed(state, _old())
+    assert judge(s.pool, target, _old(), s.facts).problems == (why,)
+    assert plan_replace(s, Swap("1000", OLD)).refused == f"{OLD}: {why}"
+
+
+def test_the_failed_disk_is_listed_last():
+    small = new_disk(path="/dev/disk/by-id/small", size=1)
+    s, target = _failed("FAULTED", _old(), small, new_disk())
+    listed = [candidate.device.path for candidate in ranked(s.pool, target, s.facts)]
+    assert listed == [new_disk().path, small.path, OLD]
+
+
+def test_a_new_disk_where_the_old_one_was_can_be_used_unless_something_is_on_it():
+    s, target = _failed("UNAVAIL", _old())
+    assert judge(s.pool, target, _old(Contents()), s.facts).usable
+    (why,) = judge(s.pool, target, _old(Contents(("ext4",))), s.facts).problems
+    assert why.startswith("holds ext4")
+    (why,) = judge(s.pool, target, _old(Contents(zfs_pool="other")), s.facts).problems
+    assert why.startswith("has a label of pool other")
