@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import errno
 import io
 import os
@@ -10,7 +11,7 @@ import shutil
 import sys
 import tarfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -162,10 +163,21 @@ class Machine:
             monitor.execute("device_del", id=device)
             monitor.wait_event("DEVICE_DELETED", device=device)
 
-    def plug(self, disk: int) -> None:
-        """Put a pulled disk back, with its data; returns when the guest has its path."""
+    def bay(self, disk: int) -> str:
+        """Where a disk is plugged in: the number of its PCI slot, for `plug`."""
+        device = self.disks[disk].device()["id"]
         with self._monitor() as monitor:
-            monitor.execute("device_add", **self.disks[disk].device())
+            place = f"/machine/peripheral/{device}"
+            function = monitor.execute("qom-get", path=place, property="addr")
+        return f"{int(function) >> 3:#x}"
+
+    def plug(self, disk: int, bay: str = "") -> None:
+        """Put a pulled disk back with its data, into this bay; else into the first free one.
+
+        Returns when the guest has its path.
+        """
+        with self._monitor() as monitor:
+            monitor.execute("device_add", **self.disks[disk].device(bay))
         path = self.disks[disk].path
         self.run(f"until [ -e {path} ]; do sleep 0.1; done; udevadm settle", timeout=30)
 
@@ -189,11 +201,14 @@ class Machine:
         """End the guest at once, whatever it is doing."""
         qemu.kill(self.pid, self.hardware.directory)
 
-    def reboot(self) -> None:
-        """Boot again on the same disks and root, after a power cut where it still runs."""
+    def reboot(self, bays: Mapping[int, str] | None = None) -> None:
+        """Boot again on the same disks and root, after a power cut where it still runs.
+
+        ``bays``: where disks were put while the power was off; one without a bay is out.
+        """
         self.power_cut()
         self.ssh.close()
-        self.pid = qemu.start(self.hardware, self._detached)
+        self.pid = qemu.start(dataclasses.replace(self.hardware, bays=bays), self._detached)
         self.ssh = self._find_ssh()
         self.wake()
 

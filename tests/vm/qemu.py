@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,15 +66,17 @@ class Disk:
         modes = _CACHE_MODES[self.cache][0]
         return f"driver=raw,node-name={self.name},discard=unmap,{modes},{host}"
 
-    def device(self) -> dict[str, str]:
-        """The arguments of QMP's device_add."""
+    def device(self, bay: str = "") -> dict[str, str]:
+        """The arguments of QMP's device_add; without a bay, it goes into the first free one."""
         option, value = _CACHE_MODES[self.cache][1].split("=")
+        where = {"addr": bay} if bay else {}
         return {
             "driver": "virtio-blk-pci",
             "drive": self.name,
             "serial": f"LABDISK{self.index}",
             "id": f"dev{self.index}",
             option: value,
+            **where,
         }
 
 
@@ -87,6 +89,8 @@ class Hardware:
     disks: Sequence[Disk]
     memory_mb: int
     cpus: int
+    bays: Mapping[int, str] | None = None
+    """The bay of each disk that is in; None: all are in, one beside the other."""
 
     def command(self) -> list[str]:
         """QEMU's command line. Emulation only: a nested KVM can be there and still fail."""
@@ -120,13 +124,20 @@ class Hardware:
         )
 
     def _disk_options(self) -> list[str]:
-        """The data disks."""
+        """The data disks; one that is out can be plugged in later."""
         words: list[str] = []
         for disk in self.disks:
-            device = ",".join(f"{key}={value}" for key, value in disk.device().items())
-            device = device.replace("driver=", "", 1)
-            words += ["-blockdev", disk.blockdev(), "-device", device]
+            words += ["-blockdev", disk.blockdev()]
+            if self.bays is None:
+                words += ["-device", _joined(disk.device())]
+            elif disk.index in self.bays:
+                words += ["-device", _joined(disk.device(self.bays[disk.index]))]
         return words
+
+
+def _joined(device: Mapping[str, str]) -> str:
+    """The arguments of device_add as the value of QEMU's -device."""
+    return ",".join(f"{key}={value}" for key, value in device.items()).replace("driver=", "", 1)
 
 
 def start(hardware: Hardware, detached: bool = False) -> int:

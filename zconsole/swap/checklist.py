@@ -32,6 +32,8 @@ TITLES = {
     "scrub": "Scrub",
     "report": "File the report",
 }
+NOT_NEEDED = "not needed"
+"""What the log says of a step that this machine, or this pool, didn't need."""
 
 
 @dataclass(frozen=True, slots=True)

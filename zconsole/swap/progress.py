@@ -9,7 +9,7 @@ from zconsole.actions.clear import plan_clear
 from zconsole.actions.offline import plan_online
 from zconsole.actions.target import find
 from zconsole.swap import after, before, pulling
-from zconsole.swap.checklist import OPEN, REPLACE_FIRST, TITLES, Checklist
+from zconsole.swap.checklist import NOT_NEEDED, OPEN, REPLACE_FIRST, TITLES, Checklist
 from zconsole.swap.choice import around
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked
@@ -250,5 +250,5 @@ def _stepped(c: Checklist, stage: SwapStage, now: float) -> Checklist:
         if step == "resilver":
             c = c.noting(now, step, "the resilver is done")
         elif not any(entry.step == step for entry in c.log):
-            c = c.noting(now, step, "not needed")
+            c = c.noting(now, step, NOT_NEEDED)
     return replace(c, at=stage.step)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.ui.swap.steps import Swapping, swapping
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
@@ -29,6 +31,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         assert "Scrub tank" in await s.do()
         assert "has replaced Slot 07 (serial RGYCXAL5)" in await s.do()
         assert "What happened" in s.screen
+        assert "Return the hot spare: not needed" in s.screen
         await s.press("r")
         await s.settled()
         (report,) = tmp_path.glob("zconsole-*.md")
@@ -114,3 +117,28 @@ async def test_nothing_that_is_healthy_is_taken_without_being_named():
         await s.press("C")
         await s.until(lambda: bool(list(s.app.messages)))
         assert "select the device to swap" in next(iter(s.app.messages)).message
+
+
+async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
+    async with swapping() as s:
+        await s.begin()
+        screen = s.app.screen
+        assert isinstance(screen, SwapScreen)
+        followed, context = screen._followed, s.controller.context
+        view = followed._session.view
+        await s.press("enter")
+        await s.on(ConfirmScreen)
+
+        async def _late(*args):
+            while "OFFLINE" not in {row.vdev.state for row in context.frame.rows}:
+                await asyncio.sleep(0.01)
+            return await view(*args)
+
+        followed._session.view = _late
+        looking = asyncio.create_task(followed.look())
+        await s.press("right", "enter")
+        await looking
+        await s.settled()
+        said = [entry.text for entry in s.store_new().log if entry.step == "offline"]
+        assert "not needed" not in said
+        assert len(said) == 1

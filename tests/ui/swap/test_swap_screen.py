@@ -10,6 +10,7 @@ from tests.golden.swap import SIZES, draw, path
 from tests.ui.swap.steps import Swapping, swapping
 from zconsole.monitor.alerts.rules import Alert
 from zconsole.monitor.feed import Update
+from zconsole.pool.model import SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
 from zconsole.sim.source import World
 from zconsole.swap.backend import SwapBackend
@@ -119,6 +120,19 @@ async def test_a_key_switches_the_light_of_the_bay_off_and_on():
         assert "Switch on the light" in await s.do("H")
         assert "Pull Slot 07" in await s.do("H")
         assert s.store_new().lit
+
+
+async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
+    async with swapping() as s:
+        await s.to_pull()
+        frame = s.controller.context.frame
+        screen = s.app.screen
+        screen._again()
+        stuck = SampleFailure("tank", frame.t + 1, 1.0, "not asked", kstat="SUSPENDED", began=1.0)
+        s.feed.queue.put_nowait(Update((replace(frame, failure=stuck),), s.feed.capabilities))
+        await s.settle()
+        screen._again()
+        assert "tank is suspended" in await s.settled()
 
 
 async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():

@@ -85,6 +85,8 @@ class FollowedSwap:
         if self._guide is None:
             self._guide = await in_daemon_thread(partial(Guide, self._seen, self._store))
         v = await self._view()
+        if self._context.under_way:
+            return  # what the plan did is not written yet: seen without it, it would be misread
         look = partial(self._guide.look, v, self._context.backend.clock())
         self.stage = await in_daemon_thread(look)
 

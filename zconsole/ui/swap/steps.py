@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from zconsole.swap.checklist import STEPS, TITLES, Checklist
+from zconsole.swap.checklist import NOT_NEEDED, STEPS, TITLES, Checklist
 
 FINAL = frozenset({"replace", "resilver"})
 """Steps after which there is no way back: the new disk is overwritten, the old one leaves."""
 STEP_WORDS = {**TITLES, "replace": "Replace by the new disk"}
-_SKIPPED = ("not needed", "answered: no-light", "answered: leave-lit", "answered: no-scrub")
+_SKIPPED = (NOT_NEEDED, "answered: no-light", "answered: leave-lit", "answered: no-scrub")
 """What the log says of a step that was left out."""
 _LIGHTS = ("light", "light-off")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.checklist import NOT_NEEDED, TITLES, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.stage import SwapStage
 from zconsole.ui.actions.plan_lines import device_name, wrapped
@@ -144,7 +144,8 @@ def _history(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
     yield (Span(" What happened", "bold"),)
     for entry in c.log:
         when = Span(f"  {look.clock(entry.t)}  ", "dim")
-        said = ": ".join(filter(None, (entry.text, entry.command, entry.result)))
+        what = TITLES[entry.step] if entry.text == NOT_NEEDED else ""
+        said = ": ".join(filter(None, (what, entry.text, entry.command, entry.result)))
         yield from beside(when, look.text(said), width - 1)
 
 

@@ -49,8 +49,8 @@ class SwapScreen(Dialog[None]):
         self._said = ""
         self._saved = ""
         """Path of the report, once it is saved."""
-        self._sampled: float | None = None
-        """Time of the sample that was looked at last."""
+        self._seen: tuple[float, float | None] | None = None
+        """Times of the sample, and of the reading, that were looked at last."""
 
     def compose(self) -> ComposeResult:
         """The checklist, and the keys."""
@@ -69,9 +69,10 @@ class SwapScreen(Dialog[None]):
 
     def _again(self) -> None:
         frame = self._flow.frame_of(self._followed.checklist.pool)
-        sampled = frame.t if frame is not None else None
-        if sampled != self._sampled or sampled is None:
-            self._sampled = sampled
+        # A suspended pool gives no sample, but whether its disks are back has to be seen.
+        seen = (frame.t, frame.looked) if frame is not None else None
+        if seen != self._seen or seen is None:
+            self._seen = seen
             self.look_again()
 
     def look_again(self) -> None:

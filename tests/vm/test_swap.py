@@ -1,0 +1,204 @@
+"""The guided swap on live pools by keys: disks are pulled and plugged in, the wrong one too."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.vm.machine import Machine
+from tests.vm.pools import PoolFactory
+from tests.vm.terminal import Terminal
+
+MIB = 1 << 20
+OLD, WRONG, NEW = 1, 2, 4
+"""The disk that fails, the one that is pulled by mistake, and the one that is put in."""
+STORE = "/var/lib/zconsole"
+
+
+class Operator:
+    """Somebody who sees a terminal, presses keys, and has hands."""
+
+    def __init__(self, vm: Machine) -> None:
+        self.vm = vm
+        self.terminal = Terminal(vm)
+
+    def see(self, *patterns: str, seconds: int = 120) -> str:
+        """The screen once it shows all of these."""
+        for pattern in patterns:
+            screen = self.terminal.wait(pattern, seconds)
+        return screen
+
+    def open(self) -> None:
+        """Start the console over every pool of the machine."""
+        self.terminal.open()
+        self.see("LABDISK1", seconds=180)
+
+    def begin(self) -> None:
+        """C on the pool: its only suspect, and the way that is shown first."""
+        self.terminal.press("g", "C")
+        self.see("SWAP .*LABDISK1.*Pull first", "Begin")
+        self.terminal.press("Tab", "Enter")
+        self.see("step 1 of", "Take .* offline")
+
+    def do(self, command: str) -> None:
+        """Enter: read the plan of the step, go from Cancel to Run, and see it done."""
+        self.terminal.press("Enter")
+        self.see(command, "Cancel +Run")
+        self.terminal.press("Tab", "Enter")
+        self.see("Done")
+        self.terminal.press("Escape")
+        self.see("step [0-9]+ of")
+
+
+@pytest.fixture
+def failing(pool: PoolFactory) -> Machine:
+    """A disk of a raidz2 with checksum errors, and none that is free."""
+    spoil(pool, "raidz2 d0 d1 d2 d3")
+    return pool.machine
+
+
+def spoil(pool: PoolFactory, layout: str) -> None:
+    """Create a pool and give one disk checksum errors, found by a scrub; no disk is free."""
+    vm = pool.machine
+    vm.run(f"rm -rf {STORE}; udevadm settle")
+    pool.create(layout)
+    pool.create("raidz1 d5 d6 d7 d8 d9", name="vault")
+    pool.fill(60)
+    vm.run("sha256sum /tank/data >/root/sum; sync /root/sum")
+    vm.pull(NEW)
+    vm.corrupt(OLD, 5 * MIB, 30 * MIB)
+    pool.zpool("scrub", "-w", "tank")
+    pool.wait_until("zpool status tank | grep -Eq 'LABDISK1 +ONLINE +0 +0 +[1-9]'")
+
+
+def kept(vm: Machine) -> dict[str, Any]:
+    """The checklist on disk."""
+    text = vm.run(f"cat {STORE}/swap-*.json").stdout
+    document = json.loads(text)
+    checklist: dict[str, Any] = document["checklist"]
+    return checklist
+
+
+def states(vm: Machine) -> dict[str, str]:
+    """The state of each row of zpool status."""
+    rows = (line.split() for line in vm.run("zpool status tank").stdout.splitlines())
+    return {row[0].removeprefix("virtio-"): row[1] for row in rows if len(row) > 1}
+
+
+def port(vm: Machine, disk: int) -> str:
+    """The by-path name of where a disk is plugged in."""
+    path = vm.disks[disk].path
+    links = f"for each in /dev/disk/by-path/*; do [ $each -ef {path} ] && basename $each; done"
+    return vm.run(f"{links}; true").stdout.split()[0]
+
+
+@pytest.mark.slow
+def test_a_disk_is_swapped_by_keys_and_the_wrong_pull_is_caught(failing: Machine) -> None:
+    vm, operator = failing, Operator(failing)
+    bay, place = vm.bay(OLD), port(vm, OLD)
+    operator.open()
+    operator.begin()
+    operator.do("zpool offline tank")
+    operator.see("Pull .*LABDISK1")
+    assert states(vm)["LABDISK1"] == "OFFLINE"
+    pull_the_wrong_one(operator)
+    vm.pull(OLD)
+    operator.see("Insert the new disk")
+    vm.plug(NEW, bay)
+    assert port(vm, NEW) == place
+    finish(operator)
+
+
+def pull_the_wrong_one(operator: Operator) -> None:
+    """Pull another disk of the vdev; it has to come back, and be complete, before it goes on."""
+    vm = operator.vm
+    bay = vm.bay(WRONG)
+    vm.pull(WRONG)
+    operator.see("WRONG DISK: put .*LABDISK2")
+    vm.run("head -c 8M /dev/urandom >/tank/meanwhile; zpool sync")
+    vm.plug(WRONG, bay)
+    operator.see("Bring .*LABDISK2|Wait until .*LABDISK2")
+    if "Bring" in operator.terminal.screen():
+        operator.do("zpool (online|clear)")
+    operator.see("Pull port .*LABDISK1", seconds=180)
+
+
+def finish(operator: Operator) -> None:
+    """From the new disk in the bay to the report."""
+    vm = operator.vm
+    operator.see("Replace .* with", "LABDISK4")
+    operator.do("zpool replace")
+    operator.see("Scrub tank", seconds=300)
+    operator.do("zpool scrub tank")
+    operator.see("File the report", "serial LABDISK4\\) has", "What happened")
+    operator.terminal.press("r")
+    operator.see("Report saved")
+    checklist = kept(vm)
+    assert checklist["state"] == "done"
+    assert checklist["old"]["serial"] == "LABDISK1"
+    assert checklist["new"]["serial"] == "LABDISK4"
+    said = states(vm)
+    assert "LABDISK1" not in said
+    assert {said[f"LABDISK{number}"] for number in (0, 2, 3, 4)} == {"ONLINE"}
+    vm.run("zpool wait -t scrub tank; sha256sum -c /root/sum", timeout=300)
+
+
+@pytest.mark.slow
+def test_a_swap_with_the_power_off_goes_on_after_the_boot(failing: Machine) -> None:
+    vm, operator = failing, Operator(failing)
+    operator.open()
+    operator.begin()
+    operator.do("zpool offline tank")
+    operator.see("Pull port .*LABDISK1", "Without hot-plug")
+    before = kept(vm)
+    swap_without_power(vm)
+    assert states(vm)["LABDISK1"] != "ONLINE"
+    operator.terminal.open()
+    operator.see("Disk swap open: .*LABDISK1", seconds=180)
+    operator.terminal.press("C")
+    finish(operator)
+    after = kept(vm)
+    assert after["id"] == before["id"]
+    said = [entry["text"] for entry in after["log"]]
+    assert "the machine was booted" in said
+    assert any(text.endswith("is out: another disk is in its bay") for text in said)
+
+
+def swap_without_power(vm: Machine) -> None:
+    """Cut the power, put the new disk into the bay of the old one, and boot."""
+    bays = {disk.index: vm.bay(disk.index) for disk in vm.disks if disk.index != NEW}
+    bays[NEW] = bays.pop(OLD)
+    vm.run("sync")
+    vm.reboot(bays)
+    vm.run("zpool import -a")
+
+
+@pytest.mark.slow
+def test_a_wrong_pull_that_suspends_the_pool_loses_nothing(pool: PoolFactory) -> None:
+    """In a raidz1 without one disk already, the wrong one takes the whole pool."""
+    spoil(pool, "raidz1 d0 d1 d2 d3")
+    vm, operator = pool.machine, Operator(pool.machine)
+    old, wrong = vm.bay(OLD), vm.bay(WRONG)
+    operator.open()
+    operator.begin()
+    operator.do("zpool offline tank")
+    operator.see("Pull port .*LABDISK1", "loses data")
+    vm.pull(WRONG)
+    vm.run(f"setsid -f sh -c {shlex.quote(WRITE)} </dev/null >/dev/null 2>&1")
+    pool.wait_until("grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state")
+    operator.see("WRONG DISK: put .*LABDISK2", "tank is suspended")
+    vm.plug(WRONG, wrong)
+    operator.see("Bring .*LABDISK2")
+    operator.do("zpool clear tank")
+    operator.see("Pull port .*LABDISK1", seconds=180)
+    vm.pull(OLD)
+    operator.see("Insert the new disk")
+    vm.plug(NEW, old)
+    finish(operator)
+
+
+WRITE = "head -c 8M /dev/urandom >/tank/meanwhile; sync"
+"""What a pool that lost too many disks can't do: it is suspended."""
