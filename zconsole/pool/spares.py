@@ -100,7 +100,8 @@ def _small(
     spare: Vdev, needs: Sequence[tuple[int, str]], spares: Sequence[Vdev]
 ) -> Iterator[SpareTrouble]:
     """Too small for a vdev that no other spare fits, or for every vdev."""
-    room = _room(spare)
+    # One that failed is told as that; libzfs then has another size of it (seen on 2.3.9).
+    room = _room(spare) if spare.state in STANDING else 0
     standing = [other for other in spares if other.state in STANDING]
     most = max(map(_room, standing), default=0)
     # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).

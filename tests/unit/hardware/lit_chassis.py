@@ -47,6 +47,7 @@ class Chassis:
         device.mkdir(parents=True)
         (device.parent / "size").write_text("1000\n")
         (device / "serial").write_text(f"{serial}\n")
+        (device / "wwid").write_text(f"naa.{serial}\n")
         slot = self.root / "sys/class/enclosure" / address / f"Slot {number:02}"
         (device / f"enclosure_device:Slot {number:02}").symlink_to(slot)
 

@@ -79,6 +79,11 @@ def test_a_failed_spare_cannot_stand_in():
     assert "sp is UNAVAIL (cannot open) and can't stand in" in found.text
 
 
+def test_a_failed_spare_is_not_called_small_too():
+    failed = spare("UNAVAIL", size_bytes=1 << 20)
+    assert kinds(top("raidz2", 0, 6), spares=(failed, spare())) == ["failed"]
+
+
 def test_a_spare_that_is_used_elsewhere_is_a_notice():
     root = pool(top("raidz2", 0, 6), spares=(spare("INUSE"),)).root
     (found,) = spare_troubles(root)
