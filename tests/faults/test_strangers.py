@@ -50,22 +50,21 @@ def begun(area: Path, number: int, journal: str) -> subprocess.Popen[str]:
     )
 
 
-def summary(job: subprocess.Popen[str]) -> dict[str, Any]:
-    with job:
-        out, err = job.communicate(timeout=120)
-    assert job.returncode == 0, err + out
-    found: dict[str, Any] = json.loads(out.splitlines()[-1])["summary"]
-    return found
+def ended(
+    area: Path, number: int, journal: str, job: subprocess.Popen[str] | None = None
+) -> dict[str, Any]:
+    """The summary of a job, resumed as long as a reason asks for that.
 
-
-def resumed(area: Path) -> None:
-    """Resume as long as a reason asks for that: the other may have just then leased a file."""
+    Another job may have just then leased a file, or opened it to look.
+    """
     for _ in range(10):
-        with begun(area, 0, "doomed.db") as job:
-            out, err = job.communicate(timeout=120)
-        if job.returncode == 0:
-            return
+        with job or begun(area, number, journal) as running:
+            out, err = running.communicate(timeout=120)
+        if running.returncode == 0:
+            found: dict[str, Any] = json.loads(out.splitlines()[-1])["summary"]
+            return found
         assert UNSETTLED in out, err + out
+        job = None
     raise AssertionError(out)
 
 
@@ -74,12 +73,13 @@ def test_they_lose_nothing(area: Path) -> None:
     populated(root)
     before = content(root)
     for turn in range(ROUNDS):
-        running = [begun(area, number, f"job{number}-{turn}.db") for number in range(3)]
-        found = [summary(job) for job in running]
+        names = [f"job{number}-{turn}.db" for number in range(3)]
+        running = [begun(area, number, name) for number, name in enumerate(names)]
+        found = [ended(area, n, names[n], job) for n, job in enumerate(running)]
         assert content(root) == before, found
     # Where each always found the others' descriptors, none of them moved anything.
     files = [path for path, row in before.items() if stat.S_ISREG(row[0])]
-    assert summary(begun(area, 3, "alone.db"))["files_moved"] == len(files)
+    assert ended(area, 3, "alone.db")["files_moved"] == len(files)
     assert content(root) == before
 
 
@@ -95,6 +95,6 @@ def test_they_lose_nothing_when_one_is_killed_and_resumed(area: Path, seed: int)
             time.sleep(chance.random() * 1.2)
             doomed.kill()
             doomed.communicate()
-        resumed(area)
-        summary(other)
+        ended(area, 0, "doomed.db")
+        ended(area, 1, "other.db", other)
     assert content(root) == before
