@@ -38,13 +38,16 @@ async def test_a_round_between_push_and_compose_paints_nothing_and_ends_nothing(
         assert " one" in read()
 
 
-async def test_a_dialog_that_was_left_is_drawn_no_more():
+async def test_a_dialog_that_was_left_is_drawn_no_more(monkeypatch):
     async with view_state(frames.resilver()) as (app, pilot, _):
         app.push_screen(screen := AskScreen("ASK", _lines))
         await pilot.pause()
         await pilot.press("escape")
         await pilot.pause()
+        drawn: list[AskScreen] = []
+        monkeypatch.setattr(AskScreen, "draw", drawn.append)
         screen.update()
+        assert drawn == []
 
 
 def _below(kind):

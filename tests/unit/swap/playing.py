@@ -14,8 +14,10 @@ from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample
 from zconsole.sim.backends.actions import SimulatedFacts, SimulatedRunner
 from zconsole.sim.backends.lights import SimulatedLights
+from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
 from zconsole.sim.hands import SimulatedHands, slot_name
+from zconsole.sim.models import RED_4T
 from zconsole.sim.source import World, clock, raw
 from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import Checklist
@@ -28,6 +30,8 @@ from zconsole.system.audit import MemoryLog
 from zconsole.zfs.decode.decoder import decode
 
 OLD, EMPTY = "Slot 07", "Slot 11"
+NEW, SMALL = 0, 1
+"""Disks in the drawer."""
 
 
 @dataclass
@@ -196,3 +200,10 @@ class _Refresher:
 
     async def guid(self, pool: str) -> str | None:
         return next((str(p.guid) for p in self._play.world.pools if p.name == pool), None)
+
+
+def fresh() -> Leaf:
+    """One more new disk."""
+    leaf = Build(7, "more").leaf(RED_4T)
+    leaf.slot = 12
+    return leaf

@@ -28,11 +28,6 @@ def frames(world: World, session: Session) -> tuple[Frame, ...]:
 
 
 @pytest.fixture
-def play() -> Play:
-    return Play()
-
-
-@pytest.fixture
 def old(play: Play) -> SwapDisk:
     """The disk to swap; looked up before there is an event loop."""
     return play.choice(OLD).old

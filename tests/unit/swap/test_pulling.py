@@ -1,0 +1,304 @@
+"""The pull, and the new disk: what is seen, asked about and refused."""
+
+from __future__ import annotations
+
+from tests.records import replace
+from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play
+from zconsole.diagnosis.device_errors.faults import SmartCounts
+from zconsole.hardware.device import Contents
+from zconsole.sim import lifecycle
+from zconsole.sim.build import Build
+from zconsole.sim.disk import CANT_OPEN, Leaf
+from zconsole.sim.models import SSD_400G
+from zconsole.sim.state import PoolState
+from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
+from zconsole.swap.choice import choose
+from zconsole.swap.guide import Guide, started
+from zconsole.swap.store import FileSwapStore
+
+
+def test_the_word_of_the_operator_counts_where_nothing_shows_the_pull(play: Play):
+    old = play.leaf()
+    lifecycle.lose(play.pool, old, CANT_OPEN, aux=1)
+    play.begin()
+    assert play.answer("pulled").step == "insert"
+
+
+def test_the_same_disk_put_back_is_put_online(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(2, OLD)
+    stage = play.look()
+    assert stage.step == "replace"
+    assert stage.title.endswith("online again")
+    play.do()
+    play.until("scrub")
+    assert play.checklist.same
+
+
+def test_a_new_disk_that_is_too_small_is_refused(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(SMALL, OLD)
+    stage = play.look()
+    assert stage.step == "insert"
+    assert any(text.startswith("Too small") for text in stage.text)
+    play.hands.pull(OLD)
+    assert "Insert the new disk into Slot 07" in play.look().title
+    play.hands.insert(NEW, OLD)
+    assert play.look().step == "replace"
+
+
+def test_a_new_disk_in_another_bay_is_asked_about(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, EMPTY)
+    assert EMPTY in play.look().title
+    assert play.answer("elsewhere").step == "replace"
+
+
+def test_a_machine_without_hot_plug_is_powered_off(play: Play, tmp_path):
+    tmp_path.chmod(0o700)
+    play.store = FileSwapStore(tmp_path)
+    play.begin()
+    play.do()
+    play.look()
+    play.store.close()
+    play.hands.pull(OLD)
+    play.hands.insert(NEW, OLD)
+    again = Play(world=play.world, store=FileSwapStore(tmp_path), boot="second")
+    again.elapsed = play.elapsed
+    again.guide = Guide(again.store.read()[0], again.store)
+    stage = again.look()
+    assert stage.step == "replace"
+    assert any("booted" in entry.text for entry in again.checklist.log)
+    again.do()
+    again.until("scrub")
+
+
+def test_a_pull_that_the_machine_does_not_show_is_asked_about(play: Play):
+    play.begin()
+    play.do()
+    stage = play.answer("pulled")
+    assert stage.step == "insert"
+    assert any("still shows" in text for text in stage.text)
+    assert play.answer("same").title.endswith("online again")
+
+
+def partitioned(play: Play, bay: str, number: int, leaf: Leaf) -> None:
+    """Make a leaf a partition of the disk in a bay."""
+    disk = play.leaf(bay)
+    leaf.path = f"/dev/disk/by-id/{disk.devid}-part{number}"
+    leaf.name, leaf.devid = f"{disk.devid}-part{number}", disk.devid
+    leaf.slot, leaf.device = disk.slot, f"{disk.device[:-1]}{number}"
+
+
+def with_second_pool(play: Play, *bays: str) -> PoolState:
+    """A second pool, a mirror of partitions on the disks in these bays."""
+    make = Build(3, "fast", play.pool.start)
+    leaves = make.leaves(len(bays), SSD_400G)
+    second = make.pool([make.mirror(leaves, fill=0.01)], host=play.pool.host)
+    for bay, leaf in zip(bays, leaves, strict=True):
+        partitioned(play, bay, 2, leaf)
+    second.t = play.pool.t
+    play.pool.host.shelf = []
+    partitioned(play, OLD, 1, play.leaf())
+    play.world.pools = (play.pool, second)
+    return second
+
+
+def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
+    second = with_second_pool(play, OLD, "Slot 08")
+    choice = play.choice()
+    assert [effect.pool for effect in choice.effects] == ["tank", "fast"]
+    stage = play.begin(PULL_FIRST)
+    assert stage.step == "offline"
+    stage = play.do()
+    assert (stage.step, stage.plan and stage.plan.pool) == ("offline", "fast")
+    assert play.do().step == "pull"
+    play.hands.pull(OLD)
+    assert play.look().step == "insert"
+    assert second.tops[0].lost() == 1
+    play.hands.insert(NEW, OLD)
+    stage = play.look()
+    assert stage.plan is not None
+    assert stage.plan.steps[0].argv[-1].endswith("-part1")
+    play.do()
+    play.until("scrub")
+
+
+def test_a_disk_that_another_pool_cannot_do_without_is_not_pulled(play: Play):
+    with_second_pool(play, OLD)
+    choice = play.choice()
+    assert choice.way is None
+    assert "loses data of" in choice.refused
+
+
+def test_a_disk_that_leaves_before_its_turn_is_not_taken_for_the_pull(play: Play):
+    play.begin()
+    play.hands.pull(OLD)
+    stage = play.look()
+    assert stage.step == "pull"
+    assert not stage.waits
+
+
+def test_a_pull_that_was_meant_is_not_waited_for(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull("Slot 06")
+    assert play.answer("meant").title.startswith(f"Pull {OLD}")
+
+
+def test_the_old_disk_is_pulled_from_the_bay_it_was_moved_to(play: Play):
+    play.begin()
+    play.do()
+    old, other = play.leaf(OLD), play.leaf("Slot 06")
+    old.slot, other.slot = other.slot, old.slot
+    stage = play.look()
+    assert stage.title.startswith(f"Pull Slot 06 (serial {old.serial})")
+    assert play.checklist.pulled is None, "it is still there"
+    assert play.checklist.log[-1].text == f"serial {old.serial} is in Slot 06 now"
+
+
+def test_a_healthy_disk_that_has_the_old_ones_alias_by_now_is_left_alone(play: Play):
+    def alias(found):
+        # An alias by place leads to whatever sits there; the disks have changed places.
+        bays = {"Slot 06": "b07", "Slot 07": "b06"} if moved else {"Slot 06": "b06", OLD: "b07"}
+        return tuple(
+            replace(d, path=f"/dev/disk/by-vdev/{bays[d.bay]}", aliases=(*d.aliases, d.path))
+            if d.bay in bays
+            else d
+            for d in found
+        )
+
+    moved = False
+    play.devices = alias
+    play.hands.insert(NEW, EMPTY)
+    play.begin(REPLACE_FIRST)
+    play.do()
+    moved = True
+    stage = play.until("pull")
+    assert stage.plan is None
+    assert "offline" not in play.steps
+
+
+def test_a_new_disk_is_not_taken_for_the_old_one_while_its_serial_number_is_unknown(play: Play):
+    def early(found):
+        return tuple(replace(d, wwn="") for d in found)
+
+    def late(found):
+        path = play.checklist.old.whole
+        return tuple(
+            replace(d, path=path, serial="", wwn="eui.77777") if d.bay == OLD else d for d in found
+        )
+
+    play.devices = early
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.devices = late
+    play.hands.insert(NEW, OLD)
+    play.look()
+    assert not play.checklist.same
+
+
+def test_what_is_on_a_new_disk_is_not_overwritten(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, OLD)
+    used = Contents(("ext4",), "other")
+    play.devices = lambda found: tuple(
+        replace(d, contents=used) if d.bay == OLD else d for d in found
+    )
+    text = play.look().text
+    assert any("Holds ext4" in line for line in text)
+    assert any("label of a pool (other)" in line for line in text)
+
+
+def test_a_new_disk_that_fails_its_own_test_is_refused(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, OLD)
+    path = next(d.path for d in play.view().devices if d.bay == OLD)
+    play.smart = {path: SmartCounts(passed=False)}
+    assert any("SMART reports a failing disk" in line for line in play.look().text)
+    play.smart = {path: SmartCounts(passed=True, pending=8)}
+    assert any("not new" in line for line in play.look().warnings)
+
+
+def test_a_disk_in_place_of_one_without_serial_is_told_by_its_label(play: Play):
+    def nameless(found):
+        return tuple(replace(d, serial="") if d.bay == OLD else d for d in found)
+
+    play.devices = nameless
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(2, OLD)
+    assert play.look().title.endswith("online again")
+
+
+def test_the_serial_of_a_new_disk_may_be_known_late(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.devices = lambda found: tuple(
+        replace(d, serial="", wwn="") if d.bay == OLD else d for d in found
+    )
+    play.look()
+    play.devices = lambda found: found
+    play.look()
+    assert play.checklist.new is not None
+    assert play.checklist.new.serial
+
+
+def named_by_bay(play: Play) -> None:
+    """Name disks by their bay, as vdev_id.conf does: the next disk there has the same path."""
+    for leaf in (*play.pool.leaves(), *play.pool.host.drawer):
+        leaf.name = f"b{leaf.slot:02d}"
+        leaf.path = f"/dev/disk/by-vdev/{leaf.name}-part1"
+
+
+def test_a_disk_that_was_changed_before_anybody_asked_is_not_pulled_again(play: Play):
+    named_by_bay(play)
+    play.hands.pull(OLD)
+    play.hands.insert(NEW, OLD)
+    play.pool.host.shelf[0].path, play.pool.host.shelf[0].name = (
+        "/dev/disk/by-vdev/b07-part1",
+        "b07",
+    )
+    key = next(str(leaf.guid) for leaf in play.pool.leaves() if leaf.slot == 7)
+    choice = choose(play.view(), key)
+    assert choice is not None
+    assert choice.gone
+    assert choice.way is not None
+    play.guide = started(choice, choice.way, play.view(), play.store, play.now)
+    assert play.look().step == "replace"
+
+
+def test_the_new_disk_may_have_the_path_of_the_old(play: Play):
+    named_by_bay(play)
+    play.begin()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    new = play.pool.host.drawer[NEW]
+    new.path, new.name = "/dev/disk/by-vdev/b07-part1", "b07"
+    play.hands.insert(NEW, OLD)
+    stage = play.look()
+    assert stage.step == "replace"
+    assert not stage.title.endswith("online again")
