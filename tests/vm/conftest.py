@@ -1,4 +1,4 @@
-"""Fixtures: a booted machine a release (`vm`), and pools on its disks (`pool`)."""
+"""Fixtures: a booted machine a release (`vm`), pools on its disks (`pool`), actions (`act`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.vm import image
+from tests.vm.actor import Actor
 from tests.vm.errors import NotAvailableError
 from tests.vm.machine import Machine
 from tests.vm.pools import PoolFactory, clear
@@ -96,3 +97,10 @@ def pytest_runtest_makereport(
     if report.failed and machine is not None:
         report.sections.append(("VM console", str(machine.keep_console_log())))
     return report
+
+
+@pytest.fixture
+def act(pool: PoolFactory) -> Actor:
+    """Runs actions in the guest, with a state directory of the test's own."""
+    pool.machine.run("rm -rf /root/state")
+    return Actor(pool)
