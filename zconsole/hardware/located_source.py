@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -76,11 +77,12 @@ class LocatedSource:
         raws = await self._source.sample()
         if raws is None:
             return None
-        self._begin(raws)
+        paths = [tuple(leaf_paths(raw)) for raw in raws]
+        self._begin(raws, frozenset(chain.from_iterable(paths)))
         if self._known.devices is None:
             await self._places.wait(FIRST_PATIENCE)
         self._take()
-        return tuple(self._placed(raw) for raw in raws)
+        return tuple(map(self._placed, raws, paths))
 
     async def aclose(self) -> None:
         """See Source.aclose; a read that hangs is left behind."""
@@ -88,9 +90,9 @@ class LocatedSource:
         self._degrees.cancel()
         await self._source.aclose()
 
-    def _begin(self, raws: Sequence[Raw]) -> None:
+    def _begin(self, raws: Sequence[Raw], paths: frozenset[str]) -> None:
         """Start what is due, in threads, while nothing of the kind still runs."""
-        now, paths = self._steady(), {path for raw in raws for path in leaf_paths(raw)}
+        now = self._steady()
         due = not paths <= self._asked or now - self._looked >= LOOK_EVERY
         if not self._places.busy and due:
             self._looked = now
@@ -124,9 +126,9 @@ class LocatedSource:
     def _warmest(self, names: Iterable[str]) -> float | None:
         return max((self._temperatures[n] for n in names if n in self._temperatures), default=None)
 
-    def _placed(self, raw: Raw) -> Raw:
+    def _placed(self, raw: Raw, paths: Sequence[str]) -> Raw:
         disks, shelves = self._forms
-        mine = {path: disks[path] for path in leaf_paths(raw) if path in disks}
+        mine = {path: disks[path] for path in paths if path in disks}
         more = {"disks": mine, "enclosures": shelves}
         return cast("Raw", {**raw, **{key: value for key, value in more.items() if value}})
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import FAILED
 from zconsole.hardware.device import Device
+from zconsole.hardware.links import PARTITION
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.leaf_path import is_named
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import placed
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
-_PART = re.compile(r"-part\d+$")
 _UNIT = re.compile(r"-(?:lun|nvme)-\d+$")
 """The end of a by-path name that tells units of one disk apart."""
 _AFTER_SERIAL = re.compile(r"(?<=.)(?:_\d{1,3}|-\d+:\d+)$")
@@ -116,7 +116,7 @@ def _naming(wwn: str) -> str:
 
 def port_of(path: str) -> str:
     """The by-path name in a path, without folder and partition; two spellings become one."""
-    return _PART.sub("", path.rpartition("/")[2])
+    return PARTITION.sub("", path.rpartition("/")[2])
 
 
 def disk_of(device: Device) -> SwapDisk:
@@ -188,7 +188,7 @@ def _remembered(leaf: Vdev) -> SwapDisk:
     return SwapDisk(
         name=leaf.name,
         path=path,
-        whole=_PART.sub("", path),
+        whole=PARTITION.sub("", path),
         serial=known.serial or _serial_in(leaf.devid or ""),
         wwn=known.wwn,
         model=known.model,
@@ -200,7 +200,7 @@ def _remembered(leaf: Vdev) -> SwapDisk:
 
 def _serial_in(devid: str) -> str:
     """The serial number at the end of the id that ZFS noted; empty where it has none."""
-    name = _PART.sub("", devid)
+    name = PARTITION.sub("", devid)
     if name.startswith(("nvme-", "usb-")):
         name = _AFTER_SERIAL.sub("", name)
     return name.rpartition("_")[2] if "_" in name else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from zconsole.actions.plan import Facts
 from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Contents, Device
+from zconsole.hardware.links import PARTITION
 from zconsole.monitor.device_details import described
 from zconsole.monitor.feed import Pairs
 from zconsole.pool.chassis import LeafDisk
@@ -155,7 +155,7 @@ def _devices(pools: Sequence[PoolState], first: PoolState) -> tuple[Device, ...]
 
 def _device(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> Device:
     where = disks.get(leaf.path, LeafDisk())
-    whole = re.sub(r"-part\d+$", "", leaf.path)
+    whole = PARTITION.sub("", leaf.path)
     node = f"/dev/{leaf.device}"
     return Device(
         whole,

@@ -24,6 +24,7 @@ from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.log_flow import log_flow
 from zconsole.ui.actions.menu import (
     Entry,
+    change_disk,
     entry_about,
     first_able,
     menu_lines,
@@ -128,7 +129,7 @@ class ActionController:
             "replace": partial(replace_flow, self.context, key),
             "tunables": partial(tunables_flow, self.context),
             "rebalance": self._rebalance,
-            "swap": partial(_swap, self.context, key),
+            "swap": partial(change_disk, self.context, key),
             "log": partial(log_flow, self.context),
             "leave": self._leave,
         }
@@ -220,13 +221,6 @@ class ActionController:
         else:
             text = "\n".join(f"{entry.name} {entry.text}" for entry in done)
             self.context.app.notify(text, markup=False)
-
-
-async def _swap(context: FlowContext, key: str) -> None:
-    """The guided swap; its screens take a moment to load."""
-    from zconsole.ui.swap.flow import swap_flow
-
-    await swap_flow(context, key)
 
 
 def _rebalance_flow() -> type[RebalanceFlow]:

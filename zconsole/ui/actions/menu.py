@@ -151,7 +151,7 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
 
 def _of_leaf(key: str) -> list[Entry]:
     return [
-        Entry("Change this disk, step by step (guided swap)", flow=_swap_flow),
+        Entry("Change this disk, step by step (guided swap)", flow=change_disk),
         Entry("Replace this device", flow=replace_flow),
         Entry(
             "Take it offline",
@@ -170,7 +170,7 @@ def _of_leaf(key: str) -> list[Entry]:
     ]
 
 
-async def _swap_flow(context: FlowContext, key: str) -> None:
+async def change_disk(context: FlowContext, key: str) -> None:
     """The guided swap; its screens are loaded once they are wanted."""
     from zconsole.ui.swap.flow import swap_flow
 
