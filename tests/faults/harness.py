@@ -23,6 +23,7 @@ from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings
+from zconsole.system import mounts
 from zconsole.system.mounts import View
 
 CHANGING = frozenset(
@@ -144,11 +145,16 @@ ALONE = JobClocks(sleep=lambda seconds: None)
 """For trees that nobody else works in: there is nothing to wait for, and nobody to look for."""
 
 
+SELF = Path("/proc/self")
+
+
 class Nobody(Users):
-    """No other process uses anything."""
+    """No other process uses anything. The mounts are this process's, as they are at first."""
+
+    own = View(SELF, mounts.parse(mounts.table_of(SELF)))
 
     def look(self, *_: object, **__: object) -> FilesInUse:
-        self.last = FilesInUse(0.0, View(Path("/proc/self"), {}), (), Holders(), {}, {}, (), 0)
+        self.last = FilesInUse(0.0, self.own, (), Holders(), {}, {}, (), 0)
         return self.last
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 
 from tests.faults.harness import (
     ALONE,
+    SELF,
     FaultySys,
     Killed,
     Nobody,
@@ -31,6 +33,7 @@ from zconsole.rebalance.engine import file_locks
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import FS_IOC_FIEMAP, Sys
 from zconsole.rebalance.job.job import JobClocks
+from zconsole.system.mounts import View
 
 KEEP_SIZE = 1
 HOLDER = """
@@ -96,17 +99,39 @@ def test_a_signed_file_is_skipped(area: Path, name: str) -> None:
     assert (summary["files_moved"], summary["files_failed"]) == (1, 0)
 
 
-def test_a_lock_told_with_another_device_number_keeps_a_file(
-    area: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on btrfs, where stat(2) tells the subvolume's."""
+@pytest.fixture
+def elsewhere(area: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The journal of two files; there is a lock on the first one's number on another device."""
     root = tree_of(area, 2, 10)
     create(root, area / "job.db")
     status = (root / "file0").stat()
     locked = frozenset({(status.st_dev + 1, status.st_ino)})
     monkeypatch.setattr(file_locks, "locked_inodes", lambda: locked)
-    shown, _ = run(area / "job.db", None, ALONE)
+    return area / "job.db"
+
+
+def test_a_lock_on_a_file_of_another_filesystem_keeps_none(elsewhere: Path) -> None:
+    shown, _ = run(elsewhere, None, ALONE)
+    assert reasons(shown) == {"file0": ("moved", None), "file1": ("moved", None)}
+
+
+def test_a_lock_keeps_a_file_where_stat_tells_another_device_than_its_mount(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on btrfs, where stat(2) tells the subvolume's."""
+    table = {number: replace(m, device=b"0:1") for number, m in Nobody.own.mounts.items()}
+    monkeypatch.setattr(Nobody, "own", View(SELF, table))
+    shown, _ = run(elsewhere, None, ALONE)
     assert reasons(shown) == {"file0": ("skipped", "locked"), "file1": ("moved", None)}
+
+
+def test_a_lock_keeps_a_file_of_an_overlay_whatever_its_device(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {number: replace(m, kind=b"overlay") for number, m in Nobody.own.mounts.items()}
+    monkeypatch.setattr(Nobody, "own", View(SELF, table))
+    shown, _ = run(elsewhere, None, ALONE)
+    assert reasons(shown)["file0"] == ("skipped", "locked")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ DISKS = (512 << 20, 1 << 30, 512 << 20, 512 << 20)
 XFS_BYTES = 320 << 20
 RECORDED, LOG, BASE = range(3)
 STEP_SECONDS = 600.0
-HEADS = ("filesystem", "engine", "points", "done", "resumed", "locked", "failures")
+HEADS = ("filesystem", "engine", "points", "done", "resumed", "failures")
 _PROGRAM = f"cd {TREE_IN_GUEST} && exec /opt/zc/bin/python -m tests.vm.inside.power"
 
 
@@ -67,10 +67,9 @@ class Tally:
         return [result for result in self.results.values() if result["problems"]]
 
     def row(self, case: Case) -> tuple[str, ...]:
-        """Its line of the table; "locked" counts files left as they were, over all points."""
+        """Its line of the table."""
         resumed = sum(result["resumed"] for result in self.results.values())
-        locked = sum(result["locked"] for result in self.results.values())
-        counts = (self.points, len(self.results), resumed, locked, len(self.failed))
+        counts = (self.points, len(self.results), resumed, len(self.failed))
         return (case.filesystem, case.engine, *map(str, counts))
 
 

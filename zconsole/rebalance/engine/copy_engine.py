@@ -21,7 +21,7 @@ from zconsole.rebalance.engine import content, file_locks, metadata
 from zconsole.rebalance.engine.admission import Admission, Policy
 from zconsole.rebalance.engine.directories import Directories, MovedError
 from zconsole.rebalance.engine.file_copy import FileCopier
-from zconsole.rebalance.engine.file_locks import Alarm, Users
+from zconsole.rebalance.engine.file_locks import Alarm, FilesInUse, Users
 from zconsole.rebalance.engine.item import FileOutcome, Item, SkipError, outcome_of
 from zconsole.rebalance.engine.journal import FileRow, Intent, Journal, State
 from zconsole.rebalance.engine.leases import LeaseService
@@ -192,13 +192,8 @@ class CopyPipeline:
         self.verifier.verify(item, lambda _: self.leases.work(item, 0))
 
     def _commit_intents(self) -> None:
-        # /proc/locks has the filesystem's device, btrfs and overlays tell stat(2) others: the
-        # number alone may keep back a file too many, which a later run moves.
-        locked = {inode for _, inode in file_locks.locked_inodes()}
-        for item in self.leases.live:
-            if item.old in locked:
-                self.withdrawal.retreat(item, "locked")
-        self.withdrawal.spare_users(self.leases.live, self.users.look(self.leases.service))
+        self._leave_locked(look := self.users.look(self.leases.service))
+        self.withdrawal.spare_users(self.leases.live, look)
         items = self.leases.live
         intents = [
             Intent(place.row.number, State.SWAPPING, place.temp, item.old, item.new, *known)
@@ -207,6 +202,13 @@ class CopyPipeline:
         ]
         # Of those that are given up, too: their directories get their times back at the end.
         self.results.commit(intents, self._begun(self.leases.items))
+
+    def _leave_locked(self, look: FilesInUse) -> None:
+        locks = file_locks.locked_inodes()
+        for item in self.leases.live:
+            fd = item.places[0].directory.fd
+            if look.may_be_locked(locks, fd, item.status.st_dev, item.old):
+                self.withdrawal.retreat(item, "locked")
 
     def _replace_all(self) -> None:
         self.results.unsettled = True

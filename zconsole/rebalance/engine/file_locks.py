@@ -13,7 +13,7 @@ import re
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,11 +33,15 @@ _LOCK = re.compile(
 )
 
 
-def locked_inodes(table: Path = Path("/proc/locks")) -> frozenset[tuple[int, int]]:
+Locks = Set[tuple[int, int]]
+"""Device and inode of files with a lock."""
+
+
+def locked_inodes(table: Path = Path("/proc/locks")) -> Locks:
     """Device and inode of every file with a flock or POSIX lock (proc_locks(5)); leases are not.
 
     Nor are the locks of this process: they are on its journal and records, whose inode numbers
-    may be those of files to be moved on another filesystem.
+    may be those of files to be moved where the number alone counts (``may_be_locked``).
     """
     try:
         text = table.read_text()
@@ -109,6 +113,20 @@ class FilesInUse:
             if self._is_on(held, device):
                 return f"in use by {holders.name_of(held.process, self.holders.proc)}"
         return None
+
+    def may_be_locked(self, locks: Locks, directory: int, device: int, inode: int) -> bool:
+        """Whether a file in an open directory may be one of those with a lock.
+
+        /proc/locks tells the filesystem's device (lock_get_status, fs/locks.c). stat(2) may tell
+        another, on btrfs (the subvolume's) and on overlays (a layer's): there the number alone
+        counts, which may keep back a file too many, for a later run to move.
+        """
+        devices = {of for of, number in locks if number == inode}
+        if not devices or device in devices:
+            return bool(devices)
+        mount = self.own.mounts.get(mounts.mount_number(directory))
+        named = f"{os.major(device)}:{os.minor(device)}".encode()
+        return mount is None or mount.kind in overlays.KINDS or mount.device != named
 
     def reach(self, directory: int) -> None:
         """Find the files among what is ``unreached`` from an open directory of their filesystem.

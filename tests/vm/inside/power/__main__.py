@@ -8,7 +8,7 @@ import os
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,6 @@ from tests.cuts.oracle import Wanted
 from tests.vm.inside.power import filesystems, job, tree, write_log
 from tests.vm.inside.power.device_mapper import Part, mapped, size_of
 from tests.vm.inside.power.filesystems import FILESYSTEMS, Filesystem, mounted
-from zconsole.rebalance.engine.journal import State
 
 _DISK = "/dev/disk/by-id/virtio-LABDISK"
 RECORDED, LOG, BASE, CHANGES = (os.path.realpath(f"{_DISK}{number}") for number in range(4))
@@ -91,7 +90,6 @@ class Proof:
         return {
             "resumed": job.is_under_way(before),
             "seconds": round(time.monotonic() - began, 1),
-            "locked": sum(map(_is_locked, after)),
             "problems": problems,
         }
 
@@ -107,34 +105,13 @@ class Proof:
 
     def _resumed(self, rows: Sequence[dict[str, Any]], wanted: Wanted) -> Iterator[str]:
         """What is wrong at the end of the job."""
-        found, numbers = tree.seen(self.root), job.locked_numbers()
-        for problem in oracle.finished(found, rows, wanted):
-            if problem not in _left_alone(rows, numbers, wanted):
-                yield problem
+        found = tree.seen(self.root)
+        yield from oracle.finished(found, rows, wanted)
         for path in found.files:
             if oracle.is_temporary(path):
                 yield f"{path!r} is left"
         if self.filesystem.keeps_holes:
             yield from tree.filled_holes(self.root)
-
-
-def _is_locked(row: Mapping[str, Any]) -> bool:
-    return row["state"] == State.SKIPPED and row["reason"] == "locked"
-
-
-def _left_alone(
-    rows: Sequence[Mapping[str, Any]], numbers: Set[int], wanted: Wanted
-) -> frozenset[str]:
-    """What the oracle says of files whose inode number is locked on another filesystem.
-
-    The engine leaves them as they are, as /proc/locks does not say which filesystem is meant; the
-    numbers of a new pool are as small as those of the machine's own files.
-    """
-    return frozenset(
-        f"{row['path']!r} did not move: {State.SKIPPED.name} locked"
-        for row in rows
-        if _is_locked(row) and wanted.before.numbers[row["path"]] in numbers
-    )
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ from tests.vm.inside.power.filesystems import JOURNAL, Filesystem
 from zconsole import rebalance
 from zconsole.cli.main import main
 from zconsole.rebalance.engine import descriptors
-from zconsole.rebalance.engine.file_locks import locked_inodes
 from zconsole.rebalance.engine.journal import Journal, State
 
 SECONDS = 300.0
@@ -121,11 +120,6 @@ def rows() -> list[dict[str, Any]]:
         return []
     with closing(sqlite3.connect(copy, isolation_level=None)) as database:
         return kept_journal.rows(Journal(database, copy))
-
-
-def locked_numbers() -> frozenset[int]:
-    """Inode numbers that somebody has a lock on."""
-    return frozenset(number for _, number in locked_inodes())
 
 
 def is_under_way(found: list[dict[str, Any]]) -> bool:
