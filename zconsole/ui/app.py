@@ -19,7 +19,6 @@ from zconsole.config.settings import UNITS
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.system.printable import clean
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
-TMUX_COPIES = "tmux drops it unless its set-clipboard is on: tmux set -s set-clipboard on"
 _PAINT_GAP = 1.0
 _TICK = 1.0
 
@@ -262,33 +260,12 @@ class Console(ThemedApp):
 
     def action_copy(self) -> None:
         """Copy what the cursor is on, or what the screen on top is about; ask which of several."""
+        # Lazy import: keeps the first paint fast.
+        from zconsole.ui.clipboard import copy_one
+
         top = self.screen
         offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
-        if len(offers) > 1:
-            look = self.view_state.look
-            lines = [(Span(f" {what:<9} {look.text(text)}"),) for what, text in offers]
-
-            def _copy(index: int | None) -> None:
-                if index is not None:
-                    self._copy(*offers[index])
-
-            self.push_screen(PickScreen("COPY", lambda _: lines, wide=True), _copy)
-        elif offers:
-            self._copy(*offers[0])
-        else:
-            self.notify("nothing to copy here", timeout=4)
-
-    def _copy(self, what: str, text: str) -> None:
-        """Ask the terminal to copy it (OSC 52), without what a terminal or shell would act on.
-
-        No terminal answers whether it has; tmux ignores it unless it is told not to.
-        """
-        safe = clean(text)
-        self.copy_to_clipboard(safe)
-        said = f"{what} sent to the terminal's clipboard: {safe}"
-        if self.view_state.options.in_tmux:
-            said += f"\n{TMUX_COPIES}"
-        self.notify(said, timeout=4)
+        copy_one(self, offers, self.view_state)
 
     def action_picture(self) -> None:
         """Save a picture of the screen where the console was started."""
