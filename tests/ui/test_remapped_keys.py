@@ -101,3 +101,9 @@ async def test_a_wrong_entry_is_a_notice_and_switches_actions_off():
         await pilot.press("S")
         assert len(app.screen_stack) == 1
         assert FAULT in " ".join(notice.message for notice in app.messages)
+
+
+def test_keys_to_press_one_after_another_are_those_of_this_console():
+    table, _ = SHIPPED.remapped({"tunables": ["F"], "restore": ["ctrl+u"]})
+    assert SHIPPED.way("tunables", "restore") == "T, then U"
+    assert table.way("tunables", "restore") == "F, then ^U"

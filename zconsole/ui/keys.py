@@ -89,6 +89,10 @@ class KeyTable:
         """The row that the configuration calls so."""
         return next(key for key in self.rows if key.title == title)
 
+    def way(self, *titles: str) -> str:
+        """The keys to press one after another: ``T, then U``."""
+        return ", then ".join(shown(self.titled(title).keys[0]) for title in titles)
+
     def choices(self, denied: str | None) -> Iterator[tuple[str, str, str]]:
         """Title, key and action of what the palette offers: keys that stand alone.
 

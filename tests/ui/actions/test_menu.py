@@ -181,5 +181,18 @@ async def test_what_can_be_done_with_a_device_keeps_its_order():
         for _ in range(2):
             said = (await a.press("A")).splitlines()[1:20]
             orders.append([line[:16] for line in said])
-            await a.press("escape", "A", "j", "enter", "tab", "enter", "escape")
+            await a.press("escape", "A", "j", "enter", "tab", "enter", "escape", "escape", "escape")
         assert orders[0] == orders[1]
+
+
+async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        first = await a.press("A")
+        picker = await a.press("j", "enter")
+        assert "REPLACE bay05 WITH" in picker
+        assert "Cancel" in await a.press("enter")
+        assert await a.press("escape") == picker
+        assert (await a.press("escape")).splitlines()[0] == first.splitlines()[0]
+        await a.press("escape")
+        assert a.app.main_on_top

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -27,17 +28,28 @@ from zconsole.ui.widgets.draw import Line, Span
 MARK = "x"
 
 
-async def add_flow(context: FlowContext, _: str) -> None:
+async def add_flow(context: FlowContext, _: str) -> bool:
     """Pick what to add to the pool on show, mark its devices, then confirm the plan."""
     situation = await situation_now(context)
     found = layouts(situation)
-    chosen = await context.app.push_screen_wait(_layout_screen(context, situation, found))
-    if chosen is None:
-        return
-    layout, count = found[chosen]
-    devices = await _devices(context, await _marking(context, situation, layout, count))
-    if devices:
-        await confirm(context, [lambda s: plan_add(s, layout, devices)], devices)
+    row = 0
+    while True:
+        screen = _layout_screen(context, situation, found, row)
+        chosen = await context.app.push_screen_wait(screen)
+        if chosen is None:
+            return False
+        row = chosen
+        if await _add(context, situation, *found[chosen]):
+            return True
+
+
+async def _add(context: FlowContext, s: Situation, layout: Layout, count: int) -> bool:
+    """Mark devices and confirm their plan; others where that is only read."""
+    marking = await _marking(context, s, layout, count)
+    while devices := await _devices(context, marking):
+        if await confirm(context, [partial(plan_add, layout=layout, devices=devices)], devices):
+            return True
+    return False
 
 
 def layout_text(layout: Layout, count: int) -> str:
@@ -52,7 +64,7 @@ def layout_text(layout: Layout, count: int) -> str:
 
 
 def _layout_screen(
-    context: FlowContext, s: Situation, found: Sequence[tuple[Layout, int]]
+    context: FlowContext, s: Situation, found: Sequence[tuple[Layout, int]], row: int
 ) -> PickScreen:
     look = context.look
 
@@ -63,7 +75,7 @@ def _layout_screen(
 
     lines = tuple((Span(f"  {layout_text(*each)}"),) for each in found)
     title = f"ADD TO {look.text(s.pool.name)}"
-    return PickScreen(title, lambda _: lines, wide=True, about=_about)
+    return PickScreen(title, lambda _: lines, start=row, wide=True, about=_about)
 
 
 @dataclass(slots=True)

@@ -42,8 +42,8 @@ async def situation_now(context: FlowContext, paths: tuple[str, ...] = ()) -> Si
 
 async def confirm(
     context: FlowContext, ways: Sequence[Planner], paths: tuple[str, ...] = ()
-) -> None:
-    """Show the plan, in each of its ways, and let it be run."""
+) -> bool:
+    """Show the plan, in each of its ways, and let it be run; False when it was only read."""
     situation = await situation_now(context, paths)
     plans = [way(situation) for way in ways]
     # The first is what Enter would run: not one that is refused, nor one that meets a bug.
@@ -53,6 +53,7 @@ async def confirm(
     confirmations = [confirmation_of(context, plan, situation.facts, paths) for plan in plans]
     screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
+    return screen.confirmed
 
 
 def frame_look(context: FlowContext, paths: tuple[str, ...] = ()) -> Refresher:

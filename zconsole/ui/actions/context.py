@@ -87,7 +87,7 @@ class FlowContext:
                 Span(
                     f"{names}: put back at the end of the scan by a console that runs then;"
                     " without one, the value stays until the next console offers to put it back"
-                    " (T, then U does it now)",
+                    f" ({self.look.keys.way('tunables', 'restore')} does it now)",
                     "warning",
                 )
             )

@@ -100,9 +100,9 @@ class ActionController:
     async def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
         if left := await in_daemon_thread(self.context.backend.control.orphans):
-            names = ", ".join(left)
+            names, keys = ", ".join(left), self.context.look.keys.way("tunables", "restore")
             self.context.app.notify(
-                f"A console that was closed had set {names}. To restore: T, then U.",
+                f"A console that was closed had set {names}. To restore: {keys}.",
                 severity="warning",
                 timeout=20,
                 markup=False,
@@ -123,7 +123,7 @@ class ActionController:
 
     async def run(self, flow: str, key: str) -> None:
         """Go through one flow, about the row of this key. Raises ZconsoleError."""
-        flows: dict[str, Callable[[], Awaitable[None]]] = {
+        flows: dict[str, Callable[[], Awaitable[object]]] = {
             "actions": partial(self._menu, "ACTIONS", partial(row_entries, key=key), key),
             "scans": partial(self._menu, "SCANS", scan_entries),
             "replace": partial(replace_flow, self.context, key),
@@ -161,25 +161,33 @@ class ActionController:
     async def _menu(
         self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], key: str = ""
     ) -> None:
-        """List what can be done; ``key`` is of the row that its flows are about."""
-        situation = await situation_now(self.context)
-        found: tuple[Entry, ...] = entries(situation)
+        """List what can be done; ``key`` is of the row that its flows are about.
+
+        What is left without having been run leads back here.
+        """
+        row: int | None = None
+        while True:
+            found: tuple[Entry, ...] = entries(await situation_now(self.context))
+            row = await self._pick(title, found, first_able(found) if row is None else row)
+            if row is None or await self._begin(found[row], key):
+                return
+
+    async def _begin(self, entry: Entry, key: str) -> bool:
+        """Do what an entry is for; False when that was left."""
+        if entry.flow is not None:
+            return await entry.flow(self.context, key)
+        return await confirm(self.context, entry.planners)
+
+    async def _pick(self, title: str, found: tuple[Entry, ...], start: int) -> int | None:
         look = self.context.look
         screen = PickScreen(
             title,
             lambda width: menu_lines(found, look, width),
-            start=first_able(found),
+            start=start,
             wide=True,
             about=lambda index, width: entry_about(found, index, look, width),
         )
-        chosen = await self.context.app.push_screen_wait(screen)
-        if chosen is None:
-            return
-        entry = found[chosen]
-        if entry.flow is not None:
-            await entry.flow(self.context, key)
-        else:
-            await confirm(self.context, entry.planners)
+        return await self.context.app.push_screen_wait(screen)
 
     def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         executor_of(self.context).ended(plan, outcome)
@@ -203,7 +211,8 @@ class ActionController:
             key = key_of(situation.pool, top)
             plan = plan_expand(situation, key) if key else None
             if plan is not None and plan.refused is None and space_gained(situation, top):
-                gain = f"{plan.title}: {plan.consequences[0]}. Select it, then press A."
+                key = self.context.look.keys.way("actions")
+                gain = f"{plan.title}: {plan.consequences[0]}. Select it, then press {key}."
                 self._tell(pool, gain)
 
     async def _put_back(self, guid: str | None) -> None:
@@ -216,7 +225,8 @@ class ActionController:
         try:
             done = await in_daemon_thread(partial(backend.control.restore, backend.clock(), names))
         except (OSError, ZconsoleError) as error:
-            text = f"{', '.join(names)} not restored: {error}. To retry: T, then U."
+            keys = self.context.look.keys.way("tunables", "restore")
+            text = f"{', '.join(names)} not restored: {error}. To retry: {keys}."
             self.context.app.notify(text, severity="error", timeout=20, markup=False)
         else:
             text = "\n".join(f"{entry.name} {entry.text}" for entry in done)

@@ -31,8 +31,8 @@ from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
 
-Flow = Callable[[FlowContext, str], Awaitable[None]]
-"""What the console asks, about the row of a key, before there is a plan."""
+Flow = Callable[[FlowContext, str], Awaitable[bool]]
+"""What the console asks, about the row of a key, before there is a plan; False when it was left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +170,12 @@ def _of_leaf(key: str) -> list[Entry]:
     ]
 
 
-async def change_disk(context: FlowContext, key: str) -> None:
+async def change_disk(context: FlowContext, key: str) -> bool:
     """The guided swap; its screens are loaded once they are wanted."""
     from zconsole.ui.swap.flow import swap_flow
 
     await swap_flow(context, key)
+    return True
 
 
 def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
@@ -194,10 +195,10 @@ def _of_pool() -> list[Entry]:
     ]
 
 
-async def light_flow(context: FlowContext, key: str) -> None:
+async def light_flow(context: FlowContext, key: str) -> bool:
     """Look which disks are busy, then show both ways to show a disk."""
     busy = await in_daemon_thread(context.backend.lights.busy)
-    await confirm(context, light_ways(key, on=True, busy=busy))
+    return await confirm(context, light_ways(key, on=True, busy=busy))
 
 
 def light_ways(key: str, on: bool, busy: Mapping[str, float]) -> tuple[Planner, ...]:

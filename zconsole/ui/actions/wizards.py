@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +15,7 @@ from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import FAILED, Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
-from zconsole.ui.actions.asking import confirm, situation_now
+from zconsole.ui.actions.asking import Planner, confirm, situation_now
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import (
     candidate_about,
@@ -28,26 +29,46 @@ from zconsole.ui.widgets.draw import Line, Span
 OTHER = "other: type the path of a file or device"
 
 
-async def replace_flow(context: FlowContext, key: str) -> None:
-    """Pick the new device for a place, then its plan, healing or sequential."""
+async def replace_flow(context: FlowContext, key: str) -> bool:
+    """Pick the new device for a place, then its plan, healing or sequential.
+
+    Like every flow it goes back a step where a plan is only read; False when its first is left.
+    """
     situation = await situation_now(context)
     target = _device(situation, key)
-    new = await _pick_device(context, situation, target, f"REPLACE {target.name} WITH")
-    if new is None:
-        return
-    ways = [lambda s, q=q: plan_replace(s, Swap(target.key, new), q) for q in (False, True)]
-    await confirm(context, ways, (new,))
+
+    def _ways(new: str) -> list[Planner]:
+        swap = Swap(target.key, new)
+        return [partial(plan_replace, swap=swap, sequential=q) for q in (False, True)]
+
+    return await _for_device(context, situation, target, f"REPLACE {target.name} WITH", _ways)
 
 
-async def attach_flow(context: FlowContext, key: str) -> None:
+async def attach_flow(context: FlowContext, key: str) -> bool:
     """Pick the device to add to a mirror, a disk or a raidz."""
     situation, target = await _vdev(context, key)
-    new = await _pick_device(context, situation, target, f"ATTACH TO {target.name}")
-    if new is not None:
-        await confirm(context, [lambda s: plan_attach(s, key, new)], (new,))
+
+    def _ways(new: str) -> list[Planner]:
+        return [lambda s: plan_attach(s, key, new)]
+
+    return await _for_device(context, situation, target, f"ATTACH TO {target.name}", _ways)
 
 
-async def batch_flow(context: FlowContext, key: str) -> None:
+async def _for_device(
+    context: FlowContext,
+    s: Situation,
+    target: Target,
+    title: str,
+    ways: Callable[[str], list[Planner]],
+) -> bool:
+    """Pick a device and confirm its plan; another one where that is only read."""
+    while (new := await _pick_device(context, s, target, title)) is not None:
+        if await confirm(context, ways(new), (new,)):
+            return True
+    return False
+
+
+async def batch_flow(context: FlowContext, key: str) -> bool:
     """Give the devices of a vdev their new ones, one after another, then one plan for all."""
     situation, target = await _vdev(context, key)
     pool = situation.pool
@@ -60,10 +81,14 @@ async def batch_flow(context: FlowContext, key: str) -> None:
             _batch_screen(context, target, olds, chosen, row)
         )
         if picked is None:
-            return
-        if picked == len(olds):
-            break
+            return False
         row = picked
+        if picked == len(olds):
+            swaps = tuple(Swap(old, new) for old, new in chosen.items())
+            ways = [partial(plan_batch, swaps=swaps, sequential=q) for q in (False, True)]
+            if await confirm(context, ways, tuple(chosen.values())):
+                return True
+            continue
         old = olds[picked]
         new = await _pick_device(
             context, situation, old, f"REPLACE {old.name} WITH", frozenset(chosen.values())
@@ -71,9 +96,6 @@ async def batch_flow(context: FlowContext, key: str) -> None:
         if new is not None:
             chosen[old.key] = new
             row = min(picked + 1, len(olds))
-    swaps = tuple(Swap(old, new) for old, new in chosen.items())
-    ways = [lambda s, q=q: plan_batch(s, swaps, q) for q in (False, True)]
-    await confirm(context, ways, tuple(chosen.values()))
 
 
 async def _pick_device(

@@ -79,6 +79,11 @@ class ConfirmScreen(ButtonScreen[None]):
         return tuple(("command", command) for command in self.confirmation.commands)
 
     @property
+    def confirmed(self) -> bool:
+        """Whether it was begun; else it was only looked at."""
+        return self._state != "asking"
+
+    @property
     def confirmation(self) -> Confirmation:
         """The way of doing it that is shown."""
         return self._confirmations[self._index]

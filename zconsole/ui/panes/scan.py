@@ -209,11 +209,11 @@ def _suggestion_and_troubles(most: int, ink: Ink) -> list[Line]:
 
 def _by_key(advice: str, ink: Ink) -> str:
     """A suggestion with the key of the console in place of its command line."""
-    key = ink.look.keys.titled("tunables").keys[0]
+    key, restore = ink.look.keys.way("tunables"), ink.look.keys.way("tunables", "restore")
     advice = advice.replace("zconsole tunables set ", f"press {key}, set ")
     advice = advice.replace(" (zconsole tunables set)", f" ({key})")
     name = "zconsole tunables restore "
-    return f"press {key}, then U" if advice.startswith(name) else advice
+    return f"press {restore}" if advice.startswith(name) else advice
 
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
