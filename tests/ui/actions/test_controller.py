@@ -436,3 +436,11 @@ async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_cancele
         said = " ".join(message.message for message in a.app.messages)
         assert "the scrub is stopped" in said
         assert "was canceled" not in said
+
+
+async def test_a_title_tells_where_lines_are_out_of_sight():
+    async with acting("failed-disk", size=(60, 15)) as a:
+        await a.to("bay05")
+        plan = await a.press("R", "enter")
+        assert plan.splitlines()[0].endswith(" ▼"), plan
+        assert (await a.press("end")).splitlines()[0].endswith("▲")

@@ -11,7 +11,10 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from tests.ui.fakes import FakeFeed, until, view_state
+from zconsole.eta.estimate import Estimate
+from zconsole.history.views import ActivityView
 from zconsole.pool.health import Health
+from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
@@ -166,5 +169,13 @@ class TestSeveralPools:
 
     def test_overview_says_what_runs(self):
         lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
-        assert "resilver  ███·····   38.2 %   17h52m" in plain(lines[0])
+        assert "resilver   ███·····   38.2 %   17h52m" in plain(lines[0])
         assert "OK" in plain(lines[1])
+
+    def test_overview_shows_a_job_where_no_scan_runs(self):
+        job = Activity("rebalance", "running", percent=25.0)
+        view = ActivityView(job, 50e6, Estimate(3600.0, None, None, ""))
+        made = [replace(f, activities=(view,)) for f in (frames.healthy(), frames.resilver())]
+        idle, scanned = (plain(line) for line in overview_lines(made, LOOK, 80))
+        assert "rebalance  ██······   25.0 %    1h00m" in idle
+        assert "resilver " in scanned

@@ -132,37 +132,55 @@ def _left(frame: Frame, *_: object) -> Line:
     return (Span(str(left) if left else "NONE", "error" if alarming and not left else ""),)
 
 
-def _function(frame: Frame, look: DisplayFormat, _: int) -> Line:
-    scan = frame.scan.scan if frame.scan is not None and frame.scan.scan.active else None
-    paused = scan is not None and scan.state == "paused"
-    return (Span(look.text(scan.function) if scan else "", "notice" if paused else ""),)
+class _Work(NamedTuple):
+    """What runs on a pool: its scan, else its first activity, such as a rebalance."""
+
+    name: str = ""
+    held: bool = False
+    """Whether it is paused or was interrupted."""
+    percent: float | None = None
+    eta: float | None = None
+    rate: float | None = None
+
+
+def _work(frame: Frame) -> _Work | None:
+    if (view := frame.scan) is not None and view.scan.active:
+        scan = view.scan
+        held = scan.state == "paused"
+        return _Work(scan.function, held, view.percent, view.estimate.eta, view.issue_rate)
+    for each in frame.activities:
+        of = each.activity
+        if of.state not in ("finished", "canceled", "exists"):
+            held = of.state != "running"
+            return _Work(of.kind, held, of.percent, each.estimate.eta, each.rate)
+    return None
+
+
+def _function(frame: Frame, look: DisplayFormat, width: int) -> Line:
+    work = _work(frame)
+    name = fit(look.text(work.name), width, ellipsis=look.glyphs.ellipsis) if work else ""
+    return (Span(name.rstrip(), "notice" if work and work.held else ""),)
 
 
 def _scan_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    view = frame.scan
-    if view is None or not view.scan.active:
+    if (work := _work(frame)) is None:
         return ()
-    share = None if view.percent is None else view.percent / 100
-    return bar(share, width, look.glyphs)
+    return bar(None if work.percent is None else work.percent / 100, width, look.glyphs)
 
 
 def _done(frame: Frame, *_: object) -> Line:
-    view = frame.scan
-    share = view.percent if view is not None and view.scan.active else None
+    share = work.percent if (work := _work(frame)) is not None else None
     return (Span("" if share is None else percent(share / 100)),)
 
 
 def _eta(frame: Frame, *_: object) -> Line:
-    view = frame.scan
-    if view is None or not view.scan.active or view.estimate.eta is None:
-        return ()
-    return (Span(units.duration(view.estimate.eta), "bold"),)
+    eta = work.eta if (work := _work(frame)) is not None else None
+    return () if eta is None else (Span(units.duration(eta), "bold"),)
 
 
 def _rate(frame: Frame, look: DisplayFormat, _: int) -> Line:
-    view = frame.scan
-    active = view is not None and view.scan.active
-    return (Span(look.rate(view.issue_rate) if view is not None and active else ""),)
+    work = _work(frame)
+    return (Span("" if work is None else look.rate(work.rate)),)
 
 
 def _spark(frame: Frame, look: DisplayFormat, width: int) -> Line:
@@ -193,7 +211,7 @@ def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
 _COLUMNS = (
     PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
     PoolColumn("CAN LOSE", 8, 0, _left, right=True),
-    PoolColumn("SCAN", 8, 78, _function),
+    PoolColumn("WORK", 9, 79, _function),
     PoolColumn("", 8, 68, _scan_bar),
     PoolColumn("DONE", 7, 0, _done, right=True),
     PoolColumn("ETA", 7, 0, _eta, right=True),

@@ -16,12 +16,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from zconsole.ui.theme.styles import Palette
-from zconsole.ui.widgets.draw import Line, Span, action_at, merged, width_of
+from zconsole.ui.widgets.draw import Line, Span, action_at, crop, merged, width_of
 
 if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
 
 _STRIPS = 512
+_WAYS = 3
 _WORD = re.compile(r" ?\w\S* ?")
 """The first word of a title, with the blanks beside it."""
 
@@ -129,12 +130,24 @@ class LinesView(ScrollView, inherit_bindings=False):
         if self.has_title:
             if y == 0:
                 title = self.title_line()
-                return (_focused(title) if self.has_focus else title), ""
+                return self._with_more(_focused(title) if self.has_focus else title, top), ""
             y -= 1
         index = y + top
         if index >= self.line_count():
             return (), ""
         return self.line_at(index), self.ground(index)
+
+    def _with_more(self, title: Line, top: int) -> Line:
+        """The title; where its end is free, it tells where lines are out of sight."""
+        width, height = self.size
+        above, below = top > 0, top + height - 1 < self.line_count()
+        taken = len("".join(span.text for span in title).rstrip())
+        if not (above or below) or taken > width - _WAYS:
+            return title
+        glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
+        ways = f" {glyphs.rising if above else ' '}{glyphs.falling if below else ' '}"
+        line = crop(title, width - _WAYS, " ")
+        return (*line, Span(" " * (width - _WAYS - width_of(line)) + ways, "title"))
 
     def _strip(self, line: Line, ground: str, width: int) -> Strip:
         styles, plain = self._palette.get(ground, {}), Style.null()
