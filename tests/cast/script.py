@@ -17,6 +17,7 @@ KEYS = (
     (13.8, "j"),
     (15.0, "enter"),
     (20.3, "escape"),
+    (21.3, "escape"),
 )
 """Seconds of the recording, and the key pressed then: to the slow disk, its detail and back, the
 plan to replace it and back."""
