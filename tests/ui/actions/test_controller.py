@@ -442,5 +442,5 @@ async def test_a_title_tells_where_lines_are_out_of_sight():
     async with acting("failed-disk", size=(60, 15)) as a:
         await a.to("bay05")
         plan = await a.press("R", "enter")
-        assert plan.splitlines()[0].endswith(" ▼"), plan
-        assert (await a.press("end")).splitlines()[0].endswith("▲")
+        assert plan.splitlines()[0].endswith(" ↓"), plan
+        assert (await a.press("end")).splitlines()[0].endswith("↑")

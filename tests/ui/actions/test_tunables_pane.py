@@ -45,6 +45,7 @@ async def test_tunables_have_headings_ranges_and_marks():
             "UNIT",
             "SET",
             "HERE",
+            "↓",
         ]
         assert "1 to 60000 ms, default 3000" in said
         asked = await a.press("enter")

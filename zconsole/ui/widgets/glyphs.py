@@ -35,6 +35,9 @@ class Glyphs(NamedTuple):
     falling: str
     steady: str
     """How a rate goes."""
+    above: str
+    below: str
+    """In a title: lines are out of sight there."""
     rule: str
     """Between two panes."""
     box: str
@@ -71,6 +74,8 @@ UNICODE = Glyphs(
     rising="▲",
     falling="▼",
     steady="=",
+    above="↑",
+    below="↓",
     rule="─",
     box="╭╮╯╰│",
     axis="┤│┴",
@@ -94,6 +99,8 @@ ASCII = Glyphs(
     rising="^",
     falling="v",
     steady="=",
+    above="^",
+    below="v",
     rule="-",
     box="++++|",
     axis="||+",

@@ -145,7 +145,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         if not (above or below) or taken > width - _WAYS:
             return title
         glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
-        ways = f" {glyphs.rising if above else ' '}{glyphs.falling if below else ' '}"
+        ways = f" {glyphs.above if above else ' '}{glyphs.below if below else ' '}"
         line = crop(title, width - _WAYS, " ")
         return (*line, Span(" " * (width - _WAYS - width_of(line)) + ways, "title"))
 
