@@ -110,6 +110,12 @@ def elsewhere(area: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return area / "job.db"
 
 
+def remount(monkeypatch: pytest.MonkeyPatch, **changes: bytes) -> None:
+    """Let every mount be told otherwise than it is."""
+    table = {number: replace(m, **changes) for number, m in Nobody.own.mounts.items()}
+    monkeypatch.setattr(Nobody, "own", View(SELF, table))
+
+
 def test_a_lock_on_a_file_of_another_filesystem_keeps_none(elsewhere: Path) -> None:
     shown, _ = run(elsewhere, None, ALONE)
     assert reasons(shown) == {"file0": ("moved", None), "file1": ("moved", None)}
@@ -119,8 +125,7 @@ def test_a_lock_keeps_a_file_where_stat_tells_another_device_than_its_mount(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on btrfs, where stat(2) tells the subvolume's."""
-    table = {number: replace(m, device=b"0:1") for number, m in Nobody.own.mounts.items()}
-    monkeypatch.setattr(Nobody, "own", View(SELF, table))
+    remount(monkeypatch, device=b"0:1")
     shown, _ = run(elsewhere, None, ALONE)
     assert reasons(shown) == {"file0": ("skipped", "locked"), "file1": ("moved", None)}
 
@@ -128,8 +133,7 @@ def test_a_lock_keeps_a_file_where_stat_tells_another_device_than_its_mount(
 def test_a_lock_keeps_a_file_of_an_overlay_whatever_its_device(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = {number: replace(m, kind=b"overlay") for number, m in Nobody.own.mounts.items()}
-    monkeypatch.setattr(Nobody, "own", View(SELF, table))
+    remount(monkeypatch, kind=b"overlay")
     shown, _ = run(elsewhere, None, ALONE)
     assert reasons(shown)["file0"] == ("skipped", "locked")
 

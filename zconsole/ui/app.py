@@ -265,7 +265,7 @@ class Console(ThemedApp):
 
         top = self.screen
         offers = top.copies() if isinstance(top, (MainScreen, Dialog)) else ()
-        copy_one(self, offers, self.view_state)
+        copy_one(self, offers)
 
     def action_picture(self) -> None:
         """Save a picture of the screen where the console was started."""

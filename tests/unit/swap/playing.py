@@ -128,6 +128,12 @@ class Play:
         self.guide.answer(name, self.now)
         return self.look()
 
+    def pulled(self) -> None:
+        """Begin, take the old disk offline, and pull it."""
+        self.begin()
+        self.do()
+        self.hands.pull(OLD)
+
     def back(self) -> SwapStage:
         stage = self.look()
         assert stage.back is not None

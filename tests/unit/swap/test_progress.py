@@ -204,9 +204,7 @@ def test_a_spare_is_waited_for_before_zpool_marks_it(play: Play):
 
 
 def test_another_operator_may_replace_meanwhile(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.hands.insert(NEW, OLD)
     commands.replace(play.pool, play.checklist.old.key, play.pool.host.shelf[0].path)
@@ -216,9 +214,7 @@ def test_another_operator_may_replace_meanwhile(play: Play):
 
 
 def test_zed_may_replace_before_the_new_disk_was_seen(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.hands.insert(NEW, OLD)
     commands.replace(play.pool, play.checklist.old.key, play.pool.host.shelf[0].path)
     assert play.look().step == "resilver"

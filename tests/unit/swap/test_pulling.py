@@ -25,9 +25,7 @@ def test_the_word_of_the_operator_counts_where_nothing_shows_the_pull(play: Play
 
 
 def test_the_same_disk_put_back_is_put_online(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.hands.insert(2, OLD)
     stage = play.look()
@@ -39,9 +37,7 @@ def test_the_same_disk_put_back_is_put_online(play: Play):
 
 
 def test_a_new_disk_that_is_too_small_is_refused(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.hands.insert(SMALL, OLD)
     stage = play.look()
@@ -54,9 +50,7 @@ def test_a_new_disk_that_is_too_small_is_refused(play: Play):
 
 
 def test_a_new_disk_in_another_bay_is_asked_about(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.hands.insert(NEW, EMPTY)
     assert EMPTY in play.look().title
@@ -199,9 +193,7 @@ def test_a_new_disk_is_not_taken_for_the_old_one_while_its_serial_number_is_unkn
         )
 
     play.devices = early
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.devices = late
     play.hands.insert(NEW, OLD)
@@ -210,9 +202,7 @@ def test_a_new_disk_is_not_taken_for_the_old_one_while_its_serial_number_is_unkn
 
 
 def test_what_is_on_a_new_disk_is_not_overwritten(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.hands.insert(NEW, OLD)
     used = Contents(("ext4",), "other")
@@ -225,9 +215,7 @@ def test_what_is_on_a_new_disk_is_not_overwritten(play: Play):
 
 
 def test_a_new_disk_that_fails_its_own_test_is_refused(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.hands.insert(NEW, OLD)
     path = next(d.path for d in play.view().devices if d.bay == OLD)
@@ -242,18 +230,14 @@ def test_a_disk_in_place_of_one_without_serial_is_told_by_its_label(play: Play):
         return tuple(replace(d, serial="") if d.bay == OLD else d for d in found)
 
     play.devices = nameless
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.hands.insert(2, OLD)
     assert play.look().title.endswith("online again")
 
 
 def test_the_serial_of_a_new_disk_may_be_known_late(play: Play):
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     play.hands.insert(NEW, OLD)
     play.devices = lambda found: tuple(
@@ -292,9 +276,7 @@ def test_a_disk_that_was_changed_before_anybody_asked_is_not_pulled_again(play: 
 
 def test_the_new_disk_may_have_the_path_of_the_old(play: Play):
     named_by_bay(play)
-    play.begin()
-    play.do()
-    play.hands.pull(OLD)
+    play.pulled()
     play.look()
     new = play.pool.host.drawer[NEW]
     new.path, new.name = "/dev/disk/by-vdev/b07-part1", "b07"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.swap.playing import EMPTY, OLD, SMALL, Play, fresh
 from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED
@@ -69,19 +71,23 @@ def test_a_disk_of_no_pool_may_go_without_an_alarm(play: Play):
     assert any("holds no pool" in text for text in stage.text)
 
 
-def test_the_disk_of_another_open_checklist_must_stay_until_that_says_to_pull_it(play: Play):
-    other = Play(world=play.world, store=play.store)
+@pytest.fixture
+def other(play: Play) -> Play:
+    """Another checklist on the same machine, begun after the first."""
     play.begin()
+    other = Play(world=play.world, store=play.store)
     other.begin(bay="Slot 06")
+    return other
+
+
+@pytest.mark.usefixtures("other")
+def test_the_disk_of_another_open_checklist_must_stay_until_that_says_to_pull_it(play: Play):
     play.do()
     play.hands.pull("Slot 06")
     assert "WRONG DISK: put Slot 06" in play.look().title
 
 
-def test_the_disk_of_another_open_checklist_may_be_pulled(play: Play):
-    other = Play(world=play.world, store=play.store)
-    play.begin()
-    other.begin(bay="Slot 06")
+def test_the_disk_of_another_open_checklist_may_be_pulled(play: Play, other: Play):
     other.do()
     play.hands.pull("Slot 06")
     stage = play.look()

@@ -135,12 +135,12 @@ def _left(frame: Frame, *_: object) -> Line:
 class _Work(NamedTuple):
     """What runs on a pool: its scan, else its first activity, such as a rebalance."""
 
-    name: str = ""
-    held: bool = False
-    """Whether it is paused or was interrupted."""
-    percent: float | None = None
-    eta: float | None = None
-    rate: float | None = None
+    name: str
+    held: bool
+    """Whether it does not go on: it is paused, waits or was interrupted."""
+    percent: float | None
+    eta: float | None
+    rate: float | None
 
 
 def _work(frame: Frame) -> _Work | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _STRIPS = 512
 _WAYS = 3
+"""Cells at the end of a title for the ways in which there is more."""
 _WORD = re.compile(r" ?\w\S* ?")
 """The first word of a title, with the blanks beside it."""
 
@@ -141,7 +143,7 @@ class LinesView(ScrollView, inherit_bindings=False):
         """The title; where its end is free, it tells where lines are out of sight."""
         width, height = self.size
         above, below = top > 0, top + height - 1 < self.line_count()
-        taken = len("".join(span.text for span in title).rstrip())
+        taken = cell_len("".join(span.text for span in title).rstrip())
         if not (above or below) or taken > width - _WAYS:
             return title
         glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
