@@ -7,7 +7,7 @@ from collections.abc import Callable
 from zconsole.actions.plan import ActionOutcome, Follow, Situation
 from zconsole.actions.target import Swap, Target, find, find_path
 from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.redundancy import is_complete
+from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import settling
 from zconsole.units import counted
 
@@ -58,6 +58,31 @@ def leaf_is(key: str, holds: Callable[[Target], bool], text: str) -> Follow:
         if target is None:
             return ActionOutcome(False, "the device is no longer in the pool")
         return ActionOutcome(True, text) if holds(target) else None
+
+    return _follow
+
+
+def onlined(s: Situation, key: str, name: str) -> Follow:
+    """Ends once the device is ONLINE, and says whether what it missed is on it already.
+
+    What zpool shows doesn't tell: it marks a device as resilvering only once the first bytes were
+    written to it. Only a repair begun after ``s`` that has ended makes it complete.
+    """
+    since = s.t
+
+    def _follow(now: Situation) -> ActionOutcome | None:
+        target = find(now.pool, key)
+        if target is None:
+            return ActionOutcome(False, "the device is no longer in the pool")
+        if target.vdev.state != "ONLINE":
+            return None
+        if _ended_since(now, since) is not None and is_complete(target.vdev):
+            return ActionOutcome(True, f"{name} is online and complete")
+        runs = any(scan.active and scan.function in REPAIRS for scan in now.pool.scans)
+        word = "has begun" if runs else "begins now"
+        return ActionOutcome(
+            True, f"{name} is online; its resilver {word}: pull no disk before it ends"
+        )
 
     return _follow
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.actions import conditions as must
-from zconsole.actions.follow import leaf_is, leftover, when
+from zconsole.actions.follow import leaf_is, leftover, onlined, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, members
@@ -57,7 +57,7 @@ def plan_online(s: Situation, key: str) -> ActionPlan:
             _not_online(target),
         ),
         urgent=lambda _: True,
-        follow=leaf_is(key, lambda t: is_complete(t.vdev), f"{target.name} is online and complete"),
+        follow=onlined(s, key, target.name),
     )
     return decide(plan, s)
 
