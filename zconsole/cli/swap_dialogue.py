@@ -169,7 +169,7 @@ class Dialogue:
         elif back.plan is not None:
             await self._run(guide, stage, back.plan)
         else:
-            self._session.close(guide)
+            self._session.close(guide, stage)
 
     async def _run(self, guide: Guide, stage: SwapStage, plan: ActionPlan) -> None:
         async for event in self._session.run(guide, stage, plan, plan.needs_typed):

@@ -32,6 +32,8 @@ TITLES = {
     "scrub": "Scrub",
     "report": "File the report",
 }
+PUT_BACK = "put-back"
+"""What the log calls the way back of a wrong disk, which is no step of its own."""
 NOT_NEEDED = "not needed"
 """What the log says of a step that this machine, or this pool, didn't need."""
 
@@ -76,7 +78,9 @@ class Checklist:
     around: tuple[SwapDisk, ...] = ()
     """Every other disk of the machine, as it was before anybody pulled one."""
     wrong: tuple[SwapDisk, ...] = ()
-    """Of those, disks that were pulled and are not complete again."""
+    """Of those, disks that were pulled and are not complete again; those still out are first."""
+    meant: tuple[SwapDisk, ...] = ()
+    """Of those, disks that are out and that somebody said were meant to go."""
     pulled: float | None = None
     """Epoch seconds at which the old disk was seen, or said, to be out."""
     unseen: bool = False
@@ -94,6 +98,8 @@ class Checklist:
     log: tuple[SwapEntry, ...] = ()
     state: str = OPEN
     ended: float | None = None
+    undone: tuple[str, ...] = ()
+    """What was left undone when it was given up, and what to do about it."""
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -110,6 +116,6 @@ class Checklist:
         """With a step done, or left out, though nothing shows it."""
         return self if step in self.passed else replace(self, passed=(*self.passed, step))
 
-    def ending(self, t: float, state: str) -> Checklist:
-        """Closed: done or backed out."""
-        return replace(self, state=state, ended=t)
+    def ending(self, t: float, state: str, undone: tuple[str, ...] = ()) -> Checklist:
+        """Closed: done or backed out, with what was left undone."""
+        return replace(self, state=state, ended=t, undone=undone)

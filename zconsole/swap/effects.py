@@ -189,6 +189,12 @@ def redundancy_words(s: Situation) -> tuple[str, ...]:
     return tuple(_of_vdev(entry) for entry in redundancy(s.pool.root, s.pool.scans))
 
 
+def vdev_words(s: Situation, target: Target) -> str:
+    """The same of the top-level vdev of one device; empty where that holds no data."""
+    entries = zip(data_vdevs(s.pool.root), redundancy(s.pool.root, s.pool.scans), strict=True)
+    return next((_of_vdev(entry) for top, entry in entries if top is target.top), "")
+
+
 def _of_vdev(entry: Redundancy) -> str:
     if not entry.left:
         return f"{entry.vdev} has no redundancy left"

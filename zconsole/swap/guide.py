@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.swap.checklist import BACKED_OUT, OPEN, Checklist
+from zconsole.swap.checklist import BACKED_OUT, OPEN, PUT_BACK, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, begin
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.progress import absent, current, noticed
@@ -53,10 +53,11 @@ class Guide:
         """Write down what the plan of a stage, or that of its way back, did."""
         self._keep(after_run(self.checklist, stage, plan, tuple(events), now))
 
-    def close(self, now: float) -> None:
-        """Close the checklist: backed out."""
-        c = self.checklist.noting(now, self.checklist.at, "backed out")
-        self._keep(c.ending(now, BACKED_OUT))
+    def close(self, now: float, undone: tuple[str, ...] = ()) -> None:
+        """Close the checklist: backed out, or given up with something ``undone``."""
+        c = self.checklist
+        c = c.noting(now, c.at, "given up" if undone else "backed out")
+        self._keep(c.ending(now, BACKED_OUT, undone))
 
     def _ask_to_lead(self) -> bool:
         try:
@@ -145,9 +146,8 @@ def answered(c: Checklist, name: str, now: float) -> Checklist:
         return replace(c, unseen=False)
     if name == "meant" and c.wrong:
         gone = c.wrong[0]
-        c = c.noting(now, "pull", f"{gone.words} was meant to go")
-        kept = tuple(d for d in c.around if d.whole != gone.whole)
-        return replace(c, wrong=c.wrong[1:], around=kept)
+        c = c.noting(now, PUT_BACK, f"{gone.words} was meant to go, by the operator's word")
+        return replace(c, wrong=c.wrong[1:], meant=(*c.meant, gone))
     step = {"no-light": "light", "leave-lit": "light-off", "no-scrub": "scrub"}.get(name, name)
     return c.noting(now, c.at, f"answered: {name}").passing(step)
 
@@ -156,13 +156,14 @@ def after_run(
     c: Checklist, stage: SwapStage, plan: ActionPlan, events: tuple[ExecutionEvent, ...], now: float
 ) -> Checklist:
     """The checklist after a plan ran: each command with its result, and what only that tells."""
+    step = PUT_BACK if c.wrong and plan.action != "locate" else stage.step
     for number, event in enumerate(events):
         if event.kind == "begun":
             end = next((e for e in events[number + 1 :] if e.kind in _ENDS), None)
             result = "" if end is None else end.text if end.kind == "failed" else "done"
-            c = c.noting(now, stage.step, plan.title, event.text, result)
+            c = c.noting(now, step, plan.title, event.text, result)
         elif event.kind == "refused":
-            c = c.noting(now, stage.step, f"{plan.title}: not run: {event.text}")
+            c = c.noting(now, step, f"{plan.title}: not run: {event.text}")
     return _done(c, stage, plan) if events and events[-1].kind == "done" else c
 
 

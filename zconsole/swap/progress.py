@@ -9,7 +9,7 @@ from zconsole.actions.clear import plan_clear
 from zconsole.actions.offline import plan_online
 from zconsole.actions.target import find
 from zconsole.swap import after, before, pulling
-from zconsole.swap.checklist import NOT_NEEDED, OPEN, REPLACE_FIRST, TITLES, Checklist
+from zconsole.swap.checklist import NOT_NEEDED, OPEN, PUT_BACK, REPLACE_FIRST, TITLES, Checklist
 from zconsole.swap.choice import around
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked
@@ -17,6 +17,7 @@ from zconsole.swap.light import plan_light
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack
 from zconsole.swap.strays import is_back, missing, put_back
+from zconsole.swap.undone import old_helps, still_out, undone
 from zconsole.swap.view import MachineView
 
 Look = Callable[[Checklist, MachineView, float], SwapStage | None]
@@ -45,7 +46,16 @@ def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
         return _report(c)
     v = marked(v)
     found = put_back(c, v) or _suspended(c, v) or _first(c, v, now)
-    return _report(c) if found is None else replace(found, back=_back(c, v, found))
+    if found is None:
+        return _report(c)
+    left = undone(c, v)
+    warned = () if found.alarm else still_out(c, v)
+    return replace(
+        found,
+        warnings=(*warned, *found.warnings),
+        back=_back(c, v, found, clean=not left),
+        undone=left,
+    )
 
 
 def _first(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
@@ -90,7 +100,7 @@ def _report(c: Checklist) -> SwapStage:
     return SwapStage("report", TITLES["report"], summary(c), over=True)
 
 
-def _back(c: Checklist, v: MachineView, stage: SwapStage) -> WayBack | None:
+def _back(c: Checklist, v: MachineView, stage: SwapStage, clean: bool) -> WayBack | None:
     """What Back does: the inverse of what was done last."""
     if stage.alarm or stage.step == "light-off":
         return None
@@ -101,11 +111,11 @@ def _back(c: Checklist, v: MachineView, stage: SwapStage) -> WayBack | None:
         return _detaching(c, v)
     if c.pulled is not None and target is not None and out and v.devices:
         return WayBack(f"put {c.old.words} back into its bay: then it is put online again")
-    if c.lit and "light-off" not in c.passed:
+    if c.lit and "light-off" not in c.passed and not old_helps(c, v):
         return WayBack("switch the light off", plan_light(s, c.old, on=False))
     if target is not None and target.vdev.state == "OFFLINE":
         return WayBack(f"put {target.name} online again", plan_online(s, target.key))
-    return _detaching(c, v) or _closing(c, target is not None)
+    return _detaching(c, v) or _closing(c, clean and target is not None)
 
 
 def _detaching(c: Checklist, v: MachineView) -> WayBack | None:
@@ -113,9 +123,9 @@ def _detaching(c: Checklist, v: MachineView) -> WayBack | None:
     return None if plan is None else WayBack(plan.title[:1].lower() + plan.title[1:], plan)
 
 
-def _closing(c: Checklist, still_there: bool) -> WayBack | None:
+def _closing(c: Checklist, clean: bool) -> WayBack | None:
     """Nothing was done, or it is undone: the checklist can be closed."""
-    if not still_there or c.pulled is not None:
+    if not clean or c.pulled is not None:
         return None
     return WayBack("close the checklist: nothing is left to undo", closes=True)
 
@@ -182,14 +192,27 @@ def _baseline(c: Checklist, v: MachineView) -> Checklist:
 
 def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
     """Disks that are out and should not be; those that are back and complete."""
+    c = _unmeant(c, v, now)
     for disk in missing(c, v):
         if disk not in c.wrong:
             c = replace(c, wrong=(*c.wrong, disk))
-            c = c.noting(now, "pull", f"wrong disk: {disk.words} left the machine")
+            c = c.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
     for disk in c.wrong:
         if is_back(c, disk, v, now):
             c = replace(c, wrong=tuple(d for d in c.wrong if d is not disk))
-            c = c.noting(now, "pull", f"{disk.words} is back and complete")
+            c = c.noting(now, PUT_BACK, f"{disk.words} is back and complete")
+    ordered = tuple(sorted(c.wrong, key=lambda d: device_of(d, v.devices) is not None))
+    return c if ordered == c.wrong else replace(c, wrong=ordered)
+
+
+def _unmeant(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """Disks that were meant to go and are in again: to be brought back like wrong ones."""
+    for disk in c.meant:
+        if device_of(disk, v.devices) is not None:
+            rest = tuple(d for d in c.meant if d is not disk)
+            beside = tuple(d for d in c.around if d.whole != disk.whole)
+            c = replace(c, meant=rest, wrong=(*c.wrong, disk), around=(*beside, disk))
+            c = c.noting(now, PUT_BACK, f"{disk.words} is in again")
     return c
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, tzinfo
 
 from zconsole.swap.checklist import DONE, OPEN, Checklist, SwapEntry
 from zconsole.swap.disk import SwapDisk
+from zconsole.swap.stage import sentence
 from zconsole.system.printable import clean
 from zconsole.units import duration, size
 
@@ -20,6 +21,8 @@ def summary(c: Checklist) -> tuple[str, ...]:
     """The end in a few sentences."""
     if c.state == OPEN:
         return ("Every step is done.",)
+    if c.undone:
+        return ("Given up. Not undone:", *map(sentence, c.undone))
     if c.state != DONE:
         return (f"Backed out: {c.old.words} stays in {c.vdev} of {c.pool}.",)
     took = duration((c.ended or c.begun) - c.begun)

@@ -69,9 +69,9 @@ class SwapSession:
         """Take an answer of the current stage, by its name."""
         guide.answer(name, self._backend.clock())
 
-    def close(self, guide: Guide) -> None:
-        """Close a checklist of which nothing is left to undo."""
-        guide.close(self._backend.clock())
+    def close(self, guide: Guide, stage: SwapStage) -> None:
+        """Close a checklist at its current stage; what is left undone is written down."""
+        guide.close(self._backend.clock(), stage.undone)
 
     async def run(
         self, guide: Guide, stage: SwapStage, plan: ActionPlan, typed: str | None = None

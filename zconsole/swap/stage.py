@@ -53,5 +53,12 @@ class SwapStage:
     """What can't be undone once the step is taken, or since it was; empty when all can."""
     alarm: bool = False
     """Whether something is wrong that must be put right before anything else."""
+    undone: tuple[str, ...] = ()
+    """What stays undone where the checklist is given up now, and what to do about each."""
     over: bool = False
     """Whether nothing is left to do."""
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"

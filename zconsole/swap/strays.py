@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
-from zconsole.swap.disk import SwapDisk, device_of
+from zconsole.swap.disk import SwapDisk, device_of, disk_of
+from zconsole.swap.effects import vdev_words
 from zconsole.swap.resilver import filling, just_ran, repairs
 from zconsole.swap.stage import Answer, SwapStage
 from zconsole.swap.view import MachineView
 
-MEANT = Answer("meant", "It was meant to go, or has failed: do not wait for it", typed="meant")
+
+@dataclass(frozen=True, slots=True)
+class _InPool:
+    """A disk with its pool, and its leaf there."""
+
+    disk: SwapDisk
+    s: Situation
+    target: Target
 
 
 def missing(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
-    """Disks of pools that were there before and are not now, the old disk left out."""
-    gone = (disk for disk in away(c, v) if disk.pool)
+    """Disks of pools that were there before and are not now.
+
+    The old disk is left out, and so is one that somebody said was meant to go.
+    """
+    meant = {disk.whole for disk in c.meant}
+    gone = (disk for disk in away(c, v) if disk.pool and disk.whole not in meant)
     return tuple(disk for disk in gone if not _leaving(disk, v))
 
 
@@ -42,51 +57,107 @@ def is_back(c: Checklist, disk: SwapDisk, v: MachineView, now: float) -> bool:
     """
     if device_of(disk, v.devices) is None:
         return False
-    s, target = _in_pool(disk, v)
-    if s is None or target is None or target.vdev.vclass in ("spare", "cache"):
+    found = _in(disk, v)
+    if found is None or found.target.vdev.vclass in ("spare", "cache"):
         return True
-    whole = not s.suspended and is_complete(target.vdev)
-    return whole and not repairs(s) and not just_ran(c, now)
+    whole = not found.s.suspended and is_complete(found.target.vdev)
+    return whole and not repairs(found.s) and not just_ran(c, now)
 
 
 def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
-    """What to do about the first disk that was pulled by mistake; None when there is none."""
-    if not c.wrong:
+    """What to do about the disks that were pulled by mistake; None when there are none."""
+    out = tuple(disk for disk in c.wrong if device_of(disk, v.devices) is None)
+    back = next((each for disk in c.wrong if disk not in out and (each := _in(disk, v))), None)
+    plan = _plan(back.s, back.target) if back is not None else None
+    if out:
+        return _still_out(c, v, out, back, plan)
+    if back is None:
         return None
-    disk = c.wrong[0]
-    if device_of(disk, v.devices) is None:
-        return _still_out(c, v, disk)
-    s, target = _in_pool(disk, v)
-    if s is None or target is None:
-        return None
-    plan = _plan(s, target)
-    title = f"Bring {disk.words} back into {s.pool.name}"
-    text = (f"It is in again. Do not pull {c.old.words} before it is complete.",)
+    hold = (
+        f"Do not pull {c.old.words} before it is complete."
+        if device_of(c.old, v.devices) is not None
+        else "Pull nothing else before it is complete."
+    )
+    text = (*_redundancy(back), f"It is in again. {hold}")
     if plan is None:
-        waits = filling(s)
-        title = f"Wait until {disk.words} is complete again"
-        return SwapStage("pull", title, text, waits=waits, alarm=True)
-    return SwapStage("pull", title, text, plan=plan, alarm=True)
+        title = f"Wait until {back.disk.words} is complete again"
+        return SwapStage(c.at, title, text, waits=filling(back.s), alarm=True)
+    title = f"Bring {back.disk.words} back into {back.s.pool.name}"
+    return SwapStage(c.at, title, text, plan=plan, alarm=True)
 
 
-def _still_out(c: Checklist, v: MachineView, disk: SwapDisk) -> SwapStage:
-    s, _ = _in_pool(disk, v)
-    suspended = s is not None and s.suspended
-    text = [f"The machine lost {disk.words}; the disk to pull is {c.old.words}."]
-    if disk.pool:
-        text.append(f"It belongs to {disk.pool}: it holds data that is needed.")
-    if suspended:
-        text.append(f"{disk.pool} is suspended: it continues once the disk is back and cleared.")
-    text.append("If nobody pulled it, it has failed or lost its link: look at it there.")
-    text.append("Pull nothing else until it is back and complete.")
+def _still_out(
+    c: Checklist,
+    v: MachineView,
+    out: tuple[SwapDisk, ...],
+    back: _InPool | None,
+    plan: ActionPlan | None,
+) -> SwapStage:
+    """Some are out still; ``back`` is one that is in again, and ``plan`` brings it online."""
+    names = _all(out)
+    text = [*_about_out(c, v, out)]
+    if back is not None and plan is not None:
+        text.append(f"{back.disk.words} is in again: bring it back into {back.s.pool.name}.")
+    text.append(f"Pull nothing else until {_it(out, 'it is', 'they are')} back and complete.")
     return SwapStage(
-        "pull",
-        f"WRONG DISK: put {disk.words} back now",
+        c.at,
+        f"WRONG DISK{'S' * (len(out) > 1)}: put {names} back now",
         tuple(text),
-        waits=f"{disk.words} to return",
-        answers=(MEANT,),
+        waits=f"{names} to return",
+        plan=plan,
+        answers=(_meant(out[0]),),
         alarm=True,
     )
+
+
+def _about_out(c: Checklist, v: MachineView, out: tuple[SwapDisk, ...]) -> Iterator[str]:
+    """What the pools have left, what sits in the bays by now, and what else to know."""
+    known = [each for disk in out if (each := _in(disk, v)) is not None]
+    yield from dict.fromkeys(line for each in known for line in _redundancy(each))
+    for disk in out:
+        yield from _another_in_bay(disk, v)
+    yield f"The machine lost {_all(out)}; {_old_words(c, v)}."
+    for pool in dict.fromkeys(disk.pool for disk in out if disk.pool):
+        yield f"{pool} needs the data on {_it(out)}."
+    for pool in dict.fromkeys(each.s.pool.name for each in known if each.s.suspended):
+        yield f"{pool} is suspended: it continues once the disk is back and cleared."
+    yield f"If nobody pulled {_it(out)}, look there: a failed disk, or a lost link."
+
+
+def _all(disks: tuple[SwapDisk, ...]) -> str:
+    return " and ".join(disk.words for disk in disks)
+
+
+def _it(disks: tuple[SwapDisk, ...], one: str = "it", several: str = "them") -> str:
+    return one if len(disks) == 1 else several
+
+
+def _meant(disk: SwapDisk) -> Answer:
+    text = f"{disk.place or disk.words} was meant to go, or has failed: do not wait for it"
+    return Answer("meant", text, typed="meant")
+
+
+def _old_words(c: Checklist, v: MachineView) -> str:
+    """Where the disk of this checklist is meanwhile."""
+    if device_of(c.old, v.devices) is None:
+        return f"{c.old.words}, which this checklist swaps, is out too"
+    return f"the disk to pull is {c.old.words}"
+
+
+def _another_in_bay(disk: SwapDisk, v: MachineView) -> Iterator[str]:
+    """Another disk in the bay of one that is out: somebody took the wrong one to put back."""
+    found = (device for device in v.devices if device.kind == "disk" and disk.shares_place(device))
+    for other in map(disk_of, found):
+        what = disk.mark or disk.name
+        yield (
+            f"{disk.place} holds {other.mark or other.name}: not the one."
+            f" Take it out, insert {what}."
+        )
+
+
+def _redundancy(each: _InPool) -> Iterator[str]:
+    if not each.s.suspended and (words := vdev_words(each.s, each.target)):
+        yield f"{words}."
 
 
 def _plan(s: Situation, target: Target) -> ActionPlan | None:
@@ -98,6 +169,7 @@ def _plan(s: Situation, target: Target) -> ActionPlan | None:
     return plan_online(s, target.key) if target.vdev.state in FAILED else None
 
 
-def _in_pool(disk: SwapDisk, v: MachineView) -> tuple[Situation | None, Target | None]:
+def _in(disk: SwapDisk, v: MachineView) -> _InPool | None:
     s = v.of(disk.pool) if disk.pool else None
-    return s, None if s is None else find(s.pool, disk.key)
+    target = None if s is None else find(s.pool, disk.key)
+    return None if s is None or target is None else _InPool(disk, s, target)

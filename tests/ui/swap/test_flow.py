@@ -49,6 +49,9 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
         assert "Pull nothing else" in shown
         title = s.app.screen.query_one("#swap").line_at(0)
         assert title[0].role == "badge-error"
+        assert "raidz2-0 has no redundancy left." in shown.replace("\n", " ")
+        assert "H light" not in shown
+        assert "stays until the alarm is over" in await s.press("H")
         wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
         assert "Bring Slot 08" in await s.insert(wrong, "Slot 08")
         await s.do()
@@ -88,6 +91,21 @@ async def test_giving_up_amid_a_swap_takes_a_word():
         assert s.store_new().state == "open"
         await s.do("X", word="close")
         assert s.store_new().state == "backed out"
+
+
+async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
+    async with swapping() as s:
+        await s.begin()
+        await s.pull("Slot 01")
+        assert "Slot 01" in await s.do("Y", word="meant")
+        await s.press("X")
+        assert "is still out: put it back, then run zpool online tank" in await s.on(ConfirmScreen)
+        await s.press(*"close", "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        await s.on(SwapScreen)
+        shown = await s.pass_by()
+        assert "Given up. Not undone:" in shown
+        assert "✓" not in shown
 
 
 async def test_a_pull_that_nothing_shows_is_asked_for():

@@ -105,3 +105,114 @@ def test_a_hot_spare_pulled_by_mistake_only_has_to_return(play: Play):
     assert play.look().alarm
     play.hands.insert(2, "Slot 12")
     assert not play.look().alarm
+
+
+def test_a_wrong_disk_pulled_at_the_first_step_leaves_the_checklist_there(play: Play):
+    play.begin()
+    play.hands.pull("Slot 06")
+    stage = play.look()
+    assert stage.alarm
+    assert stage.step == "offline"
+    play.hands.insert(2, "Slot 06")
+    assert play.look().step == "offline"
+    play.do()
+    assert play.refilled().step == "offline"
+    assert {e.step for e in play.checklist.log if e.command} == {"put-back"}
+
+
+def test_the_redundancy_that_is_left_comes_first_while_a_wrong_disk_is_out(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull("Slot 06")
+    assert play.look().text[0] == "raidz2-0 has no redundancy left."
+
+
+def test_another_disk_in_the_bay_of_a_wrong_one_is_named(play: Play):
+    play.begin()
+    play.do()
+    serial = play.leaf("Slot 06").serial
+    play.hands.pull("Slot 06")
+    play.look()
+    play.hands.insert(SMALL, "Slot 06")
+    stage = play.look()
+    assert "WRONG DISK: put Slot 06" in stage.title
+    (said,) = [text for text in stage.text if "not the one" in text]
+    assert said.startswith("Slot 06 holds serial ")
+    assert said.endswith(f"Take it out, insert serial {serial}.")
+
+
+def test_two_wrong_disks_are_both_named(play: Play):
+    play.begin()
+    play.hands.pull("Slot 06")
+    play.look()
+    play.hands.pull("Slot 08")
+    stage = play.look()
+    assert stage.title.startswith("WRONG DISKS: put Slot 06 (serial ")
+    assert "and Slot 08 (serial " in stage.title
+    play.hands.insert(2, "Slot 06")
+    stage = play.look()
+    assert stage.title.startswith("WRONG DISK: put Slot 08")
+    assert stage.plan is not None
+    assert stage.plan.action == "online"
+    assert "Slot 06" in next(text for text in stage.text if "is in again" in text)
+    assert stage.answers[0].text.startswith("Slot 08")
+    play.do()
+    play.hands.insert(2, "Slot 08")
+    play.do()
+    assert play.refilled().step == "offline"
+
+
+def test_a_disk_that_is_out_is_not_to_be_left_in(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull("Slot 06")
+    play.look()
+    play.hands.pull(OLD)
+    assert any("which this checklist swaps, is out too" in text for text in play.look().text)
+    play.hands.insert(2, "Slot 06")
+    assert not any(f"Do not pull {OLD}" in text for text in play.look().text)
+
+
+def test_a_disk_meant_to_go_is_named_until_it_is_back(play: Play):
+    play.lights = True
+    play.begin()
+    play.do()
+    play.do()
+    play.hands.pull("Slot 06")
+    stage = play.answer("meant")
+    assert not stage.alarm
+    assert "is still out; raidz2-0 has no redundancy left." in stage.warnings[0]
+    assert "Put Slot 07" in stage.warnings[1]
+    assert "online again first" in stage.warnings[1]
+    assert stage.back is not None
+    assert stage.back.plan is not None
+    assert stage.back.plan.action == "online"
+    play.hands.insert(2, "Slot 06")
+    assert play.look().title.startswith("Bring Slot 06")
+    play.do()
+    assert "is still out" not in " ".join(play.refilled().warnings)
+
+
+def test_giving_up_names_what_is_out_and_what_to_do(play: Play):
+    play.begin()
+    play.hands.pull("Slot 06")
+    stage = play.answer("meant")
+    (said,) = stage.undone
+    assert said.startswith("Slot 06 (serial ")
+    assert "is still out: put it back, then run zpool online tank /dev/" in said
+    assert stage.back is None or not stage.back.closes
+    assert play.guide is not None
+    play.guide.close(play.now, stage.undone)
+    assert play.look().text == ("Given up. Not undone:", said)
+
+
+def test_giving_up_names_a_disk_left_offline_a_light_left_on_and_one_that_is_out(play: Play):
+    play.lights = True
+    play.begin()
+    play.do()
+    stage = play.do()
+    assert any("is still OFFLINE: run zpool online tank" in text for text in stage.undone)
+    assert any("zconsole light off" in text for text in stage.undone)
+    play.hands.pull(OLD)
+    assert play.look().undone[0].startswith(f"{OLD} (serial ")
+    assert "or replace it (zpool replace)" in play.look().undone[0]

@@ -117,8 +117,8 @@ class FollowedSwap:
                 await in_daemon_thread(guide.ran, stage, plan, events, now)
 
     async def close(self) -> None:
-        """Close the checklist: backed out."""
-        guide = self._guide
+        """Close the checklist: backed out, or given up with something left undone."""
+        guide, undone = self._guide, self.stage.undone if self.stage is not None else ()
         if guide is not None:
             async with self._turn:
-                await in_daemon_thread(guide.close, self._context.backend.clock())
+                await in_daemon_thread(guide.close, self._context.backend.clock(), undone)

@@ -10,7 +10,7 @@ from typing import Any
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
 from zconsole.swap.light import plan_light
-from zconsole.swap.stage import Answer, SwapStage
+from zconsole.swap.stage import Answer, SwapStage, sentence
 from zconsole.ui.actions.asking import confirmation_of
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
@@ -65,6 +65,7 @@ async def give_up_question(context: FlowContext, followed: FollowedSwap, stage: 
     if not clean:
         said = [
             Span("What was done stays as it is, and nothing leads on from here.", "warning"),
+            *(Span(sentence(text), "error") for text in stage.undone),
             Span("To undo it step by step instead: Esc, then Z."),
         ]
         said += [Span(f"Z would now: {back.text}.")] if back else []

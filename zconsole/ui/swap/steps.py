@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from zconsole.swap.checklist import NOT_NEEDED, STEPS, TITLES, Checklist
+from zconsole.swap.checklist import BACKED_OUT, NOT_NEEDED, STEPS, TITLES, Checklist
 
 FINAL = frozenset({"replace", "resilver"})
 """Steps after which there is no way back: the new disk is overwritten, the old one leaves."""
@@ -31,16 +31,18 @@ def steps_of_way(mode: str) -> tuple[str, ...]:
 def listed_steps(c: Checklist, at: str) -> tuple[ListedStep, ...]:
     """The steps of a checklist, ``at`` being the current one; what it never needs is not listed."""
     listed = [step for step in c.steps if step != "explain" and _is_needed(c, step, at)]
-    now = listed.index(at) if at in listed else 0
+    # One that was given up came as far as the step that was current then.
+    reached = c.at if c.state == BACKED_OUT else at
+    now = listed.index(reached) if reached in listed else 0
     return tuple(
-        ListedStep(STEP_WORDS[step], _state(c, step, number - now), step in FINAL)
+        ListedStep(STEP_WORDS[step], _state(c, step, number - now, step == at), step in FINAL)
         for number, step in enumerate(listed)
     )
 
 
-def _state(c: Checklist, step: str, beyond: int) -> str:
-    if beyond >= 0:
-        return "to come" if beyond else "current"
+def _state(c: Checklist, step: str, beyond: int, current: bool) -> str:
+    if current or beyond >= 0:
+        return "current" if current else "to come"
     skipped = any(e.step == step and e.text in _SKIPPED for e in c.log)
     return "left out" if skipped else "done"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from zconsole.swap.checklist import NOT_NEEDED, TITLES, Checklist
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.stage import SwapStage, sentence
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown
@@ -86,11 +86,6 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield from _keyed(look, "undo", sentence(stage.back.text), width)
     if stage.final:
         yield from _pair("Final: ", stage.final, "warning", look, width)
-
-
-def sentence(text: str) -> str:
-    """A text with a capital letter at its beginning."""
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterator[Line]:

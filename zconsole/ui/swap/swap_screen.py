@@ -186,6 +186,8 @@ class SwapScreen(Dialog[None]):
         c, stage = self._followed.checklist, self._followed.stage
         if not c.old.light:
             self._say("The bay has no light that can be switched.")
+        elif stage is not None and stage.alarm:
+            self._say(f"The light of {c.old.place or c.old.name} stays until the alarm is over.")
         elif stage is not None and not stage.over:
             self._ask(partial(self._light, stage))
 
@@ -283,7 +285,8 @@ def offered(followed: FollowedSwap) -> frozenset[str]:
         "do": stage.plan is not None and stage.plan.refused is None,
         "answer": bool(stage.answers),
         "undo": stage.back is not None,
-        "highlight": bool(followed.checklist.old.light),
+        # Its bay is not the one to find while another disk has to be put back.
+        "highlight": bool(followed.checklist.old.light) and not stage.alarm,
         "report": True,
         "stop": True,
     }

@@ -1,0 +1,87 @@
+"""What is not as it was before the swap: what stays so when the checklist is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zconsole.actions.plan import Situation
+from zconsole.actions.target import FAILED, Target, disk_path, find
+from zconsole.pool.redundancy import is_complete
+from zconsole.swap.checklist import Checklist
+from zconsole.swap.disk import device_of
+from zconsole.swap.effects import vdev_words
+from zconsole.swap.view import MachineView
+
+
+def undone(c: Checklist, v: MachineView) -> tuple[str, ...]:
+    """What the swap, or a wrong pull during it, left undone, each with what to do about it."""
+    found = (_of_wrong(c, v), _of_old(c, v), _of_light(c))
+    return tuple(text for each in found for text in each)
+
+
+def still_out(c: Checklist, v: MachineView) -> tuple[str, ...]:
+    """Disks that somebody meant to pull and the pool still misses, with the redundancy left."""
+    said: list[str] = []
+    for disk in c.meant:
+        s = v.of(disk.pool)
+        target = None if s is None else find(s.pool, disk.key)
+        if s is None or target is None or is_complete(target.vdev):
+            continue
+        left = vdev_words(s, target)
+        said.append(f"{disk.words} is still out{f'; {left}' if left else ''}.")
+    if said and old_helps(c, v):
+        said.append(f"Put {c.old.words} online again first: that gives redundancy back.")
+    return tuple(said)
+
+
+def old_helps(c: Checklist, v: MachineView) -> bool:
+    """Whether the old disk could stand in for one that is out: it is in, and was only offlined."""
+    if not c.meant:
+        return False
+    target = find(v.situation.pool, c.old.key)
+    there = device_of(c.old, v.devices) is not None
+    return there and target is not None and target.vdev.state == "OFFLINE"
+
+
+def _of_wrong(c: Checklist, v: MachineView) -> Iterator[str]:
+    for disk in (*c.wrong, *c.meant):
+        s = v.of(disk.pool) if disk.pool else None
+        target = None if s is None else find(s.pool, disk.key)
+        if s is None or target is None:
+            if device_of(disk, v.devices) is None:
+                yield f"{disk.words} is still out: put it back"
+        elif device_of(disk, v.devices) is None:
+            yield f"{disk.words} is still out: put it back, then run {_online(s, target)}"
+        elif target.vdev.state in FAILED:
+            yield f"{disk.words} is in again, but {target.vdev.state}: run {_online(s, target)}"
+        elif not is_complete(target.vdev):
+            yield f"{disk.words} is not complete yet: wait for its resilver"
+
+
+def _of_old(c: Checklist, v: MachineView) -> Iterator[str]:
+    s = v.situation
+    target = find(s.pool, c.old.key)
+    if target is None:
+        return
+    group = target.group
+    if group is not None and group.kind == "replacing":
+        yield f"{group.children[-1].name} still takes the place of {c.old.words}: zpool detach"
+    elif group is not None and c.spare is not None:
+        yield f"hot spare {group.children[-1].name} still stands in for it: zpool detach"
+    if v.devices and device_of(c.old, v.devices) is None and not c.was_gone:
+        what = f"put it back, then run {_online(s, target)}, or replace it (zpool replace)"
+        yield f"{c.old.words} is still out: {what}"
+    elif target.vdev.state == "OFFLINE":
+        yield f"{c.old.words} is still OFFLINE: run {_online(s, target)}"
+
+
+def _of_light(c: Checklist) -> Iterator[str]:
+    if c.lit and "light-off" not in c.passed:
+        bay = c.old.place or c.old.name
+        yield f"the light of {bay} is still on: run zconsole light off {c.old.whole}"
+
+
+def _online(s: Situation, target: Target) -> str:
+    if target.vdev.state == "FAULTED":
+        return f"zpool clear {s.pool.name} {target.argument}"
+    return f"zpool online {s.pool.name} {disk_path(target.vdev)}"
