@@ -23,7 +23,7 @@ from zconsole.monitor.feed import Feed
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.output import json
-from zconsole.swap.checklist import DONE, OPEN, Checklist
+from zconsole.swap.checklist import DONE, OPEN, TITLES, Checklist
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.explain import WAYS_HEADING, explained, way_text
 from zconsole.swap.guide import Guide
@@ -283,7 +283,7 @@ def _explanation(choice: SwapChoice, without: Collection[str] = ()) -> Iterator[
 
 
 def _line(c: Checklist) -> str:
-    return f"{c.pool} {c.old.words}: {c.mode}, step {c.at}"
+    return f"{c.pool} {c.old.words}: {TITLES[c.at].lower()}"
 
 
 def _name_it(v: MachineView) -> str:

@@ -155,7 +155,9 @@ class Dialogue:
     async def _back(self, guide: Guide, stage: SwapStage) -> None:
         back = stage.back
         if back is None:
-            self._lines.say(stage.final or "There is no way back from here.")
+            self._lines.say(
+                f"No way back: {stage.final}." if stage.final else "There is nothing to undo here."
+            )
             return
         self._lines.say(f"Back: {back.text}.")
         if back.plan is None and not back.closes:
@@ -186,13 +188,17 @@ def stage_lines(guide: Guide, stage: SwapStage) -> Iterator[str]:
     if stage.alarm:
         yield f"!!! {stage.title}"
     else:
-        yield f"[{c.steps.index(stage.step) + 1}/{len(c.steps)}] {stage.title}"
+        listed = c.listed(stage.step)
+        number = listed.index(stage.step) + 1 if stage.step in listed else 1
+        yield f"[{number}/{len(listed)}] {stage.title}"
     yield from (f"  {text}" for text in stage.text)
     yield from (f"  Warning: {text}" for text in stage.warnings)
     if stage.plan is not None:
         yield from plan_lines(stage.plan)
     if stage.final:
-        yield f"  Final: {stage.final}"
+        yield f"  No way back: {stage.final}"
+    if stage.undo:
+        yield f"  Afterwards: {BACK} {stage.undo}"
     yield from _wait_lines(stage)
     if guide.problem:
         yield f"  Warning: this checklist is not kept: {guide.problem}"

@@ -7,6 +7,7 @@ from zconsole.actions.follow import leftover
 from zconsole.actions.offline import plan_detach, plan_online
 from zconsole.actions.plan import ActionPlan
 from zconsole.actions.replace import plan_replace
+from zconsole.actions.running_scans import describe
 from zconsole.actions.scrub import plan_scrub
 from zconsole.actions.target import FAILED, Swap, Target, find, find_path
 from zconsole.pool.redundancy import is_complete
@@ -16,11 +17,13 @@ from zconsole.swap.disk import device_of
 from zconsole.swap.light import plan_light
 from zconsole.swap.pulling import doubts, new_path
 from zconsole.swap.refusal import partition_of
-from zconsole.swap.resilver import filling, just_ran, repairs
+from zconsole.swap.resilver import BEGINNING, filling, just_ran, repairs
 from zconsole.swap.stage import Answer, SwapStage
 from zconsole.swap.view import MachineView
+from zconsole.units import counted
 
 NO_SCRUB = Answer("no-scrub", "No scrub now")
+NO_WAIT = Answer("no-wait", "Do not wait for the scrub: it goes on by itself")
 LEAVE_LIT = Answer("leave-lit", "Leave the light as it is")
 
 
@@ -44,7 +47,8 @@ def replace(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         warnings=tuple(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts(c, v)),
         plan=plan_replace(s, Swap(c.old.key, path)),
         paths=(path,),
-        final="What is on the new disk is lost. Until the resilver ends, Back detaches it again.",
+        final="what is on the new disk is lost",
+        undo="detaches it again, until the resilver ends",
     )
 
 
@@ -98,18 +102,26 @@ def _filling(c: Checklist, v: MachineView, old: Target, now: float) -> SwapStage
 
 
 def _waiting(c: Checklist, v: MachineView) -> SwapStage:
-    leave = (
-        "Leave the old disk plugged in until it ends: it still counts for redundancy."
-        if c.mode == REPLACE_FIRST
-        else "Pull nothing until it ends."
-    )
     name = c.new.words if c.new else c.old.name
     return SwapStage(
         "resilver",
         f"Wait until {name} is filled",
-        (leave,),
+        (_meanwhile(c, v),),
         waits=filling(v.situation),
-        final="" if c.same else f"When it ends, {c.old.name} leaves the pool for good.",
+        final="" if c.same else f"when it ends, {c.old.name} leaves the pool for good",
+    )
+
+
+def _meanwhile(c: Checklist, v: MachineView) -> str:
+    """What to do with the old disk while the new one is filled."""
+    if c.mode != REPLACE_FIRST:
+        return "Pull nothing until it ends."
+    old = find(v.situation.pool, c.old.key)
+    if old is not None and old.vdev.state not in FAILED:
+        return "Leave the old disk plugged in until it ends: it still counts for redundancy."
+    return (
+        "Leave the old disk plugged in until it ends, though ZFS doesn't read from it: only then"
+        " its pull is checked."
     )
 
 
@@ -138,7 +150,7 @@ def return_spare(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         f"Return the hot spare {standing.name}",
         (f"{leaf.name} is complete: the spare isn't needed there any more.",),
         plan=plan_detach(s, standing.guid),
-        final="Detaching ends what the spare holds; it is AVAIL again.",
+        final="what the spare holds is dropped; it is AVAIL again",
     )
 
 
@@ -157,10 +169,21 @@ def light_off(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
 
 
 def scrub(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
-    """Offer a scrub; None once one runs, or none is wanted."""
-    del now
+    """Offer a scrub and follow it; None once it has ended, or none is wanted."""
     s = v.situation
-    if "scrub" in c.passed or s.active("scrub") is not None:
+    if "scrub" in c.passed:
+        return None
+    runs = s.active("scrub")
+    asked = max((e.t for e in c.log if e.step == "scrub" and e.command), default=None)
+    if runs is not None or (asked is not None and 0.0 <= now - asked < BEGINNING):
+        return SwapStage(
+            "scrub",
+            f"Wait until {s.pool.name} is scrubbed",
+            ("It reads every block once and finds what the failing disk may have left behind.",),
+            waits=describe(runs) if runs is not None else "the scrub to begin",
+            answers=(NO_WAIT,),
+        )
+    if asked is not None and scrubbed(c, v):
         return None
     return SwapStage(
         "scrub",
@@ -169,6 +192,18 @@ def scrub(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         plan=plan_scrub(s),
         answers=(NO_SCRUB,),
     )
+
+
+def scrubbed(c: Checklist, v: MachineView) -> str:
+    """How the scrub of this swap ended, in words; empty while none has."""
+    # The kernel's start time is in whole seconds.
+    over = (scan for scan in v.situation.pool.scans if scan.function == "scrub" and scan.end)
+    ended = next((scan for scan in over if (scan.start or 0.0) >= int(c.begun)), None)
+    if ended is None:
+        return ""
+    if ended.state == "canceled":
+        return "the scrub was canceled before its end"
+    return f"the scrub finished with {counted(ended.errors or 0, 'error')}"
 
 
 def undo_replace(c: Checklist, v: MachineView) -> ActionPlan | None:

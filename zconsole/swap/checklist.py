@@ -18,6 +18,13 @@ STEPS: dict[str, tuple[str, ...]] = {
 }
 """The steps of each way, in order, after ``explain`` and before ``report``."""
 
+WAYS = {
+    REPLACE_FIRST: "Replace first, pull afterwards",
+    SPARE_FIRST: "Let a hot spare stand in, then pull",
+    PULL_FIRST: "Pull first, then insert the new disk",
+}
+"""What each way is called."""
+
 TITLES = {
     "explain": "Read what will happen",
     "spare": "Let a hot spare stand in",
@@ -36,6 +43,20 @@ PUT_BACK = "put-back"
 """What the log calls the way back of a wrong disk, which is no step of its own."""
 NOT_NEEDED = "not needed"
 """What the log says of a step that this machine, or this pool, didn't need."""
+
+
+def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str, ...]:
+    """The steps of a way that are needed here, for plan and checklist alike.
+
+    ``light``: the bay has one; ``spared``: a hot spare stands in; ``along``: other devices are on
+    the disk, so that it has to be taken offline though its own device left the pool.
+    """
+    idle = {
+        *(("light", "light-off") if not light else ()),
+        *(("return-spare",) if not spared else ()),
+        *(("offline",) if mode == REPLACE_FIRST and not along else ()),
+    }
+    return (*(step for step in STEPS[mode] if step not in idle), "report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +94,10 @@ class Checklist:
     """The disk that takes the place: chosen before, or seen in the bay."""
     spare: SwapDisk | None = None
     """The hot spare that stands in meanwhile, where it was put in by this checklist."""
+    spared: bool = False
+    """Whether a hot spare stands in meanwhile, put in by whomever."""
+    along: bool = False
+    """Whether other devices of pools are on the old disk, and go with it."""
     was_gone: bool = False
     """Whether the machine had lost the old disk before the swap began."""
     around: tuple[SwapDisk, ...] = ()
@@ -105,6 +130,14 @@ class Checklist:
     def steps(self) -> tuple[str, ...]:
         """Every step of its way, in order."""
         return ("explain", *STEPS[self.mode], "report")
+
+    def listed(self, at: str) -> tuple[str, ...]:
+        """The steps that people see, ``at`` being the current one; what it never needs is not."""
+        needed = needed_steps(self.mode, bool(self.old.light), self.spared, self.along)
+        ran = {entry.step for entry in self.log if entry.command}
+        return tuple(
+            step for step in self.steps if step in needed or step in ran or step == at != "explain"
+        )
 
     def noting(
         self, t: float, step: str, text: str, command: str = "", result: str = ""

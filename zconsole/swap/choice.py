@@ -10,7 +10,14 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
 from zconsole.pool.model import Vdev
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST, Checklist
+from zconsole.swap.checklist import (
+    PULL_FIRST,
+    REPLACE_FIRST,
+    SPARE_FIRST,
+    WAYS,
+    Checklist,
+    needed_steps,
+)
 from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import (
     Effect,
@@ -62,6 +69,20 @@ class SwapChoice:
     gone: bool = False
     """Whether the machine has lost the disk already."""
     refusal: Refusal | None = None
+    faulty: bool = True
+    """Whether the device failed, or has errors."""
+    spared: bool = False
+    """Whether a hot spare stands in for it already."""
+
+    @property
+    def along(self) -> bool:
+        """Whether other devices of pools are on the disk, and go with it."""
+        return any((e.pool, e.key) != (self.old.pool, self.old.key) for e in self.effects)
+
+    def steps(self, way: SwapWay) -> tuple[str, ...]:
+        """The steps of a way that this machine needs, as its checklist lists them."""
+        spared = self.spared or way.mode == SPARE_FIRST
+        return needed_steps(way.mode, bool(self.old.light), spared, self.along)
 
     @property
     def way(self) -> SwapWay | None:
@@ -101,6 +122,11 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         ways,
         gone,
         refused,
+        faulty=fault is not None
+        or gone
+        or target.vdev.state in FAILED
+        or target.vdev.errors.total > 0,
+        spared=bool(target.spares),
     )
 
 
@@ -117,11 +143,13 @@ def begin(choice: SwapChoice, way: SwapWay, v: MachineView, name: str, now: floa
         why=choice.found,
         new=way.new if way.mode == REPLACE_FIRST else None,
         spare=way.new if way.mode == SPARE_FIRST else None,
+        spared=choice.spared or way.mode == SPARE_FIRST,
+        along=choice.along,
         was_gone=choice.gone,
         around=around(v, choice.old),
         boot=v.boot,
     )
-    return checklist.noting(now, "explain", f"began with {choice.old.words}: {way.mode}")
+    return checklist.noting(now, "explain", f"begun with {choice.old.words}: {WAYS[way.mode]}")
 
 
 def around(v: MachineView, old: SwapDisk) -> tuple[SwapDisk, ...]:

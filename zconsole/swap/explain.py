@@ -6,15 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
-from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.checklist import WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
 
-WAYS = {
-    REPLACE_FIRST: "Replace first, pull afterwards",
-    SPARE_FIRST: "Let a hot spare stand in, then pull",
-    PULL_FIRST: "Pull first, then insert the new disk",
-}
-"""What each way is called."""
 WAYS_HEADING = "Ways"
 
 
@@ -29,7 +23,7 @@ def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
     """Everything to know, the danger before the ways; parts without lines are left out."""
     parts = (
         ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
-        ExplainedPart("What failed", (*choice.found, f"Judged: {SUSPECTS[choice.cause]}")),
+        ExplainedPart("What failed", (*choice.found, *_judged(choice))),
         ExplainedPart("Redundancy now", choice.redundancy),
         ExplainedPart("What the pull does", tuple(effect.text for effect in choice.effects)),
         ExplainedPart("Must stay", tuple(_must_stay(choice))),
@@ -44,6 +38,12 @@ def way_text(way: SwapWay) -> str:
     if way.refused:
         return f"{WAYS[way.mode]}: not now: {way.refused}"
     return f"{WAYS[way.mode]}: {way.why}"
+
+
+def _judged(choice: SwapChoice) -> Iterator[str]:
+    """The likely cause; of a device that shows nothing wrong there is none."""
+    if choice.faulty:
+        yield f"Judged: {SUSPECTS[choice.cause]}"
 
 
 def _disk(choice: SwapChoice) -> Iterator[str]:

@@ -148,8 +148,18 @@ def answered(c: Checklist, name: str, now: float) -> Checklist:
         gone = c.wrong[0]
         c = c.noting(now, PUT_BACK, f"{gone.words} was meant to go, by the operator's word")
         return replace(c, wrong=c.wrong[1:], meant=(*c.meant, gone))
-    step = {"no-light": "light", "leave-lit": "light-off", "no-scrub": "scrub"}.get(name, name)
-    return c.noting(now, c.at, f"answered: {name}").passing(step)
+    step, said = _SAID.get(name, (name, name))
+    return c.noting(now, c.at, f"{said}, by the operator's word").passing(step)
+
+
+_SAID = {
+    "no-light": ("light", "the bay is known without its light"),
+    "leave-lit": ("light-off", "the light stays as it is"),
+    "no-scrub": ("scrub", "no scrub is wanted"),
+    "no-wait": ("scrub", "the scrub goes on without being waited for"),
+    "elsewhere": ("elsewhere", "the new disk is used where it is"),
+}
+"""Answers that pass a step, or allow something: by name, which, and what the log says."""
 
 
 def after_run(
@@ -160,11 +170,16 @@ def after_run(
     for number, event in enumerate(events):
         if event.kind == "begun":
             end = next((e for e in events[number + 1 :] if e.kind in _ENDS), None)
-            result = "" if end is None else end.text if end.kind == "failed" else "done"
+            result = "" if end is None else end.text if end.kind == "failed" else _ended(plan)
             c = c.noting(now, step, plan.title, event.text, result)
         elif event.kind == "refused":
             c = c.noting(now, step, f"{plan.title}: not run: {event.text}")
     return _done(c, stage, plan) if events and events[-1].kind == "done" else c
+
+
+def _ended(plan: ActionPlan) -> str:
+    """The result of a command that ended well: some only begin something that takes hours."""
+    return "started" if plan.action in ("scrub", "replace") else "done"
 
 
 _ENDS = ("begun", "done", "failed", "refused")
@@ -172,9 +187,7 @@ _ENDS = ("begun", "done", "failed", "refused")
 
 
 def _done(c: Checklist, stage: SwapStage, plan: ActionPlan) -> Checklist:
-    """What no sample shows: a light that is on or off, a scrub that may have ended already."""
-    if plan.action == "scrub":
-        return c.passing("scrub")
+    """What no sample shows: a light that is on or off."""
     if plan.action != "locate":
         return c
     if stage.step == "light":

@@ -140,7 +140,7 @@ def noticed(c: Checklist, v: MachineView, now: float) -> Checklist:
     stage = current(c, v, now)
     if stage.alarm:
         return c
-    c = _stepped(c, stage, now)
+    c = _stepped(c, v, stage, now)
     return c.ending(now, "done") if stage.over else c
 
 
@@ -265,13 +265,16 @@ def _inserted(c: Checklist, v: MachineView, now: float) -> Checklist:
     return c.noting(now, "insert", f"{new.words} is in: {what}")
 
 
-def _stepped(c: Checklist, stage: SwapStage, now: float) -> Checklist:
+def _stepped(c: Checklist, v: MachineView, stage: SwapStage, now: float) -> Checklist:
     """With a line for every step that is done since it was last looked at."""
     if stage.step == c.at:
         return c
+    listed = c.listed(stage.step)
     for step in c.steps[c.steps.index(c.at) : c.steps.index(stage.step)]:
         if step == "resilver":
             c = c.noting(now, step, "the resilver is done")
-        elif not any(entry.step == step for entry in c.log):
+        elif step == "scrub" and step not in c.passed and (ended := after.scrubbed(c, v)):
+            c = c.noting(now, step, ended)
+        elif step in listed and not any(entry.step == step for entry in c.log):
             c = c.noting(now, step, NOT_NEEDED)
     return replace(c, at=stage.step)

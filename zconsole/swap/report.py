@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 
-from zconsole.swap.checklist import DONE, OPEN, Checklist, SwapEntry
+from zconsole.swap.checklist import DONE, NOT_NEEDED, OPEN, TITLES, WAYS, Checklist, SwapEntry
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.stage import sentence
 from zconsole.system.printable import clean
@@ -31,8 +31,28 @@ def summary(c: Checklist) -> tuple[str, ...]:
         return (gone, "What took its place, if anything did, was not seen here.")
     new = c.new.words
     if c.same:
-        return (f"{c.old.words} is online again in {c.vdev} of {c.pool}, after {took}.",)
-    return (f"{new} has replaced {c.old.words} in {c.vdev} of {c.pool}, after {took}.",)
+        end = f"{c.old.words} is online again in {c.vdev} of {c.pool}, after {took}."
+    else:
+        end = f"{new} has replaced {c.old.words} in {c.vdev} of {c.pool}, after {took}."
+    return (end, *_scrubbed(c))
+
+
+def _scrubbed(c: Checklist) -> Iterator[str]:
+    """How the scrub ended; of one that was not waited for, who knows it."""
+    own = [entry for entry in c.log if entry.step == "scrub"]
+    if not any(entry.command for entry in own):
+        return
+    if "scrub" in c.passed:
+        yield f"The scrub still ran when this ended: zpool status {c.pool} tells its result."
+    else:
+        yield f"{sentence(own[-1].text)}."
+
+
+def entry_words(entry: SwapEntry) -> str:
+    """What happened, in words that need no other."""
+    if entry.text == NOT_NEEDED:
+        return f"{TITLES[entry.step]}: {entry.text}"
+    return entry.text
 
 
 def _lines(c: Checklist, zone: tzinfo | None) -> Iterator[str]:
@@ -46,7 +66,7 @@ def _lines(c: Checklist, zone: tzinfo | None) -> Iterator[str]:
         yield f"| {label} | {_cell(old)} | {_cell(new)} |"
     yield ""
     yield f"- pool: {c.pool}{f' (GUID {c.guid})' if c.guid else ''}, vdev {c.vdev}"
-    yield f"- way: {c.mode}"
+    yield f"- way: {WAYS[c.mode]}"
     yield f"- begun: {_when(c.begun, zone)}"
     if c.ended is not None:
         yield f"- ended: {_when(c.ended, zone)} ({c.state})"
@@ -81,7 +101,7 @@ def _cell(text: str) -> str:
 
 
 def _entry(entry: SwapEntry, zone: tzinfo | None) -> Iterator[str]:
-    yield f"- {_when(entry.t, zone)} {entry.step}: {entry.text}"
+    yield f"- {_when(entry.t, zone)} {entry_words(entry)}"
     if entry.command:
         yield f"  - `{entry.command}`: {entry.result or 'no result'}"
 

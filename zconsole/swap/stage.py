@@ -51,6 +51,8 @@ class SwapStage:
     """None: there is no way back, and ``final`` says why."""
     final: str = ""
     """What can't be undone once the step is taken, or since it was; empty when all can."""
+    undo: str = ""
+    """What Back does once the step is taken, and until when, where that ends."""
     alarm: bool = False
     """Whether something is wrong that must be put right before anything else."""
     undone: tuple[str, ...] = ()

@@ -25,14 +25,18 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
         new = s.swap.hands.drawer()[0].rpartition(" ")[2]
         assert "Replace ata-" in await s.insert(new, "Slot 07")
-        assert "Final: What is on the new disk is lost." in s.screen
+        assert "No way back: what is on the new disk is lost" in s.screen
+        assert "Z detaches it again, until the resilver ends" in " ".join(s.screen.split())
         assert f"Wait until Slot 07 (serial {new}) is filled" in await s.do()
         await s.seen("Switch off the light")
         assert "Scrub tank" in await s.do()
-        assert "has replaced Slot 07 (serial RGYCXAL5)" in await s.do()
+        assert "Wait until tank is scrubbed" in await s.do()
+        await s.seen("has replaced Slot 07 (serial RGYCXAL5)")
+        assert "The scrub finished with 0 errors." in s.screen
         assert "What happened" in s.screen
-        assert "Return the hot spare: not needed" in s.screen
-        await s.press("r")
+        assert "hot spare" not in s.screen
+        assert "zpool scrub tank: started" in s.screen
+        await s.press("enter")
         await s.settled()
         (report,) = tmp_path.glob("zconsole-*.md")
         assert f"Report saved: {report.parent}" in s.screen.replace("\n", "")
@@ -75,7 +79,9 @@ async def test_the_way_back_puts_the_disk_online_and_then_closes():
         assert "Switch on the light" in await s.do("Z")
         assert "Take ata-" in await s.do("Z")
         assert ran(s) == ["offline", "light", "online"]
-        await s.do("Z")
+        assert "nothing to undo" in await s.press("Z")
+        assert "X     Close the checklist: nothing is left to undo" in s.screen
+        await s.do("X")
         assert s.store_new().state == "backed out"
         assert "File the report" in s.screen
 

@@ -22,7 +22,12 @@ def test_the_right_way(play: Play):
     assert stage.final
     assert play.do().step == "resilver"
     assert play.until("scrub").plan is not None
-    assert play.do().over
+    stage = play.do()
+    assert stage.step == "scrub"
+    assert stage.waits
+    stage = play.until("report")
+    assert stage.over
+    assert stage.text[-1] == "The scrub finished with 0 errors."
     assert play.steps == ["offline", "pull", "insert", "replace", "resilver", "scrub", "report"]
     assert play.checklist.state == DONE
     assert play.pool.tops[0].lost() == 0
@@ -220,3 +225,79 @@ def test_zed_may_replace_before_the_new_disk_was_seen(play: Play):
     assert play.look().step == "resilver"
     play.until("scrub")
     assert any("begun elsewhere" in entry.text for entry in play.checklist.log)
+
+
+def test_a_scrub_need_not_be_waited_for_and_is_not_called_done(play: Play):
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    play.do()
+    stage = play.answer("no-wait")
+    assert stage.over
+    assert "still ran when this ended" in stage.text[-1]
+    (ran,) = [entry for entry in play.checklist.log if entry.command.startswith("zpool scrub")]
+    assert ran.result == "started"
+
+
+def test_a_scrub_that_is_canceled_is_told_as_such(play: Play):
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    play.do()
+    play.wait(5.0)
+    play.look()
+    commands.scrub(play.pool, "stop")
+    play.wait(20.0)
+    assert play.look().text[-1] == "The scrub was canceled before its end."
+
+
+def test_the_steps_of_the_plan_are_those_of_the_checklist(play: Play):
+    for lights in (False, True):
+        play.lights = lights
+        choice = play.choice()
+        assert choice.way is not None
+        play.begin()
+        assert choice.steps(choice.way) == play.checklist.listed("offline")
+        assert ("light" in choice.steps(choice.way)) == lights
+        assert "return-spare" not in choice.steps(choice.way)
+        assert play.guide is not None
+        play.guide.close(play.now)
+
+
+def test_the_steps_with_a_hot_spare_return_it(play: Play):
+    play.pool.spares.append(fresh())
+    choice = play.choice()
+    assert choice.way is not None
+    assert "return-spare" in choice.steps(choice.way)
+    play.begin()
+    assert "return-spare" in play.checklist.listed("spare")
+
+
+def test_a_disk_that_left_the_pool_by_its_replacement_is_not_taken_offline(play: Play):
+    play.hands.insert(NEW, EMPTY)
+    choice = play.choice()
+    assert choice.way is not None
+    assert choice.way.mode == REPLACE_FIRST
+    assert "offline" not in choice.steps(choice.way)
+    play.begin()
+    play.do()
+    play.until("pull")
+    assert "offline" not in play.checklist.listed("pull")
+    assert not any(entry.text == "not needed" for entry in play.checklist.log)
+
+
+def test_a_faulted_disk_is_not_said_to_count_for_redundancy(play: Play):
+    lifecycle.lose(play.pool, play.leaf(), FAULTED, aux=11)
+    play.hands.insert(NEW, EMPTY)
+    play.begin(REPLACE_FIRST)
+    assert "ZFS doesn't read from it" in play.do().text[0]
+
+
+def test_a_disk_that_still_reads_counts_for_redundancy(play: Play):
+    play.hands.insert(NEW, EMPTY)
+    play.begin(REPLACE_FIRST)
+    assert "still counts for redundancy" in play.do().text[0]

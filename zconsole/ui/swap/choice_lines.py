@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zconsole.swap.checklist import REPLACE_FIRST, SPARE_FIRST
+from zconsole.swap.checklist import REPLACE_FIRST, SPARE_FIRST, WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
-from zconsole.swap.explain import WAYS, explained
+from zconsole.swap.explain import explained
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.swap.steps import FINAL, STEP_WORDS, steps_of_way
+from zconsole.ui.swap.steps import COSTS, STEP_WORDS
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.units import duration
 
@@ -42,7 +42,7 @@ def choice_lines(
         if part.heading not in _APART:
             lines += _block(part.heading, part.lines, _ROLES.get(part.heading, ""), look, width)
     if way is not None:
-        lines += _block("Steps", tuple(_steps(way)), "", look, width)
+        lines += _block("Steps", tuple(_steps(choice, way)), "", look, width)
     others = [each for each in choice.ways if each is not way]
     lines += _block("Other ways", tuple(map(_other, others)), "dim", look, width)
     return tuple(lines)
@@ -66,10 +66,11 @@ def _costs(way: SwapWay, seconds: float | None) -> Iterator[str]:
         yield "Pull the old disk once the resilver is done"
 
 
-def _steps(way: SwapWay) -> Iterator[str]:
-    """The steps in order; those without a way back say so."""
-    for number, step in enumerate(steps_of_way(way.mode), 1):
-        yield f"{number}. {STEP_WORDS[step]}{' (final)' if step in FINAL else ''}"
+def _steps(choice: SwapChoice, way: SwapWay) -> Iterator[str]:
+    """The steps in order, as the checklist lists them; those that can't be undone say so."""
+    for number, step in enumerate(choice.steps(way), 1):
+        cost = f" ({COSTS[step]})" if step in COSTS else ""
+        yield f"{number}. {STEP_WORDS[step]}{cost}"
 
 
 def _other(way: SwapWay) -> str:

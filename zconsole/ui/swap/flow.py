@@ -12,10 +12,9 @@ from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.scan_report.report import ScanReport
 from zconsole.swap.backend import SwapBackend
-from zconsole.swap.checklist import TITLES, Checklist
+from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
 from zconsole.swap.disk import disk_of_leaf
-from zconsole.swap.explain import WAYS
 from zconsole.swap.names import suspects
 from zconsole.swap.session import SwapSession
 from zconsole.swap.several import SwapOrder, orders, predicted, urgent_first

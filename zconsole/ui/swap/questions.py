@@ -32,7 +32,7 @@ async def plan_question(
     made = confirmation_of(context, plan, s.facts if s else Facts(), stage.paths, ran)
     warned = [Span(text, "error") for text in stage.warnings]
     if stage.final and plan is stage.plan:
-        warned.append(Span(f"Final: {stage.final}", "warning"))
+        warned.append(Span(f"No way back: {stage.final}.", "warning"))
 
     def _body(width: int) -> tuple[Line, ...]:
         return (*said_lines(warned, context.look, width), *made.body(width))

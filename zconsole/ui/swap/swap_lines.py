@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zconsole.swap.checklist import NOT_NEEDED, TITLES, Checklist
+from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import SwapDisk
+from zconsole.swap.report import entry_words
 from zconsole.swap.stage import SwapStage, sentence
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
@@ -83,16 +84,24 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
     for answer in stage.answers:
         yield from _keyed(look, "answer", sentence(answer.text), width)
     if stage.back is not None:
-        yield from _keyed(look, "undo", sentence(stage.back.text), width)
+        way = "stop" if stage.back.closes else "undo"
+        yield from _keyed(look, way, sentence(stage.back.text), width)
     if stage.final:
-        yield from _pair("Final: ", stage.final, "warning", look, width)
+        yield from _pair("No way back: ", stage.final, "warning", look, width)
+    if stage.undo:
+        yield from _pair("Afterwards: ", f"{_key(look, 'undo')} {stage.undo}", "", look, width)
+    if stage.over:
+        yield from _keyed(look, "do", "Save the report as a file", width)
 
 
 def _keyed(look: DisplayFormat, action: str, text: str, width: int) -> Iterator[Line]:
     """A key and what it does now; a click does it as well."""
-    key = next(key for key in look.keys.of("Swap") if key.name == action)
-    head = Span(f" {fit(shown(key.keys[0]), 6)}", "key", f"screen.{action}")
+    head = Span(f" {fit(_key(look, action), 6)}", "key", f"screen.{action}")
     yield from beside(head, look.text(text), width - 1)
+
+
+def _key(look: DisplayFormat, action: str) -> str:
+    return shown(next(key for key in look.keys.of("Swap") if key.name == action).keys[0])
 
 
 def _pair(label: str, text: str, role: str, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -100,7 +109,7 @@ def _pair(label: str, text: str, role: str, look: DisplayFormat, width: int) -> 
 
 
 def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
-    """One line a step: its mark, its words, whether it is final."""
+    """One line a step: its mark and its words; after which there is no way back, below it."""
     ascii_only = look.glyphs.is_ascii
     marks = {
         "done": "+" if ascii_only else "✓",
@@ -114,8 +123,9 @@ def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
         words = Span(
             step.words, "bold" if step.state == "current" else role if role == "dim" else ""
         )
-        final = (Span(" final", "warning" if step.state in ("current", "to come") else "dim"),)
-        yield (Span(f" {marks[step.state]} ", role), words, *(final if step.final else ()))
+        yield (Span(f" {marks[step.state]} ", role), words)
+        if step.cost and step.state in ("current", "to come"):
+            yield (Span(f"     {step.cost}", "warning"),)
 
 
 def _disks(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -139,8 +149,7 @@ def _history(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
     yield (Span(" What happened", "bold"),)
     for entry in c.log:
         when = Span(f"  {look.clock(entry.t)}  ", "dim")
-        what = TITLES[entry.step] if entry.text == NOT_NEEDED else ""
-        said = ": ".join(filter(None, (what, entry.text, entry.command, entry.result)))
+        said = ": ".join(filter(None, (entry_words(entry), entry.command, entry.result)))
         yield from beside(when, look.text(said), width - 1)
 
 

@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.hands import Hands
-from zconsole.swap.stage import SwapStage
+from zconsole.swap.stage import SwapStage, sentence
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
@@ -33,6 +33,7 @@ from zconsole.units import duration
 LOOK = 0.5
 """Seconds between two looks whether there is a new sample."""
 HANDS = "Demo's hands"
+NO_WAY_BACK = "There is nothing to undo here."
 MORE: Line = (Span(" Up and Down read on", "dim"),)
 
 
@@ -156,8 +157,10 @@ class SwapScreen(Dialog[None]):
             self._ask(partial(self._confirm, stage, stage.plan))
         elif stage.answers:
             self.action_answer()
+        elif stage.over:
+            self.action_report()
         else:
-            self._say("Nothing is left to do." if stage.over else f"Waiting for {stage.waits}.")
+            self._say(f"Waiting for {stage.waits}.")
 
     def action_answer(self) -> None:
         """Ask whether it is so as the operator says."""
@@ -172,14 +175,12 @@ class SwapScreen(Dialog[None]):
         stage = self._followed.stage
         if stage is None:
             return
-        if stage.back is None:
-            self._say(stage.final or "There is no way back from here.")
+        if stage.back is None or stage.back.closes:
+            self._say(f"No way back: {stage.final}." if stage.final else NO_WAY_BACK)
         elif stage.back.plan is not None:
             self._ask(partial(self._confirm, stage, stage.back.plan))
-        elif stage.back.closes:
-            self.action_stop()
         else:
-            self._say(f"{stage.back.text[:1].upper()}{stage.back.text[1:]}.")
+            self._say(f"{sentence(stage.back.text)}.")
 
     def action_highlight(self) -> None:
         """Switch the light of the bay on or off."""
@@ -205,7 +206,7 @@ class SwapScreen(Dialog[None]):
         """Ask it, if this console may go on with the checklist; else say why not."""
         hold = self._followed.hold
         if hold and hold != self._flow.denied:
-            self._say(f"{hold[:1].upper()}{hold[1:]}: you only watch here.")
+            self._say(f"{sentence(hold)}: you only watch here.")
         else:
             begin(self, partial(self._guarded, question), group="swap-ask", exit_on_error=False)
 
@@ -284,7 +285,7 @@ def offered(followed: FollowedSwap) -> frozenset[str]:
     able = {
         "do": stage.plan is not None and stage.plan.refused is None,
         "answer": bool(stage.answers),
-        "undo": stage.back is not None,
+        "undo": stage.back is not None and not stage.back.closes,
         # Its bay is not the one to find while another disk has to be put back.
         "highlight": bool(followed.checklist.old.light) and not stage.alarm,
         "report": True,
