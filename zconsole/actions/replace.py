@@ -11,9 +11,8 @@ from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, find
-from zconsole.pool.redundancy import is_complete, parity, redundancy
+from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
 from zconsole.pool.topology import data_vdevs
-from zconsole.units import counted
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
 """Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
@@ -235,9 +234,10 @@ def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[st
         entry = left.get(id(top))
         if entry is None:
             continue
-        count = counted(entry.left, "more device") + " may fail"
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
-        said.append(f"while it runs, {count} in {top.name} without losing data{only}")
+        said.append(
+            f"while it runs, {may_fail(entry.left)} in {top.name} without losing data{only}"
+        )
     return tuple(said)
 
 
