@@ -148,6 +148,8 @@ class ActionPlan:
     steps: tuple[Step, ...]
     where: tuple[str, ...] = ()
     """The disks its commands name, each with its bay and serial number; set by ``decide``."""
+    doubts: tuple[str, ...] = ()
+    """Why another device may be the one that is meant."""
     consequences: tuple[str, ...] = ()
     not_undone: tuple[str, ...] = ()
     """What this will not undo, or cannot be undone."""

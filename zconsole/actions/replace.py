@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import ashift_of, cautions, spares
+from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
@@ -30,6 +31,7 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
         action="replace",
         title=f"Replace {target.name} with {swap.new}",
         steps=(_replace_step(s, target, swap.new, sequential),),
+        doubts=doubts(s.pool, swap.old),
         consequences=(
             _healing_or_sequential(sequential),
             *disturbed(s, target, sequential),

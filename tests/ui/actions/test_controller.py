@@ -148,6 +148,13 @@ async def pick(a, text: str) -> None:
     await a.press(*["j"] * row, "enter")
 
 
+async def test_replacing_a_healthy_disk_while_another_has_failed_says_so_first():
+    async with acting("failed-disk") as a:
+        await a.to("bay04")
+        await a.press("R", "enter")
+        assert "bay04 shows no errors; bay05 has failed" in a.screen.splitlines()[2]
+
+
 async def test_detach_backs_a_replace_out_once_its_name_is_typed():
     async with acting("failed-disk") as a:
         await a.to("bay05")
