@@ -164,6 +164,8 @@ class ActionPlan:
     alternatives: tuple[str, ...] = ()
     """What can be done instead, and what it costs."""
     follow: Follow | None = None
+    begins: str = ""
+    """What its commands only begin and ``follow`` waits for: ``resilver``; empty: nothing."""
     supersedes: bool = False
     """Whether nobody wants to hear how earlier plans of the same action end: this one ends them."""
     saves_evidence: bool = False

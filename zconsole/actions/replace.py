@@ -43,6 +43,7 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
         warnings=_warnings_of(s, target, swap.new),
         preconditions=(must.same_scans(s), *_common_conditions(sequential)),
         follow=replaced(s, (swap,)),
+        begins=_work(sequential),
     )
     return decide(plan, s)
 
@@ -74,6 +75,7 @@ def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) 
             _enough_left(found),
         ),
         follow=replaced(s, swaps),
+        begins=_work(sequential),
     )
     return decide(plan, s)
 
@@ -216,6 +218,10 @@ def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
     if ashift and wanted.isdigit() and int(wanted) > ashift:
         return ("-o", f"ashift={ashift}")
     return ()
+
+
+def _work(sequential: bool) -> str:
+    return "rebuild" if sequential else "resilver"
 
 
 def _healing_or_sequential(sequential: bool) -> str:
