@@ -30,7 +30,7 @@ BY_PLACE = {"enter", "space", "up", "down", "left", "right", "h", "j", "k", "l",
 LATE = (ChassisScreen, FoldersScreen, JobScreen, SwapScreen, DemoSwapScreen)
 """Screens of modules that are loaded when they are opened."""
 SCREENS = (
-    *("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Buttons", "Directories"),
+    *("Menu", "Devices", "Answer", "Job", "Tunables", "Plan", "Result", "Buttons", "Directories"),
     *("Chassis", "Help", "Swap", "Demo's hands"),
 )
 
@@ -169,7 +169,7 @@ async def test_each_screen_has_help_of_its_own_keys(opened):
 
 
 def texts(screen: Dialog) -> list[str]:
-    return [key.text for group in screen.groups for key in keys_of(group)]
+    return [key.text for group in screen.help_groups for key in keys_of(group)]
 
 
 def flat(said: str) -> str:

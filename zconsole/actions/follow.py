@@ -40,7 +40,7 @@ def scan_ended(s: Situation, function: str) -> Follow:
             ),
             None,
         )
-        return None if ended is None or ended.end is None else _scan_outcome(ended)
+        return None if ended is None or ended.end is None else _scan_outcome(ended, now.pool.name)
 
     return _follow
 
@@ -145,8 +145,9 @@ def _ended_since(now: Situation, since: float) -> Scan | None:
     return newest if newest.start >= int(since) else None
 
 
-def _scan_outcome(scan: Scan) -> ActionOutcome:
+def _scan_outcome(scan: Scan, pool: str) -> ActionOutcome:
+    which = f"the {scan.name} of {pool}"
     if scan.state == "canceled":
-        return ActionOutcome(False, f"the {scan.function} was canceled")
+        return ActionOutcome(False, f"{which} was canceled")
     errors = counted(scan.errors or 0, "error")
-    return ActionOutcome(not scan.errors, f"the {scan.function} finished with {errors}")
+    return ActionOutcome(not scan.errors, f"{which} finished with {errors}")

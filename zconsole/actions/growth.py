@@ -103,6 +103,7 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
         ),
         needs_typed=target.vdev.name if raidz else None,
         follow=when(_arrived(new, target), f"{new} is part of {target.vdev.name} and complete"),
+        begins="expansion" if raidz else "resilver",
     )
     return decide(plan, s)
 

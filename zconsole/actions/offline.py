@@ -7,8 +7,7 @@ from zconsole.actions.follow import leaf_is, leftover, onlined, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, members
-from zconsole.pool.redundancy import is_complete, parity
-from zconsole.units import counted
+from zconsole.pool.redundancy import is_complete, may_fail, parity
 
 
 def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
@@ -32,6 +31,7 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
             _left_without(target),
             "when back online, it is resilvered with what was written meanwhile",
         ),
+        warnings=_offline_warnings(target),
         preconditions=(must.answering(), must.present(target), _can_spare(target)),
         follow=leaf_is(key, lambda t: t.vdev.state == "OFFLINE", f"{target.name} is offline"),
     )
@@ -91,11 +91,20 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
 
 
 def _left_without(target: Target) -> str:
-    left = parity(target.top) - _absent_besides(target) - 1
-    if left < 0:
-        return f"{target.top.name} has no redundancy left"
-    more = counted(left, "more device") + " may fail"
-    return f"while it is offline, {more} in {target.top.name} without losing data"
+    left = _redundancy_without(target)
+    return f"while it is offline, {may_fail(left)} in {target.top.name} without losing data"
+
+
+def _redundancy_without(target: Target) -> int:
+    """How many more devices of its top-level vdev may fail once it is offline."""
+    return parity(target.top) - _absent_besides(target) - (not _has_stand_in(target))
+
+
+def _offline_warnings(target: Target) -> tuple[str, ...]:
+    """That it takes the last redundancy, where it does."""
+    if _redundancy_without(target) > 0 or not is_complete(target.vdev) or _has_stand_in(target):
+        return ()
+    return (f"leaves {target.top.name} with no redundancy: one more failure loses data",)
 
 
 def _can_spare(target: Target) -> Precondition:
@@ -106,14 +115,19 @@ def _can_spare(target: Target) -> Precondition:
             return f"{now.name} cannot be taken offline"
         if now.vdev.state == "OFFLINE":
             return f"{now.name} is offline already"
-        siblings = now.group.children if now.group else ()
-        if any(is_complete(v) for v in siblings if v is not now.vdev):
+        if _has_stand_in(now):
             return None
         if _absent_besides(now) + 1 > parity(now.top):
             return f"no valid replicas: {now.top.name} would lose data without {now.name}"
         return None
 
     return must.of_device(target, "the vdev can do without it", _why_not)
+
+
+def _has_stand_in(target: Target) -> bool:
+    """Whether another device of its replacing or spare group is complete."""
+    siblings = target.group.children if target.group else ()
+    return any(is_complete(v) for v in siblings if v is not target.vdev)
 
 
 def _absent_besides(target: Target) -> int:

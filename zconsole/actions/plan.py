@@ -148,6 +148,8 @@ class ActionPlan:
     steps: tuple[Step, ...]
     where: tuple[str, ...] = ()
     """The disks its commands name, each with its bay and serial number; set by ``decide``."""
+    doubts: tuple[str, ...] = ()
+    """Why another device may be the one that is meant."""
     consequences: tuple[str, ...] = ()
     not_undone: tuple[str, ...] = ()
     """What this will not undo, or cannot be undone."""
@@ -162,6 +164,8 @@ class ActionPlan:
     alternatives: tuple[str, ...] = ()
     """What can be done instead, and what it costs."""
     follow: Follow | None = None
+    begins: str = ""
+    """What its commands only begin and ``follow`` waits for: ``resilver``; empty: nothing."""
     supersedes: bool = False
     """Whether nobody wants to hear how earlier plans of the same action end: this one ends them."""
     saves_evidence: bool = False

@@ -10,15 +10,14 @@ from zconsole.actions.plan import Facts, Situation
 from zconsole.errors import UnavailableError
 from zconsole.monitor.frame import Frame
 
-SUSPENDED = "SUSPENDED"
-
 
 def situation_of(frame: Frame, facts: Facts) -> Situation:
     """What the views show, as plans want it; the last good sample of a pool that is stuck."""
     if frame.sample is None:
         raise UnavailableError(f"{frame.pool}: {frame.problem or 'not sampled yet'}")
-    suspended = SUSPENDED in (frame.state, frame.kstat)
-    return Situation(frame.sample.pool, facts, frame.t, suspended, frame.looked, frame.problem)
+    return Situation(
+        frame.sample.pool, facts, frame.t, frame.suspended, frame.looked, frame.problem
+    )
 
 
 PATIENCE = 15.0

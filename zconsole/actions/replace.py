@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import ashift_of, cautions, spares
+from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Swap, Target, find
-from zconsole.pool.redundancy import is_complete, parity, redundancy
+from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
 from zconsole.pool.topology import data_vdevs
-from zconsole.units import counted
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
 """Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
@@ -31,6 +31,7 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
         action="replace",
         title=f"Replace {target.name} with {swap.new}",
         steps=(_replace_step(s, target, swap.new, sequential),),
+        doubts=doubts(s.pool, swap.old),
         consequences=(
             _healing_or_sequential(sequential),
             *disturbed(s, target, sequential),
@@ -42,6 +43,7 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
         warnings=_warnings_of(s, target, swap.new),
         preconditions=(must.same_scans(s), *_common_conditions(sequential)),
         follow=replaced(s, (swap,)),
+        begins=_work(sequential),
     )
     return decide(plan, s)
 
@@ -73,6 +75,7 @@ def plan_batch(s: Situation, swaps: tuple[Swap, ...], sequential: bool = False) 
             _enough_left(found),
         ),
         follow=replaced(s, swaps),
+        begins=_work(sequential),
     )
     return decide(plan, s)
 
@@ -217,6 +220,10 @@ def _ashift_option(s: Situation, target: Target) -> tuple[str, ...]:
     return ()
 
 
+def _work(sequential: bool) -> str:
+    return "rebuild" if sequential else "resilver"
+
+
 def _healing_or_sequential(sequential: bool) -> str:
     if sequential:
         return (
@@ -235,9 +242,10 @@ def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[st
         entry = left.get(id(top))
         if entry is None:
             continue
-        count = counted(entry.left, "more device") + " may fail"
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
-        said.append(f"while it runs, {count} in {top.name} without losing data{only}")
+        said.append(
+            f"while it runs, {may_fail(entry.left)} in {top.name} without losing data{only}"
+        )
     return tuple(said)
 
 

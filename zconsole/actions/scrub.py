@@ -29,7 +29,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
         return _resume(s, word, options)
     plan = ActionPlan(
         action="scrub",
-        title=f"{'Error scrub' if errors_only else 'Scrub'} {s.pool.name}",
+        title=f"Scrub {'only the known errors of ' if errors_only else ''}{s.pool.name}",
         steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "start it"),),
         consequences=_scrub_consequences(errors_only),
         warnings=_scrub_warnings(s),
@@ -40,6 +40,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
         ),
         alternatives=_instead(s),
         follow=scan_ended(s, word),
+        begins="scrub",
     )
     return decide(plan, s)
 
@@ -83,7 +84,9 @@ def plan_pause(s: Situation) -> ActionPlan:
                 "it keeps its progress, also over a reboot; a replace discards a paused scrub",
             ),
             preconditions=(must.answering(), running, _no_repair()),
-            follow=when(lambda now: _state(now) == "paused", "the scrub is paused"),
+            follow=when(
+                lambda now: _state(now) == "paused", f"the scrub of {s.pool.name} is paused"
+            ),
         ),
         s,
     )
@@ -108,7 +111,7 @@ def plan_stop(s: Situation) -> ActionPlan:
             consequences=(f"stops at {at}; the next scrub starts from 0",),
             not_undone=("loses its progress; pause it to keep that",),
             preconditions=(must.answering(), some, _no_repair()),
-            follow=when(lambda now: _state(now) is None, "the scrub is stopped"),
+            follow=when(lambda now: _state(now) is None, f"the scrub of {s.pool.name} is stopped"),
             supersedes=True,
         ),
         s,
@@ -138,6 +141,7 @@ def plan_resilver(s: Situation) -> ActionPlan:
             ),
             needs_typed=s.pool.name if scan and (scan.percent or 0.0) >= COSTLY else None,
             follow=scan_ended(s, "resilver"),
+            begins="resilver",
         ),
         s,
     )
@@ -197,6 +201,7 @@ def _resume(s: Situation, word: str, options: tuple[str, ...]) -> ActionPlan:
                 must.nothing_runs("scrub", "errorscrub", paused=False),
             ),
             follow=scan_ended(s, word),
+            begins="scrub",
         ),
         s,
     )

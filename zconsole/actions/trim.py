@@ -63,7 +63,12 @@ def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
         if change == "start"
         else (("it keeps its progress",) if change == "suspend" else ("its progress is lost",)),
         preconditions=(must.answering(), must.present(target), _work_is(target, change, work)),
-        follow=leaf_is(key, lambda t: _state(t.vdev, work) in done, f"{work.verb} {done[0]}"),
+        follow=leaf_is(
+            key,
+            lambda t: _state(t.vdev, work) in done,
+            f"{work.verb} of {target.name} {done[0]}",
+        ),
+        begins=work.verb if change == "start" else "",
     )
     return decide(plan, s)
 

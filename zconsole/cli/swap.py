@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zconsole.actions.backend import live_backend
 from zconsole.actions.plan import Situation
-from zconsole.actions.refresh import PATIENCE, SUSPENDED, is_answer
+from zconsole.actions.refresh import PATIENCE, is_answer
 from zconsole.cli import event_loop, local
 from zconsole.cli.configuration import denied
 from zconsole.cli.output import local_zone, say
@@ -102,8 +102,7 @@ class RoundsOnDemand:
             frame = next((f for f in found if f.pool == pool and not f.absent), None)
             if frame is None:
                 break
-            stuck = SUSPENDED in (frame.state, frame.kstat)
-            if is_answer(frame.looked, frame.problem, stuck, since):
+            if is_answer(frame.looked, frame.problem, frame.suspended, since):
                 break
             await asyncio.sleep(0.2)
         if frame is None:

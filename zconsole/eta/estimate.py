@@ -41,6 +41,10 @@ UNDONE_TAIL = 2.0
 """Seconds the devices still work after the last byte was issued, if nothing shows that."""
 
 
+HELD = ("paused", "suspended", "finished", "canceled", "exists", "interrupted")
+"""Reasons for which waiting gives no estimate."""
+
+
 class Estimate(NamedTuple):
     """Seconds to go with a range, or the reason there is none."""
 
@@ -49,6 +53,11 @@ class Estimate(NamedTuple):
     high: float | None
     reason: str
     """What it is based on (``issuing at 124M/s over 5m00s``), or why there is none."""
+
+    @property
+    def lacking(self) -> str:
+        """What stands in place of a duration: one will come, or nothing is under way."""
+        return "none" if self.reason in HELD else "not known yet"
 
 
 class Work(NamedTuple):

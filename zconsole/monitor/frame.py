@@ -178,6 +178,11 @@ class Frame:
         return newest.kstat if newest else None
 
     @property
+    def suspended(self) -> bool:
+        """Whether it waits for a device, so that nothing moves."""
+        return "SUSPENDED" in (self.state, self.kstat)
+
+    @property
     def host(self) -> HostLoad | None:
         """The machine's load, the newest known."""
         failed = self.failure.host if self.failure else None

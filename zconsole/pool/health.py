@@ -25,6 +25,9 @@ class Health(NamedTuple):
 
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
 """How notes of initialize and trim begin: they don't explain why a device is gone."""
+MILDER = ("OFFLINE", "DEGRADED")
+"""States of devices that come after those of devices that are gone: someone chose the first, and
+the second still reads."""
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
 
 
@@ -107,7 +110,7 @@ def _data_errors(pool: Pool) -> Iterator[str]:
 def _devices(pool: Pool) -> Iterator[str]:
     leaves = (v for v in pool.root.leaves() if v.kind != "root" and v.vclass != "spare")
     gone = [v for v in leaves if v.state != "ONLINE" and not v.resilvering]
-    for vdev in gone:
+    for vdev in sorted(gone, key=lambda v: v.state in MILDER):
         why = vdev.note.partition("  ")[0]
         detail = f" ({why.strip('()')})" if why and not _UPKEEP.match(why) else ""
         yield f"{vdev.name} {vdev.state}{detail}"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from zconsole.pool.model import GROUP_KINDS, Scan, Vdev
 from zconsole.pool.topology import data_vdevs, is_group
+from zconsole.units import counted
 
 
 class Redundancy(NamedTuple):
@@ -19,6 +20,11 @@ class Redundancy(NamedTuple):
 
 
 REPAIRS = frozenset({"resilver", "rebuild"})
+
+
+def may_fail(left: int) -> str:
+    """How many devices may still fail, in words: ``no device may fail``."""
+    return f"{counted(left, 'more device')} may fail" if left > 0 else "no device may fail"
 
 
 def redundancy(

@@ -10,6 +10,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
 from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import may_fail
 from zconsole.swap.checklist import (
     PULL_FIRST,
     REPLACE_FIRST,
@@ -30,7 +31,6 @@ from zconsole.swap.effects import (
 )
 from zconsole.swap.refusal import Refusal, partition_of, refusal
 from zconsole.swap.view import MachineView
-from zconsole.units import counted
 
 KERNEL_LINES = 2
 """Newest lines of the kernel's log that are shown as a reason."""
@@ -263,7 +263,7 @@ def _by_pulling(s: Situation, target: Target, lost: tuple[Effect, ...]) -> SwapW
     left = max(0, min(e.left for e in lost if e.vdev == target.top.name))
     why = (
         f"no other disk is needed: take it offline, pull it, insert a new one. Until the resilver"
-        f" is done, {counted(left, 'more device')} may fail in {target.top.name}"
+        f" is done, {may_fail(left)} in {target.top.name}"
     )
     if not reads:
         why = "it is not read any more: pull it, and insert a new one"

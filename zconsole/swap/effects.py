@@ -9,7 +9,14 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, find, members
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.redundancy import REPAIRS, Redundancy, is_complete, parity, redundancy
+from zconsole.pool.redundancy import (
+    REPAIRS,
+    Redundancy,
+    is_complete,
+    may_fail,
+    parity,
+    redundancy,
+)
 from zconsole.pool.topology import data_vdevs, is_group
 from zconsole.swap.disk import (
     SwapDisk,
@@ -20,7 +27,6 @@ from zconsole.swap.disk import (
     same_unit,
 )
 from zconsole.swap.view import MachineView
-from zconsole.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,9 @@ class Effect:
         """The effect in one sentence."""
         if self.left < 0:
             return f"pulling it loses data of {self.vdev} in {self.pool}: no device may go there"
-        more = counted(self.left, "more device")
-        return f"without it, {more} may fail in {self.vdev} of {self.pool} without losing data"
+        return (
+            f"without it, {may_fail(self.left)} in {self.vdev} of {self.pool} without losing data"
+        )
 
 
 def effects(v: MachineView, old: SwapDisk) -> tuple[Effect, ...]:
@@ -198,7 +205,7 @@ def vdev_words(s: Situation, target: Target) -> str:
 def _of_vdev(entry: Redundancy) -> str:
     if not entry.left:
         return f"{entry.vdev} has no redundancy left"
-    return f"{counted(entry.left, 'more device')} may fail in {entry.vdev}"
+    return f"{may_fail(entry.left)} in {entry.vdev}"
 
 
 def _without(vdev: Vdev, leaf: Vdev) -> Vdev:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from zconsole.actions.target import Target, failed, find
+from zconsole.actions import doubts
+from zconsole.actions.target import Target
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.pool.model import Vdev
 from zconsole.swap.disk import disk_of_leaf, leaves_of
@@ -28,12 +29,7 @@ def device_named(v: MachineView, word: str) -> str:
 
 def suspects(v: MachineView) -> tuple[Target, ...]:
     """The devices that a swap may be about: failed ones, then those with errors, new ones first."""
-    pool = v.situation.pool
-    lost = [target.key for target in failed(pool)]
-    new = [fault.key for fault in v.faults]
-    counted = [key for key, leaf in leaves_of(pool) if leaf.errors.total and leaf.vclass != "cache"]
-    found = (find(pool, key) for key in dict.fromkeys((*lost, *new, *counted)))
-    return tuple(t for t in found if t is not None and not t.vdev.children)
+    return doubts.suspects(v.situation.pool, [fault.key for fault in v.faults])
 
 
 def _names(v: MachineView, key: str, leaf: Vdev) -> frozenset[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from zconsole.actions.candidates import ranked
 from zconsole.actions.target import FAILED, Target, find, members
-from zconsole.pool.redundancy import is_complete, parity
+from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import member_duration, paces
 from zconsole.swap.effects import left_without, others_missing
@@ -86,7 +86,7 @@ def _in_turn(targets: Sequence[Target], seconds: Mapping[str, float | None]) -> 
         (
             f"one after the other: {names}",
             f"{counted(len(targets), 'resilver')}, {duration(total, 'of unknown duration')} in all",
-            f"meanwhile, {counted(least, 'more device')} may fail in the weakest vdev; begin each"
+            f"meanwhile, {may_fail(least)} in the weakest vdev; begin each"
             " only when the resilver before it is done",
         ),
     )
@@ -110,8 +110,7 @@ def _together(
             f"together: replace all {len(targets)} at once, pull the old disks afterwards",
             f"one resilver, {duration(longest, 'of unknown duration')}; where a device has to wait,"
             " the resilver restarts once at its beginning",
-            f"old disks that still read count until then: {counted(least, 'more device')} may fail"
-            " in the weakest vdev",
+            f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
         ),
         refused=f"{counted(missing, 'more free disk')} needed in the machine"
         if missing > 0

@@ -300,7 +300,7 @@ class Console(ThemedApp):
         from zconsole.ui.dialogs.help_screen import HelpScreen
 
         if not isinstance(self.screen, HelpScreen):
-            groups = self.screen.groups if isinstance(self.screen, Dialog) else None
+            groups = self.screen.help_groups if isinstance(self.screen, Dialog) else None
             self.push_screen(HelpScreen(self.view_state, groups, self.feed.interval))
 
     def action_pause(self) -> None:

@@ -148,6 +148,13 @@ async def pick(a, text: str) -> None:
     await a.press(*["j"] * row, "enter")
 
 
+async def test_replacing_a_healthy_disk_while_another_has_failed_says_so_first():
+    async with acting("failed-disk") as a:
+        await a.to("bay04")
+        await a.press("R", "enter")
+        assert "bay04 shows no errors; bay05 has failed" in a.screen.splitlines()[2]
+
+
 async def test_detach_backs_a_replace_out_once_its_name_is_typed():
     async with acting("failed-disk") as a:
         await a.to("bay05")
@@ -427,14 +434,20 @@ async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
 
 async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_canceled():
     async with acting("healthy", notifications=True) as a:
-        await a.press("S", "enter", *RUN, "escape")
+        said = await a.press("S", "enter", *RUN)
+        assert "Started." in said
+        assert "The console tells you when the scrub ends." in said
+        await a.press("enter")
+        assert not isinstance(a.app.screen, ConfirmScreen)
         await a.pass_time(60, 20)
         await a.press("S", "j", "enter", *RUN)
-        assert "You'll be notified here" in a.screen
+        assert "Done." in a.screen
+        assert "tells you" not in a.screen
         await a.press("escape")
         await a.pass_time(60, 20)
         said = " ".join(message.message for message in a.app.messages)
-        assert "the scrub is stopped" in said
+        assert "the scrub of vault is stopped" in said
+        assert "Stop the scrub of vault:" not in said
         assert "was canceled" not in said
 
 

@@ -69,7 +69,7 @@ async def test_how_an_action_ended_and_what_it_allows_stay_among_the_events():
         await a.press("tab", *"raidz2-0", "enter", "escape")
         await a.pass_time(60, 10)
         frame = a.app.view_state.frame
-        assert "Expand raidz2-0: raidz2-0 has grown" in [event.text for event in frame.events]
+        assert "raidz2-0 has grown" in [event.text for event in frame.events]
         assert [e.text for e in frame.events if e.name == DONE] == ["Expand raidz2-0"]
 
 

@@ -54,8 +54,44 @@ async def test_another_word_runs_nothing_and_says_what_to_type():
     async with acting("mirror-scrub") as a:
         ran = asking(a, "one", typed="tank")
         assert 'Type "tank" to confirm' in await a.settle()
-        assert 'Type "tank" to confirm' in await a.press("t", "enter")
+        said = await a.press("t", "enter")
+        assert 'Not "tank"' in said
+        assert 'Type "tank" to confirm' in said
+        assert "Esc cancel" in said
         assert ran == []
+
+
+async def test_without_another_way_v_says_so():
+    async with acting("mirror-scrub") as a:
+        asking(a, "one")
+        await a.settle()
+        said = await a.press("v")
+        assert "There is no other way" in said
+        assert "Esc cancel" in said
+
+
+async def test_enter_closes_a_result_but_nothing_that_runs():
+    async with acting("mirror-scrub") as a:
+        asking(a, "one", "two")
+        await a.settle()
+        await a.press("right", "enter")
+        assert "done" in a.screen
+        assert "Enter close" in a.screen
+        await a.press("enter")
+        assert not isinstance(a.app.screen, ConfirmScreen)
+
+
+async def test_the_help_tells_of_the_keys_that_there_are():
+    async with acting("mirror-scrub", (80, 40)) as a:
+        asking(a, "one")
+        await a.settle()
+        asked = await a.press("question_mark")
+        assert "another way" not in asked
+        assert "next button" in asked
+        await a.press("escape", "right", "enter")
+        over = await a.press("question_mark")
+        assert "next button" not in over
+        assert "close the result" in over
 
 
 async def test_another_way_has_a_button_where_letters_are_for_the_word():

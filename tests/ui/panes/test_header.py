@@ -6,6 +6,8 @@ from tests.factory import frame, noisy_pool
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
+from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.model import Pool, Vdev
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.overview import overview_lines
 
@@ -73,9 +75,39 @@ class TestHeader:
     def test_at_none_left_it_says_what_not_to_touch(self):
         lines = header(frames.swap())
         said = " ".join(lines[4:])
-        assert "raidz2-0 NONE: do not remove" in said
+        assert "remove no disk of raidz2-0: c0t0d0, c0t1d0" in said
         for index in range(6):
             assert f"c0t{index}d0" in said
+
+    def test_disks_not_to_be_removed_are_told_by_their_bays_and_those_already_out_are_not(self):
+        bare = frames.swap()
+        (entry,) = (each for each in bare.redundancy if not each.left)
+        seats = {name: f"Slot {n:02d}" for n, name in enumerate(entry.untouchable, 1)}
+        rows = tuple(
+            replace(row, vdev=row.vdev._replace(disk=LeafDisk(bay=seats[row.vdev.name])))
+            if row.vdev.name in seats
+            else row
+            for row in bare.rows
+        )
+        said = header(replace(bare, rows=rows))[4:]
+        assert f" remove no disk of raidz2-0: Slots 01-{len(seats):02d}" in said
+        out = tuple(
+            row._replace(missing_since=frames.NOW) if row.vdev.name == entry.untouchable[1] else row
+            for row in rows
+        )
+        assert " remove no disk of raidz2-0: Slots 01, 03-" in "\n".join(
+            header(replace(bare, rows=out))
+        )
+
+    def test_a_disk_that_was_removed_is_told_before_one_taken_offline_and_by_its_bay(self):
+        disks = (
+            Vdev("sda", "disk", state="OFFLINE", disk=LeafDisk(bay="Slot 07")),
+            Vdev("sdb", "disk", state="REMOVED", disk=LeafDisk(bay="Slot 08")),
+            *(Vdev(f"sd{n}", "disk") for n in "cdef"),
+        )
+        top = Vdev("raidz2-0", "raidz2", state="DEGRADED", children=disks)
+        pool = Pool("tank", "DEGRADED", Vdev("tank", "root", state="DEGRADED", children=(top,)))
+        assert " Slot 08 REMOVED · Slot 07 OFFLINE" in header(frame(pool, frames.NOW))
 
     def test_a_pool_that_does_not_answer_says_what_the_kernel_says(self):
         said = "\n".join(header(frames.suspended()))

@@ -9,7 +9,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
-from zconsole.eta.estimate import Estimate
+from zconsole.eta.estimate import Estimate, nothing
 from zconsole.history.past_rates import PastRates
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity
@@ -94,7 +94,7 @@ def test_what_is_not_known_is_said_in_its_cell():
         ceiling=None,
     )
     first, second = said(unknown)
-    assert first.startswith(" ETA none ")
+    assert first.startswith(" ETA not known yet ")
     assert "RATE - " in first
     assert second.startswith(" no estimate yet: 1 sample ")
     assert "best unknown" in second
@@ -111,6 +111,21 @@ def test_of_a_reason_without_room_whole_clauses_are_told():
 def test_figures_of_a_pool_that_does_not_answer_are_called_old():
     assert " stale: 2m08s old " in said(frames.suspended())[1]
     assert role_of(frames.suspended(), "stale") == {"warning"}
+
+
+def test_of_a_paused_scan_no_eta_will_come():
+    assert said(of_scan(estimate=nothing("paused")))[0].startswith(" ETA none ")
+
+
+def test_nothing_moves_in_a_suspended_pool_whatever_was_measured_before():
+    for frame in (frames.suspended(), replace(frames.suspended(), failure=None)):
+        for width, _ in SIZES:
+            shown = "\n".join(said(frame, width, 3))
+            assert "ETA none" in shown
+            assert "17h52m" not in shown
+            assert "124M/s" not in shown
+    live = replace(frames.suspended(), failure=None)
+    assert "suspended: nothing moves" in said(live)[1]
 
 
 def test_new_errors_stand_out():

@@ -155,7 +155,7 @@ class TestScan:
             for eta, name in names
         ]
         frame = replace(frames.healthy(), scans=(), activities=tuple(views))
-        assert "slowest ETA none: warming up" in text(scan_lines(frame, LOOK, 80))
+        assert "slowest ETA not known yet: warming up" in text(scan_lines(frame, LOOK, 80))
 
     def test_what_does_not_fit_at_all_is_shown_as_far_as_it_goes(self):
         base = frames.rebuilds()

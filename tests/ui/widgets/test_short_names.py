@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from zconsole.ui.widgets.short_names import middle, short_names
+from zconsole.ui.widgets.short_names import in_runs, middle, short_names
 
 MODEL = "ata-WDC_WD40EFRX-68N32N0_WD-"
 
@@ -50,3 +51,18 @@ def test_different_names_stay_different_and_fit(names, width):
     assert set(short) == names
     assert len(set(short.values())) == len(names)
     assert all(cell_len(shown) <= width for shown in short.values())
+
+
+@pytest.mark.parametrize(
+    ("names", "runs"),
+    [
+        (["Slot 02", "Slot 01", "Slot 03", "Slot 09", "Slot 10"], ["Slots 01-03", "09-10"]),
+        (["Slot 4"], ["Slot 4"]),
+        (["A1", "A3", "A4", "B2"], ["A1", "A3-4", "B2"]),
+        (["shelf 1 bay 7", "shelf 2 bay 7", "rear"], ["shelf 1 bay 7", "shelf 2 bay 7", "rear"]),
+        (["rear", "rear"], ["rear"]),
+        ([], []),
+    ],
+)
+def test_places_in_a_row_are_told_together(names, runs):
+    assert in_runs(names) == runs

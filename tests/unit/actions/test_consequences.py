@@ -201,6 +201,25 @@ def test_one_way_plans_need_the_name_typed(plan, typed):
     assert plan.needs_typed == typed
 
 
+FAILED = disk("d00", 1000, "FAULTED")
+
+
+@pytest.mark.parametrize(
+    ("plan", "warned"),
+    [
+        (plan_offline(raidz2(), "1001"), False),
+        (plan_offline(raidz2(changes=(FAILED,)), "1001"), True),
+        (plan_offline(mirror(), "1000"), True),
+        (plan_offline(raidz2(changes=(FAILED,)), "1000"), False),
+        (plan_offline(spared("DEGRADED"), "1000"), False),
+    ],
+    ids=["one is left", "the last", "of a mirror", "already failed", "a spare stands in"],
+)
+def test_taking_the_last_redundancy_is_warned_of(plan, warned):
+    assert any("with no redundancy" in text for text in plan.warnings) == warned
+    assert " 0 " not in said(plan)
+
+
 def test_expanding_is_offered_with_the_space_gained_and_is_one_way():
     devices = tuple(
         new_disk(

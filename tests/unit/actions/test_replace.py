@@ -162,7 +162,7 @@ def test_an_ashift_property_above_the_vdevs_is_answered():
 
 def test_redundancy_left_names_the_untouchable():
     s = mirror(changes=(disk("d00", 1000, "FAULTED"),))
-    assert "0 more devices may fail in mirror-0 without losing data; untouchable: d01" in said(
+    assert "no device may fail in mirror-0 without losing data; untouchable: d01" in said(
         replaced(s)
     )
 
@@ -170,7 +170,7 @@ def test_redundancy_left_names_the_untouchable():
 def test_what_a_running_repair_has_not_marked_yet_is_no_redundancy():
     pair = group("replacing", disk("gone", 1800, "FAULTED"), disk("new", 1900))
     s = raidz2(running("resilver"), changes=(disk("d00", 1000, "FAULTED"), pair))
-    assert "0 more devices may fail in raidz2-0" in said(replaced(s))
+    assert "no device may fail in raidz2-0" in said(replaced(s))
 
 
 def test_a_hot_spare_is_refused_where_zpool_refuses_it():

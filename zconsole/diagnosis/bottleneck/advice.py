@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.pool.hazards import hazards
+from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import redundancy
 from zconsole.tunables.catalog import BY_NAME
 
 METADATA = "wait: metadata is read first; more ARC for metadata shortens this"
@@ -76,9 +78,12 @@ def more_writes(seen: Evidence) -> str:
     return f"zconsole tunables set {name}={max(8, 4 * (value or 2))}{now}"
 
 
-def slow_disk(name: str) -> str:
-    """For one source disk that the others wait for."""
-    return f"check {name}: errors, SMART, cable; replace it; or offline it if redundancy is left"
+def slow_disk(seen: Evidence, disk: Disk) -> str:
+    """For one source disk that the others wait for; offline only where redundancy would remain."""
+    top = seen.tops.get(disk.top)
+    whole = () if top is None else redundancy(Vdev("", "root", children=(top,)), (seen.scan,))
+    spared = any(entry.left > 1 for entry in whole)
+    return f"check {disk.name}: errors, SMART, cable; replace it" + "; or offline it" * spared
 
 
 def stuck(name: str) -> str:

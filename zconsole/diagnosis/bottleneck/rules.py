@@ -125,7 +125,7 @@ def _straggler(seen: Evidence) -> Verdict | None:
     for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
         others = [d for d in seen.sources if d.top == disk.top and d is not disk]
         if (disk.busy or 0.0) >= SATURATED and others and _lags(disk, others):
-            return _slow(disk, middle(d.rates.latency for d in others), others)
+            return _slow(seen, disk, middle(d.rates.latency for d in others), others)
     return None
 
 
@@ -137,7 +137,7 @@ def _lags(disk: Disk, others: list[Disk]) -> bool:
     return (disk.busy or 0.0) > busy + gap and longer
 
 
-def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:
+def _slow(seen: Evidence, disk: Disk, wait: float, others: list[Disk]) -> Verdict:
     busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
     own = disk.rates.latency
     text = f"{disk.name} is slow: {percent(busy)} busy, siblings {percent(usual)}"
@@ -147,7 +147,7 @@ def _slow(disk: Disk, wait: float, others: list[Disk]) -> Verdict:
     if own is not None:
         figures |= {"latency": own, "others_latency": wait}
     sure = 0.95 if busy > 2 * usual else 0.8
-    return Verdict("slow-disk", text, figures, sure, advice.slow_disk(disk.name), disk.name)
+    return Verdict("slow-disk", text, figures, sure, advice.slow_disk(seen, disk), disk.name)
 
 
 def _filled(seen: Evidence) -> Verdict | None:
@@ -287,7 +287,7 @@ def _all_slow(seen: Evidence) -> Verdict | None:
     text = f"{disk.name} is slow: {percent(busy)} busy reading only {rate(disk.rate)}, "
     text += f"{latency(disk.service)} per request of {size(disk.request)}"
     figures = {"busy": busy, "rate": disk.rate, "service": disk.service or 0.0}
-    return Verdict("slow-disk", text, figures, 0.7, advice.slow_disk(disk.name), disk.name)
+    return Verdict("slow-disk", text, figures, 0.7, advice.slow_disk(seen, disk), disk.name)
 
 
 def _streaming(seen: Evidence) -> Verdict | None:

@@ -48,8 +48,11 @@ async def confirm(
     plans = [way(situation) for way in ways]
     # The first is what Enter would run: not one that is refused, nor one that meets a bug.
     plans.sort(key=lambda plan: bool(plan.refused or plan.hazards))
-    if not (plans[0].refused or plans[0].hazards):
-        plans = [plan for plan in plans if plan.refused is None]
+    able = [plan for plan in plans if plan.refused is None]
+    if plans[0] in able and not plans[0].hazards:
+        plans = able
+    elif not able:
+        plans = plans[:1]
     confirmations = [confirmation_of(context, plan, situation.facts, paths) for plan in plans]
     screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
@@ -111,7 +114,7 @@ async def _carry_out(
             kind = event.kind
             events.append(event)
             now.begun += kind in ("begun", "skipped")
-            for said in _said(event):
+            for said in _said(event, plan):
                 yield said
     except ZconsoleError as error:
         yield Span(str(error), "error")
@@ -124,7 +127,8 @@ async def _carry_out(
             _note(context, plan, t, ok=kind == "done")
     if kind == "done" and plan.follow is not None:
         context.watch.follow(plan, facts, context.backend.clock())
-        yield Span("You'll be notified here, in the console.", "dim")
+        if plan.begins:
+            yield Span(f"The console tells you when the {plan.begins} ends.", "dim")
 
 
 def _note(context: FlowContext, plan: ActionPlan, t: float, *, ok: bool) -> None:
@@ -135,9 +139,10 @@ def _note(context: FlowContext, plan: ActionPlan, t: float, *, ok: bool) -> None
         context.watch.did(plan.pool, t, f"{plan.title}: failed", OUTCOME, "error")
 
 
-def _said(event: ExecutionEvent) -> list[Span]:
+def _said(event: ExecutionEvent, plan: ActionPlan) -> list[Span]:
     role = _ROLES.get(event.kind, "")
-    words = {"begun": f"$ {event.text}", "done": "Done.", "skipped": f"Not needed: {event.text}"}
+    done = "Started." if plan.begins else "Done."
+    words = {"begun": f"$ {event.text}", "done": done, "skipped": f"Not needed: {event.text}"}
     said = [Span(words.get(event.kind, event.text), role)]
     if event.kind == "failed" and event.step is not None:
         said = [Span("Failed. No further command was run.", role)]

@@ -191,7 +191,8 @@ class ActionController:
 
     def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         executor_of(self.context).ended(plan, outcome)
-        self._tell(plan.pool, f"{plan.title}: {outcome.text}", ok=outcome.ok)
+        said = outcome.text if outcome.ok else f"{plan.title}: {outcome.text}"
+        self._tell(plan.pool, said, ok=outcome.ok)
         if outcome.ok and plan.action == "replace":
             offer = partial(self._offer_growth, plan.pool)
             begin(self.context.app, offer, group="growth", exit_on_error=False)

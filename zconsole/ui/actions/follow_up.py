@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
-from zconsole.actions.refresh import PATIENCE, SUSPENDED, is_answer, situation_of
+from zconsole.actions.refresh import PATIENCE, is_answer, situation_of
 from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.frame import DONE, Frame
@@ -80,9 +80,8 @@ class FollowUp:
         frame = self._frames.get(pool)
         if frame is None:  # a round that was under way may be older than the question
             return self._rounds >= asked + 2
-        suspended = SUSPENDED in (frame.state, frame.kstat)
         problem = None if frame.absent else frame.problem
-        return is_answer(frame.looked, problem, suspended, since)
+        return is_answer(frame.looked, problem, frame.suspended, since)
 
     def follow(self, plan: ActionPlan, facts: Facts, t: float) -> None:
         """Watch for the plan's end in what is sampled after ``t`` (epoch seconds)."""

@@ -16,11 +16,12 @@ from zconsole.ui.widgets.short_names import middle, short_names
 
 
 def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What will run, what it will do, what it will not undo."""
+    """What speaks against it, what will run, what it will do, what it will not undo."""
     lines: list[Line] = []
     if plan.refused is not None:
         lines += _block("Unavailable", (plan.refused,), "error", look, width)
         lines += _block("Instead", plan.alternatives, "", look, width)
+    lines += _block("Look again", plan.doubts, "warning", look, width)
     heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
     commands = tuple(step.command for step in plan.steps)
     lines += _block(heading, commands, "bold", look, width)

@@ -52,8 +52,8 @@ class ConfirmScreen(ButtonScreen[None]):
     # Whoever goes on typing, or presses Enter twice, must not run anything.
     AUTO_FOCUS = "#cancel"
 
-    groups = ("Plan", "Buttons")
-    BINDINGS: ClassVar[list[BindingType]] = bindings("Plan")
+    groups = ("Plan", "Result", "Buttons")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("Plan", "Result")
 
     def __init__(self, confirmations: Sequence[Confirmation], look: DisplayFormat) -> None:
         super().__init__()
@@ -63,6 +63,8 @@ class ConfirmScreen(ButtonScreen[None]):
         self._output: list[Span] = []
         self._state = "asking"
         """asking, running or over."""
+        self._warning: Line = ()
+        """What the last key did not do, until the next one."""
 
     def compose(self) -> ComposeResult:
         """The description; Cancel, the place to type in, Run and more, in the order of Tab."""
@@ -73,6 +75,13 @@ class ConfirmScreen(ButtonScreen[None]):
             yield Button("Run", id="run", compact=True)
             yield Button("Another way", id="other", compact=True)
         yield FooterView(id="hint")
+
+    @property
+    def help_groups(self) -> tuple[str, ...]:
+        """The keys that do something now."""
+        if self._state != "asking":
+            return ("Result",) * (self._state == "over")
+        return (*("Plan",) * (len(self._confirmations) > 1), "Buttons")
 
     def copies(self) -> Offers:
         """The commands of what is shown."""
@@ -100,7 +109,9 @@ class ConfirmScreen(ButtonScreen[None]):
 
     def action_other_way(self) -> None:
         """Show the next way of doing it."""
-        if self._state == "asking":
+        if self._state == "asking" and len(self._confirmations) < 2:
+            self._warn("There is no other way")
+        elif self._state == "asking":
             self._index = (self._index + 1) % len(self._confirmations)
             self.query_one("#plan-text", LinesView).edge(-1)
             self.update()
@@ -109,7 +120,13 @@ class ConfirmScreen(ButtonScreen[None]):
         """No key where letters belong to the word that has to be typed."""
         if action == "other_way" and self._asks_for_word:
             return False
+        if action == "close_result" and self._state != "over":
+            return False
         return super().check_action(action, parameters)
+
+    def action_close_result(self) -> None:
+        """Go back, now that the result was read."""
+        self.dismiss()
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """Cancel, show another way, or run if what had to be typed was."""
@@ -148,7 +165,7 @@ class ConfirmScreen(ButtonScreen[None]):
             return
         typed = self._typed.value if self.confirmation.typed else None
         if self.confirmation.typed is not None and typed != self.confirmation.typed:
-            self._warn(f'Type "{self.confirmation.typed}" to confirm')
+            self._warn(f'Not "{self._look.text(self.confirmation.typed)}"')
             self._typed.focus()
             return
         self._state = "running"
@@ -194,14 +211,16 @@ class ConfirmScreen(ButtonScreen[None]):
     def _show_hint(self) -> None:
         width, typing = self.app.size.width, self._asks_for_word
         line = hints(self._keys(), self._look, width, typing=typing)
-        self.query_one("#hint", FooterView).show((line,))
+        lines = (self._warning, line) if self._warning else (line,)
+        self._warning = ()
+        self.query_one("#hint", FooterView).show(lines)
 
     def _keys(self) -> list[tuple[str, str]]:
         """What can be pressed now, the most needed first; Esc at the end."""
         if self._state == "running":
             return [("Esc", "close; the command runs on")]
         if self._state == "over":
-            return [("Esc", "back")]
+            return [("Enter", "close"), ("Esc", "back")]
         keys = [("Left Right", "buttons"), ("Enter", "select"), ("Esc", "cancel")]
         if self._asks_for_word:
             keys.insert(0, ("Type", f'"{self._look.text(self.confirmation.typed)}" to confirm'))
@@ -219,5 +238,5 @@ class ConfirmScreen(ButtonScreen[None]):
         return said_lines(said, self._look, width)
 
     def _warn(self, text: str) -> None:
-        lines = tuple(wrapped(text, "warning", self._look, self.app.size.width, " "))
-        self.query_one("#hint", FooterView).show(lines)
+        self._warning = (Span(f" {text}", "warning"),)
+        self._show_hint()

@@ -39,6 +39,11 @@ class Dialog(Screen[ScreenResultType]):
     _composed = False
     """Whether there are views to draw in."""
 
+    @property
+    def help_groups(self) -> tuple[str, ...]:
+        """The groups of keys that its help tells of now."""
+        return self.groups
+
     def copies(self) -> Offers:
         """What can be copied here."""
         return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from zconsole.monitor.frame import Frame
@@ -11,7 +11,7 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import headline, is_working
 from zconsole.ui.widgets.draw import Line, Span, crop, hung, joined, spread, width_of
-from zconsole.ui.widgets.short_names import middle, short_names
+from zconsole.ui.widgets.short_names import in_runs, middle, short_names
 
 _FRESH = 2.0
 _DISK = 16
@@ -142,7 +142,8 @@ def _whole(seconds: float) -> str:
 
 
 def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
-    reasons = [look.text(reason) for reason in frame.health.reasons]
+    bays = _bays(frame)
+    reasons = [look.text(_by_bay(reason, bays)) for reason in frame.health.reasons]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
     more = _gone(frame, look)
@@ -157,13 +158,18 @@ def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
 def _gone(frame: Frame, look: DisplayFormat) -> list[str]:
     """The devices that left after the last answer, and when."""
     gone = [row for row in frame.rows if row.gone] if frame.problem else []
+    bays = _bays(frame)
     said = [
-        f"{middle(look.text(row.vdev.name), _NAME, look.glyphs.ellipsis)} gone since "
+        f"{_short(bays.get(row.vdev.name, row.vdev.name), look)} gone since "
         f"{look.when(row.missing_since or 0.0, frame.t)}"
         for row in gone[:_GONE_SHOWN]
     ]
     rest = len(gone) - len(said)
     return [*said, f"{rest} more gone"] if rest else said
+
+
+def _short(name: str, look: DisplayFormat) -> str:
+    return middle(look.text(name), _NAME, look.glyphs.ellipsis)
 
 
 def _counted(
@@ -195,18 +201,38 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, most: int) -> tuple
 
 
 def _untouchable(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """Of each vdev without redundancy, the devices whose loss would lose data."""
+    """Of each vdev without redundancy, that no disk of it may go, and which are there."""
     if frame.health.severity == "ok":
         return ()
     bare = [entry for entry in frame.redundancy if not entry.left]
-    parts = [part for entry in bare for part in _parts(entry, look)]
-    return _counted(Span(" "), parts, "  ", width, 2, "error") if parts else ()
+    parts = [part for entry in bare for part in _parts(entry, frame, look)]
+    return _counted(Span(" "), parts, " ", width, 2, "error") if parts else ()
 
 
-def _parts(entry: Redundancy, look: DisplayFormat) -> list[Line]:
-    """The vdev, then each device not to be removed, so that lines can break between them."""
-    disks = tuple(look.text(disk) for disk in entry.untouchable)
-    short = short_names(disks, _DISK, look.glyphs.ellipsis)
-    what = ": do not remove" if disks else ""
-    first: Line = (Span(f"{look.text(entry.vdev)} NONE{what}", "error"),)
-    return [first, *((Span(short[disk], "error"),) for disk in disks)]
+def _parts(entry: Redundancy, frame: Frame, look: DisplayFormat) -> list[Line]:
+    """The vdev, then where each disk is that must stay, so that lines can break between them."""
+    gone = {row.vdev.name for row in frame.rows if row.gone}
+    disks = [disk for disk in entry.untouchable if disk not in gone]
+    if not disks:
+        return [(Span(f"{look.text(entry.vdev)}: no redundancy left", "error"),)]
+    bays = _bays(frame)
+    placed = in_runs([look.text(bays[disk]) for disk in disks if disk in bays])
+    named = [look.text(disk) for disk in disks if disk not in bays]
+    short = short_names(named, _DISK, look.glyphs.ellipsis)
+    listed = [*placed, *(short[name] for name in named)]
+    alone = disks == [entry.vdev]
+    first = "do not remove" if alone else f"remove no disk of {look.text(entry.vdev)}:"
+    texts = [first, *(f"{each}," for each in listed[:-1]), listed[-1]]
+    return [(Span(text, "error"),) for text in texts]
+
+
+def _bays(frame: Frame) -> dict[str, str]:
+    """The bays of devices whose names don't tell them, by name."""
+    disks = ((row.vdev.name, row.vdev.disk) for row in frame.rows)
+    return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
+
+
+def _by_bay(reason: str, bays: Mapping[str, str]) -> str:
+    """A reason with the device it begins with called by its bay, where that is known."""
+    name = next((name for name in bays if reason.startswith((f"{name} ", f"{name}: "))), None)
+    return reason if name is None else bays[name] + reason[len(name) :]

@@ -112,7 +112,8 @@ def _work(first: Place, second: Place) -> tuple[Cell, Cell]:
     if view is not None and view.scan.active:
         return _eta(view.estimate, view.scan.zpool_eta, first), _scan_rate(view, second)
     if activity is not None:
-        return _activity(activity, first), [[_rate(activity.rate, second.look)]]
+        moving = None if first.frame.suspended else activity.rate
+        return _activity(activity, first), [[_rate(moving, second.look)]]
     return _last_scan(view, first), _fill(second)
 
 
@@ -123,12 +124,15 @@ def _named(label: str, value: str, role: str = "") -> Line:
 def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
     """Duration and clock time, then the range and what zpool says; or why there is none."""
     look, now = place.look, place.frame.t
+    if place.frame.suspended:
+        still: Line = (Span("suspended: nothing moves", "error"),)
+        return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or still]]
     if estimate.eta is None:
         said = look.text(estimate.reason)
         while cell_len(said) > place.width and ", " in said:
             said = said.rpartition(", ")[0]
         why: Line = (Span(said, "dim"),)
-        return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or why]]
+        return [[_named("ETA", estimate.lacking, "bold")], [_old(place.frame) or why]]
     when: Line = (Span(look.when(now + estimate.eta, now)),)
     first = [_named("ETA", units.duration(estimate.eta), "bold"), when]
     old = _old(place.frame)
@@ -172,6 +176,8 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
     What the disks did at best is no more than that: a throttle may have held them back all along.
     """
     look, ceiling = place.look, place.frame.ceiling
+    if place.frame.suspended:
+        return [[_named("RATE", _NONE)]]
     first = _rate(view.issue_rate, look, view.past)
     said = ["best rate unknown", "best unknown"]
     if ceiling is not None and ceiling.share is not None:

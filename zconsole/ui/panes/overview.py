@@ -146,6 +146,8 @@ class _Work(NamedTuple):
 def _work(frame: Frame) -> _Work | None:
     if (view := frame.scan) is not None and view.scan.active:
         scan = view.scan
+        if frame.suspended:  # nothing moves
+            return _Work(scan.function, True, view.percent, None, None)
         held = scan.state == "paused"
         return _Work(scan.function, held, view.percent, view.estimate.eta, view.issue_rate)
     for each in frame.activities:

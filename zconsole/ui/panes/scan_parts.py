@@ -93,7 +93,8 @@ def _amount(done: str, total: str) -> str:
 def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
     """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
     if estimate.eta is None:
-        return (Span(f"{label} ", "dim"), Span(f"none: {ink.look.text(estimate.reason)}"))
+        why = ink.look.text(estimate.reason)
+        return (Span(f"{label} ", "dim"), Span(f"{estimate.lacking}: {why}"))
     spans = [
         Span(f"{label} ", "dim"),
         Span(units.duration(estimate.eta), "bold"),

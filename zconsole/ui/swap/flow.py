@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from zconsole.actions.doubts import doubts
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, find
 from zconsole.errors import ZconsoleError
@@ -153,7 +154,8 @@ class SwapFlow:
     ) -> None:
         """Show each way with its consequences, and begin the one that is confirmed."""
         seconds = predicted(v, [choice.old.key], reports).get(choice.old.key)
-        notes = _doubts(v, choice)
+        faulty = [fault.key for fault in v.faults]
+        notes = doubts(v.situation.pool, choice.old.key, faulty)
         ways = [way for way in choice.ways if not way.refused]
         made = [self._way(session, choice, way, v, seconds, notes) for way in (ways or (None,))]
         await self.context.app.push_screen_wait(ConfirmScreen(made, self.context.look))
@@ -237,13 +239,3 @@ def _is_named(pool: str, s: Situation) -> bool:
 
 def _order_text(order: SwapOrder) -> tuple[str, ...]:
     return (*order.text, *((f"Not now: {order.refused}",) if order.refused else ()))
-
-
-def _doubts(v: MachineView, choice: SwapChoice) -> tuple[str, ...]:
-    """What speaks for another disk: this one is fine, and others are not."""
-    found = suspects(v)
-    if any(target.key == choice.old.key for target in found):
-        return ()
-    others = ", ".join(target.name for target in found)
-    more = f"; {others} has failed or has errors" if others else ""
-    return (f"{choice.old.name} shows no errors{more}",)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from os.path import commonprefix
 
 from rich.cells import cell_len
 
 Shortener = Callable[[str], str]
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
+_PLACES = ("slot", "bay")
 
 
 def short_names(names: Sequence[str], width: int, ellipsis: str = "…") -> dict[str, str]:
@@ -36,6 +40,33 @@ def middle(name: str, width: int, ellipsis: str = "…") -> str:
         return name[: max(0, width)]
     head = (width - 1) // 3
     return _cells(name, head) + ellipsis + _cells(name, width - 1 - head, from_end=True)
+
+
+def in_runs(names: Sequence[str]) -> list[str]:
+    """Names that differ in the number at their end alone, together: ``Slots 01-06``, ``09``."""
+    numbers: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        found = _NUMBERED.fullmatch(name)
+        start, number = found.groups() if found else (name, "")
+        numbers.setdefault(start, []).append(number)
+    return [part for start, ends in numbers.items() for part in _runs(start, ends)]
+
+
+def _runs(start: str, numbers: Sequence[str]) -> list[str]:
+    """What begins with ``start``, as runs of its numbers."""
+    if len(numbers) == 1:
+        return [start + numbers[0]]
+    ordered = sorted(numbers, key=int)
+    runs = [[ordered[0]]]
+    for before, number in pairwise(ordered):
+        if int(number) == int(before) + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    place = start.rstrip()
+    several = place != start and place.lower().endswith(_PLACES)
+    said = [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return [f"{place}s {said[0]}", *said[1:]] if several else [start + each for each in said]
 
 
 def _shorteners(long: Sequence[str], width: int, ellipsis: str) -> tuple[Shortener, ...]:

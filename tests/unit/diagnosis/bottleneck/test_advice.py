@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.diagnosis.bottleneck.advice import new_disk
+from zconsole.diagnosis.bottleneck.advice import new_disk, slow_disk
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.pool.model import IoRates, Scan, Vdev
@@ -22,3 +22,14 @@ def test_no_sequential_rebuild_is_suggested_on_a_release_where_it_errs(
     tops = {"1": Vdev("mirror-0", "mirror")}
     seen = Evidence(Scan("resilver"), "issuing", 1.0, tops=tops, version=version)
     assert ("replace -s" in new_disk(seen, SMALL)) == suggested
+
+
+@pytest.mark.parametrize(("failed", "suggested"), [(0, True), (1, False), (2, False)])
+def test_no_disk_is_suggested_to_go_offline_with_the_last_redundancy(
+    failed: int, suggested: bool
+) -> None:
+    states = ["FAULTED"] * failed + ["ONLINE"] * (6 - failed)
+    leaves = tuple(Vdev(f"d{n}", "disk", state=state) for n, state in enumerate(states))
+    tops = {"1": Vdev("raidz2-0", "raidz2", children=leaves)}
+    seen = Evidence(Scan("resilver", state="running"), "issuing", 1.0, tops=tops)
+    assert ("offline" in slow_disk(seen, SMALL)) == suggested

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.actions.pools import disk, raidz2, replaced
+from zconsole.actions.doubts import doubts
+from zconsole.pool.model import ErrorCounters
+
+FAULTED = disk("d01", 1001, "FAULTED")
+FAULTY = disk("d02", 1002, errors=ErrorCounters(3, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ((), "d00 shows no errors"),
+        ((FAULTED,), "d00 shows no errors; d01 has failed"),
+        ((FAULTED, FAULTY), "d00 shows no errors; d01 has failed; d02 has errors"),
+        ((disk("d01", 1001, "REMOVED"), disk("d02", 1002, "FAULTED")), "d01, d02 have failed"),
+    ],
+)
+def test_a_healthy_device_is_doubted_and_those_that_failed_named(others, text):
+    (said,) = replaced(raidz2(changes=(disk("d00", 1000), *others))).doubts
+    assert said.endswith(text)
+
+
+@pytest.mark.parametrize("own", [{"state": "FAULTED"}, {"errors": ErrorCounters(1, 0, 0)}])
+def test_a_device_with_a_fault_of_its_own_is_not_doubted(own):
+    assert not replaced(raidz2(changes=(disk("d00", 1000, **own), FAULTED))).doubts
+
+
+def test_a_device_known_to_be_faulty_counts_like_one_with_errors():
+    (said,) = doubts(raidz2().pool, "1000", ["1003"])
+    assert said == "d00 shows no errors; d03 has errors"
+    assert not doubts(raidz2().pool, "1003", ["1003"])
