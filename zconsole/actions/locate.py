@@ -51,12 +51,12 @@ def _lit(target: Target, device: Device, led: str, on: bool) -> ActionPlan:
         (
             f"the light of the bay goes on for {hours}, also over a reboot, or until you switch it"
             " off",
-            f"then what was found before is put back; {fault}",
+            f"then the state found before is restored; {fault}",
         )
         if on
         else (
-            "the light of the bay goes off, whoever switched it on; one lit by zconsole is put back"
-            f" as it was found; {fault}",
+            "the light of the bay goes off, whoever switched it on; one lit by zconsole is restored"
+            f" to what was found; {fault}",
         )
     )
     return ActionPlan(
@@ -101,8 +101,8 @@ def plan_lights_off(s: Situation) -> ActionPlan:
     plan = ActionPlan(
         "locate",
         "Switch off every light that zconsole switched on",
-        (Step(("zconsole", "light", "off"), "put back what was found", light=LightOrder(False)),),
-        consequences=("each bay's light is put back as it was found; disks stop blinking",),
+        (Step(("zconsole", "light", "off"), "restore what was found", light=LightOrder(False)),),
+        consequences=("each bay's light is restored to what was found; disks stop blinking",),
         urgent=lambda _: True,
     )
     return decide(plan, s)

@@ -219,7 +219,7 @@ class LocateLights:
         if record.before:
             return f"the light of {record.name} stays on, as it was found"
         self._ask(partial(write_led, led, OFF))
-        self._note(record, "off", "put back")
+        self._note(record, "off", "restored")
         return f"the light of {record.name} is off"
 
     def _tidied(self, opened: OpenRecords, record: LitSlot) -> str | None:

@@ -24,8 +24,8 @@ class TestDetail:
             "prefers 4096",
             "read 3",
             "scrub 31+3",
-            "serial     WD-1",
-            "read wait",
+            "serial       WD-1",
+            "read latency",
             "half within",
         ):
             assert wanted in said
@@ -62,7 +62,7 @@ class TestDetail:
         for state, word in (("DEGRADED", "degraded"), ("REMOVED", "gone")):
             row = frame.rows[1]
             row = replace(row, vdev=replace(row.vdev, state=state), missing_since=frame.t - 60)
-            assert f"note       {word} since " in text(detail_lines(row, frame, (), LOOK, 80))
+            assert f"note         {word} since " in text(detail_lines(row, frame, (), LOOK, 80))
 
     def test_a_path_too_long_for_the_width_goes_on_below(self):
         frame = frames.resilver()
@@ -86,6 +86,13 @@ def test_where_a_disk_sits_and_which_it_is_is_said_once():
     disk = LeafDisk("A1", "0x5001", "Slot 07", "pci-1", "ZC1A", "naa.5", "LAB 2T", 41.0)
     row = replace(row, vdev=replace(row.vdev, disk=disk))
     said = text(detail_lines(row, frame, (("serial", "ZC1A"), ("kind", "flash")), LOOK, 100))
-    for wanted in ("A1 (Slot 07 of 0x5001)", "pci-1", "naa.5", "LAB 2T", "temp       41C", "flash"):
+    for wanted in (
+        "A1 (Slot 07 of 0x5001)",
+        "pci-1",
+        "naa.5",
+        "LAB 2T",
+        "temp         41C",
+        "flash",
+    ):
         assert wanted in said
     assert said.count("ZC1A") == 1

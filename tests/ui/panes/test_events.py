@@ -99,8 +99,8 @@ async def test_enter_on_the_pool_tells_of_its_machine():
     async with view_state(frames.healthy(), size=(80, 50)) as (_, pilot, screen):
         assert "processor" not in screen()
         await pilot.press("enter")
-        assert "machine    processor 10 %, memory 8G of 16G used" in screen()
-        assert "read as    libzfs" in screen()
+        assert "machine      processor 10 %, memory 8G of 16G used" in screen()
+        assert "read as      libzfs" in screen()
 
 
 def test_load_is_told_as_far_as_it_is_known():

@@ -259,12 +259,12 @@ def test_locate_lights_the_bay_for_a_stated_time():
     plan = plan_locate(raidz2(facts=LIT), "1000", on=True)
     assert plan.steps[0].light == LightOrder(True, LED)
     assert plan.steps[0].argv == ("zconsole", "light", "on", "/dev/disk/by-id/d00")
-    for text in ("for 4 hours", "over a reboot", "what was found before is put back", "fault LED"):
+    for text in ("for 4 hours", "over a reboot", "the state found before is restored", "fault LED"):
         assert text in said(plan)
     off = plan_locate(raidz2(facts=LIT), "1000", on=False)
     assert off.steps[0].light == LightOrder(False, LED)
     assert "whoever switched it on" in said(off)
-    assert "one lit by zconsole is put back as it was found" in said(off)
+    assert "one lit by zconsole is restored to what was found" in said(off)
 
 
 def test_all_lights_go_off_without_a_device():

@@ -63,7 +63,7 @@ def test_each_change_is_in_the_audit_log(chassis, lights):
     lights.unlight(chassis.slot())
     assert [(r["light"], r["serial"], r["result"]) for r in chassis.log.records] == [
         ("on", "S1", "lit"),
-        ("off", "S1", "put back"),
+        ("off", "S1", "restored"),
     ]
 
 

@@ -85,8 +85,8 @@ class FlowContext:
         if names := ", ".join(name for frame in frames for name in self.past.due(frame.guid)):
             said.append(
                 Span(
-                    f"{names}: put back at the end of the scan by a console that runs then;"
-                    " without one, the value stays until the next console offers to put it back"
+                    f"{names}: restored at the end of the scan by a console that runs then;"
+                    " without one, the value stays until the next console offers to restore it"
                     f" ({self.look.keys.way('tunables', 'restore')} does it now)",
                     "warning",
                 )

@@ -17,7 +17,7 @@ from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
 from zconsole.ui.widgets.spark import sparkline
 
-_LABEL = 11
+_LABEL = 13
 _SHOWN_BUCKETS = 24
 
 
@@ -160,7 +160,7 @@ def _histograms(vdev: Vdev, look: DisplayFormat) -> list[Line]:
     """Disk latency since the pool was opened, a column a power of two, slow to the right."""
     drawn = {
         label: vdev.histograms[name]
-        for name, label in (("disk_r", "read wait"), ("disk_w", "write wait"))
+        for name, label in (("disk_r", "read latency"), ("disk_w", "write latency"))
         if any(vdev.histograms.get(name, ()))
     }
     if not drawn:
