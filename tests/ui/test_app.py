@@ -178,7 +178,7 @@ async def test_enter_opens_the_detail_and_asks_the_feed():
         await pilot.press(*"jjj", "enter")
         await pilot.pause()
         said = screen()
-        assert "path       /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF" in said
+        assert "path         /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF" in said
         assert "serial       WD-\\x1b[1m123" in said
         assert feed.asked == [("tank", app.devices.current.key)]
         await pilot.press("enter")
