@@ -64,7 +64,7 @@ def _console(args: argparse.Namespace) -> int:
     feed = SessionFeed(source, session, args.interval, details, probes, lights)
     backend = partial(_backend, source.world)
     swap = partial(_swap, source.world)
-    return open_console(args, feed, None, host="demo", make_backend=backend, swap=swap)
+    return open_console(args, feed, None, host="demo", make_backend=backend, swap=swap, saves=False)
 
 
 async def _lights(world: World) -> Lights:
