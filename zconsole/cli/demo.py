@@ -70,7 +70,7 @@ def _console(args: argparse.Namespace) -> int:
 async def _lights(world: World) -> Lights:
     from zconsole.sim.places import lights  # lazy: --json needs none
 
-    return lights(world.pools)
+    return lights(world.pools, world.lit)
 
 
 def _backend(world: World) -> ActionBackend:
