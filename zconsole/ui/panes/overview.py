@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import SET_HERE, Frame
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
@@ -150,7 +150,7 @@ def _work(frame: Frame) -> _Work | None:
         return _Work(scan.function, held, view.percent, view.estimate.eta, view.issue_rate)
     for each in frame.activities:
         of = each.activity
-        if of.state not in ("finished", "canceled", "exists"):
+        if of.state not in ("finished", "canceled", "exists", SET_HERE):
             held = of.state != "running"
             return _Work(of.kind, held, of.percent, each.estimate.eta, each.rate)
     return None

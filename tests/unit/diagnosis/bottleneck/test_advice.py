@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.diagnosis.bottleneck.advice import new_disk
+from zconsole.diagnosis.bottleneck.advice import memory, new_disk
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.pool.model import IoRates, Scan, Vdev
@@ -22,3 +22,17 @@ def test_no_sequential_rebuild_is_suggested_on_a_release_where_it_errs(
     tops = {"1": Vdev("mirror-0", "mirror")}
     seen = Evidence(Scan("resilver"), "issuing", 1.0, tops=tops, version=version)
     assert ("replace -s" in new_disk(seen, SMALL)) == suggested
+
+
+@pytest.mark.parametrize(
+    ("now", "said"), [(20, "zfs_scan_mem_lim_fact=10"), (10, "nothing more"), (5, "nothing more")]
+)
+def test_memory_to_sort_in_is_not_raised_again_and_again(now: int, said: str) -> None:
+    seen = Evidence(
+        Scan("scrub", total_bytes=1 << 50),
+        "issuing",
+        1.0,
+        tunables={"zfs_scan_mem_lim_fact": now},
+        memory=1 << 30,
+    )
+    assert said in memory(seen)
