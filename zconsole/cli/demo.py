@@ -24,9 +24,12 @@ def run(args: argparse.Namespace) -> int:
     """Run the demo; returns the exit code."""
     if args.list:
         print("\n".join(scenarios.listed()))
+        output.say("to run one: zconsole demo NAME")
         return ExitCode.OK
+    if args.named is not None and args.scenario is not None:
+        raise UsageError("name one scenario, with or without --scenario")
     if args.scenario is None:
-        args.scenario = scenarios.DEFAULT
+        args.scenario = args.named if args.named is not None else scenarios.DEFAULT
     try:
         scenarios.find(args.scenario)
     except NotFoundError as error:
