@@ -74,9 +74,14 @@ def _rank(frame: Frame) -> tuple[int, bool, int, str]:
 def overview_head(frames: Sequence[Frame], look: DisplayFormat, width: int) -> Line:
     """The headings."""
     table = _table(frames, look, width)
-    titles = (fit(c.title, c.width, right=c.right) for c in table.columns)
-    text = "  ".join((f" {fit('POOL', table.name)}", *titles, "WHY" * table.reasons))
-    return (Span(text, "title"),)
+    titles = "".join(map(_title, table.columns))
+    return (Span(f" {fit('POOL', table.name)}{titles}  {'WHY' * table.reasons}", "title"),)
+
+
+def _title(column: PoolColumn) -> str:
+    """With the gap before it, which a title at the right may take up."""
+    width = column.width + 2
+    return fit(column.title, width, right=True) if column.right else fit(f"  {column.title}", width)
 
 
 def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -210,7 +215,7 @@ def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
 
 _COLUMNS = (
     PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
-    PoolColumn("CAN LOSE", 8, 0, _left, right=True),
+    PoolColumn("REDUNDANCY", 8, 0, _left, right=True),
     PoolColumn("WORK", 9, 79, _function),
     PoolColumn("", 8, 68, _scan_bar),
     PoolColumn("DONE", 7, 0, _done, right=True),
