@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.ui.display_format import percent
+from zconsole.ui.display_format import DisplayFormat, percent
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,10 @@ from zconsole.ui.display_format import percent
 )
 def test_a_share_never_reads_as_less_than_nothing_where_it_rounds_to_it(share, digits, said):
     assert percent(share, digits) == said
+
+
+def test_rates_in_a_text_follow_the_units():
+    said = "the new disk sda-4T: 122M/s in 64K pieces, 40 reads/s"
+    assert DisplayFormat().rates(said) == said
+    assert DisplayFormat(unit="decimal").rates(said) == said.replace("122M", "128M")
+    assert DisplayFormat(unit="exact").rates(said) == said

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from tests.ui import frames
-from tests.ui.fakes import until, view_state
+from tests.ui.fakes import screen_text, until, view_state
 from tests.ui.test_start import UTF8, made
 from zconsole.config import file
 from zconsole.config.file import Config, read_config
@@ -25,9 +25,9 @@ def path(tmp_path, monkeypatch):
 
 
 @asynccontextmanager
-async def opened(*keys):
+async def opened(*keys, **options):
     """A console with the configuration as it is now, and these keys pressed."""
-    made_of = {"config": read_config(), "notifications": True}
+    made_of = {"config": read_config(), "notifications": True, **options}
     async with view_state(frames.healthy(), **made_of) as (app, pilot, _):
         await pilot.press(*keys)
         yield app, partial(until, pilot)
@@ -39,6 +39,25 @@ async def test_what_was_chosen_is_the_theme_of_the_next_start(path):
     assert path.read_text() == 'theme = "light"\n'
     assert made(UTF8, config=read_config()).theme == "light"
     assert made(UTF8, config=read_config(), theme="colorblind").theme == "colorblind"
+
+
+async def test_a_demo_keeps_a_theme_for_this_run_only_and_says_so(path):
+    async with opened("t", "down", "down", saves=False) as (app, seen):
+        assert "Enter keeps it for this run" in screen_text(app)
+        await app.run_action("screen.open")
+        await seen(lambda: list(app.messages))
+        (notice,) = app.messages
+        assert notice.message == "theme light for this run only: a demo saves nothing"
+        assert app.theme == "light"
+        offered = [command.title for command in app.get_system_commands(app.screen)]
+        assert "Save how the console looks" not in offered
+    assert not path.exists()
+
+
+async def test_where_a_theme_is_saved_is_shown_before_it_is_kept(path):
+    async with opened("t") as (app, _):
+        said = "".join(line[46:].strip() for line in screen_text(app).splitlines())
+        assert f"Entersavesitto{path}" in said.replace(" ", "")
 
 
 async def test_what_was_only_looked_at_is_not_saved(path):

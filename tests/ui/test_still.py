@@ -10,7 +10,7 @@ from zconsole.history.scan_track import scan_slot
 PARTS = ("header", "scan", "devices", "balance", "events", "footer")
 LABELS = (
     "REDUNDANCY",
-    "CAN LOSE",
+    "REDUNDANCY",
     "ERRORS",
     "RATE",
     "ETA",

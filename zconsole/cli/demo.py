@@ -24,9 +24,12 @@ def run(args: argparse.Namespace) -> int:
     """Run the demo; returns the exit code."""
     if args.list:
         print("\n".join(scenarios.listed()))
+        output.say("to run one: zconsole demo NAME")
         return ExitCode.OK
+    if args.named is not None and args.scenario is not None:
+        raise UsageError("name one scenario, with or without --scenario")
     if args.scenario is None:
-        args.scenario = scenarios.DEFAULT
+        args.scenario = args.named if args.named is not None else scenarios.DEFAULT
     try:
         scenarios.find(args.scenario)
     except NotFoundError as error:
@@ -64,13 +67,13 @@ def _console(args: argparse.Namespace) -> int:
     feed = SessionFeed(source, session, args.interval, details, probes, lights)
     backend = partial(_backend, source.world)
     swap = partial(_swap, source.world)
-    return open_console(args, feed, None, host="demo", make_backend=backend, swap=swap)
+    return open_console(args, feed, None, host="demo", make_backend=backend, swap=swap, saves=False)
 
 
 async def _lights(world: World) -> Lights:
     from zconsole.sim.places import lights  # lazy: --json needs none
 
-    return lights(world.pools)
+    return lights(world.pools, world.lit)
 
 
 def _backend(world: World) -> ActionBackend:

@@ -158,7 +158,7 @@ def _word(action: argparse.Action) -> Word:
 
 
 def _choices(action: argparse.Action) -> tuple[str, ...]:
-    if action.dest != "scenario":
+    if action.dest not in ("scenario", "named"):
         return tuple(action.choices or ())
     # Only the demo loads them, and argparse would have them loaded for every help.
     from zconsole.sim import scenarios

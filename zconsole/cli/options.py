@@ -19,6 +19,8 @@ from zconsole.cli.option_types import (
 )
 from zconsole.errors import UsageError
 
+DEMO = "resilver"
+"""As in ``zconsole.sim.scenarios``, for the same reason."""
 PRESETS = ("faster-resilver", "gentle", "default")
 LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
 """As in ``zconsole.tunables.presets``; repeated here so that help loads no catalog."""
@@ -212,7 +214,9 @@ def _configure_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scenario", metavar="NAME", help="simulate this scenario; see --list")
+    text = f"simulate this scenario (default: {DEMO}); see --list"
+    parser.add_argument("named", nargs="?", metavar="NAME", help=text)
+    parser.add_argument("--scenario", metavar="NAME", help="the same")
     parser.add_argument("--list", action="store_true", help="list and describe the scenarios")
     text = "same seed, same simulation (default: %(default)d)"
     parser.add_argument("--seed", type=int, default=1, metavar="N", help=text)

@@ -219,6 +219,7 @@ class SwapCommand:
         kept = self._store.read()
         known = [c for c in kept if c.state == OPEN and self._is_meant(c)]
         if not known and self._pool is None:
+            await self._session.view(lambda _: False)  # without ZFS it says so
             if not self._json:
                 say("no swap is open; begin one in a terminal: zconsole swap POOL DEVICE")
             return ExitCode.OK

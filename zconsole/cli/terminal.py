@@ -34,11 +34,12 @@ def open_console(
     past: Past | None = None,
     fault: str = "",
     swap: Callable[[], SwapBackend] | None = None,
+    saves: bool = True,
 ) -> int:
     """Run the console over a feed until the operator quits; returns its exit code.
 
     Without ``make_backend`` it is read-only, and with a ``fault`` of the configuration; without
-    ``swap`` it leads through no disk swap.
+    ``swap`` it leads through no disk swap; without ``saves`` it leaves the configuration as it is.
     """
     # lazy: most callers of this module only ask for a terminal, and find none
     from zconsole.ui.console_options import ConsoleOptions
@@ -49,6 +50,7 @@ def open_console(
         pools=tuple(getattr(args, "pools", ())),
         theme=args.theme,
         config=args.config,
+        saves=saves,
         ascii=args.ascii,
         mouse=not args.no_mouse,
         read_only=args.read_only,

@@ -53,6 +53,11 @@ DONE = "done"
 OUTCOME = "outcome"
 """Name of events that tell how what was done from a console ended."""
 
+SET_HERE = "set here"
+"""State of tunables as an activity."""
+IDLE = ("interrupted", "open", SET_HERE)
+"""States of what is shown among jobs and does no work by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -94,7 +99,7 @@ class Frame:
         done = tuple(events)
         if not done and not jobs:
             return self
-        at_work = any(job.activity.state not in ("interrupted", "open") for job in jobs)
+        at_work = any(job.activity.state not in IDLE for job in jobs)
         return replace(
             self,
             events=tuple(sorted((*self.events, *done), key=lambda e: e.t)) if done else self.events,

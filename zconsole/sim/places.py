@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -39,17 +39,19 @@ def places(pool: PoolState) -> SimulatedPlaces:
     return SimulatedPlaces(shelves, disks)
 
 
-def lights(pools: Iterable[PoolState]) -> Lights:
-    """The lights of the slots: ZED lights the fault LED of a device that failed.
+def lights(pools: Sequence[PoolState], lit: Mapping[SlotKey, float]) -> Lights:
+    """The lights of the slots: locate where ``lit`` has a time to come, fault as ZED lights it.
 
-    ``statechange-led.sh``; a slot that is empty has it, too, until another disk is there.
+    ``statechange-led.sh`` does for a device that failed; a slot that is empty has it, too, until
+    another disk is there.
     """
     found: dict[SlotKey, SlotLights] = {}
     for pool in pools:
         for shelf in places(pool).enclosures:
             for slot in shelf.slots if shelf.key else ():
                 status = "OK" if slot.disks else "not installed"
-                found[shelf.key, slot.name] = SlotLights(False, False, status)
+                on = lit.get((shelf.key, slot.name), 0.0) > pool.now
+                found[shelf.key, slot.name] = SlotLights(False, on, status)
         for leaf in pool.leaves():
             key = _place(pool, leaf)
             if key in found and leaf.state in FAILED:

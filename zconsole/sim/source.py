@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from zconsole.pool.chassis import SlotKey
 from zconsole.sim import emit, simulation
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED
 from zconsole.sim.places import places
@@ -39,6 +40,8 @@ class World:
         self._age = chosen.age
         self.pools = chosen.build(seed, start - chosen.age)
         """In a fixed order."""
+        self.lit: dict[SlotKey, float] = {}
+        """Slots whose locate light is on, and until when, in simulated epoch seconds."""
         for pool in self.pools:
             pool.incidents.sort(key=lambda incident: incident.t)
             leaves = sum(1 for _ in pool.leaves())

@@ -125,8 +125,10 @@ def _still_shown(c: Checklist, spot: str, found: Device) -> SwapStage:
         f"Insert the new disk into {spot}, and make the machine see it",
         (
             f"The machine still shows {c.old.words}: it doesn't notice that disks go or come.",
-            f"Have it look again (echo 1 > /sys/block/{name}/device/delete, then"
-            " echo '- - -' > /sys/class/scsi_host/HOST/scan), or power off and on.",
+            "Power off and on, or have it look again with these commands, as root:",
+            # Each on a line of its own, and short enough not to be broken: they are copied.
+            f"echo 1 > /sys/block/{name}/device/delete",
+            "echo '- - -' | tee /sys/class/scsi_host/host*/scan",
         ),
         waits=f"another disk in {spot}",
         answers=(SAME,),

@@ -99,6 +99,8 @@ class Past:
     """Oldest first."""
     ends: Mapping[str, str] = field(default_factory=dict)
     """Names that go back at the end of a scan, with the GUID of its pool."""
+    in_place: tuple[str, ...] = ()
+    """Names whose live value is the one set from here."""
 
     def due(self, pool_guid: str | None) -> tuple[str, ...]:
         """Names to put back now that this pool's scan has ended."""
@@ -208,7 +210,9 @@ class Control:
         """What was set from consoles since the module was loaded."""
         saved = self._memory.peek(self._parameters.era)
         ends = {name: entry.until for name, entry in saved.values.items() if entry.until}
-        return Past(tuple(saved.changes), ends)
+        read = self._parameters.read
+        in_place = tuple(name for name, entry in saved.values.items() if read(name) == entry.value)
+        return Past(tuple(saved.changes), ends, in_place)
 
     def _setting(self, tunable: Tunable, saved: SavedTunables) -> Setting:
         ours = saved.values.get(tunable.name)

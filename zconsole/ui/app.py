@@ -23,17 +23,16 @@ from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
-from zconsole.ui.dialogs.screens import Dialog, PickScreen
+from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.environment import terminal_ready
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings, shown
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.saved_look import save_look, save_theme
+from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Span
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
@@ -347,20 +346,7 @@ class Console(ThemedApp):
 
     def action_themes(self) -> None:
         """Choose a theme; each is put on as the cursor comes to it."""
-        names, before = sorted(self.theme_files), self.theme
-
-        def _done(index: int | None) -> None:
-            self.theme = before if index is None else names[index]
-            if index is not None and self.view_state.options.config is not None:
-                save_theme(self)
-
-        def _preview(index: int) -> None:
-            self.theme = names[index]
-
-        lines = [(Span(f" {self.view_state.look.text(name)}"),) for name in names]
-        start = names.index(before) if before in names else 0
-        title = "THEMES  Enter keep, Esc undo"
-        self.push_screen(PickScreen(title, lambda _: lines, start=start, moved=_preview), _done)
+        choose_theme(self)
 
     def action_save_look(self) -> None:
         """Save how the console looks now to the configuration."""
@@ -395,6 +381,7 @@ class Console(ThemedApp):
         for title, about, action in self.view_state.look.keys.choices(self.view_state.denied):
             run = partial(self.call_later, self.run_action, action)
             yield SystemCommand(title, about, run)
-        if (config := self.view_state.options.config) is not None:
+        options = self.view_state.options
+        if (config := options.config) is not None and options.saves:
             about = f"theme, units, sort and panes, to {config.path}"
             yield SystemCommand("Save how the console looks", about, self.action_save_look)

@@ -38,6 +38,8 @@ class ConsoleOptions:
     config: Config | None = None
     """How the console is to look where nothing here says otherwise, and where a look is saved;
     None for no configuration."""
+    saves: bool = True
+    """Whether a look may be saved there; a demo's stays in the demo."""
     ascii: bool | None = None
     """ASCII only; None decides by locale and ``TERM``."""
     mouse: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -12,6 +13,7 @@ from zconsole.system.printable import clean
 from zconsole.ui.keys import SHIPPED, KeyTable
 from zconsole.ui.widgets.glyphs import UNICODE, Glyphs
 
+_RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?[KMGTPE])/s")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -46,6 +48,15 @@ class DisplayFormat:
     def rate(self, value: float | None) -> str:
         """Bytes a second with their ``/s``."""
         return "-" if value is None or not math.isfinite(value) else f"{self.size(value)}/s"
+
+    def rates(self, text: str) -> str:
+        """Rates inside a text of another layer in the units chosen.
+
+        They are rounded: exact ones would claim more than is known.
+        """
+        if self.unit != "decimal":
+            return text
+        return _RATE.sub(lambda rate: f"{self.size(units.parse_size(rate[1]))}/s", text)
 
     def clock(self, t: float) -> str:
         """Hours and minutes of an epoch time, ``12:41``."""

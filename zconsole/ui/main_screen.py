@@ -215,6 +215,8 @@ class MainScreen(Screen[None]):
 
     def action_open(self) -> None:
         """Open or close the detail of a row, and ask the feed for more about it."""
+        if not self.devices.has_focus:
+            return
         key, frame = self.devices.toggle_detail(), self._state.frame
         self.repaint()
         if key is not None and frame is not None:
@@ -231,7 +233,8 @@ class MainScreen(Screen[None]):
 
     def action_fold(self) -> None:
         """Fold or unfold the row at the cursor."""
-        self.devices.fold(lambda folded, row: folded ^ row)
+        if self.devices.has_focus:
+            self.devices.fold(lambda folded, row: folded ^ row)
 
     def action_fold_in(self) -> None:
         """Fold the row at the cursor; from one without rows below it, go to the one above.
@@ -240,6 +243,7 @@ class MainScreen(Screen[None]):
         """
         if self.scan.has_focus:
             self.scan.shift(-1)
+        if not self.devices.has_focus:
             return
         item = self.devices.current
         if item is None or item.row is None or not item.row.vdev.children or item.folded:
@@ -251,8 +255,8 @@ class MainScreen(Screen[None]):
         """Unfold the row at the cursor; in the scan pane: go on in time."""
         if self.scan.has_focus:
             self.scan.shift(1)
-            return
-        self.devices.fold(lambda folded, row: folded - row)
+        if self.devices.has_focus:
+            self.devices.fold(lambda folded, row: folded - row)
 
     def action_filter(self) -> None:
         """Ask, in the footer's place, for the text to show only rows with."""

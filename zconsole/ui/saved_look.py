@@ -1,4 +1,4 @@
-"""Saves to the configuration how the console looks now: its theme, units, order and panes."""
+"""How the console looks, theme, units, order and panes: chosen, and saved to the configuration."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from zconsole.config.settings import PANES
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.background import begin
+from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.theme.files import DEFAULT, SIXTEEN, find_themes
 from zconsole.ui.themed_app import ThemedApp
+from zconsole.ui.widgets.draw import Line, Span, broken
 
 Look = Mapping[str, Any]
 """Settings by name."""
@@ -27,9 +29,45 @@ def save_look(app: ThemedApp, screen: MainScreen) -> None:
     _begin(app, {**_theme_of(app), **_arrangement_of(app, screen)})
 
 
-def save_theme(app: ThemedApp) -> None:
-    """Save only the theme."""
-    _begin(app, _theme_of(app))
+def choose_theme(app: ThemedApp) -> None:
+    """Ask for a theme; each is put on as the cursor comes to it, and the one kept is saved."""
+    names, before = sorted(app.theme_files), app.theme
+
+    def _done(index: int | None) -> None:
+        app.theme = before if index is None else names[index]
+        if index is not None:
+            _keep_theme(app)
+
+    def _preview(index: int) -> None:
+        app.theme = names[index]
+
+    lines = [(Span(f" {app.view_state.look.text(name)}"),) for name in names]
+    start = names.index(before) if before in names else 0
+    title = "THEMES  Enter keep, Esc undo"
+    about = partial(_kept_where, app)
+    app.push_screen(
+        PickScreen(title, lambda _: lines, start=start, moved=_preview, about=about), _done
+    )
+
+
+def _kept_where(app: ThemedApp, _: int, width: int) -> list[Line]:
+    """What keeping a theme does, said before: as root its file is the whole machine's."""
+    options = app.view_state.options
+    if not options.saves:
+        said = "Enter keeps it for this run"
+    elif options.config is not None:
+        said = f"Enter saves it to {app.view_state.look.text(str(options.config.path))}"
+    else:
+        return []
+    return [(Span(f" {line}", "dim"),) for line in broken(said, width - 2)]
+
+
+def _keep_theme(app: ThemedApp) -> None:
+    """Save only the theme, or say that it is not."""
+    if app.view_state.options.saves:
+        _begin(app, _theme_of(app))
+    else:
+        app.notify(f"theme {app.theme} for this run only: a demo saves nothing", timeout=6)
 
 
 def _begin(app: ThemedApp, look: Look) -> None:

@@ -62,7 +62,7 @@ class SteppedFeed:
         return ()
 
     async def lights(self) -> Lights:
-        return lights(self.world.pools)
+        return lights(self.world.pools, self.world.lit)
 
     async def aclose(self) -> None:
         return None

@@ -382,16 +382,17 @@ async def test_a_bay_is_lit_or_its_disk_blinks():
         await pick(a, "Light its bay, or make it blink")
         assert "goes on for 4 hours, also over a reboot" in await a.settle()
         assert "proves nothing now: other disks are busy" in await a.press("v")
-        assert f"/dev/{disk.device} blinks" in await a.press(*RUN)
+        assert f"/dev/{disk.disk} blinks" in await a.press(*RUN)
         await a.press("escape", "A")
         await pick(a, "Light its bay, or make it blink")
-        assert f"the light of /dev/{disk.device} is on" in await a.press(*RUN)
-        lights = a.backend.lights
-        assert list(lights.lit) == list(lights.blinking) == [f"/dev/{disk.device}"]
+        assert f"the light of Slot 01 (serial {disk.serial}) is on" in await a.press(*RUN)
+        lights, lit = a.backend.lights, a.feed.world.lit
+        assert [slot for _, slot in lit] == ["Slot 01"]
+        assert list(lights.blinking) == [f"/dev/{disk.disk}"]
         await a.press("escape", "A")
         await pick(a, "Switch off every light lit from here")
         assert "every light is off" in await a.press(*RUN)
-        assert (lights.lit, lights.blinking) == ({}, {})
+        assert (lit, lights.blinking) == ({}, {})
 
 
 async def test_lights_are_tidied_when_the_console_starts(monkeypatch):

@@ -31,7 +31,7 @@ async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
 async def test_the_keys_of_the_tunables_are_named_in_whole_words(size):
     async with acting("mirror-scrub", size) as a:
         keys = (await a.press("T")).splitlines()[-1].strip()
-        assert keys.startswith("Enter choose  F faster  N nicer")
+        assert keys.startswith("Enter choose  F faster  N gentle")
         assert keys.endswith("? help  Esc back")
 
 
@@ -159,3 +159,39 @@ async def test_the_plan_of_a_preset_has_headings_and_says_from_what_to_what():
         assert " → " in said
         assert "too few writes to the new disk at once" in said
         assert "new-disk-writes" not in said
+
+
+async def test_a_preset_lists_only_what_it_changes():
+    async with acting("resilver", (100, 40)) as a:
+        said = await a.press("T", "N")
+        changes = [line.split() for line in said.splitlines() if "→" in line]
+        assert changes
+        assert [words for words in changes if words[1] == words[3]] == []
+        assert "Preset gentle" in said
+        assert "nothing to change" in await a.press(*RUN, "escape", "N")
+
+
+async def test_without_a_scan_it_says_at_which_end_values_go_back():
+    async with acting("healthy", (100, 30), notifications=True) as a:
+        said = await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
+        assert "set here, was 3000: stays until the next boot; U restores it now" in said
+        assert "No scan runs: values set here are restored when the next one ends" in await a.press(
+            "E"
+        )
+
+
+async def test_the_main_screen_tells_of_what_is_set_while_no_scan_runs():
+    async with acting("healthy", (80, 24)) as a:
+        await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "escape")
+        said = await a.pass_time(2, 1)
+        assert "tunables set here 1 (T lists them)" in said
+        assert "REBALANCE" not in said
+        await a.press("T", "U", *RUN, "escape", "escape")
+        assert "set here" not in await a.pass_time(2, 1)
+
+
+async def test_sizes_follow_the_units():
+    async with acting("mirror-scrub", (100, 40)) as a:
+        said = await a.press("u", "T")
+        row = next(line for line in said.splitlines() if "zfs_scan_vdev_limit" in line)
+        assert row.split()[1:3] == ["16.8M", "16.8M"]

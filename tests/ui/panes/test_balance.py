@@ -11,13 +11,17 @@ from zconsole.ui.panes.balance import balance_lines, balance_title
 class TestBalance:
     def test_spread_and_shares(self):
         frame = frames.imbalance()
-        for width, amount in ((80, "  24.8T to rebalance "), (60, "  24.8T to move "), (50, " ─")):
+        for width, amount in ((80, "  24.8T out of place "), (60, "  24.8T uneven "), (50, " ─")):
             title = plain(balance_title(frame.balance, LOOK, width))
             assert f"spread 93.1 %{amount}" in title
             assert len(title) == width
         lines = balance_lines(frame.balance, LOOK, 80)
         assert "93.3 %" in plain(lines[0])
         assert "84 %" in plain(lines[1])
+
+    def test_what_counts_as_even_has_nothing_out_of_place(self):
+        even = replace(frames.imbalance().balance, spread=0.02)
+        assert "spread 2.0 %  even ─" in plain(balance_title(even, LOOK, 80))
 
     def test_wide_has_room_for_the_whole_name(self):
         base = frames.imbalance().balance

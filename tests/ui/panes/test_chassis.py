@@ -66,7 +66,20 @@ def test_lights_and_states_are_told_without_color_and_in_ascii():
     said = drawn(found, at=5, lights=lights, look=DisplayFormat(glyphs=ASCII))
     assert said.isascii()
     assert "x FAULTED    *F" in said
-    assert "*" in text(legend(LOOK, 80))
+    assert "marks: * locate light on" in text(legend(LOOK, 80))
+
+
+def test_the_keys_that_switch_a_light_are_named_where_a_disk_is():
+    found = bays([frame(shelf(24))])
+    assert "to switch the light: Enter, then A" in text(about(found[0], {}, LOOK, 80))
+    assert "then A" not in text(about(found[1], {}, LOOK, 80))
+
+
+def test_a_slot_of_the_machine_is_not_taken_for_one_of_the_enclosure():
+    flash = Enclosure("", "NVMe slots", (Slot("13", 13, ("nvme0n1",)),))
+    said = drawn(frame(shelf(24), flash))
+    assert "13   other" in said
+    assert "NVMe 13   other" in said
 
 
 def test_a_device_with_errors_is_marked():

@@ -50,7 +50,18 @@ async def test_the_cursor_is_seen_also_while_another_pane_is_in_focus():
         await pilot.pause()
         assert grounds(app)[2] == "rest"
         (line,) = [each for each in screen().splitlines() if "replacing-0" in each]
-        assert line.startswith("›")
+        assert line.startswith(" "), "no mark that looks as if keys acted here"
+
+
+async def test_keys_fold_rows_only_while_their_pane_is_in_focus():
+    async with view_state(frames.resilver()) as (app, pilot, _):
+        await pilot.press("g", "tab")
+        await pilot.press("left", "space", "enter")
+        await pilot.pause()
+        assert app.devices.arrangement.folded == frozenset()
+        assert app.devices.expanded == set()
+        await pilot.press("shift+tab", "left")
+        assert app.devices.arrangement.folded
 
 
 async def test_the_pane_in_focus_has_a_badge():

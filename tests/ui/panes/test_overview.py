@@ -119,7 +119,7 @@ def test_every_row_fits_under_its_headings_at_every_width(width):
     lines = overview_lines(made, look, width)
     head = "".join(span.text for span in overview_head(made, look, width))
     assert all(width_of(line) <= width for line in lines)
-    for title in ("POOL", "STATE", "CAN LOSE", "DONE", "ETA"):
+    for title in ("POOL", "STATE", "REDUNDANCY", "DONE", "ETA"):
         assert title in head
     at = head.index("ETA") + 3
     etas = ["".join(span.text for span in line)[:at].split()[-1] for line in lines]

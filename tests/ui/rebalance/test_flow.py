@@ -122,6 +122,7 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
     async with acting(SCENARIO) as a:
         await running(a)
         (job,) = await desk_of(a).jobs(None)
+        assert "Press P, a capital, to pause the job" in await a.press("p")
         await a.press("P")
         assert "paused" in await settled(a)
         await a.press("P")
@@ -143,13 +144,18 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
         assert "Now: none" in said
         await a.press("escape")
         await settled(a)
+        goal = (await desk_of(a).jobs(None))[0].goal
         assert "Stop rebalance job" in await a.press("X")
         await a.press("enter")
         assert "running" in await settled(a), "Cancel has the focus"
         await a.press("X", "right", "enter")
         assert "stopped" in await settled(a)
+        (stopped,) = await desk_of(a).jobs(None)
+        assert stopped.goal == pytest.approx(goal, rel=0.05), "the progress jumps back"
         await a.press("M")
         assert "the job is stopped" in await settled(a)
+        said = await a.press("escape", "escape", "B", "enter")
+        assert "stopped" in said, "the cursor is on the job that can be resumed"
         await a.press("P")
         assert "running" in await settled(a)
 
@@ -349,7 +355,11 @@ async def test_of_a_finished_job_the_figures_agree():
         assert job.days[-1]["files_skipped"] == sum(job.skipped.values()) > 0
         assert job.days[-1]["files_done"] == job.files_done
         assert job.days[-1]["eta_seconds"] is None
-        assert f"files, {sum(job.skipped.values())} left out" in a.screen
+        skipped = sum(job.skipped.values())
+        assert (
+            f"{job.files_done - skipped} of {job.files_total} files moved, {skipped} skipped"
+            in a.screen
+        )
         assert "start a new job on the same directories" in a.screen
 
 

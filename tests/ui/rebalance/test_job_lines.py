@@ -38,14 +38,14 @@ def test_a_job_tells_everything_there_is():
         "running      25.0 %",
         "1G of 4G",
         "ETA 1h00m",
-        "10 of 30 files",
+        "10 of 30 files, 12 skipped, 1 failed",
         "rate limit 4.77M/s",
         "stop at a spread of 5.0 %",
         "spread 93.0 % at the start, 63.0 % now",
         "-10.0",
         "+20.0",
         "Skipped 12: 9 changed, 3 open for writing",
-        "Failed 1: 1 No space left on device",
+        "Failed 1: No space left on device",
         "skipped: /tank/b/log: open for writing",
         "and 11 more",
         "2026-11-20",
@@ -58,6 +58,12 @@ def test_a_job_with_a_goal_is_measured_by_it():
     job = replace(JOB, bytes_goal=2 << 30)
     assert "50.0 %" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
     assert "1G of 2G" in text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+
+
+def test_a_change_is_that_of_the_figures_beside_it():
+    job = replace(JOB, before={"raidz1-0": 0.00345, "raidz1-1": 0.5})
+    said = text(job_lines(job, 0.0, {"raidz1-0": 0.0036, "raidz1-1": 0.5}, DisplayFormat(), 100))
+    assert "0.4 %  was   0.3 %   +0.1" in said
 
 
 def test_nothing_is_less_than_nothing():

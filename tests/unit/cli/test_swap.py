@@ -254,6 +254,15 @@ def test_an_open_checklist_is_shown_where_zfs_cannot_be_asked(machine: Machine, 
     assert "ZFS not found" in err
 
 
+def test_without_zfs_and_without_an_open_checklist_it_fails(machine: Machine):
+    async def _gone():
+        raise UnavailableError("ZFS not found")
+
+    machine.source.sample = _gone
+    with pytest.raises(UnavailableError, match="ZFS not found"):
+        machine.swap()
+
+
 def test_a_word_typed_twice_answers_one_step_only(machine: Machine):
     script = Script(machine, "1", "yes\nyes", 0.0)
     machine.swap("tank", "Slot 07", script=script)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from zconsole.sim.backends.actions import details_of
+from types import SimpleNamespace
+
+from zconsole.sim.backends.actions import SimulatedFacts, details_of
 from zconsole.sim.source import World
 
 
@@ -23,3 +25,10 @@ async def test_a_disk_that_is_not_there_tells_nothing():
     leaf = next(leaf for leaf in world.pools[0].leaves())
     leaf.present = False
     assert await details_of(world, leaf.path) == ()
+
+
+async def test_a_device_is_named_by_its_whole_disk():
+    world = World("failed-disk", 1)
+    facts = await SimulatedFacts(world)(SimpleNamespace(name="tank"), False)
+    nodes = [device.node for device in facts.devices]
+    assert not [node for node in nodes if node[-1].isdigit() and "nvme" not in node]

@@ -47,7 +47,7 @@ def test_samples_have_them():
 
 def test_a_failed_disk_has_its_fault_light_on():
     world = World("failed-disk", 1)
-    found = lights(world.pools)
+    found = lights(world.pools, world.lit)
     lit = [name for (_, name), each in found.items() if each.fault]
     assert lit == ["Slot 05"]
     assert len(found) == 24

@@ -82,6 +82,8 @@ def test_a_pull_that_the_machine_does_not_show_is_asked_about(play: Play):
     stage = play.answer("pulled")
     assert stage.step == "insert"
     assert any("still shows" in text for text in stage.text)
+    assert "echo 1 > /sys/block/sdg/device/delete" in stage.text
+    assert "echo '- - -' | tee /sys/class/scsi_host/host*/scan" in stage.text
     assert play.answer("same").title.endswith("online again")
 
 

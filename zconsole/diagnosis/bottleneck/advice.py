@@ -131,7 +131,9 @@ def memory(seen: Evidence) -> str:
     held = seen.scan.total_bytes
     if seen.memory and held and held / 20 <= seen.memory / max(1, value):
         return "nothing to tune: sort memory is at its limit (5 % of pool data)"
-    better = max(1, value // 2)
+    better = BY_NAME["zfs_scan_mem_lim_fact"].presets["memory"]
+    if value <= better:  # half of what is left each time would end with all of the RAM
+        return f"nothing more to tune: sort memory has 1/{value} of RAM already"
     setting = f"zfs_scan_mem_lim_fact={better}"
     return f"zconsole tunables set {setting} (1/{better} of RAM; now 1/{value})"
 

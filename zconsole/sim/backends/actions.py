@@ -156,18 +156,18 @@ def _devices(pools: Sequence[PoolState], first: PoolState) -> tuple[Device, ...]
 def _device(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> Device:
     where = disks.get(leaf.path, LeafDisk())
     whole = PARTITION.sub("", leaf.path)
-    node = f"/dev/{leaf.device}"
+    node = f"/dev/{leaf.disk}"
     return Device(
         whole,
         node,
-        (leaf.path, node),
+        (leaf.path, f"/dev/{leaf.device}"),
         size=leaf.model.size,
         model=leaf.model.name,
         serial=leaf.serial,
         wwn=where.wwn,
         logical=512,
         physical=4096,
-        locate=locate_of(leaf),
+        locate=locate_of(leaf, disks),
         enclosure=where.enclosure,
         slot=where.slot,
         bay=where.bay,

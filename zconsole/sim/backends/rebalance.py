@@ -246,8 +246,8 @@ def _to_do(job: _Job) -> float:
     """Allocated bytes to go to its end: of the files, or sooner by a limit; see JobAccounts."""
     work = job.work
     left = max(0.0, min(work.total, work.most) - work.done)
-    if not work.running:
-        return 0.0 if work.why != "stop" else left
+    if not work.running and work.why != "stop":
+        return 0.0
     if work.target is None:
         return left
     held = [sum(parts) for parts in zip(*(each.old for each in work.directories), strict=True)]

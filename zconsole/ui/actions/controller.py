@@ -14,9 +14,11 @@ from zconsole.actions.growth import plan_expand, space_gained
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
+from zconsole.eta.estimate import nothing
 from zconsole.history.views import ActivityView
 from zconsole.monitor.feed import Update
-from zconsole.monitor.frame import OUTCOME, Frame
+from zconsole.monitor.frame import OUTCOME, SET_HERE, Frame
+from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
@@ -95,7 +97,16 @@ class ActionController:
             self.context.app.notify(text, severity="warning", timeout=15, markup=False)
 
     def _at_work(self, frame: Frame) -> tuple[ActivityView, ...]:
-        return (*self.jobs.shown(frame.pool), *self.context.swaps.shown(frame))
+        shown = (*self.jobs.shown(frame.pool), *self.context.swaps.shown(frame))
+        return (*shown, *self._set_here(frame))
+
+    def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
+        """The tunables that were set, while no scan tells of them."""
+        names = self.context.past.in_place
+        if not names or any(view.scan.active for view in frame.scans):
+            return ()
+        note = f"{len(names)} ({self.context.look.keys.way('tunables')} lists them)"
+        return (ActivityView(Activity("tunables", SET_HERE, note=note), None, nothing("")),)
 
     async def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""

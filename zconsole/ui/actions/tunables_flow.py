@@ -43,7 +43,7 @@ async def tunables_flow(context: FlowContext) -> None:
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        screen = TunablesScreen(partial(_shown, context, settings), context.look, row)
+        screen = TunablesScreen(partial(_shown, context, settings), lambda: context.look, row)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return
@@ -108,13 +108,15 @@ async def _preset(context: FlowContext, name: str) -> None:
     faster = frame is not None and name == "faster-resilver"
     limit = likely_limit(frame) if frame is not None and faster else None
     chosen = preset(name, context.backend.parameters, limit)
-    if not chosen.values:
+    live = context.backend.parameters.read
+    values = {n: value for n, value in chosen.values.items() if live(n) != value}
+    if not values:
         raise ZconsoleError(f"preset {name}: nothing to change, all values are set already")
     aims = f"Aims at the likely limit: {LIFTS[limit]}." if limit else ""
     doubt = hopeless(frame) if frame is not None and faster else None
     remarks = (aims, doubt or "", *chosen.warnings)
     action = f"preset {name}"
-    await _confirm_values(context, action.capitalize(), chosen.values, *remarks, action=action)
+    await _confirm_values(context, action.capitalize(), values, *remarks, action=action)
 
 
 async def _confirm_values(
@@ -190,12 +192,13 @@ async def _until_the_end(context: FlowContext) -> None:
     if context.denied:
         raise ZconsoleError(context.denied)
     goes = await in_daemon_thread(context.backend.control.until, frame.guid)
-    context.app.notify(
-        "Values set here are restored when the scan ends"
-        if goes
-        else "Values set here stay after the scan",
-        markup=False,
-    )
+    if not goes:
+        said = "Values set here stay after the scan, until the next boot"
+    elif any(view.scan.active for view in frame.scans):
+        said = "Values set here are restored when the scan ends"
+    else:
+        said = "No scan runs: values set here are restored when the next one ends"
+    context.app.notify(said, markup=False)
 
 
 async def _show(

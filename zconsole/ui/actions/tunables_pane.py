@@ -11,7 +11,7 @@ from textual.binding import BindingType
 
 from zconsole import units
 from zconsole.output.tunables import notes
-from zconsole.tunables.catalog import Tunable
+from zconsole.tunables.catalog import BYTES, Tunable
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
@@ -52,17 +52,18 @@ class TunablesScreen(PickScreen):
     def __init__(
         self,
         shown: Callable[[], Sequence[Shown]],
-        look: DisplayFormat,
+        look: Callable[[], DisplayFormat],
         start: int,
     ) -> None:
+        """``look`` is asked each time: units change while it is on the screen."""
         self._now: Sequence[Shown] = ()
 
         def _lines(width: int) -> tuple[Line, ...]:
             self._now = shown()
-            return tunable_lines(self._now, look, width)
+            return tunable_lines(self._now, look(), width)
 
         def _about(index: int, width: int) -> tuple[Line, ...]:
-            return about_lines(self._now[index], look, width)
+            return about_lines(self._now[index], look(), width)
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
         self.request = "set"
@@ -105,7 +106,7 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
     setting = shown.setting
     tunable = setting.tunable
     value, default = (
-        fit("-" if number is None else tunable.rounded(number), _VALUE, right=True)
+        fit("-" if number is None else _rounded(tunable, number, look), _VALUE, right=True)
         for number in (setting.value, setting.default)
     )
     changed = setting.value != setting.default and setting.default is not None
@@ -121,6 +122,11 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
         Span(f" {middle}", "dim"),
         Span(said, "notice" if setting.ours else "dim"),
     )
+
+
+def _rounded(tunable: Tunable, value: int, look: DisplayFormat) -> str:
+    """A value for a column, sizes in the units chosen."""
+    return look.size(value) if tunable.unit == BYTES else tunable.rounded(value)
 
 
 def _said(shown: Shown, room: int) -> str:
@@ -140,7 +146,11 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     setting, tunable = shown.setting, shown.setting.tunable
     lines = [*wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")]
     if setting.ours:
-        ends = "restored when the scan ends" if shown.until else "stays; U restores it now"
+        ends = (
+            "restored when the scan ends"
+            if shown.until
+            else "stays until the next boot; U restores it now"
+        )
         offer = "" if shown.until else ", E when the scan ends"
         said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {ends}{offer}"
         lines += wrapped(said, "notice", look, width, " ")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 
@@ -142,8 +143,9 @@ class PickScreen(TextScreen[int | None]):
 
     def compose(self) -> ComposeResult:
         """The list, and below it what there is to say of the line at the cursor."""
-        yield PickView(self._start, self._moved)
-        yield LinesView(id="about")
+        with Vertical(id="picked"):
+            yield PickView(self._start, self._moved)
+            yield LinesView(id="about")
         yield FooterView(id="keys")
 
     @property
@@ -176,7 +178,7 @@ class PickScreen(TextScreen[int | None]):
     def _said(self, index: int) -> Sequence[Line]:
         if self._about is None:
             return ()
-        width, height = self.app.size
+        width, height = self.view.size.width or self.app.size.width, self.app.size.height
         ellipsis = cast("ThemedApp", self.app).view_state.look.glyphs.ellipsis
         free = height - self.view.line_count() - 3  # its title, the gap and the keys
         most = max(1, free, height // _ABOUT_SHARE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, fit, ruled
@@ -18,22 +19,29 @@ _WIDE = 100
 
 
 def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
-    """Spread and bytes to rebalance; what the last column is."""
+    """Spread and bytes out of place; what the last column is."""
     columns = " free    frag  new writes" if width >= _WIDE else " free   new writes"
     if len(balance.vdevs) <= 1:
         columns = " free    frag" if width >= _WIDE else " free"
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
         facts += f" spread {percent(balance.spread)} "
-        facts += _evening(balance.imbalance_bytes, look, width - len(columns) - len(facts) - 3)
+        room = width - len(columns) - len(facts) - 3
+        facts += _evening(balance, look, room)
     return ruled(facts, columns, look.glyphs.rule, width)
 
 
-def _evening(amount: float | None, look: DisplayFormat, room: int) -> str:
-    """How much would have to move; an amount is shown whole or not at all."""
-    if not amount:
+def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
+    """How much lies above the common fill; an amount is shown whole or not at all.
+
+    It is less than a job moves: what that writes is spread over all vdevs again.
+    """
+    if balance.spread is not None and balance.spread <= EVEN:
+        return " even " if room >= len(" even ") else ""
+    if not balance.imbalance_bytes:
         return ""
-    texts = (f" {look.size(amount)} {words} " for words in ("to rebalance", "to move"))
+    amount = look.size(balance.imbalance_bytes)
+    texts = (f" {amount} {words} " for words in ("out of place", "uneven"))
     return next((text for text in texts if len(text) <= room), "")
 
 

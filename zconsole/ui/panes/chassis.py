@@ -15,7 +15,7 @@ from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined
 NOTHING = "no chassis to show: no enclosure (SES) and no NVMe slot tells what sits where"
 EMPTY, OTHER, UNSEEN = "empty", "other", "?"
 LEGEND = (
-    ("* locate light on", "notice"),
+    ("marks: * locate light on", "notice"),
     ("F fault light on", "error"),
     ("other: a disk of no pool shown here", "dim"),
 )
@@ -87,16 +87,15 @@ def chassis_map(
     Nothing tells how slots lie, in rows or in columns: the grid is as wide as fits. ``at`` is the
     index of the slot that the cursor is on.
     """
-    label = max((len(_label(bay)) for bay in found), default=2)
-    cell = 1 + label + 1 + _WORD + _LIGHTS
-    columns = max(1, (width - 1) // cell)
     lines: list[Line] = []
     line_of: list[int] = []
     index = 0
     for _, group in groupby(found, key=lambda bay: bay.enclosure.key):
         shelf = list(group)
         lines += [(), _heading(shelf, look, width)] if lines else [_heading(shelf, look, width)]
-        fitting = _columns(len(shelf), columns)
+        label = max(len(_label(bay)) for bay in shelf)
+        cell = 1 + label + 1 + _WORD + _LIGHTS
+        fitting = _columns(len(shelf), max(1, (width - 1) // cell))
         for start in range(0, len(shelf), fitting):
             spans: list[Span] = [Span(" ")]
             for bay in shelf[start : start + fitting]:
@@ -114,8 +113,10 @@ def _columns(slots: int, most: int) -> int:
 
 
 def _label(bay: Bay) -> str:
+    """The slot's number; that of a slot of the machine itself does not look like a shelf's."""
     number = bay.slot.number
-    return f"{number:02d}" if number is not None else bay.slot.name[:_LABEL]
+    label = f"{number:02d}" if number is not None else bay.slot.name[:_LABEL]
+    return label if bay.enclosure.key else f"NVMe {label}"
 
 
 def _heading(shelf: Sequence[Bay], look: DisplayFormat, width: int) -> Line:
@@ -174,6 +175,8 @@ def _pairs(bay: Bay, lights: Lights, look: DisplayFormat) -> Iterator[tuple[str,
     else:
         yield "disk", f"{', '.join(bay.slot.disks)}, of no pool shown here"
     yield "lights", _lights(lights.get(bay.key, SlotLights()))
+    if bay.leaves:
+        yield "", f"to switch the light: {look.keys.way('to-device', 'actions')}"
 
 
 def _described(disk: LeafDisk) -> str:

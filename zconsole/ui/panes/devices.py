@@ -125,11 +125,8 @@ class DeviceView(CursorView):
         """The line at an index; drawn only now that it is wanted."""
         item = self._items[index]
         if item.detail is not None:
-            line = self._details[item.key][item.detail]
-        else:
-            line = self._row(index, item)
-        resting = line and self.ground(index) == "rest"
-        return _pointed(line, self._look.glyphs.pointer) if resting else line
+            return self._details[item.key][item.detail]
+        return self._row(index, item)
 
     def _row(self, index: int, item: TreeLine) -> Line:
         if self._panel is None:
@@ -248,11 +245,6 @@ class DeviceView(CursorView):
             total = str(len(self._items))
             parts.append(f"{self.cursor + 1:>{len(total)}}/{total}")
         return " ".join(parts)
-
-
-def _pointed(line: Line, pointer: str) -> Line:
-    """``pointer`` in the first cell, which is blank on every line."""
-    return (Span(pointer, "key"), Span(line[0].text[1:], line[0].role), *line[1:])
 
 
 def _over(line: Line, mark: str) -> Line:

@@ -237,7 +237,7 @@ def _fill(place: Place) -> Cell:
 
 def _redundancy(place: Place) -> Cell:
     """How many more devices may fail: of the vdev that is worst off, and how the others are."""
-    label: Line = (Span("CAN LOSE" if place.is_small else "REDUNDANCY LEFT", "dim"),)
+    label: Line = (Span("REDUNDANCY" if place.is_small else "REDUNDANCY LEFT", "dim"),)
     ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
     if not ordered:
         return [[label], [(Span("unknown", "dim"),)]]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import SET_HERE, Frame
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word
@@ -74,9 +74,14 @@ def _rank(frame: Frame) -> tuple[int, bool, int, str]:
 def overview_head(frames: Sequence[Frame], look: DisplayFormat, width: int) -> Line:
     """The headings."""
     table = _table(frames, look, width)
-    titles = (fit(c.title, c.width, right=c.right) for c in table.columns)
-    text = "  ".join((f" {fit('POOL', table.name)}", *titles, "WHY" * table.reasons))
-    return (Span(text, "title"),)
+    titles = "".join(map(_title, table.columns))
+    return (Span(f" {fit('POOL', table.name)}{titles}  {'WHY' * table.reasons}", "title"),)
+
+
+def _title(column: PoolColumn) -> str:
+    """With the gap before it, which a title at the right may take up."""
+    width = column.width + 2
+    return fit(column.title, width, right=True) if column.right else fit(f"  {column.title}", width)
 
 
 def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -152,7 +157,7 @@ def _work(frame: Frame) -> _Work | None:
         return _Work(scan.function, held, view.percent, view.estimate.eta, view.issue_rate)
     for each in frame.activities:
         of = each.activity
-        if of.state not in ("finished", "canceled", "exists"):
+        if of.state not in ("finished", "canceled", "exists", SET_HERE):
             held = of.state != "running"
             return _Work(of.kind, held, of.percent, each.estimate.eta, each.rate)
     return None
@@ -212,7 +217,7 @@ def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
 
 _COLUMNS = (
     PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
-    PoolColumn("CAN LOSE", 8, 0, _left, right=True),
+    PoolColumn("REDUNDANCY", 8, 0, _left, right=True),
     PoolColumn("WORK", 9, 79, _function),
     PoolColumn("", 8, 68, _scan_bar),
     PoolColumn("DONE", 7, 0, _done, right=True),

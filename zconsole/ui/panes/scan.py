@@ -196,7 +196,7 @@ def _limit(ink: Ink) -> list[Line]:
         is_paused = scan is not None and scan.scan.state == "paused"
         return fixed("limit", "" if is_paused else "not known yet", 1, ink, "dim")
     doubt = "perhaps " if limit.sure < _SURE else ""
-    return _shortened("limit", f"{doubt}{limit.text}", 1, ink)
+    return _shortened("limit", f"{doubt}{ink.look.rates(limit.text)}", 1, ink)
 
 
 def _suggestion_and_troubles(most: int, ink: Ink) -> list[Line]:

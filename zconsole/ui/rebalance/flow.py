@@ -140,8 +140,8 @@ class RebalanceFlow:
             return job_rows(self._jobs(), look, width)
 
         jobs = self._jobs()
-        # On a job at work or interrupted, else on a new one.
-        first = next((i + 1 for i, job in enumerate(jobs) if job.live or job.interrupted), 0)
+        # On the newest job that goes on or can be resumed, else on a new one.
+        first = next((i + 1 for i, job in enumerate(jobs) if job.state != "finished"), 0)
         start = first if row is None else min(row, len(jobs))
         title = f"REBALANCE  {look.text(self.pool)}"
         return PickScreen(title, _lines, start=start, wide=True)

@@ -123,7 +123,9 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         if self._said:
             return tuple(wrapped(self._said, "warning", self._look, width, " "))
         marked = self._folders.marked
-        hints = [(key, "this one" if word == GO_ON and not marked else word) for key, word in HINTS]
+        hints = [
+            (key, "choose this" if word == GO_ON and not marked else word) for key, word in HINTS
+        ]
         parts: list[Line] = [(Span(f"{key} ", "key"), Span(word, "dim")) for key, word in hints]
         if marked:
             size, whole = self._folders.marked_bytes()
@@ -174,7 +176,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:
     """What the columns of ``folder_lines`` are."""
-    share = f"{fit('RELATIVE', _BAR)} " if width >= _BARS_FROM else ""
+    share = f"{fit('OF LARGEST', _BAR)} " if width >= _BARS_FROM else ""
     size, files = fit("SIZE", look.number + 1, right=True), fit("FILES", 5, right=True)
     old = f"{fit('OLD', _OLD, right=True)} " if aged else ""
     return (Span(f"     {size} {files} {old}{share}  DIRECTORY", "dim"),)

@@ -112,14 +112,23 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
         parts.append((Span("at ", "dim"), Span(look.rate(job.rate))))
         parts.append(_eta(job, now, look))
     if job.files_total is not None:
-        left_out = sum(job.skipped.values()) + sum(job.failed.values())
-        but = f", {left_out} left out" if left_out else ""
-        parts.append((Span(f"{job.files_done} of {job.files_total} files{but}"),))
+        parts.append((Span(_files(job)),))
     set_ones = [limit for limit in LIMITS if getattr(job.limits, limit.name) is not None]
     for limit in set_ones:
         label = f"{limit.label[0].lower()}{limit.label[1:]} "
         parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
     yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
+
+
+def _files(job: JobView) -> str:
+    """How many files were handled, or moved once it is over, and how many of them were not."""
+    skipped, failed = sum(job.skipped.values()), sum(job.failed.values())
+    handled = job.files_done or 0
+    done = f"{handled} of {job.files_total} files"
+    if job.state == "finished":
+        done = f"{handled - skipped - failed} of {job.files_total} files moved"
+    but = ((skipped, "skipped"), (failed, "failed"))
+    return ", ".join((done, *(f"{n} {word}" for n, word in but if n)))
 
 
 def _eta(job: JobView, now: float, look: DisplayFormat) -> Line:
@@ -152,7 +161,7 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
     room = max(4, width - _NAME - 34)
     for name, before in job.before.items():
         now = fills.get(name)
-        change = "" if now is None else f"{(now - before) * 100:+z.1f}"
+        change = "" if now is None else f"{round(now * 100, 1) - round(before * 100, 1):+z.1f}"
         yield (
             Span(f"  {fit(middle(look.text(name), _NAME, look.glyphs.ellipsis), _NAME)} "),
             *bar(before if now is None else now, room, look.glyphs),
@@ -169,7 +178,9 @@ def _left_out(
     if not total:
         return
     ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
-    parts: list[Line] = [(Span(f"{n} {look.text(why)}", role),) for why, n in ordered]
+    counts = [f"{n} " if len(ordered) > 1 else "" for _, n in ordered]
+    named = zip(counts, (look.text(why) for why, _ in ordered), strict=True)
+    parts: list[Line] = [(Span(f"{n}{why}", role),) for n, why in named]
     head = f" {word} {total}: "
     yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
@@ -188,7 +199,7 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     """Which files those are, each with its whole path and reason: two may have to be compared."""
     if not job.left_out:
         return
-    yield (Span(" Left out", "bold"),)
+    yield (Span(" Skipped or failed", "bold"),)
     for file in job.left_out:
         role = "error" if file["outcome"] == "failed" else "dim"
         text = f"{file['outcome']}: {file['path']}: {file['reason'] or ''}"

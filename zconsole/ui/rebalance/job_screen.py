@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
@@ -127,6 +128,16 @@ class JobScreen(Dialog[None]):
         return key_row(parts, ends, self.app.size.width - room)
 
     # Keys
+
+    def on_key(self, event: events.Key) -> None:
+        """Name the key that was meant: those that change something are capitals."""
+        if self._flow.denied:
+            return
+        for key in self._look.keys.of("Job"):
+            for letter in key.keys:
+                if event.key != letter and event.key.upper() == letter:
+                    self._said = f"Press {letter}, a capital, to {key.text}."
+                    self.update()
 
     @property
     def _resumes(self) -> bool:

@@ -189,6 +189,6 @@ def _costs(
     else:
         rate, basis = pace
         time = f"about {units.duration(size / rate)} at {look.rate(rate)} ({basis})"
-    yield from wrapped(f"{look.size(size)} to move, {time}", "", look, width)
+    yield from wrapped(f"{look.size(size)} of files to move, {time}", "", look, width)
     for text, role in cost_sentences(plan, look.size):
         yield from wrapped(text, role, look, width)

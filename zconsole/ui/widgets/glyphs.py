@@ -26,7 +26,7 @@ class Glyphs(NamedTuple):
     folded: str
     sorted: str
     pointer: str
-    """Before the line that the cursor is on, in a pane that is not in focus."""
+    """Before what the cursor is on in a map, and before the current step of a list."""
     mark: str
     """Below a moment on a timeline."""
     dots: str

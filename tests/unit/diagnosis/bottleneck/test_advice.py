@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.diagnosis.bottleneck.advice import new_disk, slow_disk
+from zconsole.diagnosis.bottleneck.advice import memory, new_disk, slow_disk
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.pool.model import IoRates, Scan, Vdev
@@ -33,3 +33,17 @@ def test_no_disk_is_suggested_to_go_offline_with_the_last_redundancy(
     tops = {"1": Vdev("raidz2-0", "raidz2", children=leaves)}
     seen = Evidence(Scan("resilver", state="running"), "issuing", 1.0, tops=tops)
     assert ("offline" in slow_disk(seen, SMALL)) == suggested
+
+
+@pytest.mark.parametrize(
+    ("now", "said"), [(20, "zfs_scan_mem_lim_fact=10"), (10, "nothing more"), (5, "nothing more")]
+)
+def test_memory_to_sort_in_is_not_raised_again_and_again(now: int, said: str) -> None:
+    seen = Evidence(
+        Scan("scrub", total_bytes=1 << 50),
+        "issuing",
+        1.0,
+        tunables={"zfs_scan_mem_lim_fact": now},
+        memory=1 << 30,
+    )
+    assert said in memory(seen)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from zconsole.actions.plan import LightOrder
@@ -7,6 +9,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
 from zconsole.hardware.light import LASTING
 from zconsole.sim.backends.lights import SimulatedLights, locate_of
+from zconsole.sim.places import lights as lights_of
+from zconsole.sim.places import places
 from zconsole.sim.source import World
 
 
@@ -21,26 +25,43 @@ def lights(world: World) -> SimulatedLights:
 
 
 def device(world: World) -> Device:
-    leaf = next(leaf for leaf in world.pools[0].leaves() if leaf.present)
-    return Device(leaf.path, f"/dev/{leaf.device}", locate=locate_of(leaf))
+    pool = world.pools[0]
+    leaf = next(leaf for leaf in pool.leaves() if leaf.present)
+    return Device(leaf.path, f"/dev/{leaf.disk}", locate=locate_of(leaf, places(pool).disks))
 
 
 def test_a_light_is_on_until_its_time_is_over(world, lights):
     disk = device(world)
-    assert "is on" in lights.switch(LightOrder(True, disk))
-    lights.tidy()
-    assert list(lights.lit) == [disk.node]
+    assert lights.switch(LightOrder(True, disk)) == "the light of Slot 01 is on"
+    assert shown(world) == ["Slot 01"]
     world.pools[0].t += LASTING
-    lights.tidy()
-    assert lights.lit == {}
+    assert shown(world) == []
+
+
+def test_a_light_is_named_by_bay_and_disk(world, lights):
+    disk = replace(device(world), bay="bay01", serial="ZC1A")
+    assert lights.switch(LightOrder(True, disk)) == "the light of bay01 (serial ZC1A) is on"
+    assert lights.switch(LightOrder(False, disk)) == "the light of bay01 (serial ZC1A) is off"
+    assert "was off" in lights.switch(LightOrder(False, disk))
+
+
+def test_the_light_of_a_bay_stays_on_when_its_disk_is_pulled(world, lights):
+    lights.switch(LightOrder(True, device(world)))
+    next(world.pools[0].leaves()).present = False
+    assert shown(world) == ["Slot 01"]
+
+
+def shown(world: World) -> list[str]:
+    found = lights_of(world.pools, world.lit)
+    return [name for (_, name), each in found.items() if each.locate]
 
 
 def test_a_disk_blinks_until_it_is_stopped(world, lights):
     disk = device(world)
     assert "blinks" in lights.switch(LightOrder(True, disk, blink=True))
     assert list(lights.blinking) == [disk.node]
-    assert "is off" in lights.switch(LightOrder(False, disk, blink=True))
-    assert "was off" in lights.switch(LightOrder(False, disk, blink=True))
+    assert "no longer blinks" in lights.switch(LightOrder(False, disk, blink=True))
+    assert "wasn't blinking" in lights.switch(LightOrder(False, disk, blink=True))
 
 
 def test_a_disk_that_is_gone_does_not_blink(world, lights):
@@ -56,10 +77,10 @@ def test_all_go_off_together(world, lights):
     lights.switch(LightOrder(True, disk))
     lights.switch(LightOrder(True, disk, blink=True))
     lights.switch(LightOrder(False))
-    assert (lights.lit, lights.blinking) == ({}, {})
+    assert (world.lit, lights.blinking) == ({}, {})
 
 
 def test_disks_of_a_resilver_are_busy(world, lights):
     leaf = next(leaf for leaf in world.pools[0].leaves() if leaf.present)
     leaf.in_flight = 0.5
-    assert lights.busy()[leaf.device] == 0.5
+    assert lights.busy()[leaf.disk] == 0.5

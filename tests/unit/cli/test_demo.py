@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from zconsole.cli import demo
+from zconsole.cli.options import DEMO, parser_of
+from zconsole.errors import UsageError
+from zconsole.sim import scenarios
+
+
+def test_a_demo_leaves_the_configuration_as_it_is(monkeypatch):
+    shown = {}
+    monkeypatch.setattr(demo, "has_terminal", lambda: True)
+    monkeypatch.setattr(demo, "open_console", lambda *args, **how: shown.update(how) or 0)
+    assert demo.run(parser_of("demo").parse_args([])) == 0
+    assert shown["saves"] is False
+
+
+def test_a_scenario_is_a_word_or_an_option(monkeypatch):
+    ran = []
+    monkeypatch.setattr(demo, "has_terminal", lambda: True)
+    monkeypatch.setattr(demo, "open_console", lambda args, *_, **__: ran.append(args.scenario) or 0)
+    for words in (["swap"], ["--scenario", "swap"], []):
+        assert demo.run(parser_of("demo").parse_args(words)) == 0
+    assert ran == ["swap", "swap", DEMO] == ["swap", "swap", scenarios.DEFAULT]
+    with pytest.raises(UsageError, match="name one"):
+        demo.run(parser_of("demo").parse_args(["swap", "--scenario", "healthy"]))
+    with pytest.raises(UsageError, match="no scenario"):
+        demo.run(parser_of("demo").parse_args(["swop"]))
+
+
+def test_the_list_says_how_to_run_one(capsys):
+    assert demo.run(parser_of("demo").parse_args(["--list"])) == 0
+    said = capsys.readouterr()
+    assert [line.split()[0] for line in said.out.splitlines()] == list(scenarios.names())
+    assert "zconsole demo NAME" in said.err
