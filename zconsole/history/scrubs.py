@@ -10,6 +10,8 @@ from zconsole.pool.version import parse_version
 
 PARTIAL_SINCE = (2, 4)
 """The first OpenZFS whose scrubs may be of a part (``-C``, ``-S``, ``-E``)."""
+SAME = 2.0
+"""Seconds by which the ends of one scan may differ between sources."""
 NEARLY_ALL = 0.9
 """Share of a pool that a full scrub reads at least; it was freed meanwhile if it reads less."""
 
@@ -27,6 +29,9 @@ class ScrubAge(NamedTuple):
     """Whether the pool is known never to have been scrubbed."""
 
 
+UNKNOWN = ScrubAge()
+
+
 class ScrubTracker:
     """Remembers a pool's last full scrub, which a later scan takes the place of in samples."""
 
@@ -36,17 +41,17 @@ class ScrubTracker:
         self._last: float | None = None
 
     def recall(self, end: float | None) -> None:
-        """Take in the end of a full scrub that is known from before."""
-        if end is not None:
-            self._last = max(self._last or end, end)
+        """Take in the end of a full scrub; of one that is known already, times differ a little."""
+        if end is not None and (self._last is None or end > self._last + SAME):
+            self._last = end
 
     def push(self, sample: Sample) -> ScrubAge:
         """Take in a sample; what is known with it."""
         pool = sample.pool
-        self.recall(pool.full_scrub)
         for scan in pool.scans:
             if is_full_scrub(scan, sample.version):
                 self.recall(scan.end)
+        self.recall(pool.full_scrub)
         never = self._last is None and (pool.created is not None or not pool.scans)
         since = self._last if self._last is not None else pool.created
         if since is None or not sample.dated:

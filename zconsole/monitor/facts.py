@@ -57,11 +57,12 @@ def seconds_taken(scan: Scan) -> float | None:
 
 def scrub_words(scrub: ScrubAge) -> str:
     """``last scrub 12 days ago``, ``scrub overdue: 41 days``; empty where nothing is known."""
-    if scrub.never:
-        return "never scrubbed" if scrub.age is None else f"never scrubbed in {days(scrub.age)}"
     if scrub.age is None:
-        return ""
-    return f"scrub overdue: {days(scrub.age)}" if scrub.overdue else f"last scrub {days(scrub.age)} ago"
+        return "never scrubbed" if scrub.never else ""
+    ago = days(scrub.age)
+    if scrub.never:
+        return f"never scrubbed in {ago}"
+    return f"scrub overdue: {ago}" if scrub.overdue else f"last scrub {ago} ago"
 
 
 def range_words(estimate: Estimate) -> str:

@@ -10,7 +10,7 @@ import math
 
 from zconsole.sim.disk import Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, request_size, solve
-from zconsole.sim.state import RESILVER, SCRUB, PoolState, Queue, SimulatedScan
+from zconsole.sim.state import FINISHED, RESILVER, SCRUB, PoolState, Queue, SimulatedScan
 
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""

@@ -159,7 +159,7 @@ def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def overdue(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub was canceled, and the last full one ended 41 days ago: overdue."""
+    """A scrub was canceled; the last full one ended 41 days ago."""
     make = Build(seed, "attic", start, bays=True)
     pool = make.pool(
         [make.raidz(2, make.leaves(8, RED_8T), fill=0.71)],

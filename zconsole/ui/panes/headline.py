@@ -197,26 +197,28 @@ def _last_scan(view: ScanView | None, place: Place) -> Cell:
     """Which scan ended last, when, and with what; and the last full scrub where that was none."""
     scrub = _scrub(place.frame)
     if view is None or view.scan.function == "none":
-        return [[_named("LAST SCAN", "none recorded")], [scrub]]
+        return [[_named("LAST SCAN", "none recorded")], scrub]
     scan, look = view.scan, place.look
     when = "" if scan.end is None else look.when(scan.end, place.frame.t)
     over, name = scan.state == "finished", look.text(scan.function).upper()
-    label = f"LAST {name}" if over else f"{name} {look.text(scan.state).upper()}"
+    first = _named(f"LAST {name}", when)
+    if not over:
+        first = (Span(f"{name} ", "dim"), Span(look.text(scan.state).upper(), "warning"))
+        first = (*first, Span(f" {when}"))
     facts = _results(view, place)
     if not over or place.frame.scrub.overdue:
-        facts.insert(0, scrub)
+        facts = [*scrub, *facts]
     elif scan.end != place.frame.scrub.last:
-        facts.append(scrub)
+        facts += scrub
     if sum(width_of(fact) + 2 for fact in facts) - 2 >= place.width:
         facts = facts[:-1]  # a blank stays between it and the next cell
-    first = _named(label, when)
     return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
 
 
-def _scrub(frame: Frame) -> Line:
-    """``last scrub 12 days ago``, and whether that is too long."""
+def _scrub(frame: Frame) -> list[Line]:
+    """``last scrub 12 days ago``, and whether that is too long; nothing where it is unknown."""
     said = scrub_words(frame.scrub)
-    return (Span(said, "warning" if frame.scrub.overdue else ""),) if said else ()
+    return [(Span(said, "warning" if frame.scrub.overdue else ""),)] if said else []
 
 
 def _results(view: ScanView, place: Place) -> list[Line]:

@@ -60,7 +60,16 @@ def test_a_full_scrub_ends_when_it_is_done():
         setup(3, function=2) + record(4, "scan aborted, restarting errors=0"),
         "2026-13-45.02:00:00 [txg:1] scan setup func=1 mintxg=0 maxtxg=1\n",
     ],
-    ids=["canceled", "continued", "ranged", "resilver", "error scrub", "runs", "aborted", "no date"],
+    ids=[
+        "canceled",
+        "continued",
+        "ranged",
+        "resilver",
+        "error scrub",
+        "runs",
+        "aborted",
+        "no date",
+    ],
 )
 def test_what_is_no_finished_full_scrub_does_not_take_its_place(later):
     assert full_end(SCRUB + later) == END
