@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from zconsole.system.async_process import CommandRunner
 from zconsole.zfs.raw import numbers
-from zconsole.zfs.sources.occasional import OccasionalCommand
+from zconsole.zfs.sources.occasional import AT_MOST_EVERY, OccasionalCommand
 from zconsole.zfs.sources.reader import Commands
 
 DEADLINE = 60.0
@@ -69,7 +69,7 @@ class HistoryReader(OccasionalCommand):
     def newest(self, form: Mapping[str, Any]) -> PastScrubs | None:
         """What is known now; starts to ask again where the form shows another scan."""
         scan = _scan(form)
-        if self._scan is None or (scan != self._scan and self._again(0.0)):
+        if self._scan is None or (scan != self._scan and self._again(AT_MOST_EVERY)):
             self._scan = scan
         return self._found
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.zfs.sources.source_fakes import CONFIG, HANG, CannedRunner, printed, settle
 from zconsole.system.async_process import ProcessRunner
+from zconsole.zfs.sources import history
 from zconsole.zfs.sources.history import LINES, HistoryReader, past_scrubs
 
 HEAD = "History for 'tank':\n2026-01-01.10:00:00 [txg:4] set feature@x=enabled\n"
@@ -115,6 +116,12 @@ def reader(answer) -> tuple[HistoryReader, CannedRunner]:
     return HistoryReader(runner, "tank"), runner
 
 
+@pytest.fixture
+def at_once(monkeypatch):
+    monkeypatch.setattr(history, "AT_MOST_EVERY", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
 async def test_history_is_asked_at_the_start_and_again_when_a_scan_starts_or_ends():
     asked, runner = reader(printed(HEAD + SCRUB))
     await asked.first(5)
@@ -124,6 +131,16 @@ async def test_history_is_asked_at_the_start_and_again_when_a_scan_starts_or_end
     assert len(runner.asked) == 3
 
 
+async def test_a_resilver_that_restarts_all_the_time_is_not_asked_about_each_time():
+    asked, runner = reader(printed(HEAD + SCRUB))
+    await asked.first(5)
+    for start in range(5):
+        asked.newest(form(1, start))
+        await settle()
+    assert len(runner.asked) == 1
+
+
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("key", ["status", "text"])
 async def test_progress_of_a_scan_is_no_reason_to_ask_again(key):
     asked, runner = reader(printed(HEAD))
@@ -140,6 +157,7 @@ async def test_progress_of_a_scan_is_no_reason_to_ask_again(key):
     assert len(runner.asked) == 1
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("answer", [HANG, printed("", 1, "permission denied")])
 async def test_a_history_that_cannot_be_read_is_unknown_and_not_asked_every_second(answer):
     asked, runner = reader(answer)
@@ -150,6 +168,7 @@ async def test_a_history_that_cannot_be_read_is_unknown_and_not_asked_every_seco
     assert len(runner.asked) == 1
 
 
+@pytest.mark.usefixtures("at_once")
 async def test_what_was_read_stays_true_when_the_next_command_fails():
     asked, runner = reader(printed(HEAD + SCRUB))
     await asked.first(5)
