@@ -39,6 +39,7 @@ class ScrubTracker:
         """``overdue_after``: seconds."""
         self._overdue_after = overdue_after
         self._last: float | None = None
+        self._guid: str | None = None
 
     def recall(self, end: float | None) -> None:
         """Take in the end of a full scrub; of one that is known already, times differ a little."""
@@ -48,6 +49,9 @@ class ScrubTracker:
     def push(self, sample: Sample) -> ScrubAge:
         """Take in a sample; what is known with it."""
         pool = sample.pool
+        if self._guid not in (None, pool.guid):  # another pool of the same name
+            self._last = None
+        self._guid = pool.guid
         for scan in pool.scans:
             if is_full_scrub(scan, sample.version):
                 self.recall(scan.end)

@@ -62,6 +62,13 @@ def test_where_only_another_scan_is_known_nothing_is_claimed():
     assert age(FULL._replace(function="resilver")) == ScrubAge()
 
 
+def test_a_new_pool_of_the_same_name_was_not_scrubbed():
+    tracker = ScrubTracker()
+    tracker.recall(NOW - DAY)
+    assert tracker.push(sample(guid="1")).last == NOW - DAY
+    assert tracker.push(sample(guid="2")) == ScrubAge(never=True)
+
+
 def test_saved_output_of_unknown_age_is_never_overdue():
     assert age(FULL, dated=False, after=1.0) == ScrubAge(FULL.end)
 
