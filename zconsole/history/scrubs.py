@@ -49,9 +49,9 @@ class ScrubTracker:
     def push(self, sample: Sample) -> ScrubAge:
         """Take in a sample; what is known with it."""
         pool = sample.pool
-        if self._guid not in (None, pool.guid):  # another pool of the same name
+        before, self._guid = self._guid, pool.guid or self._guid
+        if before not in (None, self._guid):  # another pool of the same name
             self._last = None
-        self._guid = pool.guid
         for scan in pool.scans:
             if is_full_scrub(scan, sample.version):
                 self.recall(scan.end)

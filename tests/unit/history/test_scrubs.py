@@ -66,6 +66,7 @@ def test_a_new_pool_of_the_same_name_was_not_scrubbed():
     tracker = ScrubTracker()
     tracker.recall(NOW - DAY)
     assert tracker.push(sample(guid="1")).last == NOW - DAY
+    assert tracker.push(sample(guid=None)).last == NOW - DAY  # as text has it
     assert tracker.push(sample(guid="2")) == ScrubAge(never=True)
 
 
