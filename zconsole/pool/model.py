@@ -203,6 +203,9 @@ class Scan(NamedTuple):
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
     thorough: bool | None = None
     """Whether a scrub also decrypts and decompresses what it reads (``-t``); JSON doesn't say."""
+    full: bool | None = None
+    """Whether a scrub is of everything, and not of a range of transaction groups (``-C``, ``-S``,
+    ``-E``); None where the pool's history doesn't say."""
 
     @property
     def name(self) -> str:
@@ -284,6 +287,10 @@ class Pool:
     errors: tuple[str, ...] | None = None
     """Names of damaged files; None when not permitted or not requested, () when there are none."""
     comment: str | None = None
+    created: float | None = None
+    """Epoch seconds, as its history says."""
+    full_scrub: float | None = None
+    """Epoch seconds of the end of the last full scrub, as its history says."""
 
     @property
     def scan(self) -> Scan:

@@ -10,7 +10,7 @@ import math
 
 from zconsole.sim.disk import Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, request_size, solve
-from zconsole.sim.state import RESILVER, SCRUB, PoolState, Queue, SimulatedScan
+from zconsole.sim.state import FINISHED, RESILVER, SCRUB, PoolState, Queue, SimulatedScan
 
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
@@ -19,6 +19,8 @@ SIO_BYTES = 130.0
 def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> SimulatedScan:
     """Starts a scan of ``pool`` now, replacing any other; a resilver of ``targets``."""
     aims = targets or []
+    if (before := pool.scan) is not None and (before.function, before.state) == (SCRUB, FINISHED):
+        pool.scrubbed = before.end
     queues = []
     for top in pool.data_tops():
         missing = max((leaf.dtl for leaf in aims if leaf in list(top.leaves())), default=0.0)

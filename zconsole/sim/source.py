@@ -84,6 +84,7 @@ def raw(pool: PoolState) -> Raw:
     found["libzfs"] = emit.config(pool)
     found["names"] = {leaf.path: leaf.name for leaf in leaves}
     found["message"] = _message(pool)
+    found["history"] = emit.history(pool)
     return found
 
 

@@ -283,6 +283,8 @@ class PoolState:
     next_txg: float = TXG_SECONDS
     start: float = 0.0
     """Epoch seconds of ``t`` = 0."""
+    scrubbed: float | None = None
+    """Epoch seconds of the end of its last full scrub, not counting the one in ``scan``."""
     events: list[Event] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
     """What is still to happen to it, soonest first."""

@@ -57,6 +57,8 @@ class Raw(TypedDict, total=False):
     """What only zpool knows, for a libzfs sample: ``status``, ``action``, ``see``, ``errors``."""
     sitting_out: Sequence[Mapping[str, str]]
     """``guid``, ``path`` and ``name`` of each leaf whose property ``sit_out`` is on."""
+    history: Mapping[str, Any]
+    """What ``zpool history -i`` tells of scrubs: see ``zfs.sources.history.PastScrubs``."""
     iostat: str
     """The newest rows of ``zpool iostat -HpPlqv`` (or ``-g`` rows, GUIDs for names)."""
     wait: str

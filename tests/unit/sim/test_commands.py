@@ -168,3 +168,17 @@ def test_an_incident_that_whoever_plays_forestalled_does_not_end_the_demo():
     assert [x.name for x in pool.tops[0].leaves()].count(
         new.split("/")[-1].removesuffix("-part1")
     ) == 1
+
+
+def test_history_tells_of_the_last_full_scrub_though_another_was_canceled():
+    world = World("healthy", 1)
+    (before,) = [scrub for scrub in scrubs(world) if scrub["end"] == int(world.pools[0].scan.end)]
+    zpool(world, "scrub", "vault")
+    zpool(world, "scrub", "-s", "vault")
+    newest, last = scrubs(world)
+    assert (newest["end"], last["end"]) == (None, before["end"])
+
+
+def scrubs(world):
+    (raw,) = world.raws()
+    return raw["history"]["scrubs"]

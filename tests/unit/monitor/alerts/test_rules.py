@@ -3,7 +3,9 @@ from __future__ import annotations
 from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
 from zconsole.eta.estimate import Estimate
+from zconsole.history.scrubs import ScrubAge
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
+from zconsole.monitor.frame import Frame
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Scan
 from zconsole.pool.scan_outcome import GRACE
@@ -288,3 +290,23 @@ def test_an_alert_of_a_device_names_its_bay_and_serial_number():
     rules.look([frame(in_a_bay(mirror_pool(), 1, disk), 1.0)])
     (gone,) = rules.look([frame(in_a_bay(degraded(FINISHED), 1, disk), 2.0)])
     assert gone.text == "sdb (Slot 07, serial ZC1A) is FAULTED now"
+
+
+def overdue(t: float, *scans: Scan, **fields) -> Frame:
+    scrub = ScrubAge(**{"age": 41 * 86400.0, "overdue": True, **fields})
+    return frame(mirror_pool(*scans), t, scrub=scrub)
+
+
+def test_an_overdue_scrub_is_said_once_and_not_while_one_runs():
+    rules = AlertRules()
+    (alert,) = rules.look([overdue(1000.0)])
+    assert (alert.kind, alert.severity) == ("scrub-overdue", "warning")
+    assert alert.text == "scrub overdue: the last full scrub ended 41 days ago"
+    assert rules.look([overdue(1001.0)]) == ()
+    assert AlertRules().look([overdue(1000.0, Scan("scrub", "running", start=1.0))]) == ()
+    assert AlertRules().look([overdue(1000.0, overdue=False)]) == ()
+
+
+def test_a_pool_never_scrubbed_is_overdue_by_its_age():
+    (alert,) = AlertRules().look([overdue(1000.0, never=True)])
+    assert alert.text == "scrub overdue: the pool was created 41 days ago, never scrubbed"
