@@ -79,9 +79,8 @@ class SimulatedLights:
     def tidy(self) -> tuple[str, ...]:
         """See LightSwitch.tidy."""
         now = self.world.pools[0].now
-        for lights in (self.world.lit, self.blinking):
-            for key in [key for key, until in lights.items() if until <= now]:
-                del lights[key]
+        self.world.lit = {bay: until for bay, until in self.world.lit.items() if until > now}
+        self.blinking = {node: until for node, until in self.blinking.items() if until > now}
         return ()
 
     def _answers(self, node: str) -> bool:
