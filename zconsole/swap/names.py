@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from zconsole.actions import doubts
-from zconsole.actions.target import Target
+from zconsole.actions.target import FAILED, Target, find
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.pool.model import Vdev
-from zconsole.swap.disk import disk_of_leaf, leaves_of
+from zconsole.swap.disk import device_of, disk_of_leaf, leaves_of
+from zconsole.swap.refusal import STACKED
 from zconsole.swap.view import MachineView
 
 
@@ -30,6 +31,40 @@ def device_named(v: MachineView, word: str) -> str:
 def suspects(v: MachineView) -> tuple[Target, ...]:
     """The devices that a swap may be about: failed ones, then those with errors, new ones first."""
     return doubts.suspects(v.situation.pool, [fault.key for fault in v.faults])
+
+
+def proposed(v: MachineView) -> tuple[Target, ...]:
+    """The devices that a swap is offered for where none was named."""
+    return suspects(v) or departed(v)
+
+
+def departed(v: MachineView) -> tuple[Target, ...]:
+    """Devices that are out although nothing needs to begin, or can, for them.
+
+    Those that failed and are being replaced; and, while the pool is suspended and no sample tells
+    it, those that the machine lost.
+    """
+    s = v.situation
+    found = (find(s.pool, key) for key, _ in leaves_of(s.pool))
+    return tuple(t for t in found if t is not None and (_is_replaced(t) or _is_lost(v, t)))
+
+
+def _is_replaced(target: Target) -> bool:
+    group = target.group
+    return (
+        group is not None
+        and group.kind == "replacing"
+        and group.children[0] is target.vdev
+        and target.vdev.state in FAILED
+    )
+
+
+def _is_lost(v: MachineView, target: Target) -> bool:
+    if not (v.situation.suspended and v.devices) or target.vdev.kind != "disk":
+        return False
+    known = disk_of_leaf(v.situation, target.vdev, target.key)
+    stacked = (target.vdev.path or "").startswith(STACKED)
+    return not stacked and device_of(known, v.devices) is None
 
 
 def _names(v: MachineView, key: str, leaf: Vdev) -> frozenset[str]:

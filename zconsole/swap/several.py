@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zconsole.actions.candidates import ranked
 from zconsole.actions.target import FAILED, Target, find, members
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.scan_report.report import ScanReport
-from zconsole.scan_report.resilver_time import member_duration, paces
+from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
 from zconsole.swap.effects import left_without, others_missing
 from zconsole.swap.view import MachineView
 from zconsole.units import counted, duration
@@ -44,11 +44,17 @@ def orders(
 
 
 def predicted(
-    v: MachineView, keys: Sequence[str], reports: Sequence[ScanReport] = ()
+    v: MachineView,
+    keys: Sequence[str],
+    reports: Sequence[ScanReport] = (),
+    running: Iterable[PastRate] = (),
 ) -> Mapping[str, float | None]:
-    """Seconds that a resilver of each device would take, by past scans of the pool."""
+    """Seconds that a resilver of each device would take, by scans of the pool.
+
+    Past ones count; where none is known, those ``running``.
+    """
     pool = v.situation.pool
-    known = paces(pool.root, pool.scans, reports)
+    known = paces(pool.root, pool.scans, reports) or tuple(running)
     targets = (find(pool, key) for key in keys)
     times = ((t.key, member_duration(t.top, known)) for t in targets if t is not None)
     return {key: None if estimate is None else estimate.eta for key, estimate in times}

@@ -79,11 +79,14 @@ def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
         else "Pull nothing else before it is complete."
     )
     text = (*_redundancy(back), f"It is in again. {hold}")
+    spot = back.disk.place or back.disk.name
     if plan is None:
         title = f"Wait until {back.disk.words} is complete again"
-        return SwapStage(c.at, title, text, waits=filling(back.s), alarm=True)
+        brief = f"wait until {spot} is complete again"
+        return SwapStage(c.at, title, text, waits=filling(back.s), alarm=True, brief=brief)
     title = f"Bring {back.disk.words} back into {back.s.pool.name}"
-    return SwapStage(c.at, title, text, plan=plan, alarm=True)
+    brief = f"bring {spot} back into {back.s.pool.name}"
+    return SwapStage(c.at, title, text, plan=plan, alarm=True, brief=brief)
 
 
 def _still_out(
@@ -107,6 +110,7 @@ def _still_out(
         plan=plan,
         answers=(_meant(out[0]),),
         alarm=True,
+        brief=f"WRONG DISK OUT: put {' and '.join(d.place or d.name for d in out)} back",
     )
 
 
@@ -141,7 +145,7 @@ def _old_words(c: Checklist, v: MachineView) -> str:
     """Where the disk of this checklist is meanwhile."""
     if device_of(c.old, v.devices) is None:
         return f"{c.old.words}, which this checklist swaps, is out too"
-    return f"the disk to pull is {c.old.words}"
+    return f"the disk to swap is {c.old.words}"
 
 
 def _another_in_bay(disk: SwapDisk, v: MachineView) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,11 +12,12 @@ from zconsole.actions.target import Target, find
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.scan_report.report import ScanReport
+from zconsole.scan_report.resilver_time import pace_of_running
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
 from zconsole.swap.disk import disk_of_leaf
-from zconsole.swap.names import suspects
+from zconsole.swap.names import proposed, suspects
 from zconsole.swap.session import SwapSession
 from zconsole.swap.several import SwapOrder, orders, predicted, urgent_first
 from zconsole.swap.view import MachineView
@@ -43,7 +44,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
             "a swap looks at every pool of the machine: start zconsole without pool names, or run"
             f" zconsole swap {pools[0]}"
         )
-    await context.swaps.look()
+    await context.look_at_swaps()
     await SwapFlow(context, context.swaps.backend, frame, key).run()
 
 
@@ -74,7 +75,8 @@ class SwapFlow:
         leaf = self._leaf()
         if len(known) == 1 and leaf is None:
             return known[0]
-        rows = [f"Continue: {c.old.words}, {TITLES[c.at].lower()}" for c in known]
+        swaps = self.context.swaps
+        rows = [f"Continue: {swaps.alarm(c) or _where(c)}" for c in known]
         rows += [f"Begin another: {leaf}"] if leaf else []
         picked = await self._pick("SWAP", rows)
         if picked is None:
@@ -111,10 +113,20 @@ class SwapFlow:
         past, guid = self.context.app.view_state.options.past, v.situation.pool.guid
         return await past(guid) if past is not None and guid else ()
 
+    def _predicted(
+        self, v: MachineView, keys: Sequence[str], reports: Sequence[ScanReport]
+    ) -> Mapping[str, float | None]:
+        """Seconds that a resilver of each device would take, also by a scan that runs."""
+        frame, root = self.frame, v.situation.pool.root
+        running = (
+            pace_of_running(root, view.scan, frame.t, view.estimate.eta) for view in frame.scans
+        )
+        return predicted(v, keys, reports, filter(None, running))
+
     async def _device(self, v: MachineView, reports: Sequence[ScanReport]) -> str | None:
         """The device at the cursor, else the one that failed, else one of several."""
         target = find(v.situation.pool, self.key)
-        found = suspects(v)
+        found = proposed(v)
         if target is not None and not target.vdev.children:
             beside = [each for each in found if each.key != target.key]
             if target.key not in {each.key for each in found} or not beside:
@@ -130,7 +142,9 @@ class SwapFlow:
     ) -> str | None:
         """Several have failed: which first, or all at once, with what each costs."""
         keys = [target.key for target in found]
-        ways = {order.together: order for order in orders(v, keys, predicted(v, keys, reports))}
+        ways = {
+            order.together: order for order in orders(v, keys, self._predicted(v, keys, reports))
+        }
         ordered = urgent_first(v, keys)
         rows = [f"Swap {t.name} of {t.top.name} ({t.vdev.state})" for t in ordered]
         rows.append(f"Replace all {len(found)} at once, then C for each to pull it")
@@ -153,9 +167,8 @@ class SwapFlow:
         reports: Sequence[ScanReport],
     ) -> None:
         """Show each way with its consequences, and begin the one that is confirmed."""
-        seconds = predicted(v, [choice.old.key], reports).get(choice.old.key)
-        faulty = [fault.key for fault in v.faults]
-        notes = doubts(v.situation.pool, choice.old.key, faulty)
+        seconds = self._predicted(v, [choice.old.key], reports).get(choice.old.key)
+        notes = doubts(v.situation.pool, choice.old.key, [fault.key for fault in v.faults])
         ways = [way for way in choice.ways if not way.refused]
         made = [self._way(session, choice, way, v, seconds, notes) for way in (ways or (None,))]
         await self.context.app.push_screen_wait(ConfirmScreen(made, self.context.look))
@@ -213,6 +226,7 @@ class SwapFlow:
                 else DemoSwapScreen(self.context, followed, hands)
             )
             await self.context.app.push_screen_wait(screen)
+            self.context.show_swaps()
         finally:
             await in_daemon_thread(store.close)
 
@@ -231,6 +245,11 @@ class SwapFlow:
 
         screen = PickScreen(title, _lines, start=start, wide=True, about=_about)
         return await self.context.app.push_screen_wait(screen)
+
+
+def _where(c: Checklist) -> str:
+    """Which disk a checklist is about, and its step."""
+    return f"{c.old.words}, {TITLES[c.at].lower()}"
 
 
 def _is_named(pool: str, s: Situation) -> bool:

@@ -30,8 +30,10 @@ async def plan_question(
     s = await followed.situation()
     ran = partial(followed.ran, stage, plan)
     made = confirmation_of(context, plan, s.facts if s else Facts(), stage.paths, ran)
-    warned = [Span(text, "error") for text in stage.warnings]
-    if stage.final and plan is stage.plan:
+    # They are about the step: they say nothing of its light, or of the way back.
+    own = plan is stage.plan
+    warned = [Span(text, "error") for text in stage.warnings if own]
+    if stage.final and own:
         warned.append(Span(f"No way back: {stage.final}.", "warning"))
 
     def _body(width: int) -> tuple[Line, ...]:
