@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from zconsole.ui.display_format import percent
+from zconsole.ui.display_format import DisplayFormat, percent
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,12 @@ from zconsole.ui.display_format import percent
 )
 def test_a_share_never_reads_as_less_than_nothing_where_it_rounds_to_it(share, digits, said):
     assert percent(share, digits) == said
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [(0, "12:00"), (-1, "yesterday 12:00"), (-6, "19 Nov 12:00"), (2, "Fri 12:00")],
+)
+def test_a_day_of_the_week_is_only_of_the_time_to_come(days, said):
+    now = datetime(2026, 11, 25, 12, tzinfo=UTC).timestamp()
+    assert DisplayFormat(zone=UTC).when(now + 86400 * days, now) == said
