@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from zconsole.ui.display_format import DisplayFormat, percent
@@ -28,3 +30,12 @@ def test_rates_in_a_text_follow_the_units():
     assert DisplayFormat().rates(said) == said
     assert DisplayFormat(unit="decimal").rates(said) == said.replace("122M", "128M")
     assert DisplayFormat(unit="exact").rates(said) == said
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [(0, "12:00"), (-1, "yesterday 12:00"), (-6, "19 Nov 12:00"), (2, "Fri 12:00")],
+)
+def test_a_day_of_the_week_is_only_of_the_time_to_come(days, said):
+    now = datetime(2026, 11, 25, 12, tzinfo=UTC).timestamp()
+    assert DisplayFormat(zone=UTC).when(now + 86400 * days, now) == said

@@ -38,6 +38,8 @@ NOT_COMPARED = {
 
 UNUSUAL = {"ashift", "physical_ashift", "allocating"}
 """Printed by zpool only where out of the ordinary: null or the same."""
+KERNEL = {"unfilled", "trimmable"}
+"""What only the kernel's own form tells."""
 
 PROSE = {"skipped_bytes", "trim.state", "initialize.state"}
 """What text leaves out where there is nothing to say, and sometimes else."""
@@ -178,7 +180,7 @@ def unknown(source: str, record: Any, place: str) -> set[str]:
     """The fields of what libzfs knows that this source has no word on."""
     if isinstance(record, Vdev):
         spare = {"scan_processed"} if record.vclass == "spare" else set()
-        return COUNTERS | {"unfilled"} | (_unprinted(record, place) if source == "text" else spare)
+        return COUNTERS | KERNEL | (_unprinted(record, place) if source == "text" else spare)
     if source == "json":
         return {"thorough"} if isinstance(record, Scan) else set()
     return {"guid"} if isinstance(record, Pool) else _untold(record)

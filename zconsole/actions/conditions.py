@@ -129,23 +129,25 @@ def feature(name: str, what: str, since: Version) -> Precondition:
     return Precondition(f"feature {name} (OpenZFS {words}) is enabled", _check)
 
 
-def fits(target: Target, new: str, spare_serves: bool) -> Precondition:
+def fits(s: Situation, target: Target, new: str, spare_serves: bool) -> Precondition:
     """The new device can work in this place, as far as the machine can tell.
 
     ``spare_serves``: one of the pool's free hot spares may be it.
     """
 
-    def _why_not(s: Situation, now: Target) -> str | None:
-        if spare_serves and (spare := spares(s.pool).get(new)) is not None:
+    def _why_not(fresh: Situation, now: Target) -> str | None:
+        if spare_serves and (spare := spares(fresh.pool).get(new)) is not None:
             problem = unfit_spare(spare, now)
             return f"{new}: {problem}" if problem else None
-        device = s.facts.device(new)
+        device = fresh.facts.device(new)
         if device is None:
-            return f"{new} is not a device of this machine" if s.facts.devices else None
-        problems = judge(s.pool, now, device, s.facts).problems
+            return f"{new} is not a device of this machine" if fresh.facts.devices else None
+        problems = judge(fresh.pool, now, device, fresh.facts).problems
         return f"{new}: {problems[0]}" if problems else None
 
-    return of_device(target, f"{new} is there, free and fits", _why_not)
+    is_spare = spare_serves and new in spares(s.pool)
+    what = "an available hot spare" if is_spare else "there, free"
+    return of_device(target, f"{new} is {what} and fits", _why_not)
 
 
 def same_device(s: Situation, path: str) -> Precondition:

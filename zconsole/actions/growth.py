@@ -98,7 +98,7 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
             must.nothing_runs("rebuild"),
             _attachable(target),
             must.same_device(s, new),
-            must.fits(target, new, spare_serves=False),
+            must.fits(s, target, new, spare_serves=False),
             *(_raidz_needs() if raidz else ()),
         ),
         needs_typed=target.vdev.name if raidz else None,

@@ -33,12 +33,17 @@ def _places(words: Collection[str], pool: Pool, devices: tuple[Device, ...]) -> 
             continue
         if device is not None:
             told.add(device)
-        if text := _disk_of(leaf, device).words():
-            yield f"{leaf.name}: {text}"
+        yield from _said(leaf.name, _disk_of(leaf, device))
     for device in devices:
         names = {device.path, device.node, device.locate, *device.aliases}
-        if device not in told and names & set(words) and (text := _of_device(device).words()):
-            yield f"{device.path.rpartition('/')[2]}: {text}"
+        if device not in told and names & set(words):
+            yield from _said(device.path.rpartition("/")[2], _of_device(device))
+
+
+def _said(name: str, disk: LeafDisk) -> Iterator[str]:
+    """Its place and serial number, where those tell more than its name."""
+    if text := disk.words(name if disk.bay == name else ""):
+        yield f"{name}: {text}"
 
 
 def _names_leaf(words: Collection[str], leaf: Vdev) -> bool:

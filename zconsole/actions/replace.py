@@ -37,6 +37,7 @@ def plan_replace(s: Situation, swap: Swap, sequential: bool = False) -> ActionPl
             *disturbed(s, target, sequential),
             *_redundancy_meanwhile(s, (target,)),
             *_spare_after(target),
+            *_spare_meanwhile(s, target, swap.new),
             "to back out while it runs, detach the new device",
         ),
         not_undone=("overwrites what is on the new device",),
@@ -162,7 +163,7 @@ def _replace_step(s: Situation, target: Target, new: str, sequential: bool) -> S
         must.present(target),
         _replaceable(target),
         must.same_device(s, new),
-        must.fits(target, new, spare_serves=True),
+        must.fits(s, target, new, spare_serves=True),
     ]
     if sequential:
         requires.append(_sequential_possible(target))
@@ -253,6 +254,17 @@ def _spare_after(target: Target) -> tuple[str, ...]:
     """What becomes of the spare that stands in for the device."""
     names = ", ".join(spare.name for spare in target.spares)
     return (f"when it is done, {names} is available again",) if names else ()
+
+
+def _spare_meanwhile(s: Situation, target: Target, new: str) -> tuple[str, ...]:
+    """That a hot spare only stands in."""
+    spare = spares(s.pool).get(new)
+    if spare is None:
+        return ()
+    return (
+        f"hot spare {spare.name} only stands in: {s.pool.name} stays DEGRADED and the spare INUSE"
+        f" until {target.name} is replaced by another disk, or detached",
+    )
 
 
 def _warnings_of(s: Situation, target: Target, new: str) -> tuple[str, ...]:

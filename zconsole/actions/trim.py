@@ -86,6 +86,8 @@ def _work_is(target: Target, change: str, work: _Work) -> Precondition:
             return f"{target.name} cannot be {work.verb}ed"
         if now.vdev.state not in ("ONLINE", "DEGRADED"):
             return f"{now.name} is {now.vdev.state}"
+        if work is _TRIM and now.vdev.trimmable is False:
+            return f"{now.name} takes no trims"
         state = _state(now.vdev, work)
         if change == "start":
             return f"{now.name} is {work.doing} already" if state == "active" else None

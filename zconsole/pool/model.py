@@ -129,6 +129,8 @@ class Vdev(NamedTuple):
     """Cumulative histograms: ``disk_r``, ``disk_w`` (bucket i = up to 2^(i+1) ns) and others."""
     initialize: Progress | None = None
     trim: Progress | None = None
+    trimmable: bool | None = None
+    """Whether the device takes trims; None where the source doesn't say."""
     disk: LeafDisk | None = None
     """The disk below a leaf, where the source knows the machine's disks."""
     phys_path: str | None = None

@@ -63,7 +63,10 @@ class DisplayFormat:
         return date_of(t, self.zone).strftime("%H:%M")
 
     def when(self, t: float, now: float) -> str:
-        """A time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``."""
+        """A time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``.
+
+        What is past has a date: the day of the week would be read as the one to come.
+        """
         then, today = date_of(t, self.zone), date_of(now, self.zone)
         days = (then.date() - today.date()).days
         clock = then.strftime("%H:%M")
@@ -71,7 +74,7 @@ class DisplayFormat:
             return clock
         if abs(days) == 1:
             return f"{'tomorrow' if days > 0 else 'yesterday'} {clock}"
-        if abs(days) < 7:
+        if 0 < days < 7:
             return f"{then:%a} {clock}"
         return f"{then:%d %b} {clock}" if then.year == today.year else f"{then:%Y-%m-%d} {clock}"
 

@@ -155,6 +155,17 @@ async def test_replacing_a_healthy_disk_while_another_has_failed_says_so_first()
         assert "bay04 shows no errors; bay05 has failed" in a.screen.splitlines()[2]
 
 
+async def test_fresh_disks_come_before_the_hot_spare():
+    async with acting("failed-disk", size=(100, 30)) as a:
+        await a.to("bay05")
+        said = await a.press("R")
+        assert said.index("bay15") < said.index("hot spare of this pool") < said.index("too small")
+        await pick(a, "bay11")
+        said = " ".join(a.screen.split())
+        assert "hot spare bay11 only stands in" in said
+        assert "until bay05 is replaced by another disk" in said
+
+
 async def test_detach_backs_a_replace_out_once_its_name_is_typed():
     async with acting("failed-disk") as a:
         await a.to("bay05")

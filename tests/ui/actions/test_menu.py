@@ -97,6 +97,26 @@ async def test_the_entry_at_the_cursor_tells_what_it_would_run():
         assert "Runs: zpool scrub -p mirrors" in await a.press("S")
 
 
+async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
+    async with acting("failed-disk", (100, 40)) as a:
+        await a.to("bay05")
+        await a.press("A")
+        screen = a.app.screen
+        for index in range(screen.view.line_count()):
+            assert screen._said(index), plain(screen.view.line_at(index))
+
+
+async def test_what_lights_a_bay_is_not_beside_what_clears_errors():
+    async with acting("failed-disk", (100, 40)) as a:
+        await a.to("bay05")
+        lines = (await a.press("A")).splitlines()
+        lights, clears = (
+            next(n for n, line in enumerate(lines) if text in line)
+            for text in ("Light its bay", "Clear its errors")
+        )
+        assert abs(lights - clears) > 2
+
+
 async def test_a_long_reason_has_all_the_rows_the_menu_leaves():
     async with acting("resilver", (50, 24)) as a:
         said = " ".join((await a.press("S", "j")).split())
@@ -189,7 +209,7 @@ async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():
     async with acting("failed-disk") as a:
         await a.to("bay05")
         first = await a.press("A")
-        picker = await a.press("j", "enter")
+        picker = await a.press("j", "j", "j", "enter")
         assert "REPLACE bay05 WITH" in picker
         assert "Cancel" in await a.press("enter")
         assert await a.press("escape") == picker

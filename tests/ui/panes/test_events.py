@@ -41,6 +41,23 @@ class TestPane:
         assert places == sorted(places)
         assert "read as text       libzfs: symbol zpool_get_config missing; no JSON" in said
 
+    def test_new_errors_of_one_device_are_told_in_one_until_something_else_happens(self):
+        def of(t: float, vdev: str, moved: str) -> Event:
+            t += frames.NOW - 600
+            return Event(t, "errors", f"{vdev}: {moved}", "warning", vdev=vdev, origin="console")
+
+        events = (
+            of(0, "sda", "1 new read error"),
+            Event(frames.NOW - 590, "scrub_start", "scrub started", "notice"),
+            of(20, "sda", "1 new read error"),
+            of(30, "sdb", "2 new checksum errors"),
+            of(40, "sda", "3 new read errors, 1 new checksum error"),
+        )
+        said = text(pane_lines(replace(frames.healthy(), events=events), None, LOOK, 100))
+        assert "sda: 4 new read errors, 1 new checksum error since 12:31" in said
+        assert said.count("sda: ") == 2
+        assert said.count("sdb: ") == 1
+
     def test_a_few_files_among_the_rest_and_all_where_there_is_room(self):
         few = pane_lines(damaged(), None, LOOK, 60)
         assert max(map(width_of, few)) <= 60

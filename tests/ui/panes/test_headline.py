@@ -54,7 +54,7 @@ def test_the_duration_stands_out():
 
 def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     first, second = said(frames.healthy())
-    assert first.startswith(" LAST SCRUB Mon 12:41 ")
+    assert first.startswith(" LAST SCRUB 16 Nov 12:41 ")
     assert "FILL 33.3 %" in first
     assert second.startswith(" no errors  took 4h12m ")
     assert "all vdevs: 1 disk" in second

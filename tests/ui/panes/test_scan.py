@@ -209,7 +209,7 @@ class TestScan:
     def test_a_past_scrub_is_one_line(self):
         lines = scan_lines(frames.healthy(), LOOK, 80)
         said, trouble = map(plain, lines)
-        assert said == " scrub finished Mon 12:41, after 4h12m, repaired 0, errors 0"
+        assert said == " scrub finished 16 Nov 12:41, after 4h12m, repaired 0, errors 0"
         assert trouble == ""
 
     def test_what_it_waits_for_and_what_could_be_done(self):
@@ -262,6 +262,18 @@ class TestScan:
         long = replace(base, limit=replace(base.limit, text=text_of))
         assert "7K02B5AF is slow: 97 % busy, siblings 40 %" in text(scan_lines(long, LOOK, 80))
         assert text_of in text(scan_lines(long, LOOK, 120))
+
+    def test_a_long_limit_has_the_lines_of_what_has_nothing_to_say(self):
+        base = replace(frames.resilver(), troubles=())
+        long = base.limit._replace(text="the new disk sda: 90 % busy" * 4 + "; at last", advice="")
+        for advice in ("", "check sda"):
+            lines = scan_lines(replace(base, limit=long._replace(advice=advice)), LOOK, 80)
+            assert "at last" in text(lines)
+            assert ("check sda" in text(lines)) == bool(advice)
+            assert len(lines) == len(scan_lines(base, LOOK, 80))
+        told = replace(base, limit=long._replace(advice="x"), troubles=frames.flaky().troubles)
+        assert "at last" not in text(scan_lines(told, LOOK, 80))
+        assert "at last" in text(scan_lines(told, LOOK, 80, whole=True))
 
     def test_a_paused_scan_waits_for_nothing(self):
         base = frames.resilver()

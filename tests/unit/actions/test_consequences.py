@@ -159,6 +159,10 @@ def test_commands(plan, argv):
             "already",
         ),
         (plan_trim(raidz2(), "1000", "cancel"), "not trimming"),
+        (
+            plan_trim(raidz2(changes=(disk("d00", 1000, trimmable=False),)), "1000"),
+            "takes no trims",
+        ),
         (plan_locate(raidz2(), "1000", on=True), "no bay"),
         (
             plan_autoexpand(raidz2(facts=replace(FACTS, properties={"autoexpand": "on"})), True),

@@ -53,6 +53,13 @@ def test_what_is_known_of_the_machine_serves_where_the_sample_knows_nothing():
     assert places({leaf.guid}, made.pool, ()) == ()
 
 
+def test_a_bay_that_is_the_name_of_the_device_is_not_said_twice():
+    made = at(pool(top("mirror", 0, 2)))
+    leaf = next(iter(made.pool.root.leaves()))
+    device = Device(leaf.path, bay=leaf.name, serial="S1")
+    assert places({leaf.guid}, made.pool, (device,)) == (f"{leaf.name}: serial S1",)
+
+
 def test_of_many_disks_the_first_are_named():
     found = in_bays(pool(top("raidz2", 0, MOST + 3)))
     said = places({leaf.guid for leaf in found.root.leaves()}, found, ())

@@ -173,6 +173,17 @@ def test_what_a_running_repair_has_not_marked_yet_is_no_redundancy():
     assert "no device may fail in raidz2-0" in said(replaced(s))
 
 
+def test_a_hot_spare_only_stands_in_and_the_plan_says_so():
+    spare = disk("sp0", 1900, "AVAIL", vclass="spare")
+    s = raidz2(changes=(disk("d00", 1000, "FAULTED"),), spares=(spare,))
+    plan = plan_replace(s, Swap("1000", "/dev/disk/by-id/sp0"))
+    assert plan.refused is None
+    assert "tank stays DEGRADED and the spare INUSE until d00 is replaced" in said(plan)
+    assert any("is an available hot spare and fits" in text for text in plan.checks)
+    assert not any("free and fits" in text for text in plan.checks)
+    assert "stands in" not in said(replaced(s))
+
+
 def test_a_hot_spare_is_refused_where_zpool_refuses_it():
     spare = disk("sp0", 1900, "AVAIL", vclass="spare")
     dspare = replace(disk("draid1-1-0", 1901, "AVAIL", vclass="spare"), kind="dspare", path=None)

@@ -134,14 +134,22 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
     if group is not None and group.kind == "spare":
         failed, spare = (key_of(s.pool, group.children[i]) or "" for i in (0, -1))
         entries += [
-            Entry("Return the spare: replace the failed device", flow=replace_flow),
+            Entry("Return the spare: replace the failed device", flow=replace_flow, about=_REPLACE),
             Entry("Make the spare permanent", (partial(plan_detach, key=failed),)),
             Entry("Return the spare: the device is fine again", (partial(plan_detach, key=spare),)),
         ]
     return [
         *entries,
-        Entry(f"Replace several devices of {target.top.name} at once", flow=batch_flow),
-        Entry("Attach a device", flow=attach_flow),
+        Entry(
+            f"Replace several devices of {target.top.name} at once",
+            flow=batch_flow,
+            about="Asks for the new device of each; one resilver fills them all",
+        ),
+        Entry(
+            "Attach a device",
+            flow=attach_flow,
+            about="Asks for the device: a further side of a mirror, or a wider raidz",
+        ),
         Entry(
             f"Expand {target.top.name} to the full size of its disks",
             (lambda s: plan_expand(s, key),),
@@ -149,10 +157,19 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
     ]
 
 
+_REPLACE = "Asks for the new device, then shows the plan; the old device may stay until the end"
+
+
 def _of_leaf(key: str) -> list[Entry]:
     return [
-        Entry("Change this disk, step by step (guided swap)", flow=change_disk),
-        Entry("Replace this device", flow=replace_flow),
+        Entry(
+            "Change this disk, step by step (guided swap)",
+            flow=change_disk,
+            about="Leads from finding the disk in its bay to the resilver of the new one; asks first",
+        ),
+        Entry("Light its bay, or make it blink", light_ways(key, on=True, busy={}), light_flow),
+        Entry("Switch its light off", light_ways(key, on=False, busy={})),
+        Entry("Replace this device", flow=replace_flow, about=_REPLACE),
         Entry(
             "Take it offline",
             (
@@ -163,8 +180,6 @@ def _of_leaf(key: str) -> list[Entry]:
         Entry("Put it online", (lambda s: plan_online(s, key),)),
         Entry("Detach it", (lambda s: plan_detach(s, key),)),
         Entry("Clear its errors", (lambda s: plan_clear(s, key),)),
-        Entry("Light its bay, or make it blink", light_ways(key, on=True, busy={}), light_flow),
-        Entry("Switch its light off", light_ways(key, on=False, busy={})),
         *_work("trim", plan_trim, key),
         *_work("initialize", plan_initialize, key),
     ]
@@ -188,7 +203,11 @@ def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
 def _of_pool() -> list[Entry]:
     return [
         Entry("Clear the errors of the pool, or resume it", (plan_clear,)),
-        Entry("Add a vdev, log, cache, hot spare or special vdev", flow=add_flow),
+        Entry(
+            "Add a vdev, log, cache, hot spare or special vdev",
+            flow=add_flow,
+            about="Asks what to add and which devices; shows what the pool is like afterwards",
+        ),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),
         Entry("Switch autoexpand off", (lambda s: plan_autoexpand(s, on=False),)),
         Entry("Switch off every light lit from here", (plan_lights_off,)),

@@ -124,20 +124,20 @@ async def _pick_device(
 async def _candidates(
     context: FlowContext, s: Situation, target: Target, taken: frozenset[str]
 ) -> list[Candidate]:
-    """The pool's spares, then the machine's devices; what cannot be used comes last."""
+    """The machine's devices, then the pool's spares; what cannot be used comes last."""
     warm = await with_temperatures(context.backend.runner, s.facts.devices)
     free = spares(s.pool)
     listed = [
+        candidate
+        for candidate in ranked(s.pool, target, replace(s.facts, devices=warm))
+        if candidate.device.path not in taken and candidate.device.path not in free
+    ]
+    listed += [
         Candidate(
             Device(path, model="hot spare of this pool", size=spare.size_bytes),
             (problem,) if (problem := unfit_spare(spare, target)) else (),
         )
         for path, spare in free.items()
-    ]
-    listed += [
-        candidate
-        for candidate in ranked(s.pool, target, replace(s.facts, devices=warm))
-        if candidate.device.path not in taken and candidate.device.path not in free
     ]
     return sorted(listed, key=order)
 

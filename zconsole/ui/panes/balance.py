@@ -15,14 +15,15 @@ _NAME = 14
 _LONG_NAME = 30
 """Cells for a name; where it is wide, as many as the longest needs, to this."""
 _FULL, _NEARLY = 0.96, 0.9
-_WIDE = 100
+_ROOMY, _WIDE = 80, 100
 
 
 def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
-    """Spread and bytes out of place; what the last column is."""
-    columns = " free    frag  new writes" if width >= _WIDE else " free   new writes"
-    if len(balance.vdevs) <= 1:
-        columns = " free    frag" if width >= _WIDE else " free"
+    """Spread and bytes out of place; what the last columns are: parity counts as free space, too."""
+    columns = " raw free" if width >= _ROOMY else " free"
+    columns += "    frag" * (width >= _WIDE)
+    if len(balance.vdevs) > 1:
+        columns += "  new writes" if width >= _WIDE else "   new writes"
     facts = " BALANCE "
     if len(balance.vdevs) > 1:
         facts += f" spread {percent(balance.spread)} "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
 from zconsole.ui.widgets.short_names import middle
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 
+_NEW_ERRORS = re.compile(r"([0-9]{1,18}) new (read|write|checksum) error")
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
 _TIME = 16
 _LABEL = 17
@@ -58,7 +61,7 @@ def pane_lines(
     One line each, or as many as it takes where ``room`` has lines enough for that, or is large;
     ``every``: all damaged files, whole.
     """
-    events = (_of_event(event, frame.t, look) for event in reversed(frame.events))
+    events = (_of_event(event, frame.t, look) for event in reversed(_combined(frame, look)))
     shown = (*_damaged(frame, every=every), *events, *_words(frame, source))
     if not shown:
         return ((Span(" nothing has happened since the console began to watch", "dim"),),)
@@ -68,6 +71,29 @@ def pane_lines(
         if whole or len(lines) <= room:
             return lines
     return tuple(line for m in shown for line in _message_lines(m, look, width, whole=False))
+
+
+def _combined(frame: Frame, look: DisplayFormat) -> list[Event]:
+    """The events, new errors of one device in one until something else happens."""
+    shown: list[Event] = []
+    since: dict[str | None, tuple[int, Event, Counter[str]]] = {}
+    for event in frame.events:
+        found = _NEW_ERRORS.findall(event.text) if event.name == "errors" else ()
+        counts = Counter({kind: int(n) for n, kind in found})
+        if not counts:
+            since.clear()
+            shown.append(event)
+        elif event.vdev in since:
+            at, first, before = since[event.vdev]
+            counts += before
+            since[event.vdev] = at, first, counts
+            said = ", ".join(f"{n} new {kind} error{'s' * (n > 1)}" for kind, n in counts.items())
+            text = f"{event.vdev}: {said} since {look.when(first.t, frame.t)}"
+            shown[at] = event._replace(text=text)
+        else:
+            since[event.vdev] = len(shown), event, counts
+            shown.append(event)
+    return shown
 
 
 def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:

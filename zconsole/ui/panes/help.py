@@ -94,7 +94,7 @@ def footer_line(
     actions = sorted((key for key in usable if key.short), key=lambda key: key.title != first)
     grey = ("track", "track") if denied else ("key", "dim")
     extra = [short_key(key, key.short, *grey) for key in actions]
-    return key_row([*ends[:1], *parts[:1], *extra, *ends[1:-1], *parts[1:]], ends[-1], width)
+    return key_row([*ends[:1], *extra, *ends[1:-1], *parts], ends[-1], width)
 
 
 def keys_line(

@@ -180,7 +180,7 @@ def _advice(ink: Ink, *, is_running: bool) -> list[Line]:
     if ink.frame.problem:
         said = fixed("limit", "unknown while the pool does not answer", 1, ink, "dim")
         return [*said, *_blank(2 * most + 2 * ink.roomy)]
-    lines = [*_limit(ink), *_suggestion_and_troubles(most, ink)]
+    lines = _limited(most, ink)
     return [*lines, *_surroundings(ink)] if ink.roomy else lines
 
 
@@ -189,24 +189,36 @@ def _blank(lines: int) -> list[Line]:
     return [nothing] * lines
 
 
-def _limit(ink: Ink) -> list[Line]:
-    """What the running scan waits for."""
+def _limit(ink: Ink, rows: int) -> list[Line]:
+    """What the running scan waits for, in one line or as many as it takes of ``rows``."""
     limit, scan = ink.frame.limit, ink.frame.scan
     if limit is None or limit.cause == "unclear":
         is_paused = scan is not None and scan.scan.state == "paused"
         return fixed("limit", "" if is_paused else "not known yet", 1, ink, "dim")
     doubt = "perhaps " if limit.sure < _SURE else ""
-    return _shortened("limit", f"{doubt}{ink.look.rates(limit.text)}", 1, ink)
+    text = _with_short_names("limit", f"{doubt}{ink.look.rates(limit.text)}", 1, ink)
+    lines = fixed("limit", text, rows, ink)
+    return [line for number, line in enumerate(lines) if line or not number]
 
 
-def _suggestion_and_troubles(most: int, ink: Ink) -> list[Line]:
-    """``most`` lines each; without trouble, a long suggestion has those of the trouble, too."""
+def _limited(most: int, ink: Ink) -> list[Line]:
+    """A line for the limit, ``most`` each for suggestion and troubles.
+
+    Of those that have nothing to say, a long limit or suggestion has the lines, too.
+    """
     limit, told = ink.frame.limit, ink.frame.troubles
     advice = "" if limit is None or limit.cause == "unclear" else limit.advice
-    lines = _shortened("suggestion", _by_key(advice, ink), most if told else 2 * most, ink)
-    if not told and any(lines[most:]):
-        return lines
-    return [*lines[:most], *_troubles(most, ink)]
+    suggested = _shortened("suggestion", _by_key(advice, ink), most if told else 2 * most, ink)
+    if not told and any(suggested[most:]):
+        return [*_limit(ink, 1), *suggested]
+    if advice and told:
+        return [*_limit(ink, 1), *suggested[:most], *_troubles(most, ink)]
+    limits = _limit(ink, 1 + most)
+    rest = most + 1 - len(limits)
+    if not advice:
+        return [*limits, *_blank(rest), *_troubles(most, ink)]
+    troubles = _troubles(max(1, rest), ink) if rest or ink.whole else []
+    return [*limits, *suggested[:most], *troubles]
 
 
 def _by_key(advice: str, ink: Ink) -> str:
@@ -220,12 +232,17 @@ def _by_key(advice: str, ink: Ink) -> str:
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
     """A text in its lines; where it has too few, long names of devices lose their middle."""
+    return fixed(label, _with_short_names(label, text, rows, ink), rows, ink)
+
+
+def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
+    """The text, long names of devices in it without their middle where it takes more lines."""
     if not ink.whole and len(ink.paragraph(label, text)) > rows:
         for row in ink.frame.rows:
             name = row.vdev.name
             if len(name) > _NAME and name in text:
                 text = text.replace(name, middle(name, _NAME, ink.look.glyphs.ellipsis))
-    return fixed(label, text, rows, ink)
+    return text
 
 
 def _surroundings(ink: Ink) -> list[Line]:

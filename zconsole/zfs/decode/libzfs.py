@@ -47,6 +47,8 @@ _SHOWN = ("normal", "dedup", "special", "log")
 _HEALTHY = VDEV_STATES.index("ONLINE")
 _NOALLOC = 46
 """Elements of ``vdev_stats`` before 2.2, which brought vs_noalloc (include/sys/fs/zfs.h)."""
+_TRIMS = 41
+"""Elements of it from 0.8 on, which brought trim."""
 _UNFILLED = ("resilver_txg", "rebuild_txg")
 """Set when a leaf is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c)."""
 
@@ -152,8 +154,8 @@ def canonical(values: Sequence[int]) -> Sequence[int]:
     timestamp, 1 state, 2 aux, 3 alloc, 4 space, 6 rsize, 9 and 10 reads and writes, 15 and 16
     bytes read and written, 20 to 22 read, write and checksum errors, 23 initialize_errors, 25
     removing, 26 scan_processed, 27 fragmentation, 28 to 31 initialize, 33 resilver_deferred, 34
-    slow_ios, 35 trim_errors, 37 to 40 trim, 41 rebuild_processed, 42 and 44 configured and
-    physical ashift, 45 noalloc, 46 pspace.
+    slow_ios, 35 trim_errors, 36 trim_notsup, 37 to 40 trim, 41 rebuild_processed, 42 and 44
+    configured and physical ashift, 45 noalloc, 46 pspace.
     """
     if not values:
         return _NO_STATS
@@ -236,6 +238,7 @@ def _vdev(
         },
         initialize=_progress(stats[28:32], stats[23]) if leaf and stats[30] else None,
         trim=_progress(stats[37:41], stats[35]) if leaf and stats[39] else None,
+        trimmable=not stats[36] if leaf and len(values) >= _TRIMS else None,
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
