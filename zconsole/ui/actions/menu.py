@@ -165,7 +165,7 @@ def _of_leaf(key: str) -> list[Entry]:
         Entry(
             "Change this disk, step by step (guided swap)",
             flow=change_disk,
-            about="Leads from finding the disk in its bay to the resilver of the new one; asks first",
+            about="Leads from finding the disk in its bay to its resilver; asks before each step",
         ),
         Entry("Light its bay, or make it blink", light_ways(key, on=True, busy={}), light_flow),
         Entry("Switch its light off", light_ways(key, on=False, busy={})),

@@ -19,7 +19,7 @@ _ROOMY, _WIDE = 80, 100
 
 
 def balance_title(balance: Balance, look: DisplayFormat, width: int) -> Line:
-    """Spread and bytes out of place; what the last columns are: parity counts as free space, too."""
+    """Spread and bytes out of place; what the last columns are: raw free space counts parity."""
     columns = " raw free" if width >= _ROOMY else " free"
     columns += "    frag" * (width >= _WIDE)
     if len(balance.vdevs) > 1:

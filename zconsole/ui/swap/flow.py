@@ -17,7 +17,7 @@ from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
 from zconsole.swap.disk import disk_of_leaf
-from zconsole.swap.names import proposed, suspects
+from zconsole.swap.names import proposed
 from zconsole.swap.session import SwapSession
 from zconsole.swap.several import SwapOrder, orders, predicted, urgent_first
 from zconsole.swap.view import MachineView
