@@ -73,9 +73,8 @@ def _senseless(s: Situation, layout: Layout, devices: tuple[str, ...]) -> str | 
         return f"ZFS has no {layout.vclass} of raidz: use a mirror"
     if layout.vclass in ("cache", "spare") and layout.kind != "disk":
         return f"a {layout.vclass} is a single device: add several one beside the other"
-    least = {"disk": 1, "mirror": 2}.get(layout.kind) or int(layout.kind[-1]) + 1
-    if len(devices) < least:
-        return f"a {layout.name} needs at least {counted(least, 'device')}"
+    if len(devices) < layout.least:
+        return f"a {layout.name} needs at least {counted(layout.least, 'device')}"
     if odd := next((path for path in devices if not path.startswith("/")), None):
         return f"{odd}: not an absolute path"
     found = (s.facts.device(path) for path in devices)

@@ -32,6 +32,11 @@ class Layout(NamedTuple):
         return self.vclass in ("normal", "special", "dedup")
 
     @property
+    def least(self) -> int:
+        """The fewest devices that it can be made of."""
+        return {"disk": 1, "mirror": 2}.get(self.kind) or int(self.kind[-1]) + 1
+
+    @property
     def words(self) -> tuple[str, ...]:
         """The words of zpool-add(8) that stand before the devices."""
         kind = () if self.kind == "disk" else (self.kind,)

@@ -27,7 +27,7 @@ from zconsole.ui.pane_layout import (
 )
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_tree import SORTS, tree_height
-from zconsole.ui.panes.devices import DeviceView
+from zconsole.ui.panes.devices import FAILED, DeviceView
 from zconsole.ui.panes.events import events_title, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
 from zconsole.ui.panes.help import footer_line
@@ -40,8 +40,6 @@ from zconsole.ui.widgets.draw import Line, Span, crop
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
 
-_FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
-"""States of a device that is not read any more; who takes one offline knows it."""
 _FILTER = "show only: name, state, path, note"
 
 Details = Callable[[str, str], Awaitable[Pairs]]
@@ -364,7 +362,7 @@ class MainScreen(Screen[None]):
 def _has_failed(frame: Frame) -> bool:
     """Whether a device has failed or is failing."""
     leaves = [row.vdev for row in frame.rows if not row.vdev.children]
-    bad = any(leaf.state in _FAILED or leaf.errors.total for leaf in leaves)
+    bad = any(leaf.state in FAILED or leaf.errors.total for leaf in leaves)
     return bad or bool(frame.troubles)
 
 

@@ -61,6 +61,19 @@ async def test_a_mirror_is_added_with_what_if_in_its_plan():
         assert ended["text"] == "the mirror vdev is part of mirrors"
 
 
+async def test_it_says_how_many_disks_are_free_and_which_are_too_small():
+    async with adding("failed-disk", 2) as a:
+        pool = a.feed.world.pools[0]
+        pool.host.shelf[1].model = pool.host.shelf[1].model._replace(size=400 * 10**9)
+        await a.press("escape", "A")
+        await at_line(a, "Add a vdev")
+        said = " ".join((await a.press("enter")).split())
+        assert "8 disks like the others, at least 3; 1 free" in said
+        said = await a.press("enter")
+        assert "0 of 8 marked, at least 3" in said
+        assert "smaller than the pool's disks" in said
+
+
 async def test_one_way_is_typed_before_it_runs():
     async with adding("failed-disk", 3) as a:
         await at_line(a, "special")
@@ -118,8 +131,10 @@ async def test_it_can_be_left_at_every_step(keys):
 
 
 def test_each_line_says_what_it_is():
+    said = "raidz2 of 6 disks like the others, at least 3; 2 free"
+    assert layout_text(Layout("normal", "raidz2"), 6, 2) == said
     assert (
-        layout_text(Layout("normal", "raidz2"), 6) == "raidz2 of 6 disks, like the pool's own vdevs"
+        layout_text(Layout("normal", "mirror"), 2, 0) == "mirror of 2 disks like the others; 0 free"
     )
-    assert layout_text(Layout("special", "mirror"), 3) == "special: a mirror of 3 disks"
-    assert layout_text(Layout("cache"), 0) == "cache: single disks"
+    assert layout_text(Layout("special", "mirror"), 3, 2) == "special: a mirror of 3 disks"
+    assert layout_text(Layout("cache"), 0, 2) == "cache: single disks"

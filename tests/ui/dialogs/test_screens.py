@@ -57,3 +57,17 @@ def _below(kind):
 def test_no_dialog_draws_around_that():
     assert len(_below(Dialog)) > 10
     assert [kind for kind in _below(Dialog) if "update" in vars(kind)] == []
+
+
+async def test_a_list_that_opens_at_its_end_is_full():
+    async with view_state(frames.healthy(), size=(80, 24)) as (app, pilot, screen):
+        lines = tuple((Span(f"line {n}"),) for n in range(40))
+        about = ((Span("said"),),)
+        app.push_screen(
+            PickScreen("LIST", lambda _: lines, start=39, wide=True, about=lambda _i, _w: about)
+        )
+        await pilot.pause()
+        await pilot.pause()
+        shown = [line for line in screen().splitlines() if line.startswith("line")]
+        assert shown == [f"line {n}" for n in range(40 - len(shown), 40)]
+        assert len(shown) >= 20

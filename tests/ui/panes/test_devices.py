@@ -117,3 +117,33 @@ async def test_no_column_moves_as_the_cursor_goes_down_a_long_list():
         for _ in range(12):
             await pilot.press("j")
             assert heading(screen).index("STATE") == at
+
+
+def low(state: str):
+    """A pool whose last data disk is in a state."""
+    made = frames.healthy()
+    rows = list(made.rows)
+    index = max(i for i, row in enumerate(rows) if not row.vdev.children)
+    rows[index] = replace(rows[index], vdev=replace(rows[index].vdev, state=state))
+    return replace(made, rows=tuple(rows)), rows[index].vdev.name
+
+
+async def test_a_device_that_has_failed_is_in_sight_when_the_console_opens():
+    frame, name = low("FAULTED")
+    async with view_state(frame, size=(60, 15)) as (app, pilot, screen):
+        await pilot.pause()
+        assert name in screen()
+        assert app.devices.current.row.vdev.name == name
+        await pilot.press("g")
+        assert name not in screen()
+
+
+async def test_nothing_jumps_when_a_device_fails_later():
+    frame, name = low("FAULTED")
+    feed = FakeFeed((frames.healthy(),))
+    async with view_state(size=(60, 15), feed=feed) as (app, pilot, screen):
+        feed.put(frame)
+        await pilot.pause()
+        await pilot.pause()
+        assert app.devices.cursor == 0
+        assert name not in screen()

@@ -43,7 +43,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         await a.press("enter")
         said = await settled(a)
         assert "zconsole rebalance run /storage/films" in said
-        assert "half the rate of the last scan" in said
+        assert "half the last scan's rate" in said
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
         await a.press("tab", "enter")

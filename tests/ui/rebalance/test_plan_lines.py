@@ -40,7 +40,7 @@ def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
 def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
     plan = replace(PLAN, raw_factor=2.0)
     assert pace_of(plan, None, (), None) is None
-    assert pace_of(plan, None, (), 8e6) == (2e6, "half the rate of the last scan")
+    assert pace_of(plan, None, (), 8e6) == (2e6, "half the last scan's rate")
     assert pace_of(plan, None, (JOB,), 8e6) == (1e6, "pace of another job")
     assert pace_of(plan, 5e6, (), None) == (5e6, "the rate limit")
     assert pace_of(plan, 5e6, (JOB,), None) == (1e6, "pace of another job")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from zconsole.ui.widgets.short_names import in_runs, middle, short_names
+from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
 
 MODEL = "ata-WDC_WD40EFRX-68N32N0_WD-"
 
@@ -66,3 +66,13 @@ def test_different_names_stay_different_and_fit(names, width):
 )
 def test_places_in_a_row_are_told_together(names, runs):
     assert in_runs(names) == runs
+
+
+def test_of_what_a_device_was_the_end_is_kept():
+    text = "8608373 UNAVAIL (was /dev/disk/by-id/ata-HGST_HDS721010_YNJSSERK-part1)"
+    assert formerly(text, 80) == text
+    assert formerly(text, 60) == "8608373 UNAVAIL (was ata-HGST_HDS721010_YNJSSERK)"
+    assert len(formerly(text, 40)) == 40
+    assert formerly(text, 40).endswith("YNJSSERK)")
+    assert formerly("was /dev/sdb1", 3) == "was sdb1"
+    assert formerly("was /a/very/long/one/that/is/no/longer", 9, "*") == "was longer"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -24,8 +24,11 @@ from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span
+from zconsole.units import size
 
 MARK = "x"
+SMALL = 0.9
+"""Share of the pool's disks below which a disk is said to be smaller."""
 
 
 async def add_flow(context: FlowContext, _: str) -> bool:
@@ -52,10 +55,14 @@ async def _add(context: FlowContext, s: Situation, layout: Layout, count: int) -
     return False
 
 
-def layout_text(layout: Layout, count: int) -> str:
-    """One line of the menu: ``special mirror of 3 disks``, ``hot spares``."""
+def layout_text(layout: Layout, count: int, free: int) -> str:
+    """One line of the menu: ``special mirror of 3 disks``, ``hot spares``.
+
+    ``free`` is how many disks there are to be used.
+    """
     if layout.vclass == "normal":
-        return f"{layout.kind} of {count} disks, like the pool's own vdevs"
+        least = f", at least {layout.least}" if layout.least < count else ""
+        return f"{layout.kind} of {count} disks like the others{least}; {free} free"
     if count:
         return f"{layout.vclass}: a mirror of {count} disks"
     return {"log": "log: single disks", "cache": "cache: single disks"}.get(
@@ -73,7 +80,9 @@ def _layout_screen(
         said = (*meaning(layout), permanent(s, layout) or removable(s, layout))
         return tuple(line for text in said for line in wrapped(text, "", look, width, " "))
 
-    lines = tuple((Span(f"  {layout_text(*each)}"),) for each in found)
+    near, judged = member_bytes(s), _judged(s, Layout("normal"), s.facts.devices)
+    free = sum(each.usable and not _is_small(each.device, near) for each in judged)
+    lines = tuple((Span(f"  {layout_text(*each, free)}"),) for each in found)
     title = f"ADD TO {look.text(s.pool.name)}"
     return PickScreen(title, lambda _: lines, start=row, wide=True, about=_about)
 
@@ -84,7 +93,9 @@ class Marking:
 
     title: str
     count: int
-    """How many it takes; 0: any number."""
+    """How many it takes to be like the pool's own; 0: any number."""
+    least: int
+    """The fewest it can be made of."""
     listed: list[Candidate]
     marked: dict[str, None] = field(default_factory=dict)
     """Paths, in the order they were marked."""
@@ -118,7 +129,8 @@ class Marking:
     def head(self) -> str:
         """What is chosen for, and how far that is."""
         wanted = f" of {self.count}" if self.count else ""
-        return f"{self.title}: {len(self.marked)}{wanted} marked"
+        least = f", at least {self.least}" if self.least < self.count else ""
+        return f"{self.title}: {len(self.marked)}{wanted} marked{least}"
 
 
 class DevicesScreen(PickScreen):
@@ -161,15 +173,36 @@ def _with_mark(line: Line) -> Line:
 async def _marking(context: FlowContext, s: Situation, layout: Layout, count: int) -> Marking:
     """The machine's devices: those that can be used first, of them those of the pool's size."""
     warm = await with_temperatures(context.backend.runner, s.facts.devices)
-    judged = [judge_new(s.pool, device, wanted_shift(s, layout)) for device in warm]
-    near = member_bytes(s) if layout.vclass in ("normal", "spare") else 0
+    judged = _judged(s, layout, warm)
+    near = _wanted_bytes(s, layout)
 
     def _order(each: Candidate) -> tuple[bool, int, str, str]:
         device = each.device
         return not each.usable, abs((device.size or 0) - near), device.bay, device.path
 
     judged.sort(key=_order)
-    return Marking(f"ADD {layout.name} TO {s.pool.name}", count, judged)
+    return Marking(f"ADD {layout.name} TO {s.pool.name}", count, layout.least, judged)
+
+
+def _wanted_bytes(s: Situation, layout: Layout) -> int:
+    """The size of the pool's own disks, where a new one should have it; else 0."""
+    return member_bytes(s) if layout.vclass in ("normal", "spare") else 0
+
+
+def _is_small(device: Device, near: int) -> bool:
+    return device.size is not None and device.size < near * SMALL
+
+
+def _judged(s: Situation, layout: Layout, devices: Iterable[Device]) -> list[Candidate]:
+    """What speaks against each device there; that it is much smaller than the pool's disks, too."""
+    near, judged = _wanted_bytes(s, layout), []
+    for device in devices:
+        each = judge_new(s.pool, device, wanted_shift(s, layout))
+        if _is_small(device, near):
+            small = f"smaller than the pool's disks ({size(near)})"
+            each = replace(each, cautions=(*each.cautions, small))
+        judged.append(each)
+    return judged
 
 
 async def _devices(context: FlowContext, marking: Marking) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from zconsole.pool.model import Progress
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.heat import heat_strip
-from zconsole.ui.widgets.short_names import middle
+from zconsole.ui.widgets.short_names import formerly, middle
 from zconsole.ui.widgets.spark import sparkline
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ _STATES = {
     "ONLINE": (" ", ""),
 }
 """Mark before a state word, so that it stands out without color, and its role."""
+_SINCE = {"DEGRADED": "degraded", "OFFLINE": "offline"}
+"""How a device is since it is not whole, by its state; others are gone."""
 _SAID_BY_STATE = frozenset({"(resilvering)", "(awaiting resilver)", "(removing)"})
 _SUSPECTS = {"cable": "cable?", "disk": "failing?", "unclear": "new trouble"}
 """What new errors speak for, in a word; the detail says why."""
@@ -90,10 +92,6 @@ def state_words(row: VdevRow) -> tuple[str, str]:
     return f"{mark} {vdev.state}", role
 
 
-_AWAY = {"DEGRADED": "degraded", "OFFLINE": "offline"}
-"""What a device that is missing is called; others are gone."""
-
-
 def note_words(
     row: VdevRow, look: DisplayFormat, now: float, trouble: DeviceFault | None = None
 ) -> str:
@@ -105,7 +103,7 @@ def note_words(
     if trouble is not None:
         parts.insert(0, _SUSPECTS[trouble.cause])
     if row.missing_since is not None:
-        word = _AWAY.get(vdev.state, "gone")
+        word = _SINCE.get(vdev.state, "gone")
         parts.insert(0, f"{word} since {look.when(row.missing_since, now)}")
     for word, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
         if said := _progress(word, progress):
@@ -243,4 +241,5 @@ def note_cell(at: Cell) -> tuple[str, str]:
     row, panel = at.row, at.panel
     trouble = panel.troubles.get(row.key)
     role = "warning" if row.slow_sibling or trouble else "dim"
-    return note_words(row, panel.look, panel.frame.t, trouble), role
+    said = note_words(row, panel.look, panel.frame.t, trouble)
+    return formerly(said, at.width, panel.look.glyphs.ellipsis), role

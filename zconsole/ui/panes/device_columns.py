@@ -15,6 +15,7 @@ from zconsole.ui.panes.device_cells import Cell, Column, Panel, note_words
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.glyphs import Glyphs
+from zconsole.ui.widgets.short_names import formerly
 from zconsole.ui.widgets.spark import scale
 
 _NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
@@ -221,7 +222,8 @@ def _row_cells(item: TreeLine, row: VdevRow, panel: Panel, note: str) -> Iterato
             yield Span(_fit(text, column, panel.look), role)
         elif column.key == "read":
             room = sum(idle) + len(idle) - 1
-            yield Span(fit(note, room, ellipsis=panel.look.glyphs.ellipsis), "dim")
+            ellipsis = panel.look.glyphs.ellipsis
+            yield Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), "dim")
 
 
 def _instead(row: VdevRow, panel: Panel) -> str:

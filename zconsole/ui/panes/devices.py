@@ -26,6 +26,8 @@ from zconsole.ui.widgets.short_names import short_names
 
 _TALL, _GRAPH = 20, 3
 """Lines of the list from which each graph in a detail takes several, and how many."""
+FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
+"""States of a device that is not read any more; who takes one offline knows it."""
 _NOTHING = TreeLine("", 0, title="nothing matches")
 
 
@@ -45,6 +47,8 @@ class DeviceView(CursorView):
         self._wanted = frozenset(columns)
         self.expanded: set[str] = set()
         self._frame: Frame | None = None
+        self._opening = True
+        """Whether only the first frame has been shown."""
         self._look = DisplayFormat()
         self._width = 80
         self._panel: Panel | None = None
@@ -61,6 +65,7 @@ class DeviceView(CursorView):
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
         """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
+        self._opening = self._opening and (self._frame is None or self._frame is frame)
         self._frame, self._look, self._width = frame, look, width
         self._memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
         self._memory.take(frame, look)
@@ -79,6 +84,26 @@ class DeviceView(CursorView):
         self._panel = self._make_panel(self._frame)
         self._rows.clear()
         self.update_lines()
+        self._open_on_failed()
+
+    def on_resize(self) -> None:
+        """Keep the cursor in sight; as the console opens, what has failed."""
+        super().on_resize()
+        self._open_on_failed()
+
+    def _open_on_failed(self) -> None:
+        """Put the cursor on the first device that has failed, where that is out of sight.
+
+        Only for the first frame: later on, nothing jumps.
+        """
+        room = self.size.height - int(self.has_title)
+        if not self._opening or self._frame is None or room < 1:
+            return
+        leaves = ((i, item.row.vdev) for i, item in enumerate(self._items) if item.row is not None)
+        failed = (i for i, vdev in leaves if not vdev.children and vdev.state in FAILED)
+        if (index := next(failed, 0)) >= room and self.cursor == 0:
+            self.cursor = index
+            self.reveal()
 
     @property
     def current(self) -> TreeLine | None:

@@ -11,7 +11,7 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import headline, is_working
 from zconsole.ui.widgets.draw import Line, Span, crop, hung, joined, spread, width_of
-from zconsole.ui.widgets.short_names import in_runs, middle, short_names
+from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
 
 _FRESH = 2.0
 _DISK = 16
@@ -194,7 +194,8 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, most: int) -> tuple
     severity, reasons = frame.health.severity, _reasons(frame, look)
     role = "" if severity == "ok" else severity
     dot = f" {look.glyphs.dot} "
-    parts: list[Line] = [(Span(reason, role),) for reason in reasons]
+    short = (formerly(reason, width - 2, look.glyphs.ellipsis) for reason in reasons)
+    parts: list[Line] = [(Span(reason, role),) for reason in short]
     most = most if severity == "error" else 1
     lines = _counted(Span(" "), parts, dot, width, most, role) if parts else ((),)
     return (*lines, *_untouchable(frame, look, width))

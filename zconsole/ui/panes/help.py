@@ -94,7 +94,9 @@ def footer_line(
     actions = sorted((key for key in usable if key.short), key=lambda key: key.title != first)
     grey = ("track", "track") if denied else ("key", "dim")
     extra = [short_key(key, key.short, *grey) for key in actions]
-    return key_row([*ends[:1], *extra, *ends[1:-1], *parts], ends[-1], width)
+    pools = 2 if several_pools else 0
+    row = [*ends[:1], *extra, *parts[:pools], *ends[1:-1], *parts[pools:]]
+    return key_row(row, ends[-1], width)
 
 
 def keys_line(

@@ -43,7 +43,7 @@ def pace_of(
     if rates:
         found = rates[0], "pace of another job"
     elif scan_rate:
-        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the rate of the last scan"
+        found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the last scan's rate"
     if limit is not None and (found is None or limit < found[0]):
         return limit, "the rate limit"
     return found

@@ -215,6 +215,7 @@ class CursorView(LinesView):
         room = max(1, self.size.height - int(self.has_title))
         top = self.scroll_offset.y
         wanted = min(max(top, max(self.cursor, last) - room + 1), self.cursor)
+        wanted = min(wanted, max(0, self.line_count() - room))  # no blank lines below the last
         if wanted != top:
             # By force: textual learns only with the next layout that there is more than fits.
             self.scroll_to(y=wanted, animate=False, immediate=True, force=True)

@@ -12,6 +12,10 @@ from rich.cells import cell_len
 Shortener = Callable[[str], str]
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 _PLACES = ("slot", "bay")
+_FORMER = re.compile(r"\bwas (?P<path>/[^\s)]+)")
+"""What zpool says of a device that is not found any more."""
+_SERIAL = 8
+"""Cells that are kept of such a name."""
 
 
 def short_names(names: Sequence[str], width: int, ellipsis: str = "…") -> dict[str, str]:
@@ -107,3 +111,18 @@ def _cells(text: str, width: int, *, from_end: bool = False) -> str:
             break
         kept = char + kept if from_end else kept + char
     return kept
+
+
+def formerly(text: str, width: int, ellipsis: str = "…") -> str:
+    """A text with ``was /dev/…`` in at most ``width`` cells: its directory goes first.
+
+    Then the name's beginning: the end has the serial number.
+    """
+    found = _FORMER.search(text)
+    if found is None or cell_len(text) <= width:
+        return text
+    name = found["path"].rpartition("/")[2].removesuffix("-part1")
+    spare = width - cell_len(text) + cell_len(found["path"])
+    if cell_len(name) > max(spare, _SERIAL):
+        name = ellipsis + _cells(name, max(_SERIAL, spare) - 1, from_end=True)
+    return text[: found.start("path")] + name + text[found.end("path") :]
