@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,7 +25,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the demo; returns the exit code."""
     if args.list:
         print("\n".join(scenarios.listed()))
-        output.say("to run one: zconsole demo NAME")
+        if sys.stdout.isatty():
+            output.say("to run one: zconsole demo NAME")
         return ExitCode.OK
     if args.named is not None and args.scenario is not None:
         raise UsageError("name one scenario, with or without --scenario")
