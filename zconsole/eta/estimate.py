@@ -57,7 +57,8 @@ class Estimate(NamedTuple):
     @property
     def lacking(self) -> str:
         """What stands in place of a duration: one will come, or nothing is under way."""
-        return "none" if self.reason in HELD else "not known yet"
+        never = self.reason in HELD or self.reason.startswith("no estimate:")
+        return "none" if never else "not known yet"
 
 
 class Work(NamedTuple):

@@ -211,7 +211,7 @@ def _uncounted(scan: Scan) -> str:
     if scan.state == "paused":
         return "paused"
     if scan.function == "errorscrub":
-        return "no estimate: an error scrub counts blocks with errors, not bytes"
+        return "no estimate: counts damaged blocks, not bytes"
     return "no estimate: the progress is unknown"
 
 

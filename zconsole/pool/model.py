@@ -212,6 +212,8 @@ class Scan(NamedTuple):
     @property
     def name(self) -> str:
         """Its function as ``zpool status`` words it: ``thorough scrub``."""
+        if self.function == "errorscrub":
+            return "error scrub"
         return f"thorough {self.function}" if self.thorough else self.function
 
     @property

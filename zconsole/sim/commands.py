@@ -14,7 +14,15 @@ from zconsole.sim.disk import (
     JobProgress,
     Leaf,
 )
-from zconsole.sim.state import CANCELED, SCRUB, PoolState, Relocation, SimulatedScan
+from zconsole.sim.state import (
+    CANCELED,
+    ERRORSCRUBBING,
+    SCRUB,
+    ErrorScrub,
+    PoolState,
+    Relocation,
+    SimulatedScan,
+)
 from zconsole.sim.topology import Group, Member, Top, leaves_of, parent, siblings, top_name
 
 _REOPENED = (FAULTED, REMOVED, CANT_OPEN)
@@ -155,14 +163,19 @@ def clear(pool: PoolState, device: str | None = None) -> None:
     pool.note("vdev_clear", "errors cleared", "notice")
 
 
-def scrub(pool: PoolState, action: str = "start") -> None:
-    """``zpool scrub [-p|-s] POOL``; ``action`` is start, pause or stop."""
+def scrub(pool: PoolState, action: str = "start", errors: bool = False) -> None:
+    """``zpool scrub [-e] [-p|-s] POOL``; ``action`` is start, pause or stop."""
     verb = {"start": "scrub", "pause": "pause scrubbing", "stop": "cancel scrubbing"}[action]
     failed = f"cannot {verb} {pool.name}"
     if pool.resilvering or pool.rebuilding:
         raise CommandError(f"{failed}: currently resilvering")
     current = pool.scan if pool.scan is not None and pool.scan.active else None
-    if action == "start":
+    found = pool.error_scrub
+    if found is not None and found.state != ERRORSCRUBBING:
+        found = None
+    if found is not None or (errors and current is None):
+        _scrub_errors(pool, found, action, failed)
+    elif action == "start":
         _scrub_start(pool, current, failed)
     elif action == "pause":
         _scrub_pause(pool, current, failed)
@@ -171,6 +184,20 @@ def scrub(pool: PoolState, action: str = "start") -> None:
     else:
         current.state, current.end, current.paused_since = CANCELED, pool.now, 0.0
         pool.note("scrub_abort", "scrub canceled", "notice")
+
+
+def _scrub_errors(pool: PoolState, found: ErrorScrub | None, action: str, failed: str) -> None:
+    """Start, resume, pause or stop a scrub of the blocks with known errors."""
+    if action == "start" and found is None:
+        pool.error_scrub = ErrorScrub(pool.now, max(1.0, pool.data_errors))
+    elif found is None:
+        raise CommandError(f"{failed}: there is no active scrub")
+    elif action == "start" and not found.paused_since:
+        raise CommandError(f"{failed}: currently error scrubbing; use 'zpool scrub -s' to cancel")
+    elif action == "stop":
+        found.state, found.end, found.paused_since = CANCELED, pool.now, 0.0
+    else:
+        found.paused_since = pool.now if action == "pause" else 0.0
 
 
 def _scrub_start(pool: PoolState, current: SimulatedScan | None, failed: str) -> None:

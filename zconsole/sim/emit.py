@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
-from zconsole.sim.state import DAY, FINISHED, SCRUB, PoolState, Relocation, SimulatedScan
+from zconsole.sim.state import (
+    DAY,
+    FINISHED,
+    SCRUB,
+    ErrorScrub,
+    PoolState,
+    Relocation,
+    SimulatedScan,
+)
 from zconsole.sim.topology import Member, Rebuild, Top
 from zconsole.zfs.raw import QUEUES
 
@@ -60,7 +68,7 @@ def _root(pool: PoolState) -> dict[str, Any]:
         "children": children,
     }
     if pool.scan is not None:
-        root["scan_stats"] = scan_stats(pool.scan)
+        root["scan_stats"] = scan_stats(pool.scan, pool.error_scrub)
     if pool.removal is not None:
         root["removal_stats"] = _relocation(pool.removal)
     if pool.expansion is not None:
@@ -75,14 +83,22 @@ def _root(pool: PoolState) -> dict[str, Any]:
     return root
 
 
-def scan_stats(scan: SimulatedScan) -> list[int]:
+def scan_stats(scan: SimulatedScan, errors: ErrorScrub | None = None) -> list[int]:
     """pool_scan_stat_t as 2.2 and later report it (22 entries)."""
     examined = min(scan.examined, scan.total - scan.short)
     head = [scan.function, scan.state, int(scan.start), int(scan.end), int(scan.total)]
     counts = [int(examined), int(scan.skipped), int(scan.processed), int(scan.errors)]
     passed = [int(scan.pass_examined), int(scan.pass_start), int(scan.paused_since)]
     rest = [int(scan.spent_paused), int(scan.pass_issued), int(scan.issued)]
-    return head + counts + passed + rest + [0] * 7
+    return head + counts + passed + rest + _error_scrub(errors)
+
+
+def _error_scrub(scrub: ErrorScrub | None) -> list[int]:
+    """Function 3 is ERRORSCRUB (pool_scan_func_t)."""
+    if scrub is None:
+        return [0] * 7
+    blocks = [int(scrub.done), int(scrub.total) - int(scrub.done)]
+    return [3, scrub.state, int(scrub.start), int(scrub.end), *blocks, int(scrub.paused_since)]
 
 
 def history(pool: PoolState) -> dict[str, Any]:

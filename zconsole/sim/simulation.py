@@ -12,11 +12,22 @@ from collections.abc import Sequence
 from zconsole.sim import lifecycle, rebuild, rewrite, scan
 from zconsole.sim.disk import COMPLETE, MIB, RUNNING, Flow, JobProgress, Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
-from zconsole.sim.state import FINISHED, SCRUB, TXG_SECONDS, Checkpoint, PoolState, Relocation
+from zconsole.sim.state import (
+    ERRORSCRUBBING,
+    FINISHED,
+    SCRUB,
+    TXG_SECONDS,
+    Checkpoint,
+    ErrorScrub,
+    PoolState,
+    Relocation,
+)
 from zconsole.sim.topology import Top
 
 FINE = 1.0
 """Longest step, in seconds, as long as few are needed."""
+SECONDS_A_BLOCK = 20.0
+"""How long an error scrub tries the copies of a damaged block."""
 
 
 def advance(pool: PoolState, to: float, most_steps: int = 40) -> None:
@@ -155,10 +166,22 @@ def _do_other_work(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
         _reflow(pool, pool.expansion, dt)
     if pool.checkpoint is not None:
         _hold(pool, pool.checkpoint, dt)
+    if pool.error_scrub is not None and pool.error_scrub.state == ERRORSCRUBBING:
+        _scrub_errors(pool, pool.error_scrub, dt)
     for leaf in leaves:
         for kind, job in leaf.jobs.items():
             if job.state == RUNNING:
                 _leaf_job(leaf, job, dt, trim=kind == "trim")
+
+
+def _scrub_errors(pool: PoolState, scrub: ErrorScrub, dt: float) -> None:
+    """Read the next damaged blocks again."""
+    if scrub.paused_since:
+        return
+    scrub.done = min(scrub.total, scrub.done + dt / SECONDS_A_BLOCK)
+    if scrub.done >= scrub.total:
+        scrub.state, scrub.end = FINISHED, pool.now
+        pool.note("errorscrub_finish", "error scrub finished")
 
 
 def _evacuate(pool: PoolState, removal: Relocation, dt: float) -> None:

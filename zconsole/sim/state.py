@@ -102,7 +102,7 @@ class ForegroundLoad:
 
 SCRUB, RESILVER = 1, 2
 """pool_scan_func_t (include/sys/fs/zfs.h)."""
-SCANNING, FINISHED, CANCELED = 1, 2, 3
+SCANNING, FINISHED, CANCELED, ERRORSCRUBBING = 1, 2, 3, 4
 """dsl_scan_state_t, which removal and expansion use too (DSS_SCANNING and so on)."""
 TXG_SECONDS = 5.0
 VERSION = "2.3.9"
@@ -127,6 +127,19 @@ class Relocation:
     def running(self) -> bool:
         """Whether it is not over yet."""
         return self.state == SCANNING
+
+
+@dataclass(slots=True)
+class ErrorScrub:
+    """A scrub of the blocks with known errors; times are epoch seconds."""
+
+    start: float
+    total: float
+    """Blocks."""
+    done: float = 0.0
+    state: int = ERRORSCRUBBING
+    end: float = 0.0
+    paused_since: float = 0.0
 
 
 @dataclass(slots=True)
@@ -269,6 +282,7 @@ class PoolState:
     removal: Relocation | None = None
     expansion: Relocation | None = None
     checkpoint: Checkpoint | None = None
+    error_scrub: ErrorScrub | None = None
     directories: list[SimulatedDirectory] = field(default_factory=list)
     rewrite: Rewrite | None = None
     data_errors: float = 0.0

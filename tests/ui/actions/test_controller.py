@@ -155,6 +155,19 @@ async def test_replacing_a_healthy_disk_while_another_has_failed_says_so_first()
         assert "bay04 shows no errors; bay05 has failed" in a.screen.splitlines()[2]
 
 
+async def test_a_scrub_of_the_known_errors_is_called_so_before_and_while_it_runs():
+    async with acting("damaged") as a:
+        await a.press("S")
+        await pick(a, "Scrub only known errors")
+        assert a.screen.splitlines()[0].strip() == "Scrub only the known errors of photos"
+        await a.press(*RUN, "enter")
+        said = await a.pass_time(4, 1)
+        assert " error scrub running " in said
+        assert "counts damaged blocks, not bytes" in said
+        assert "of best" not in said
+        assert " error scrub finished" in await a.pass_time(120)
+
+
 async def test_fresh_disks_come_before_the_hot_spare():
     async with acting("failed-disk", size=(100, 30)) as a:
         await a.to("bay05")

@@ -161,7 +161,7 @@ async def test_a_console_of_some_pools_only_leads_through_no_swap():
 
 async def test_the_key_comes_first_where_a_device_has_errors():
     async with swapping((60, 15)) as s:
-        assert "C Change disk  S Scrub" in s.screen.splitlines()[-1]
+        assert "C Change disk  A Actions  S Scrub" in s.screen.splitlines()[-1]
 
 
 async def test_an_alert_about_a_device_names_the_key():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.sim import commands, simulation
 from zconsole.sim.backends.actions import SimulatedRunner, execute
 from zconsole.sim.source import World
+from zconsole.sim.state import CANCELED, FINISHED
 
 
 def zpool(world, *words):
@@ -182,3 +184,21 @@ def test_history_tells_of_the_last_full_scrub_though_another_was_canceled():
 def scrubs(world):
     (raw,) = world.raws()
     return raw["history"]["scrubs"]
+
+
+def test_a_scrub_of_known_errors_is_no_full_scrub_and_can_be_paused_and_stopped():
+    (pool,) = World("damaged", 1).pools
+    full = pool.scan
+    commands.scrub(pool, errors=True)
+    assert pool.scan is full
+    with pytest.raises(commands.CommandError, match="currently error scrubbing"):
+        commands.scrub(pool, errors=True)
+    commands.scrub(pool, "pause")
+    simulation.advance(pool, pool.t + 600.0)
+    assert pool.error_scrub.done == 0
+    commands.scrub(pool, errors=True)
+    simulation.advance(pool, pool.t + 600.0)
+    assert pool.error_scrub.state == FINISHED
+    commands.scrub(pool, errors=True)
+    commands.scrub(pool, "stop")
+    assert pool.error_scrub.state == CANCELED

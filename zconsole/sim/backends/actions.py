@@ -248,7 +248,7 @@ def _is_option(word: str) -> bool:
 
 def _scrub(pool: PoolState, words: Words) -> None:
     action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
-    commands.scrub(pool, action)
+    commands.scrub(pool, action, errors="e" in words.options)
 
 
 def _job(kind: str) -> Command:

@@ -128,7 +128,7 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
         still: Line = (Span("suspended: nothing moves", "error"),)
         return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or still]]
     if estimate.eta is None:
-        said = look.text(estimate.reason)
+        said = look.text(estimate.reason.removeprefix("no estimate: "))
         while cell_len(said) > place.width and ", " in said:
             said = said.rpartition(", ")[0]
         why: Line = (Span(said, "dim"),)
@@ -178,6 +178,8 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
     look, ceiling = place.look, place.frame.ceiling
     if place.frame.suspended:
         return [[_named("RATE", _NONE)]]
+    if view.scan.function == "errorscrub":  # it reads a block here and there
+        return [[_named("RATE", look.rate(view.issue_rate))]]
     first = _rate(view.issue_rate, look, view.past)
     said = ["best rate unknown", "best unknown"]
     if ceiling is not None and ceiling.share is not None:
