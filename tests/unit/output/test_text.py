@@ -169,7 +169,7 @@ def test_one_restart_is_one():
 def test_an_end_without_an_amount_tells_none():
     date = "Tue Mar  5 11:20:30 2024"
     for tag, said, told in (
-        (" scrub", "scrubbed 12 error blocks in 00:01:02", "errorscrub: finished in 1m02s"),
+        (" scrub", "scrubbed 12 error blocks in 00:01:02", "error scrub: finished in 1m02s"),
         (" scrub", "scrub completed after 2h31m with 3 errors", "scrub: finished in 2h31m, 3 err"),
     ):
         text = f"{HEALTHY}{tag}: {said} on {date}\n"
@@ -205,9 +205,9 @@ def test_an_error_scrub_counts_no_bytes():
         "\t40.00% done, issued I/O for 20 error blocks\n"
     )
     seen, _ = thrice(f"{HEALTHY}{lines}")
-    why = "an error scrub counts blocks with errors, not bytes"
+    why = "counts damaged blocks, not bytes"
     said = status_report(seen, UTC)
-    assert f"errorscrub: running, 40.00 % done\n  no ETA: {why}; zpool says nothing\n" in said
+    assert f"error scrub: running, 40.00 % done\n  no ETA: {why}; zpool says nothing\n" in said
     assert f"  errorscrub  running  40.00 %  no ETA: {why}" in watch_line(seen, UTC)
 
 
