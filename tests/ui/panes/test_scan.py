@@ -168,7 +168,7 @@ class TestScan:
         view = replace(frames.resilver().scans[0], scan=scan, key="scan:errorscrub:", percent=40.0,
                        issue_rate=None, scan_rate=None)  # fmt: skip
         lines = scan_lines(replace(frames.resilver(), scans=(view,)), LOOK, 120)
-        assert "errorscrub" in plain(lines[0])
+        assert "error scrub" in plain(lines[0])
         assert "40.0 %" in plain(lines[0])
         assert " of " not in plain(lines[0])
         assert not [line for line in lines if plain(line).startswith(" rate")]

@@ -213,12 +213,20 @@ def _limited(most: int, ink: Ink) -> list[Line]:
         return [*_limit(ink, 1), *suggested]
     if advice and told:
         return [*_limit(ink, 1), *suggested[:most], *_troubles(most, ink)]
-    limits = _limit(ink, 1 + most)
+    # What stands below moves only for a reason that would be cut, not for a further clause.
+    is_cut = limit is not None and _is_cut(limit.text, ink)
+    limits = _limit(ink, 1 if advice and not is_cut else 1 + most)
     rest = most + 1 - len(limits)
     if not advice:
         return [*limits, *_blank(rest), *_troubles(most, ink)]
     troubles = _troubles(max(1, rest), ink) if rest or ink.whole else []
     return [*limits, *suggested[:most], *troubles]
+
+
+def _is_cut(text: str, ink: Ink) -> bool:
+    """Whether not even the first clause of a limit fits one line."""
+    first = _with_short_names("limit", text.partition(";")[0], 1, ink)
+    return len(ink.paragraph("limit", f"{first}; {ink.look.glyphs.ellipsis}")) > 1
 
 
 def _by_key(advice: str, ink: Ink) -> str:
