@@ -41,16 +41,22 @@ async def situation_now(context: FlowContext, paths: tuple[str, ...] = ()) -> Si
 
 
 async def confirm(
-    context: FlowContext, ways: Sequence[Planner], paths: tuple[str, ...] = ()
+    context: FlowContext,
+    ways: Sequence[Planner],
+    paths: tuple[str, ...] = (),
+    ran: Ran | None = None,
 ) -> bool:
-    """Show the plan, in each of its ways, and let it be run; False when it was only read."""
+    """Show the plan, in each of its ways, and let it be run; False when it was only read.
+
+    ``ran`` is told what it did.
+    """
     situation = await situation_now(context, paths)
     plans = [way(situation) for way in ways]
     # The first is what Enter would run: not one that is refused, nor one that meets a bug.
     plans.sort(key=lambda plan: bool(plan.refused or plan.hazards))
     if not (plans[0].refused or plans[0].hazards):
         plans = [plan for plan in plans if plan.refused is None]
-    confirmations = [confirmation_of(context, plan, situation.facts, paths) for plan in plans]
+    confirmations = [confirmation_of(context, plan, situation.facts, paths, ran) for plan in plans]
     screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
     return screen.confirmed

@@ -17,16 +17,16 @@ from zconsole.swap.choice import SwapChoice, SwapWay, choose
 from zconsole.swap.disk import disk_of_leaf
 from zconsole.swap.names import suspects
 from zconsole.swap.session import SwapSession
-from zconsole.swap.several import SwapOrder, orders, predicted, urgent_first
+from zconsole.swap.several import predicted
 from zconsole.swap.view import MachineView
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.actions.wizards import batch_flow
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.choice_lines import choice_lines
 from zconsole.ui.swap.followed import FollowedSwap, session_of
+from zconsole.ui.swap.several_flow import begin_together, order_choices, wanting
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
 from zconsole.ui.widgets.draw import Line, Span, crop
 
@@ -94,7 +94,7 @@ class SwapFlow:
         reports = await self._reports(v)
         key = await self._device(v, reports)
         if key is None:
-            return None
+            return self.begun
         target = find(v.situation.pool, key)
         seen = await session.view(
             partial(_is_named, self.frame.pool),
@@ -113,7 +113,7 @@ class SwapFlow:
     async def _device(self, v: MachineView, reports: Sequence[ScanReport]) -> str | None:
         """The device at the cursor, else the one that failed, else one of several."""
         target = find(v.situation.pool, self.key)
-        found = suspects(v)
+        found = wanting(v)
         if target is not None and not target.vdev.children:
             beside = [each for each in found if each.key != target.key]
             if target.key not in {each.key for each in found} or not beside:
@@ -127,21 +127,20 @@ class SwapFlow:
     async def _one_of(
         self, v: MachineView, found: Sequence[Target], reports: Sequence[ScanReport]
     ) -> str | None:
-        """Several have failed: which first, or all at once, with what each costs."""
-        keys = [target.key for target in found]
-        ways = {order.together: order for order in orders(v, keys, predicted(v, keys, reports))}
-        ordered = urgent_first(v, keys)
-        rows = [f"Swap {t.name} of {t.top.name} ({t.vdev.state})" for t in ordered]
-        rows.append(f"Replace all {len(found)} at once, then C for each to pull it")
-        abouts = [_order_text(ways[number == len(ordered)]) for number in range(len(rows))]
-        here = [target.key for target in ordered]
+        """Several have failed: which first, or all at once, with what each costs.
+
+        None where all are swapped together: the first of their checklists is begun then.
+        """
+        choices = order_choices(v, found, reports)
+        here = [target.key for target in choices.targets]
         start = here.index(self.key) if self.key in here else 0
-        picked = await self._pick(f"SWAP  {len(found)} devices need it", rows, abouts, start)
-        if picked is None or picked < len(ordered):
-            return None if picked is None else ordered[picked].key
-        if ways[True].refused:
-            raise ZconsoleError(f"not at once: {ways[True].refused}")
-        await batch_flow(self.context, ordered[0].key)
+        title = f"SWAP  {len(found)} devices need it"
+        picked = await self._pick(title, choices.rows, choices.abouts, start)
+        if picked is None or picked < len(here):
+            return None if picked is None else here[picked]
+        if choices.refused:
+            raise ZconsoleError(f"not at once: {choices.refused}")
+        self.begun = await begin_together(self.context, self.backend, v, choices.targets)
         return None
 
     async def _begin(
@@ -233,10 +232,6 @@ class SwapFlow:
 
 def _is_named(pool: str, s: Situation) -> bool:
     return s.pool.name == pool
-
-
-def _order_text(order: SwapOrder) -> tuple[str, ...]:
-    return (*order.text, *((f"Not now: {order.refused}",) if order.refused else ()))
 
 
 def _doubts(v: MachineView, choice: SwapChoice) -> tuple[str, ...]:
