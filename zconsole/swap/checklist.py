@@ -74,6 +74,16 @@ class SwapEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ReturnedDisk:
+    """A disk that was pulled by mistake, and is complete in its pool again."""
+
+    pool: str
+    key: str
+    t: float
+    """Epoch seconds at which it was complete again."""
+
+
+@dataclass(frozen=True, slots=True)
 class Checklist:
     """One swap. What the pool and the machine tell anew each time is not kept here."""
 
@@ -106,6 +116,8 @@ class Checklist:
     """Of those, disks that were pulled and are not complete again; those still out are first."""
     meant: tuple[SwapDisk, ...] = ()
     """Of those, disks that are out and that somebody said were meant to go."""
+    returned: tuple[ReturnedDisk, ...] = ()
+    """Disks that were pulled by mistake during this swap: nothing is wrong with them."""
     pulled: float | None = None
     """Epoch seconds at which the old disk was seen, or said, to be out."""
     unseen: bool = False

@@ -83,13 +83,10 @@ class Guide:
         self.leads = self._ask_to_lead()
 
     def _leaving(self) -> tuple[SwapDisk, ...]:
-        """The disks that other open checklists have come to pull."""
         try:
-            found = self._store.read()
+            return leaving(self.checklist, self._store.read())
         except StateError:
             return ()
-        mine = self.checklist.id
-        return tuple(c.old for c in found if c.state == OPEN and c.id != mine and may_go(c))
 
     def _keep(self, c: Checklist) -> None:
         if c is self.checklist or c == self.checklist:
@@ -116,6 +113,11 @@ def started(
     guide = Guide(begin(choice, way, v, secrets.token_hex(4), now), store)
     guide.save()
     return guide
+
+
+def leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]:
+    """The disks that other open checklists have come to pull."""
+    return tuple(c.old for c in kept if c.state == OPEN and c.id != mine.id and may_go(c))
 
 
 def may_go(c: Checklist) -> bool:

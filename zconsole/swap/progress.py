@@ -9,7 +9,15 @@ from zconsole.actions.clear import plan_clear
 from zconsole.actions.offline import plan_online
 from zconsole.actions.target import find
 from zconsole.swap import after, before, pulling
-from zconsole.swap.checklist import NOT_NEEDED, OPEN, PUT_BACK, REPLACE_FIRST, TITLES, Checklist
+from zconsole.swap.checklist import (
+    NOT_NEEDED,
+    OPEN,
+    PUT_BACK,
+    REPLACE_FIRST,
+    TITLES,
+    Checklist,
+    ReturnedDisk,
+)
 from zconsole.swap.choice import around
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked
@@ -199,7 +207,8 @@ def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
             c = c.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
     for disk in c.wrong:
         if is_back(c, disk, v, now):
-            c = replace(c, wrong=tuple(d for d in c.wrong if d is not disk))
+            found = (*c.returned, ReturnedDisk(disk.pool, disk.key, now))
+            c = replace(c, wrong=tuple(d for d in c.wrong if d is not disk), returned=found)
             c = c.noting(now, PUT_BACK, f"{disk.words} is back and complete")
     ordered = tuple(sorted(c.wrong, key=lambda d: device_of(d, v.devices) is not None))
     return c if ordered == c.wrong else replace(c, wrong=ordered)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent, Executor
@@ -12,7 +13,7 @@ from zconsole.monitor.frame import Frame
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.guide import Guide, is_own, started
+from zconsole.swap.guide import Guide, is_own, leaving, started
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.progress import absent, current, noticed
 from zconsole.swap.stage import SwapStage
@@ -50,11 +51,17 @@ class SwapSession:
         """The guide of a swap that was confirmed; see ``guide.started``."""
         return started(choice, way, v, store, self._backend.clock())
 
-    async def peek(self, c: Checklist) -> tuple[Checklist, SwapStage]:
-        """A checklist and its step, seen now but not kept: another process may lead it."""
+    async def peek(
+        self, c: Checklist, kept: Iterable[Checklist] = ()
+    ) -> tuple[Checklist, SwapStage]:
+        """A checklist and its step, seen now but not kept: another process may lead it.
+
+        ``kept``: every checklist there is; disks that other open ones swap may be pulled.
+        """
         v = await self.view(lambda s: is_own(c, s), c.old)
         if v is None:
             return c, absent(c)
+        v = replace(v, leaving=leaving(c, kept))
         now = self._backend.clock()
         seen = noticed(c, v, now)
         return seen, current(seen, v, now)

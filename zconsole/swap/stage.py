@@ -55,6 +55,8 @@ class SwapStage:
     """What Back does once the step is taken, and until when, where that ends."""
     alarm: bool = False
     """Whether something is wrong that must be put right before anything else."""
+    brief: str = ""
+    """The same as the title in a few words, naming bays only; empty where the title is short."""
     undone: tuple[str, ...] = ()
     """What stays undone where the checklist is given up now, and what to do about each."""
     over: bool = False

@@ -88,11 +88,14 @@ def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
         else "Pull nothing else before it is complete."
     )
     text = (*_redundancy(back), f"It is in again. {hold}")
+    spot = back.disk.place or back.disk.name
     if plan is None:
         title = f"Wait until {back.disk.words} is complete again"
-        return SwapStage(c.at, title, text, waits=filling(back.s), alarm=True)
+        brief = f"wait until {spot} is complete again"
+        return SwapStage(c.at, title, text, waits=filling(back.s), alarm=True, brief=brief)
     title = f"Bring {back.disk.words} back into {back.s.pool.name}"
-    return SwapStage(c.at, title, text, plan=plan, alarm=True)
+    brief = f"bring {spot} back into {back.s.pool.name}"
+    return SwapStage(c.at, title, text, plan=plan, alarm=True, brief=brief)
 
 
 def _still_out(
@@ -116,6 +119,7 @@ def _still_out(
         plan=plan,
         answers=(_meant(out[0]),),
         alarm=True,
+        brief=f"WRONG DISK OUT: put {' and '.join(d.place or d.name for d in out)} back",
     )
 
 

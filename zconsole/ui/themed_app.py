@@ -52,6 +52,9 @@ class ThemedApp(App[None]):
         """Whether no other screen is over the main one."""
         return len(self.screen_stack) == 1
 
+    def paint(self) -> None:
+        """Show what the view state has now; a console that shows pools does."""
+
     def notify(
         self,
         message: str,

@@ -59,7 +59,11 @@ class TestDetail:
 
     def test_what_lost_a_device_is_degraded_and_not_gone(self):
         frame = frames.resilver()
-        for state, word in (("DEGRADED", "degraded"), ("REMOVED", "gone")):
+        for state, word in (
+            ("DEGRADED", "degraded"),
+            ("OFFLINE", "offline"),
+            ("REMOVED", "gone"),
+        ):
             row = frame.rows[1]
             row = replace(row, vdev=replace(row.vdev, state=state), missing_since=frame.t - 60)
             assert f"note       {word} since " in text(detail_lines(row, frame, (), LOOK, 80))

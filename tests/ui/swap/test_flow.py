@@ -6,6 +6,7 @@ import asyncio
 
 from tests.ui.swap.steps import Swapping, swapping
 from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
@@ -71,6 +72,55 @@ async def test_a_checklist_that_is_left_stays_open_and_is_continued():
         assert "REBALANCE" not in main.splitlines()[0]
         await s.press("C")
         assert "Pull Slot 07 (serial RGYCXAL5)" in await s.on(SwapScreen)
+
+
+async def main_line(s: Swapping) -> str:
+    """The main screen's line of the checklist."""
+    screen = await s.settled()
+    return next((line.strip() for line in screen.splitlines() if "disk swap open" in line), "")
+
+
+async def test_the_main_screen_names_the_wrong_disk_and_not_the_old_one():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.pull("Slot 08")
+        await s.press("escape")
+        assert await main_line(s) == "disk swap open WRONG DISK OUT: put Slot 08 back  (C)"
+        s.swap.hands.insert(len(s.swap.hands.drawer()) - 1, "Slot 08")
+        await s.seen("disk swap open bring Slot 08 back into tank  (C)")
+
+
+async def test_the_main_screen_has_no_line_of_a_swap_that_was_just_closed():
+    async with swapping() as s:
+        await s.begin()
+        await s.do("X")
+        await s.press("escape")
+        assert await main_line(s) == ""
+
+
+async def test_a_wrong_disk_is_named_where_the_swap_is_gone_on_with():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.pull("Slot 08")
+        await s.press("escape")
+        await s.to("GSKHFHS4")
+        await s.press("C")
+        shown = await s.on(PickScreen)
+        assert "Continue: WRONG DISK: put Slot 08 (serial W7H6TJMH) back now" in shown
+        assert shown.index("Continue: WRONG DISK") < shown.index("Begin another")
+
+
+async def test_a_disk_that_was_pulled_by_mistake_and_is_back_is_not_proposed():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.pull("Slot 08")
+        wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
+        await s.insert(wrong, "Slot 08")
+        await s.do()
+        await s.seen("Pull Slot 07")
+        await s.press("escape")
+        await s.pass_by()
+        assert all("W7H6TJMH" not in f.name for f in s.app.view_state.frame.troubles)
 
 
 async def test_the_way_back_puts_the_disk_online_and_then_closes():

@@ -72,7 +72,7 @@ class ActionController:
                 begin_next(app, self._look_at_swaps, "swaps")
         frames = (
             frame.joined(watch.events(frame, past.changes), self._at_work(frame))
-            for frame in update.frames
+            for frame in map(self.context.swaps.cleared, update.frames)
         )
         return replace(update, frames=tuple(frames))
 
@@ -91,7 +91,7 @@ class ActionController:
                 self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
 
     async def _look_at_swaps(self) -> None:
-        if text := await self.context.swaps.look():
+        if text := await self.context.look_at_swaps():
             self.context.app.notify(text, severity="warning", timeout=15, markup=False)
 
     def _at_work(self, frame: Frame) -> tuple[ActivityView, ...]:

@@ -90,6 +90,10 @@ def state_words(row: VdevRow) -> tuple[str, str]:
     return f"{mark} {vdev.state}", role
 
 
+_AWAY = {"DEGRADED": "degraded", "OFFLINE": "offline"}
+"""What a device that is missing is called; others are gone."""
+
+
 def note_words(
     row: VdevRow, look: DisplayFormat, now: float, trouble: DeviceFault | None = None
 ) -> str:
@@ -101,7 +105,7 @@ def note_words(
     if trouble is not None:
         parts.insert(0, _SUSPECTS[trouble.cause])
     if row.missing_since is not None:
-        word = "degraded" if vdev.state == "DEGRADED" else "gone"
+        word = _AWAY.get(vdev.state, "gone")
         parts.insert(0, f"{word} since {look.when(row.missing_since, now)}")
     for word, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
         if said := _progress(word, progress):

@@ -42,7 +42,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
             "a swap looks at every pool of the machine: start zconsole without pool names, or run"
             f" zconsole swap {pools[0]}"
         )
-    await context.swaps.look()
+    await context.look_at_swaps()
     await SwapFlow(context, context.swaps.backend, frame, key).run()
 
 
@@ -73,7 +73,8 @@ class SwapFlow:
         leaf = self._leaf()
         if len(known) == 1 and leaf is None:
             return known[0]
-        rows = [f"Continue: {c.old.words}, {TITLES[c.at].lower()}" for c in known]
+        swaps = self.context.swaps
+        rows = [f"Continue: {swaps.alarm(c) or _where(c)}" for c in known]
         rows += [f"Begin another: {leaf}"] if leaf else []
         picked = await self._pick("SWAP", rows)
         if picked is None:
@@ -210,6 +211,7 @@ class SwapFlow:
                 else DemoSwapScreen(self.context, followed, hands)
             )
             await self.context.app.push_screen_wait(screen)
+            self.context.show_swaps()
         finally:
             await in_daemon_thread(store.close)
 
@@ -228,6 +230,11 @@ class SwapFlow:
 
         screen = PickScreen(title, _lines, start=start, wide=True, about=_about)
         return await self.context.app.push_screen_wait(screen)
+
+
+def _where(c: Checklist) -> str:
+    """Which disk a checklist is about, and its step."""
+    return f"{c.old.words}, {TITLES[c.at].lower()}"
 
 
 def _is_named(pool: str, s: Situation) -> bool:

@@ -31,6 +31,13 @@ def session_of(context: FlowContext, backend: SwapBackend) -> SwapSession:
     return SwapSession(context.backend, onlooker, _frames, context.watch.fresh)
 
 
+async def peeked(
+    context: FlowContext, kept: Sequence[Checklist], c: Checklist
+) -> tuple[Checklist, SwapStage]:
+    """A checklist and its step as they are now, for who doesn't lead it. Raises ZconsoleError."""
+    return await session_of(context, context.swaps.backend).peek(c, kept)
+
+
 class FollowedSwap:
     """A checklist and its current step.
 
@@ -75,11 +82,13 @@ class FollowedSwap:
                 await self._peek()
             else:
                 await self._lead()
+            if self.stage is not None:
+                self._context.swaps.saw(self.checklist, self.stage)
 
     async def _peek(self) -> None:
         found = await in_daemon_thread(self._store.read)
         self._seen = next((c for c in found if c.id == self._seen.id), self._seen)
-        self._seen, self.stage = await self._session.peek(self._seen)
+        self._seen, self.stage = await self._session.peek(self._seen, found)
 
     async def _lead(self) -> None:
         if self._guide is None:

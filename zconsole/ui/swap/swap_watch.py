@@ -1,15 +1,16 @@
-"""The open checklists of this machine: read now and then, shown in the frames.
+"""The checklists of this machine: looked at now and then, shown in the frames.
 
 Imports neither textual nor what leads through a swap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zconsole.diagnosis.device_errors.faults import DeviceFault
 from zconsole.errors import ZconsoleError
 from zconsole.eta.estimate import nothing
 from zconsole.history.views import ActivityView
@@ -21,7 +22,15 @@ from zconsole.system.state_dir import StateError
 
 if TYPE_CHECKING:
     from zconsole.swap.backend import SwapBackend
+    from zconsole.swap.stage import SwapStage
     from zconsole.swap.store import SwapStore
+
+    Peek = Callable[[Sequence[Checklist], Checklist], Awaitable[tuple[Checklist, SwapStage]]]
+    """Sees a checklist as it is now, given all that are kept."""
+
+
+KIND = "disk swap"
+"""What the line of a checklist is called."""
 
 
 @dataclass(slots=True)
@@ -31,6 +40,10 @@ class SwapWatch:
     make_backend: Callable[[], SwapBackend] | None = None
     open: tuple[Checklist, ...] = ()
     """The open ones, the newest first."""
+    stages: dict[str, SwapStage] = field(default_factory=dict)
+    """The current step of each open one, by its id, as far as it could be seen."""
+    _kept: tuple[Checklist, ...] = ()
+    """Every one, as of the newest look."""
     _backend: SwapBackend | None = None
     _reader: SwapStore | None = field(default=None, repr=False)
     _looked: bool = False
@@ -44,18 +57,37 @@ class SwapWatch:
             self._backend = self.make_backend()
         return self._backend
 
-    async def look(self) -> str:
-        """Read the checklists again; what to announce of those found at the start."""
+    async def look(self, peek: Peek) -> str:
+        """Look at the checklists again; what to announce of those found at the start."""
         if self.make_backend is None:
             return ""
         try:
-            found = await in_daemon_thread(self._read)
+            self._kept = await in_daemon_thread(self._read)
         except StateError:  # whoever opens one is told
             return ""
-        self.open = tuple(c for c in found if c.state == OPEN)
+        self.open = tuple(c for c in self._kept if c.state == OPEN)
+        self.stages = {name: stage for name, stage in self.stages.items() if self._is_open(name)}
+        for c in self.open:
+            try:
+                seen, stage = await peek(self._kept, c)
+                # Who only looks doesn't end it: until somebody leads it to its end, it is open.
+                self.saw(seen if seen.state == OPEN else c, stage)
+            except ZconsoleError:  # it stays as it is kept
+                self.stages.pop(c.id, None)
         first, self._looked = not self._looked, True
         names = ", ".join(c.old.words for c in self.open)
         return f"Disk swap open: {names}. C goes on with it." if first and names else ""
+
+    def _is_open(self, name: str) -> bool:
+        return any(c.id == name for c in self.open)
+
+    def saw(self, c: Checklist, stage: SwapStage) -> None:
+        """Take in a checklist and its step as somebody has just seen them."""
+        known = [c if each.id == c.id else each for each in self.open]
+        known += [] if self._is_open(c.id) else [c]
+        self.open = tuple(each for each in known if each.state == OPEN)
+        self._kept = (c, *(each for each in self._kept if each.id != c.id))
+        self.stages[c.id] = stage
 
     def _read(self) -> tuple[Checklist, ...]:
         if self._reader is None:
@@ -63,20 +95,48 @@ class SwapWatch:
         return self._reader.read()
 
     def of(self, frame: Frame) -> tuple[Checklist, ...]:
-        """The open checklists of a pool."""
-        return tuple(filter(partial(_is_of, frame), self.open))
+        """The open checklists of a pool, those with an alarm first."""
+        return tuple(sorted(filter(partial(_is_of, frame), self.open), key=self._has_none))
+
+    def _has_none(self, c: Checklist) -> bool:
+        return self.alarm(c) == ""
+
+    def alarm(self, c: Checklist) -> str:
+        """What must be put right before anything else; empty where nothing is wrong."""
+        stage = self.stages.get(c.id)
+        return stage.title if stage is not None and stage.alarm else ""
 
     def shown(self, frame: Frame) -> tuple[ActivityView, ...]:
         """A line for each open checklist of a pool."""
-        return tuple(map(activity, self.of(frame)))
+        return tuple(activity(c, self.stages.get(c.id)) for c in self.of(frame))
+
+    def anew(self, frame: Frame) -> Frame:
+        """A frame that has lines of checklists already, with those as they are now."""
+        others = tuple(v for v in frame.activities if v.activity.kind != KIND)
+        return replace(frame, activities=(*others, *self.shown(frame)))
+
+    def cleared(self, frame: Frame) -> Frame:
+        """The frame without faults that are only the pull of a wrong disk, which is back."""
+        back = {(r.pool, r.key): r.t for c in self._kept for r in c.returned}
+        kept = tuple(fault for fault in frame.troubles if not _only_pulled(fault, frame.pool, back))
+        return frame if len(kept) == len(frame.troubles) else replace(frame, troubles=kept)
+
+
+def _only_pulled(fault: DeviceFault, pool: str, back: dict[tuple[str, str], float]) -> bool:
+    """Whether a disk shows no error, and was last away when it was pulled by mistake."""
+    until = back.get((pool, fault.key))
+    return until is not None and fault.last <= until and not fault.deltas.total and not fault.gone
 
 
 def _is_of(frame: Frame, c: Checklist) -> bool:
     return c.guid == frame.guid if c.guid and frame.guid else c.pool == frame.pool
 
 
-def activity(c: Checklist) -> ActivityView:
-    """An open checklist as a line beside the scans."""
-    step = "wrong disk out" if c.wrong else TITLES[c.at]
-    note = f"{c.old.place or c.old.name}: {step}  (C continues)"
-    return ActivityView(Activity("disk swap", "open", note=note), None, nothing(""))
+def activity(c: Checklist, stage: SwapStage | None) -> ActivityView:
+    """An open checklist as a line beside the scans; ``stage``: its step, where it is known."""
+    place = c.old.place or c.old.name
+    if stage is not None and stage.alarm:
+        note = f"{stage.brief or stage.title}  (C)"
+    else:
+        note = f"{place}: {TITLES[stage.step if stage is not None else c.at]}  (C continues)"
+    return ActivityView(Activity(KIND, "open", note=note), None, nothing(""))
