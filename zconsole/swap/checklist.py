@@ -127,7 +127,7 @@ class Checklist:
     passed: tuple[str, ...] = ()
     """Steps that nothing shows to be done: done, or left out, by somebody's word."""
     lit: bool = False
-    """Whether this checklist switched the light on."""
+    """Whether the light is on that this checklist switched on."""
     boot: str = ""
     """The boot during which it was last looked at."""
     at: str = "explain"

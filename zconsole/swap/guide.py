@@ -199,5 +199,5 @@ def _done(c: Checklist, stage: SwapStage, plan: ActionPlan) -> Checklist:
     if stage.step == "light":
         return replace(c, lit=True).passing("light")
     if stage.step == "light-off":
-        return c.passing("light-off")
+        return replace(c, lit=False).passing("light-off")
     return replace(c, lit=False, passed=tuple(step for step in c.passed if step != "light"))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.offline import plan_online
 from zconsole.actions.target import find
+from zconsole.hardware.light import LASTING
 from zconsole.swap import after, before, pulling
 from zconsole.swap.checklist import (
     NOT_NEEDED,
@@ -105,7 +106,17 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
 
 
 def _report(c: Checklist) -> SwapStage:
-    return SwapStage("report", TITLES["report"], summary(c), over=True)
+    return SwapStage("report", TITLES["report"], (*summary(c), *_left_lit(c)), over=True)
+
+
+def _left_lit(c: Checklist) -> tuple[str, ...]:
+    """That the light was left on, by somebody's word."""
+    if not c.lit or c.undone:  # what is undone says so itself
+        return ()
+    bay = c.old.place or c.old.name
+    hours = f"{LASTING / 3600:g} hours"
+    off = f"zconsole light off {c.old.whole}"
+    return (f"The light of {bay} is still on; it goes off {hours} after it went on, or by {off}.",)
 
 
 def _back(c: Checklist, v: MachineView, stage: SwapStage, clean: bool) -> WayBack | None:

@@ -15,7 +15,7 @@ from zconsole.swap.view import MachineView
 
 def undone(c: Checklist, v: MachineView) -> tuple[str, ...]:
     """What the swap, or a wrong pull during it, left undone, each with what to do about it."""
-    found = (_of_wrong(c, v), _of_old(c, v), _of_light(c))
+    found = (_of_wrong(c, v), _of_old(c, v), light_words(c))
     return tuple(text for each in found for text in each)
 
 
@@ -75,7 +75,8 @@ def _of_old(c: Checklist, v: MachineView) -> Iterator[str]:
         yield f"{c.old.words} is still OFFLINE: run {_online(s, target)}"
 
 
-def _of_light(c: Checklist) -> Iterator[str]:
+def light_words(c: Checklist) -> Iterator[str]:
+    """That the light of the bay is still on, and what to run."""
     if c.lit and "light-off" not in c.passed:
         bay = c.old.place or c.old.name
         yield f"the light of {bay} is still on: run zconsole light off {c.old.whole}"

@@ -149,6 +149,53 @@ async def test_giving_up_amid_a_swap_takes_a_word():
         assert s.store_new().state == "backed out"
 
 
+async def test_giving_up_switches_the_light_off():
+    async with swapping() as s:
+        await s.to_pull()
+        assert s.backend.lights.lit
+        await s.press("X")
+        shown = await s.on(ConfirmScreen)
+        assert "Give up this swap, and switch the light off?" in shown
+        assert "The light of Slot 07 is still on" not in shown
+        await s.press(*"close", "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        assert not s.backend.lights.lit
+        undone = " ".join(s.store_new().undone)
+        assert "OFFLINE" in undone
+        assert "light" not in undone
+
+
+async def test_giving_up_may_leave_the_light_on():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.press("X")
+        await s.on(ConfirmScreen)
+        await s.press("tab", "tab", "tab", "enter")
+        assert "Give up this swap, and leave the light on?" in s.screen
+        assert "The light of Slot 07 is still on" in s.screen
+        await s.press(*"close", "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        assert s.backend.lights.lit
+        assert "the light of Slot 07 is still on" in " ".join(s.store_new().undone)
+
+
+async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.pull("Slot 07")
+        new = s.swap.hands.drawer()[0].rpartition(" ")[2]
+        await s.insert(new, "Slot 07")
+        await s.do()
+        await s.seen("Switch off the light")
+        await s.do("Y")
+        shown = await s.do("Y")
+        assert "The light of Slot 07 is still on; it goes off 4 hours after" in shown
+        assert "H light" in shown
+        await s.do("H")
+        assert not s.backend.lights.lit
+        assert "is still on" not in await s.pass_by()
+
+
 async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
     async with swapping() as s:
         await s.begin()

@@ -11,6 +11,7 @@ from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
 from zconsole.swap.light import plan_light
 from zconsole.swap.stage import Answer, SwapStage, sentence
+from zconsole.swap.undone import light_words
 from zconsole.ui.actions.asking import confirmation_of
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
@@ -78,7 +79,44 @@ async def give_up_question(context: FlowContext, followed: FollowedSwap, stage: 
         verb="Give up",
         leaves=True,
     )
-    await _ask(context, question)
+    if not followed.checklist.lit:
+        await _ask(context, question)
+        return
+    lit = replace(question, title="Give up this swap, and leave the light on?")
+    await _ask(context, _darkening(context, followed, stage, said, question), lit)
+
+
+def _darkening(
+    context: FlowContext,
+    followed: FollowedSwap,
+    stage: SwapStage,
+    said: list[Span],
+    question: Confirmation,
+) -> Confirmation:
+    """The same question, with the light of the bay switched off first."""
+    c = followed.checklist
+    off = Span(f"The light of {c.old.place or c.old.name} goes off: what was found is put back.")
+    rest = [span for span in said if span.text not in map(sentence, light_words(c))]
+    return replace(
+        question,
+        title="Give up this swap, and switch the light off?",
+        body=partial(_lines, [off, *rest], context.look),
+        run=partial(_dark_and_close, context, followed, stage),
+    )
+
+
+async def _dark_and_close(
+    context: FlowContext, followed: FollowedSwap, stage: SwapStage, _: str | None
+) -> AsyncIterator[Span]:
+    """Switch the light off, then close; it stays open where the light can't be switched."""
+    plan = await light_plan(followed)
+    ran = partial(followed.ran, replace(stage, step="light-off"), plan)
+    async for said in confirmation_of(context, plan, Facts(), (), ran).run(None):
+        yield said
+    if followed.checklist.lit:
+        raise ZconsoleError("The light is still on, and the checklist open.")
+    await followed.look()
+    await followed.close()
 
 
 async def light_plan(followed: FollowedSwap) -> ActionPlan:

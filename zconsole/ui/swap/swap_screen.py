@@ -189,7 +189,7 @@ class SwapScreen(Dialog[None]):
             self._say("The bay has no light that can be switched.")
         elif stage is not None and stage.alarm:
             self._say(f"The light of {c.old.place or c.old.name} stays until the alarm is over.")
-        elif stage is not None and not stage.over:
+        elif stage is not None and (c.lit or not stage.over):
             self._ask(partial(self._light, stage))
 
     def action_stop(self) -> None:
@@ -281,7 +281,8 @@ def offered(followed: FollowedSwap) -> frozenset[str]:
     """The actions of keys that do something in the present step."""
     stage = followed.stage
     if stage is None or stage.over or followed.hold:
-        return frozenset({"report"})
+        lit = stage is not None and followed.checklist.lit and not followed.hold
+        return frozenset({"report", *(("highlight",) if lit else ())})
     able = {
         "do": stage.plan is not None and stage.plan.refused is None,
         "answer": bool(stage.answers),
