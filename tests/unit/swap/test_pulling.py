@@ -214,6 +214,33 @@ def test_what_is_on_a_new_disk_is_not_overwritten(play: Play):
     assert any("label of a pool (other)" in line for line in text)
 
 
+def test_a_disk_of_large_sectors_does_not_fit_where_the_vdev_has_small_ones(play: Play):
+    play.pool.tops[0].ashift = 9
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.devices = lambda found: tuple(
+        replace(d, logical=4096) if d.bay == OLD else d for d in found
+    )
+    stage = play.look()
+    assert stage.step == "insert"
+    assert stage.title.endswith("does not fit")
+    text = " ".join(stage.text)
+    assert "sectors are 4096 bytes, raidz2-0 is laid out for 512 (ashift 9)" in text
+    assert "Insert another one." in text
+    assert play.checklist.new is None
+
+
+def test_a_disk_that_only_emulates_small_sectors_fits_with_a_warning(play: Play):
+    play.pool.tops[0].ashift = 9
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    stage = play.look()
+    assert stage.step == "replace"
+    assert any("4096-byte sectors under ashift 9" in line for line in stage.warnings)
+
+
 def test_a_new_disk_that_fails_its_own_test_is_refused(play: Play):
     play.pulled()
     play.look()

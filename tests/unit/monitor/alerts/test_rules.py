@@ -5,7 +5,7 @@ from tests.records import replace
 from zconsole.eta.estimate import Estimate
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import ErrorCounters, Scan
+from zconsole.pool.model import ErrorCounters, Pool, Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.pool.spares import SpareTrouble
 
@@ -288,3 +288,28 @@ def test_an_alert_of_a_device_names_its_bay_and_serial_number():
     rules.look([frame(in_a_bay(mirror_pool(), 1, disk), 1.0)])
     (gone,) = rules.look([frame(in_a_bay(degraded(FINISHED), 1, disk), 2.0)])
     assert gone.text == "sdb (Slot 07, serial ZC1A) is FAULTED now"
+    assert gone.next_step == "zconsole swap tank sdb"
+
+
+def test_an_alert_of_a_disk_that_holds_data_names_the_next_step():
+    rules, pool = Only("device-error"), mirror_pool()
+    rules.look([frame(pool, 1.0)])
+    (errors,) = rules.look([frame(noisy_pool(), 2.0)])
+    assert errors.words.endswith(". Next: zconsole swap tank sda")
+    spaced = replace(noisy_pool(), name="my pool")
+    rules = Only("device-error")
+    rules.look([frame(replace(pool, name="my pool"), 1.0)])
+    (errors,) = rules.look([frame(spaced, 2.0)])
+    assert errors.next_step == "zconsole swap 'my pool' sda"
+
+
+def test_a_cache_device_is_not_led_through_a_swap():
+    def cached(errors: ErrorCounters) -> Pool:
+        cache = Vdev("sdc", "disk", guid="77", state="ONLINE", vclass="cache", errors=errors)
+        pool = mirror_pool()
+        return replace(pool, root=replace(pool.root, children=(*pool.root.children, cache)))
+
+    rules = Only("device-error")
+    rules.look([frame(cached(ErrorCounters(0, 0, 0)), 1.0)])
+    (errors,) = rules.look([frame(cached(ErrorCounters(5, 0, 0)), 2.0)])
+    assert errors.words == errors.text
