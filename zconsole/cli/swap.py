@@ -27,7 +27,7 @@ from zconsole.swap.checklist import DONE, OPEN, TITLES, Checklist
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.explain import WAYS_HEADING, explained, way_text
 from zconsole.swap.guide import Guide
-from zconsole.swap.names import device_named, suspects
+from zconsole.swap.names import device_named, proposed
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.record import asks, checklist_record, choice_record
 from zconsole.swap.report import markdown
@@ -200,7 +200,7 @@ class SwapCommand:
         """The device named, or one of those that failed. Raises UsageError without either."""
         if self._device is not None:
             return device_named(v, self._device)
-        found = suspects(v)
+        found = proposed(v)
         if not found:
             raise UsageError(_name_it(v))
         if len(found) == 1:
@@ -242,7 +242,7 @@ class SwapCommand:
             self._print(ended, None)
             return ExitCode.OK if ended.state == DONE else ExitCode.FAILED
         v = await self._view()
-        found = [device_named(v, self._device)] if self._device else [t.key for t in suspects(v)]
+        found = [device_named(v, self._device)] if self._device else [t.key for t in proposed(v)]
         if not found:
             raise UsageError(_name_it(v))
         for choice in filter(None, (choose(v, key) for key in found)):

@@ -50,6 +50,20 @@ def paces(
     return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
 
 
+def pace_of_running(root: Vdev, scan: Scan, now: float, left: float | None) -> PastRate | None:
+    """The rate of a scan that runs, over all its time, of which ``left`` seconds are predicted.
+
+    ``now`` is in epoch seconds. None where its end can't be predicted, or it tells nothing.
+    """
+    disks = sum(_width(vdev) for vdev in _tops(root))
+    known = scan.active and scan.function in (*REPAIRS, "scrub")
+    if not disks or not known or left is None or scan.start is None or not scan.to_issue_bytes:
+        return None
+    each = scan.to_issue_bytes / max(1.0, now - scan.start + left) / disks
+    closeness = 1 if scan.function in REPAIRS else 0
+    return PastRate(each, f"the running {scan.function}", scan.start, closeness)
+
+
 def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Estimate | None:
     """How long a new disk of ``disk_bytes`` would take in its vdev's fill of its size.
 

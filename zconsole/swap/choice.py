@@ -82,7 +82,8 @@ class SwapChoice:
     def steps(self, way: SwapWay) -> tuple[str, ...]:
         """The steps of a way that this machine needs, as its checklist lists them."""
         spared = self.spared or way.mode == SPARE_FIRST
-        return needed_steps(way.mode, bool(self.old.light), spared, self.along)
+        blinks = bool(self.old.node) and not self.gone
+        return needed_steps(way.mode, bool(self.old.light), blinks, spared, self.along)
 
     @property
     def way(self) -> SwapWay | None:

@@ -121,8 +121,8 @@ def leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]:
 
 
 def may_go(c: Checklist) -> bool:
-    """Whether a checklist has come to the pull of its disk: before that it must stay."""
-    return c.pulled is not None or c.steps.index(c.at) >= c.steps.index("pull")
+    """Whether a checklist has come to find its disk, to pull it: before that it must stay."""
+    return c.pulled is not None or c.steps.index(c.at) >= c.steps.index("light")
 
 
 def is_about(c: Checklist, choice: SwapChoice) -> bool:
@@ -172,7 +172,7 @@ def after_run(
     c: Checklist, stage: SwapStage, plan: ActionPlan, events: tuple[ExecutionEvent, ...], now: float
 ) -> Checklist:
     """The checklist after a plan ran: each command with its result, and what only that tells."""
-    step = PUT_BACK if c.wrong and plan.action != "locate" else stage.step
+    step = PUT_BACK if c.wrong and plan.action not in ("locate", "blink") else stage.step
     for number, event in enumerate(events):
         if event.kind == "begun":
             end = next((e for e in events[number + 1 :] if e.kind in _ENDS), None)
@@ -194,6 +194,8 @@ _ENDS = ("begun", "done", "failed", "refused")
 
 def _done(c: Checklist, stage: SwapStage, plan: ActionPlan) -> Checklist:
     """What no sample shows: a light that is on or off."""
+    if plan.action == "blink":
+        return c.passing("light")
     if plan.action != "locate":
         return c
     if stage.step == "light":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from zconsole.actions.target import Target, failed, find
+from zconsole.actions.target import FAILED, Target, failed, find
 from zconsole.errors import NotFoundError, UsageError
-from zconsole.pool.model import Vdev
-from zconsole.swap.disk import disk_of_leaf, leaves_of
+from zconsole.pool.model import Pool, Vdev
+from zconsole.swap.disk import device_of, disk_of_leaf, leaves_of
+from zconsole.swap.refusal import STACKED
 from zconsole.swap.view import MachineView
 
 
@@ -34,6 +35,47 @@ def suspects(v: MachineView) -> tuple[Target, ...]:
     counted = [key for key, leaf in leaves_of(pool) if leaf.errors.total and leaf.vclass != "cache"]
     found = (find(pool, key) for key in dict.fromkeys((*lost, *new, *counted)))
     return tuple(t for t in found if t is not None and not t.vdev.children)
+
+
+def proposed(v: MachineView) -> tuple[Target, ...]:
+    """The devices that a swap is offered for where none was named."""
+    found = (*suspects(v), *in_replacement(v.situation.pool))
+    return tuple({target.key: target for target in found}.values()) or departed(v)
+
+
+def is_being_replaced(target: Target) -> bool:
+    """Whether the device is the old one of a replace that runs."""
+    group = target.group
+    return group is not None and group.kind == "replacing" and group.children[0] is target.vdev
+
+
+def in_replacement(pool: Pool) -> tuple[Target, ...]:
+    """The devices that are being replaced now."""
+    found = (find(pool, key) for key, _ in leaves_of(pool))
+    return tuple(target for target in found if target is not None and is_being_replaced(target))
+
+
+def departed(v: MachineView) -> tuple[Target, ...]:
+    """Devices that are out although nothing needs to begin, or can, for them.
+
+    Those that failed and are being replaced; and, while the pool is suspended and no sample tells
+    it, those that the machine lost.
+    """
+    s = v.situation
+    found = (find(s.pool, key) for key, _ in leaves_of(s.pool))
+    return tuple(t for t in found if t is not None and (_is_replaced(t) or _is_lost(v, t)))
+
+
+def _is_replaced(target: Target) -> bool:
+    return is_being_replaced(target) and target.vdev.state in FAILED
+
+
+def _is_lost(v: MachineView, target: Target) -> bool:
+    if not (v.situation.suspended and v.devices) or target.vdev.kind != "disk":
+        return False
+    known = disk_of_leaf(v.situation, target.vdev, target.key)
+    stacked = (target.vdev.path or "").startswith(STACKED)
+    return not stacked and device_of(known, v.devices) is None
 
 
 def _names(v: MachineView, key: str, leaf: Vdev) -> frozenset[str]:

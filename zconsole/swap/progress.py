@@ -247,7 +247,7 @@ def _pulled(c: Checklist, v: MachineView, now: float) -> Checklist:
         return replace(c, pulled=now, was_gone=False).noting(now, "pull", how)
     if c.was_gone:
         return c
-    if c.at == "pull":
+    if c.at in ("light", "pull"):
         how = f"{c.old.words} is out: it left the machine"
         return replace(c, pulled=now).noting(now, "pull", how)
     return replace(c, was_gone=True).noting(now, c.at, f"{c.old.words} left the machine by itself")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zconsole.actions.candidates import ranked, spares
@@ -10,12 +10,12 @@ from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import progress, will_defer
 from zconsole.actions.target import FAILED, Target, find, members
-from zconsole.pool.model import Pool, Scan
+from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, parity
 from zconsole.scan_report.report import ScanReport
-from zconsole.scan_report.resilver_time import member_duration, paces
-from zconsole.swap.disk import leaves_of
+from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
 from zconsole.swap.effects import left_without, others_missing
+from zconsole.swap.names import is_being_replaced
 from zconsole.swap.refusal import partition_of
 from zconsole.swap.view import MachineView
 from zconsole.units import counted, duration
@@ -50,11 +50,17 @@ def orders(
 
 
 def predicted(
-    v: MachineView, keys: Sequence[str], reports: Sequence[ScanReport] = ()
+    v: MachineView,
+    keys: Sequence[str],
+    reports: Sequence[ScanReport] = (),
+    running: Iterable[PastRate] = (),
 ) -> Mapping[str, float | None]:
-    """Seconds that a resilver of each device would take, by past scans of the pool."""
+    """Seconds that a resilver of each device would take, by scans of the pool.
+
+    Past ones count; where none is known, those ``running``.
+    """
     pool = v.situation.pool
-    known = paces(pool.root, pool.scans, reports)
+    known = paces(pool.root, pool.scans, reports) or tuple(running)
     targets = (find(pool, key) for key in keys)
     times = ((t.key, member_duration(t.top, known)) for t in targets if t is not None)
     return {key: None if estimate is None else estimate.eta for key, estimate in times}
@@ -161,18 +167,6 @@ def _after(s: Situation, runs: Scan, time: str) -> str:
         f"the new disks wait for the running resilver ({progress(runs)}), then one fills them all:"
         f" {time} beyond the rest of the running one"
     )
-
-
-def is_being_replaced(target: Target) -> bool:
-    """Whether the device is the old one of a replace that runs."""
-    group = target.group
-    return group is not None and group.kind == "replacing" and target.vdev is group.children[0]
-
-
-def in_replacement(pool: Pool) -> tuple[Target, ...]:
-    """The devices that are being replaced now."""
-    found = (find(pool, key) for key, _ in leaves_of(pool))
-    return tuple(target for target in found if target is not None and is_being_replaced(target))
 
 
 def assigned(v: MachineView, targets: Sequence[Target]) -> dict[str, str]:

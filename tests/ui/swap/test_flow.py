@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.ui.swap.steps import Swapping, swapping
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
@@ -147,6 +149,41 @@ async def test_giving_up_amid_a_swap_takes_a_word():
         assert s.store_new().state == "open"
         await s.do("X", word="close")
         assert s.store_new().state == "backed out"
+
+
+@pytest.fixture
+def dark(monkeypatch):
+    """Bays without lights."""
+    monkeypatch.setattr("zconsole.sim.backends.actions.locate_of", lambda _: None)
+
+
+@pytest.mark.usefixtures("dark")
+async def test_without_a_light_the_disk_blinks_until_it_is_out():
+    async with swapping() as s:
+        await s.begin()
+        assert "Make Slot 07 (serial RGYCXAL5) blink" in await s.do()
+        assert "The disk blinks" in await s.do()
+        (node,) = s.backend.lights.blinking
+        await s.pull("Slot 08")
+        assert list(s.backend.lights.blinking) == [node]
+        wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
+        await s.insert(wrong, "Slot 08")
+        await s.do()
+        await s.seen("Pull Slot 07")
+        await s.do("H")
+        assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
+        assert not s.backend.lights.blinking
+
+
+@pytest.mark.usefixtures("dark")
+async def test_giving_up_ends_the_blinking():
+    async with swapping() as s:
+        await s.begin()
+        await s.do()
+        await s.do()
+        assert s.backend.lights.blinking
+        await s.do("X", word="close")
+        assert not s.backend.lights.blinking
 
 
 async def test_giving_up_switches_the_light_off():

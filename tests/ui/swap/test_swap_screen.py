@@ -114,6 +114,15 @@ async def test_a_key_without_anything_to_do_says_why():
         assert "Put Slot 07" in await s.press("Z")
 
 
+async def test_the_plan_of_the_light_says_nothing_of_the_disk():
+    async with swapping() as s:
+        await s.begin()
+        await s.press("H")
+        shown = await s.on(ConfirmScreen)
+        assert "Switch the light of Slot 07 on" in shown
+        assert "ithout it" not in shown
+
+
 async def test_a_key_switches_the_light_of_the_bay_off_and_on():
     async with swapping() as s:
         await s.to_pull()

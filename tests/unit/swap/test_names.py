@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.swap.playing import OLD, Play
+from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault
 from zconsole.errors import NotFoundError, UsageError
-from zconsole.sim import lifecycle
-from zconsole.swap.names import device_named, suspects
+from zconsole.sim import commands, lifecycle
+from zconsole.swap.names import departed, device_named, suspects
 
 
 def test_a_device_is_named_by_bay_serial_guid_path_name_or_node():
@@ -40,3 +40,23 @@ def test_failed_devices_come_before_those_with_errors_and_new_errors_before_old(
         str(doubtful.guid),
         str(old.guid),
     ]
+
+
+def test_a_failed_device_that_is_being_replaced_has_departed():
+    play = Play()
+    play.hands.insert(NEW, EMPTY)
+    commands.replace(play.pool, str(play.leaf().guid), str(play.pool.host.shelf[0].guid))
+    assert departed(play.view()) == ()
+    lifecycle.lose(play.pool, play.leaf())
+    assert [t.key for t in departed(play.view())] == [str(play.leaf().guid)]
+
+
+def test_a_device_that_a_suspended_pool_lost_has_departed():
+    play = Play()
+    play.view()
+    for bay in ("Slot 01", "Slot 02"):
+        lifecycle.lose(play.pool, play.leaf(bay))
+    key = str(play.leaf("Slot 03").guid)
+    lifecycle.lose(play.pool, play.leaf("Slot 03"))
+    assert play.pool.suspended
+    assert key in [t.key for t in departed(play.view())]

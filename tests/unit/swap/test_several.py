@@ -6,8 +6,12 @@ from tests.records import replace
 from tests.unit.actions.pools import OLD_FEATURES, disk, group, pool, running, top
 from tests.unit.swap.playing import Play
 from tests.unit.swap.test_choice import DISKS, device, view
+from zconsole.actions.plan import Situation
 from zconsole.actions.target import find
-from zconsole.swap.several import assigned, in_replacement, orders, predicted, urgent_first
+from zconsole.pool.model import Scan
+from zconsole.scan_report.resilver_time import pace_of_running
+from zconsole.swap.names import in_replacement
+from zconsole.swap.several import assigned, orders, predicted, urgent_first
 
 TWO = {"1000": 3600.0, "1001": 7200.0}
 FREE = (device("n1"), device("n2"))
@@ -34,6 +38,28 @@ def test_an_unknown_duration_is_said():
 def test_the_failed_device_is_swapped_before_one_with_errors():
     v = view(disk("d00", 1000), disk("d01", 1001, "FAULTED"))
     assert [t.key for t in urgent_first(v, ("1000", "1001"))] == ["1001", "1000"]
+
+
+def test_a_duration_is_predicted_from_the_scan_that_runs_where_no_other_is_known():
+    play = Play()
+    v, key = play.view(), str(play.leaf().guid)
+    assert predicted(replace(v, situation=without_scans(v.situation)), [key]) == {key: None}
+    running = Scan("resilver", "running", start=1000.0, total_bytes=8 << 40)
+    pace = pace_of_running(v.situation.pool.root, running, 2000.0, 9000.0)
+    assert pace is not None
+    assert pace.rate == (8 << 40) / 10000.0 / 10
+    bare = replace(v, situation=without_scans(v.situation))
+    assert predicted(bare, [key], (), [pace])[key] is not None
+
+
+def test_a_running_scan_without_an_eta_predicts_nothing():
+    root = Play().view().situation.pool.root
+    running = Scan("resilver", "running", start=1000.0, total_bytes=8 << 40)
+    assert pace_of_running(root, running, 2000.0, None) is None
+
+
+def without_scans(s: Situation) -> Situation:
+    return replace(s, pool=replace(s.pool, scans=()))
 
 
 def test_a_duration_is_predicted_from_the_last_scan():

@@ -6,7 +6,8 @@ from zconsole.actions.target import Swap
 from zconsole.swap.checklist import REPLACE_FIRST
 from zconsole.swap.choice import choose
 from zconsole.swap.guide import Guide
-from zconsole.swap.several import assigned, in_replacement, urgent_first
+from zconsole.swap.names import in_replacement
+from zconsole.swap.several import assigned, urgent_first
 from zconsole.swap.together import begin_adopted, begin_replaced
 
 TWO = (OLD, "Slot 08")

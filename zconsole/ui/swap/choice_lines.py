@@ -61,7 +61,7 @@ def _costs(way: SwapWay, seconds: float | None) -> Iterator[str]:
     times = 2 if way.mode == SPARE_FIRST else 1
     runs = "two resilvers" if times > 1 else "one resilver"
     total = None if seconds is None else seconds * times
-    yield f"Time: {runs}, {duration(total, 'of unknown duration: no scan of this pool is known')}"
+    yield f"Time: {runs}, {duration(total, 'of unknown duration: no completed scan recorded')}"
     if way.mode == REPLACE_FIRST:
         yield "Pull the old disk once the resilver is done"
 

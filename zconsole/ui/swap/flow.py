@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -11,11 +11,12 @@ from zconsole.actions.target import Target, find
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.scan_report.report import ScanReport
+from zconsole.scan_report.resilver_time import pace_of_running
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
 from zconsole.swap.disk import disk_of_leaf
-from zconsole.swap.names import suspects
+from zconsole.swap.names import proposed, suspects
 from zconsole.swap.session import SwapSession
 from zconsole.swap.several import predicted
 from zconsole.swap.view import MachineView
@@ -26,7 +27,7 @@ from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.choice_lines import choice_lines
 from zconsole.ui.swap.followed import FollowedSwap, session_of
-from zconsole.ui.swap.several_flow import begin_together, order_choices, wanting
+from zconsole.ui.swap.several_flow import begin_together, order_choices
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
 from zconsole.ui.widgets.draw import Line, Span, crop
 
@@ -111,10 +112,20 @@ class SwapFlow:
         past, guid = self.context.app.view_state.options.past, v.situation.pool.guid
         return await past(guid) if past is not None and guid else ()
 
+    def _predicted(
+        self, v: MachineView, keys: Sequence[str], reports: Sequence[ScanReport]
+    ) -> Mapping[str, float | None]:
+        """Seconds that a resilver of each device would take, also by a scan that runs."""
+        frame, root = self.frame, v.situation.pool.root
+        running = (
+            pace_of_running(root, view.scan, frame.t, view.estimate.eta) for view in frame.scans
+        )
+        return predicted(v, keys, reports, filter(None, running))
+
     async def _device(self, v: MachineView, reports: Sequence[ScanReport]) -> str | None:
         """The device at the cursor, else the one that failed, else one of several."""
         target = find(v.situation.pool, self.key)
-        found = wanting(v)
+        found = proposed(v)
         if target is not None and not target.vdev.children:
             beside = [each for each in found if each.key != target.key]
             if target.key not in {each.key for each in found} or not beside:
@@ -132,7 +143,8 @@ class SwapFlow:
 
         None where all are swapped together: the first of their checklists is begun then.
         """
-        choices = order_choices(v, found, reports)
+        keys = [target.key for target in found]
+        choices = order_choices(v, found, self._predicted(v, keys, reports))
         here = [target.key for target in choices.targets]
         start = here.index(self.key) if self.key in here else 0
         title = f"SWAP  {len(found)} devices need it"
@@ -152,7 +164,7 @@ class SwapFlow:
         reports: Sequence[ScanReport],
     ) -> None:
         """Show each way with its consequences, and begin the one that is confirmed."""
-        seconds = predicted(v, [choice.old.key], reports).get(choice.old.key)
+        seconds = self._predicted(v, [choice.old.key], reports).get(choice.old.key)
         notes = _doubts(v, choice)
         ways = [way for way in choice.ways if not way.refused]
         made = [self._way(session, choice, way, v, seconds, notes) for way in (ways or (None,))]

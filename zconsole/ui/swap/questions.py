@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
-from zconsole.swap.light import plan_light
+from zconsole.swap.light import can_blink, plan_blink, plan_light
 from zconsole.swap.stage import Answer, SwapStage, sentence
 from zconsole.swap.undone import light_words
 from zconsole.ui.actions.asking import confirmation_of
@@ -31,8 +31,10 @@ async def plan_question(
     s = await followed.situation()
     ran = partial(followed.ran, stage, plan)
     made = confirmation_of(context, plan, s.facts if s else Facts(), stage.paths, ran)
-    warned = [Span(text, "error") for text in stage.warnings]
-    if stage.final and plan is stage.plan:
+    # They are about the step: they say nothing of its light, or of the way back.
+    own = plan is stage.plan
+    warned = [Span(text, "error") for text in stage.warnings if own]
+    if stage.final and own:
         warned.append(Span(f"No way back: {stage.final}.", "warning"))
 
     def _body(width: int) -> tuple[Line, ...]:
@@ -120,10 +122,16 @@ async def _dark_and_close(
 
 
 async def light_plan(followed: FollowedSwap) -> ActionPlan:
-    """The plan that switches the light of the bay the other way. Raises ZconsoleError."""
-    s, c = await followed.situation(), followed.checklist
-    if s is None:
+    """The plan that switches the light of the bay the other way, or makes the disk blink.
+
+    Raises ZconsoleError.
+    """
+    v, c = await followed.view(), followed.checklist
+    if v is None:
         raise ZconsoleError(f"{c.pool} is not imported")
+    s = v.situation
+    if can_blink(c.old):
+        return plan_blink(s, c.old, v.busy)
     return plan_light(s, c.old, on=not c.lit)
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.target import Swap, Target
-from zconsole.scan_report.report import ScanReport
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import Checklist
-from zconsole.swap.names import suspects
+from zconsole.swap.names import is_being_replaced
 from zconsole.swap.several import (
     SwapOrder,
     assigned,
-    in_replacement,
-    is_being_replaced,
     orders,
-    predicted,
     urgent_first,
 )
 from zconsole.swap.store import SwapStore
@@ -43,19 +39,16 @@ class OrderChoices:
     """Why not all at once; empty where that can be."""
 
 
-def wanting(v: MachineView) -> tuple[Target, ...]:
-    """The devices that a swap may be about, those included whose replace runs."""
-    found = (*suspects(v), *in_replacement(v.situation.pool))
-    return tuple({target.key: target for target in found}.values())
-
-
 def order_choices(
-    v: MachineView, found: Sequence[Target], reports: Sequence[ScanReport]
+    v: MachineView, found: Sequence[Target], seconds: Mapping[str, float | None]
 ) -> OrderChoices:
-    """A row for each device, and one for all, with what each choice costs."""
+    """A row for each device, and one for all, with what each choice costs.
+
+    ``seconds``: what a resilver of each is predicted to take.
+    """
     keys = [target.key for target in found]
     targets = urgent_first(v, keys)
-    ways = {order.together: order for order in orders(v, keys, predicted(v, keys, reports))}
+    ways = {order.together: order for order in orders(v, keys, seconds)}
     new = [target for target in found if not is_being_replaced(target)]
     rows = [f"Swap {t.name} of {t.top.name} ({_state(t)})" for t in targets]
     each = _order_text(ways[False])

@@ -13,6 +13,8 @@ from textual.binding import BindingType
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.hands import Hands
+from zconsole.swap.checklist import Checklist
+from zconsole.swap.light import can_blink
 from zconsole.swap.stage import SwapStage, sentence
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
@@ -185,7 +187,7 @@ class SwapScreen(Dialog[None]):
     def action_highlight(self) -> None:
         """Switch the light of the bay on or off."""
         c, stage = self._followed.checklist, self._followed.stage
-        if not c.old.light:
+        if not findable(c):
             self._say("The bay has no light that can be switched.")
         elif stage is not None and stage.alarm:
             self._say(f"The light of {c.old.place or c.old.name} stays until the alarm is over.")
@@ -277,6 +279,11 @@ class DemoSwapScreen(SwapScreen):
             self._say(said)
 
 
+def findable(c: Checklist) -> bool:
+    """Whether the bay has a light, or the disk is there to blink."""
+    return bool(c.old.light) or (can_blink(c.old) and c.pulled is None and not c.was_gone)
+
+
 def offered(followed: FollowedSwap) -> frozenset[str]:
     """The actions of keys that do something in the present step."""
     stage = followed.stage
@@ -288,7 +295,7 @@ def offered(followed: FollowedSwap) -> frozenset[str]:
         "answer": bool(stage.answers),
         "undo": stage.back is not None and not stage.back.closes,
         # Its bay is not the one to find while another disk has to be put back.
-        "highlight": bool(followed.checklist.old.light) and not stage.alarm,
+        "highlight": findable(followed.checklist) and not stage.alarm,
         "report": True,
         "stop": True,
     }
