@@ -112,6 +112,8 @@ class Checklist:
     """Whether a hot spare stands in meanwhile, put in by whomever."""
     along: bool = False
     """Whether other devices of pools are on the old disk, and go with it."""
+    beside: tuple[SwapDisk, ...] = ()
+    """Of those, the ones of other pools."""
     was_gone: bool = False
     """Whether the machine had lost the old disk before the swap began."""
     around: tuple[SwapDisk, ...] = ()

@@ -146,6 +146,11 @@ def begin(choice: SwapChoice, way: SwapWay, v: MachineView, name: str, now: floa
         spare=way.new if way.mode == SPARE_FIRST else None,
         spared=choice.spared or way.mode == SPARE_FIRST,
         along=choice.along,
+        beside=tuple(
+            SwapDisk(effect.name, effect.key, effect.pool)
+            for effect in choice.effects
+            if effect.pool != choice.old.pool
+        ),
         was_gone=choice.gone,
         around=around(v, choice.old),
         boot=v.boot,

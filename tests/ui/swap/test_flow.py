@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from tests.records import replace
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.swap.disk import SwapDisk
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
@@ -300,3 +302,23 @@ async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
         said = [entry.text for entry in s.store_new().log if entry.step == "offline"]
         assert "not needed" not in said
         assert len(said) == 1
+
+
+async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key():
+    async with swapping() as s:
+        await s.begin()
+        await s.do("X")
+        screen = s.app.screen
+        assert isinstance(screen, SwapScreen)
+        assert screen._followed.stage is not None
+        then = SwapDisk("d", str(next(iter(s.feed.world.pools[0].leaves())).guid), "tank")
+        screen._followed.stage = replace(screen._followed.stage, then=(then,))
+        await s.press("n")
+        assert "SWAP Slot 01" in await s.on(ConfirmScreen)
+
+
+async def test_no_other_pool_is_offered_where_none_needs_a_swap():
+    async with swapping() as s:
+        await s.begin()
+        assert "No other pool needs a swap here" in await s.press("n")
+        assert "n other pool" not in s.screen

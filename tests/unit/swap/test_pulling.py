@@ -6,13 +6,14 @@ from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.hardware.device import Contents
-from zconsole.sim import lifecycle
+from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
 from zconsole.sim.disk import CANT_OPEN, Leaf
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.choice import choose
+from zconsole.swap.explain import explained
 from zconsole.swap.guide import Guide, started
 from zconsole.swap.store import FileSwapStore
 
@@ -125,6 +126,63 @@ def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
     assert stage.plan.steps[0].argv[-1].endswith("-part1")
     play.do()
     play.until("scrub")
+
+
+def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play):
+    second = with_second_pool(play, OLD, "Slot 08")
+    parts = [p for p in explained(play.choice()) if p.heading == "What the pull does"]
+    assert any("fast needs a swap of its own afterwards" in line for line in parts[0].lines)
+    play.begin(PULL_FIRST)
+    play.do()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    stage = play.answer("no-scrub")
+    assert stage.over
+    (then,) = stage.then
+    leaf, name = next(iter(second.tops[0].leaves())), then.name
+    assert (then.pool, then.key) == ("fast", str(leaf.guid))
+    said = " ".join(stage.text)
+    assert f"{name} of fast was on the same disk and is OFFLINE" in said
+    assert f"zpool replace fast {name} {play.checklist.new.whole}-part2" in said
+
+
+def test_the_way_back_puts_both_pools_online(play: Play):
+    second = with_second_pool(play, OLD, "Slot 08")
+    play.begin(PULL_FIRST)
+    play.do()
+    play.do()
+    assert any("fast, on the same disk, is still OFFLINE" in text for text in play.look().undone)
+    stage = play.look()
+    assert stage.back is not None
+    assert stage.back.text.endswith("of fast online again")
+    play.back()
+    play.back()
+    for _ in range(20):
+        play.wait(20.0)
+        stage = play.look()
+    assert not second.tops[0].lost()
+    assert stage.back is not None
+    assert stage.back.closes
+
+
+def test_a_pool_that_has_its_place_filled_needs_no_second_swap(play: Play):
+    second = with_second_pool(play, OLD, "Slot 08")
+    play.begin(PULL_FIRST)
+    play.do()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    old, good = second.tops[0].leaves()
+    commands.detach(second, old.path)
+    assert good.present
+    assert not play.answer("no-scrub").then
 
 
 def test_a_disk_that_another_pool_cannot_do_without_is_not_pulled(play: Play):

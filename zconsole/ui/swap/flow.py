@@ -15,7 +15,7 @@ from zconsole.scan_report.resilver_time import pace_of_running
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
-from zconsole.swap.disk import disk_of_leaf
+from zconsole.swap.disk import SwapDisk, disk_of_leaf
 from zconsole.swap.names import proposed, suspects
 from zconsole.swap.session import SwapSession
 from zconsole.swap.several import predicted
@@ -66,8 +66,10 @@ class SwapFlow:
             mine = await self._open_or_new(known)
         elif mine is None:
             mine = await self._new()
-        if mine is not None:
-            await self._follow(mine)
+        then = None if mine is None else await self._follow(mine)
+        frame = None if then is None else self.context.frame_of(then.pool)
+        if then is not None and frame is not None:
+            await SwapFlow(self.context, self.backend, frame, then.key).run()
 
     async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
         """One of those that are open, or a new one for the row at the cursor."""
@@ -211,8 +213,11 @@ class SwapFlow:
         finally:
             store.close()
 
-    async def _follow(self, c: Checklist) -> None:
-        """Show the checklist until it is left; then others may lead it."""
+    async def _follow(self, c: Checklist) -> SwapDisk | None:
+        """Show the checklist until it is left; then others may lead it.
+
+        Returns the device of another pool whose swap is to be begun next.
+        """
         store = await in_daemon_thread(self.backend.make_store, not self.context.denied)
         try:
             followed = FollowedSwap(self.context, self.backend, c, store)
@@ -222,8 +227,9 @@ class SwapFlow:
                 if hands is None
                 else DemoSwapScreen(self.context, followed, hands)
             )
-            await self.context.app.push_screen_wait(screen)
+            then = await self.context.app.push_screen_wait(screen)
             self.context.show_swaps()
+            return then
         finally:
             await in_daemon_thread(store.close)
 

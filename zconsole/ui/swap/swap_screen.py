@@ -14,6 +14,7 @@ from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.hands import Hands
 from zconsole.swap.checklist import Checklist
+from zconsole.swap.disk import SwapDisk
 from zconsole.swap.light import can_blink
 from zconsole.swap.stage import SwapStage, sentence
 from zconsole.ui.actions.context import FlowContext
@@ -39,8 +40,11 @@ NO_WAY_BACK = "There is nothing to undo here."
 MORE: Line = (Span(" Up and Down read on", "dim"),)
 
 
-class SwapScreen(Dialog[None]):
-    """One checklist; it stays open when the screen is left."""
+class SwapScreen(Dialog[SwapDisk | None]):
+    """One checklist; it stays open when the screen is left.
+
+    Its result is a device of another pool whose swap is to be begun next.
+    """
 
     groups: ClassVar[tuple[str, ...]] = ("Swap",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Swap")
@@ -200,6 +204,14 @@ class SwapScreen(Dialog[None]):
         if stage is not None and not stage.over:
             self._ask(partial(give_up_question, self._flow, self._followed, stage))
 
+    def action_other_pool(self) -> None:
+        """Leave for the swap of another pool that was on the disk."""
+        stage = self._followed.stage
+        if stage is not None and stage.over and stage.then:
+            self.dismiss(stage.then[0])
+        else:
+            self._say("No other pool needs a swap here.")
+
     def action_report(self) -> None:
         """Save the report; what is read-only for pools is not for this."""
         begin(self, self._save, group="swap-report", exit_on_error=False)
@@ -288,8 +300,11 @@ def offered(followed: FollowedSwap) -> frozenset[str]:
     """The actions of keys that do something in the present step."""
     stage = followed.stage
     if stage is None or stage.over or followed.hold:
-        lit = stage is not None and followed.checklist.lit and not followed.hold
-        return frozenset({"report", *(("highlight",) if lit else ())})
+        acts = stage is not None and not followed.hold
+        lit = acts and followed.checklist.lit
+        then = acts and stage is not None and bool(stage.then)
+        more = {"highlight": lit, "other_pool": then}
+        return frozenset({"report", *(action for action, can in more.items() if can)})
     able = {
         "do": stage.plan is not None and stage.plan.refused is None,
         "answer": bool(stage.answers),
