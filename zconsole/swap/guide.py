@@ -53,7 +53,7 @@ class Guide:
         """Write down what the plan of a stage, or that of its way back, did."""
         self._keep(after_run(self.checklist, stage, plan, tuple(events), now))
 
-    def note(self, now: float, step: str, text: str, command: str, result: str) -> None:
+    def note(self, now: float, step: str, text: str, command: str = "", result: str = "") -> None:
         """Write down what was done for this checklist together with others."""
         self._keep(self.checklist.noting(now, step, text, command, result))
 

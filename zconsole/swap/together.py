@@ -38,10 +38,17 @@ def begin_adopted(
     v: MachineView, keys: Sequence[str], store: SwapStore, now: float
 ) -> tuple[Checklist, ...]:
     """Begin a checklist for each of these devices, whose replace runs already."""
-    found = ((choice, choice.way) for key in keys if (choice := choose(v, key)) is not None)
-    return tuple(
-        started(choice, way, v, store, now).checklist for choice, way in found if way is not None
-    )
+    found: list[Checklist] = []
+    for key in keys:
+        choice = choose(v, key)
+        way = choice.way if choice is not None else None
+        if choice is None or way is None or way.new is None:
+            continue
+        guide = started(choice, way, v, store, now)
+        if guide.checklist.begun == now:
+            guide.note(now, "replace", f"begun elsewhere: {way.new.words} takes the place")
+        found.append(guide.checklist)
+    return tuple(found)
 
 
 def _carried_out(

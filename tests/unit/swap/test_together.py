@@ -91,7 +91,10 @@ def test_disks_that_somebody_replaces_already_get_their_checklists_too():
     keys = [target.key for target in in_replacement(v.situation.pool)]
     assert len(keys) == 2
     first, second = begin_adopted(v, keys, play.store, play.now)
+    play.wait(1.0)
     assert begin_adopted(play.view(), keys, play.store, play.now) == (first, second)
+    (entry,) = [entry for entry in first.log if entry.step == "replace"]
+    assert entry.text.startswith("begun elsewhere: ")
     pulled(play, next(c.id for c in (first, second) if c.old.bay == OLD), OLD)
 
 

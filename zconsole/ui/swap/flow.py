@@ -16,7 +16,7 @@ from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
 from zconsole.swap.disk import SwapDisk, disk_of_leaf
-from zconsole.swap.names import proposed, suspects
+from zconsole.swap.names import free_to_go, proposed, suspects
 from zconsole.swap.session import SwapSession
 from zconsole.swap.several import predicted
 from zconsole.swap.view import MachineView
@@ -133,7 +133,9 @@ class SwapFlow:
             if target.key not in {each.key for each in found} or not beside:
                 return target.key
         if not found:
-            raise ZconsoleError("select the device to swap: none has failed")
+            free = free_to_go(v)
+            more = f". Hold nothing and may be taken out (zconsole light on DISK): {free}"
+            raise ZconsoleError(f"select the device to swap: none has failed{more if free else ''}")
         if len(found) == 1:
             return found[0].key
         return await self._one_of(v, found, reports)
