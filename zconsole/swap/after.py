@@ -43,11 +43,13 @@ def replace(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     return SwapStage(
         "replace",
         f"Replace {c.old.name} with {c.new.words}",
-        ("The new disk is overwritten. Compare its serial number once more.",),
+        (
+            "The new disk is overwritten: what is on it is lost. Compare its serial number once"
+            " more.",
+        ),
         warnings=tuple(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts(c, v)),
         plan=plan_replace(s, Swap(c.old.key, path)),
         paths=(path,),
-        final="what is on the new disk is lost",
         undo="detaches it again, until the resilver ends",
     )
 

@@ -154,7 +154,7 @@ def _old_words(c: Checklist, v: MachineView) -> str:
     """Where the disk of this checklist is meanwhile."""
     if device_of(c.old, v.devices) is None:
         return f"{c.old.words}, which this checklist swaps, is out too"
-    return f"the disk to pull is {c.old.words}"
+    return f"the disk to swap is {c.old.words}"
 
 
 def _another_in_bay(disk: SwapDisk, v: MachineView) -> Iterator[str]:

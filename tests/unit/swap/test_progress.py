@@ -19,8 +19,10 @@ def test_the_right_way(play: Play):
     play.hands.insert(NEW, OLD)
     stage = play.look()
     assert stage.step == "replace"
+    assert stage.undo == "detaches it again, until the resilver ends"
+    stage = play.do()
+    assert stage.step == "resilver"
     assert stage.final
-    assert play.do().step == "resilver"
     assert play.until("scrub").plan is not None
     stage = play.do()
     assert stage.step == "scrub"
