@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import ActionPlan
@@ -16,10 +15,6 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Span
-
-if TYPE_CHECKING:
-    from zconsole.swap.checklist import Checklist
-    from zconsole.swap.stage import SwapStage
 
 
 @dataclass(slots=True)
@@ -60,17 +55,6 @@ class FlowContext:
     async def read_past(self) -> None:
         """Read what was set from consoles, again."""
         self.past = await in_daemon_thread(self.backend.control.past)
-
-    async def look_at_swaps(self) -> str:
-        """Look at the open checklists of swaps again; what to announce of them."""
-
-        async def _peek(kept: Sequence[Checklist], c: Checklist) -> tuple[Checklist, SwapStage]:
-            # lazy import: few consoles ever have a checklist to look at
-            from zconsole.ui.swap.followed import peeked
-
-            return await peeked(self, kept, c)
-
-        return await self.swaps.look(_peek)
 
     def show_swaps(self) -> None:
         """Show the open checklists of swaps as they are now, without waiting for a sample."""

@@ -5,7 +5,7 @@ It takes as long to load as all that only looks, so the console loads it after i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,6 +41,8 @@ from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.widgets.draw import Span
 
 if TYPE_CHECKING:
+    from zconsole.swap.checklist import Checklist
+    from zconsole.swap.stage import SwapStage
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
 
@@ -91,7 +93,7 @@ class ActionController:
                 self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
 
     async def _look_at_swaps(self) -> None:
-        if text := await self.context.look_at_swaps():
+        if text := await self.context.swaps.look(partial(_peeked, self.context)):
             self.context.app.notify(text, severity="warning", timeout=15, markup=False)
 
     def _at_work(self, frame: Frame) -> tuple[ActivityView, ...]:
@@ -238,3 +240,12 @@ def _rebalance_flow() -> type[RebalanceFlow]:
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
     return RebalanceFlow
+
+
+async def _peeked(
+    context: FlowContext, kept: Sequence[Checklist], c: Checklist
+) -> tuple[Checklist, SwapStage]:
+    """See ``followed.peeked``, which is loaded once there is a checklist to look at."""
+    from zconsole.ui.swap.followed import peeked
+
+    return await peeked(context, kept, c)

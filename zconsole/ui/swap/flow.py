@@ -26,7 +26,7 @@ from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.choice_lines import choice_lines
-from zconsole.ui.swap.followed import FollowedSwap, session_of
+from zconsole.ui.swap.followed import FollowedSwap, peeked, session_of
 from zconsole.ui.swap.several_flow import begin_together, order_choices
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
 from zconsole.ui.widgets.draw import Line, Span, crop
@@ -43,7 +43,7 @@ async def swap_flow(context: FlowContext, key: str) -> None:
             "a swap looks at every pool of the machine: start zconsole without pool names, or run"
             f" zconsole swap {pools[0]}"
         )
-    await context.look_at_swaps()
+    await context.swaps.look(partial(peeked, context))
     await SwapFlow(context, context.swaps.backend, frame, key).run()
 
 
