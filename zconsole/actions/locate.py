@@ -84,8 +84,13 @@ def plan_blink(s: Situation, key: str, on: bool, busy: Mapping[str, float]) -> A
         "blink",
         f"{title}: {target.name}",
         (_step(device, LightOrder(on, device, blink=True), device.node),),
-        consequences=_of_blinking() if on else ("the reads that make it blink end",),
-        warnings=(*_another_disk(s, target, device), *_doubts(target, device, busy)) if on else (),
+        consequences=blinking_effects() if on else ("the reads that make it blink end",),
+        warnings=(
+            *_another_disk(s, target, device),
+            *blink_doubts(target.name, target.vdev.state, device, busy),
+        )
+        if on
+        else (),
         preconditions=(
             (must.same_device(s, target.vdev.path or ""), _same_node(target, device.node))
             if on
@@ -114,7 +119,8 @@ def _step(device: Device, order: LightOrder, place: str) -> Step:
     return Step(("zconsole", "light", verb, device.path), why, light=order)
 
 
-def _of_blinking() -> tuple[str, ...]:
+def blinking_effects() -> tuple[str, ...]:
+    """What making a disk blink does."""
     return (
         f"the disk is read for half a second, rests for half a second, and so on for"
         f" {blink.LASTING / 60:g} minutes; nothing is written",
@@ -132,17 +138,16 @@ def _cannot_blink(target: Target, device: Device | None) -> str:
     return ""
 
 
-def _doubts(target: Target, device: Device, busy: Mapping[str, float]) -> list[str]:
-    """Why a light that blinks, or none that does, may not be this disk's."""
+def blink_doubts(
+    name: str, state: str, device: Device, busy: Mapping[str, float]
+) -> tuple[str, ...]:
+    """Why a light that blinks, or none that does, may not be this disk's; ``state`` in its pool."""
     doubts = list(filter(None, [busy_doubt(busy, device)]))
     if _others(busy, device).keys() < busy.keys():
         doubts.append("the disk is busy itself: its light may not rest between the reads")
-    if target.vdev.state in ("FAULTED", "UNAVAIL"):
-        doubts.append(
-            f"{target.name} is {target.vdev.state}: a failed disk may not answer, and then it"
-            " can't blink"
-        )
-    return doubts
+    if state in ("FAULTED", "UNAVAIL"):
+        doubts.append(f"{name} is {state}: a failed disk may not answer, and then it can't blink")
+    return tuple(doubts)
 
 
 def busy_doubt(busy: Mapping[str, float], device: Device) -> str:

@@ -43,7 +43,7 @@ def disturbed(s: Situation, target: Target, sequential: bool) -> tuple[str, ...]
 
 def _on_resilver(facts: Facts, scan: Scan) -> str:
     """What one more device to resilver does to the resilver that runs."""
-    defers = _will_defer(facts, scan)
+    defers = will_defer(facts, scan.percent)
     if defers is None:
         return (
             "a resilver is running: the new device waits for it, or restarts it from 0"
@@ -57,8 +57,8 @@ def _on_resilver(facts: Facts, scan: Scan) -> str:
     return f"the running resilver restarts from 0 to include it ({progress(scan)} lost)"
 
 
-def _will_defer(facts: Facts, scan: Scan) -> bool | None:
-    """Whether a second device waits for the running resilver; None when unknown.
+def will_defer(facts: Facts, percent: float | None) -> bool | None:
+    """Whether a second device waits for a resilver that is so far; None when unknown.
 
     Without the feature resilver_defer, or with zfs_resilver_disable_defer, it never waits; from
     2.3 it does not while less than zfs_resilver_defer_percent has been issued.
@@ -71,7 +71,7 @@ def _will_defer(facts: Facts, scan: Scan) -> bool | None:
     threshold = facts.parameters.get("zfs_resilver_defer_percent")
     if threshold is None:
         return True if facts.version < (2, 3) else None
-    return None if scan.percent is None else scan.percent >= threshold
+    return None if percent is None else percent >= threshold
 
 
 def _scrub(scan: Scan) -> str:

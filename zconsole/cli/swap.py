@@ -211,6 +211,8 @@ class SwapCommand:
             for text in order.text:
                 lines.say(text)
             lines.say(f"not now: {order.refused}" if order.refused else "")
+        name = clean(v.situation.pool.name)
+        lines.say(f"All at once: only the console does that, by C: zconsole console {name}")
         number = await dialogue.pick("Which device first?", [target.name for target in found])
         return None if number is None else found[number].key
 

@@ -42,7 +42,7 @@ async def _rounds(args: argparse.Namespace, rounds: AsyncGenerator[Update, None]
 def _tell(update: Update) -> None:
     """Alerts go to stderr, a terminal or a log; stdout carries data only."""
     for alert in update.alerts:
-        say(f"{alert.pool}: {alert.text}")
+        say(f"{alert.pool}: {alert.words}")
     if update.ring and sys.stderr.isatty():
         print(update.ring, end="", file=sys.stderr, flush=True)
 

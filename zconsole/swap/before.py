@@ -14,7 +14,7 @@ from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import device_of
 from zconsole.swap.effects import Effect, effects, hindrance, stands_in, with_filled
-from zconsole.swap.light import plan_light
+from zconsole.swap.light import plan_blink, plan_light
 from zconsole.swap.resilver import filling, just_ran
 from zconsole.swap.stage import Answer, SwapStage
 from zconsole.swap.view import MachineView
@@ -103,15 +103,33 @@ def plan_offline_safely(s: Situation, key: str, along: Collection[str] = ()) -> 
 
 
 def light(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
-    """Switch the bay's light on; None once it is on, or where the bay has none."""
+    """Switch the bay's light on, or make the disk blink; None once it does, or where it can't."""
     del now
-    if not c.old.light or "light" in c.passed or c.pulled is not None:
+    if "light" in c.passed or c.pulled is not None:
         return None
+    if not c.old.light:
+        return _blinking(c, v)
     return SwapStage(
         "light",
         f"Switch on the light of {c.old.place or c.old.name}",
         ("It shows which disk to pull; it goes off at the end.",),
         plan=plan_light(v.situation, c.old, on=True),
+        answers=(SKIP_LIGHT,),
+    )
+
+
+def _blinking(c: Checklist, v: MachineView) -> SwapStage | None:
+    device = device_of(c.old, v.devices)
+    if device is None or not device.node:
+        return None
+    return SwapStage(
+        "light",
+        f"Make {c.old.words} blink",
+        (
+            "The bay has no light that can be switched: short reads make the disk's own light"
+            " blink, where it has one. It ends after the pull.",
+        ),
+        plan=plan_blink(v.situation, c.old, v.busy),
         answers=(SKIP_LIGHT,),
     )
 

@@ -29,7 +29,7 @@ TITLES = {
     "explain": "Read what will happen",
     "spare": "Let a hot spare stand in",
     "offline": "Take the old disk offline",
-    "light": "Switch the bay's light on",
+    "light": "Find the bay by its light",
     "pull": "Pull the old disk",
     "insert": "Insert the new disk",
     "replace": "Replace",
@@ -45,14 +45,18 @@ NOT_NEEDED = "not needed"
 """What the log says of a step that this machine, or this pool, didn't need."""
 
 
-def needed_steps(mode: str, light: bool, spared: bool, along: bool) -> tuple[str, ...]:
+def needed_steps(
+    mode: str, light: bool, blinks: bool, spared: bool, along: bool
+) -> tuple[str, ...]:
     """The steps of a way that are needed here, for plan and checklist alike.
 
-    ``light``: the bay has one; ``spared``: a hot spare stands in; ``along``: other devices are on
-    the disk, so that it has to be taken offline though its own device left the pool.
+    ``light``: the bay has one; ``blinks``: the disk can blink instead; ``spared``: a hot spare
+    stands in; ``along``: other devices are on the disk, so that it has to be taken offline though
+    its own device left the pool.
     """
     idle = {
-        *(("light", "light-off") if not light else ()),
+        *(("light",) if not (light or blinks) else ()),
+        *(("light-off",) if not light else ()),
         *(("return-spare",) if not spared else ()),
         *(("offline",) if mode == REPLACE_FIRST and not along else ()),
     }
@@ -108,6 +112,8 @@ class Checklist:
     """Whether a hot spare stands in meanwhile, put in by whomever."""
     along: bool = False
     """Whether other devices of pools are on the old disk, and go with it."""
+    beside: tuple[SwapDisk, ...] = ()
+    """Of those, the ones of other pools."""
     was_gone: bool = False
     """Whether the machine had lost the old disk before the swap began."""
     around: tuple[SwapDisk, ...] = ()
@@ -127,7 +133,7 @@ class Checklist:
     passed: tuple[str, ...] = ()
     """Steps that nothing shows to be done: done, or left out, by somebody's word."""
     lit: bool = False
-    """Whether this checklist switched the light on."""
+    """Whether the light is on that this checklist switched on."""
     boot: str = ""
     """The boot during which it was last looked at."""
     at: str = "explain"
@@ -145,7 +151,9 @@ class Checklist:
 
     def listed(self, at: str) -> tuple[str, ...]:
         """The steps that people see, ``at`` being the current one; what it never needs is not."""
-        needed = needed_steps(self.mode, bool(self.old.light), self.spared, self.along)
+        old = self.old
+        blinks = bool(old.node) and not self.was_gone
+        needed = needed_steps(self.mode, bool(old.light), blinks, self.spared, self.along)
         ran = {entry.step for entry in self.log if entry.command}
         return tuple(
             step for step in self.steps if step in needed or step in ran or step == at != "explain"

@@ -82,7 +82,8 @@ class SwapChoice:
     def steps(self, way: SwapWay) -> tuple[str, ...]:
         """The steps of a way that this machine needs, as its checklist lists them."""
         spared = self.spared or way.mode == SPARE_FIRST
-        return needed_steps(way.mode, bool(self.old.light), spared, self.along)
+        blinks = bool(self.old.node) and not self.gone
+        return needed_steps(way.mode, bool(self.old.light), blinks, spared, self.along)
 
     @property
     def way(self) -> SwapWay | None:
@@ -145,6 +146,11 @@ def begin(choice: SwapChoice, way: SwapWay, v: MachineView, name: str, now: floa
         spare=way.new if way.mode == SPARE_FIRST else None,
         spared=choice.spared or way.mode == SPARE_FIRST,
         along=choice.along,
+        beside=tuple(
+            SwapDisk(effect.name, effect.key, effect.pool)
+            for effect in choice.effects
+            if effect.pool != choice.old.pool
+        ),
         was_gone=choice.gone,
         around=around(v, choice.old),
         boot=v.boot,

@@ -25,7 +25,7 @@ def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
         ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
         ExplainedPart("What failed", (*choice.found, *_judged(choice))),
         ExplainedPart("Redundancy now", choice.redundancy),
-        ExplainedPart("What the pull does", tuple(effect.text for effect in choice.effects)),
+        ExplainedPart("What the pull does", tuple(_pulling(choice))),
         ExplainedPart("Must stay", tuple(_must_stay(choice))),
         ExplainedPart(WAYS_HEADING, tuple(way_text(way) for way in choice.ways)),
         ExplainedPart("Not guided", tuple(_by_hand(choice))),
@@ -38,6 +38,13 @@ def way_text(way: SwapWay) -> str:
     if way.refused:
         return f"{WAYS[way.mode]}: not now: {way.refused}"
     return f"{WAYS[way.mode]}: {way.why}"
+
+
+def _pulling(choice: SwapChoice) -> Iterator[str]:
+    """What it does to each pool on the disk, and which of them this swap doesn't restore."""
+    yield from (effect.text for effect in choice.effects)
+    for pool in dict.fromkeys(e.pool for e in choice.effects if e.pool != choice.old.pool):
+        yield f"{pool} needs a swap of its own afterwards; it is offered at the end of this one"
 
 
 def _judged(choice: SwapChoice) -> Iterator[str]:

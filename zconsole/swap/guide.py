@@ -53,6 +53,10 @@ class Guide:
         """Write down what the plan of a stage, or that of its way back, did."""
         self._keep(after_run(self.checklist, stage, plan, tuple(events), now))
 
+    def note(self, now: float, step: str, text: str, command: str = "", result: str = "") -> None:
+        """Write down what was done for this checklist together with others."""
+        self._keep(self.checklist.noting(now, step, text, command, result))
+
     def close(self, now: float, undone: tuple[str, ...] = ()) -> None:
         """Close the checklist: backed out, or given up with something ``undone``."""
         c = self.checklist
@@ -117,8 +121,8 @@ def leaving(mine: Checklist, kept: Iterable[Checklist]) -> tuple[SwapDisk, ...]:
 
 
 def may_go(c: Checklist) -> bool:
-    """Whether a checklist has come to the pull of its disk: before that it must stay."""
-    return c.pulled is not None or c.steps.index(c.at) >= c.steps.index("pull")
+    """Whether a checklist has come to find its disk, to pull it: before that it must stay."""
+    return c.pulled is not None or c.steps.index(c.at) >= c.steps.index("light")
 
 
 def is_about(c: Checklist, choice: SwapChoice) -> bool:
@@ -168,7 +172,7 @@ def after_run(
     c: Checklist, stage: SwapStage, plan: ActionPlan, events: tuple[ExecutionEvent, ...], now: float
 ) -> Checklist:
     """The checklist after a plan ran: each command with its result, and what only that tells."""
-    step = PUT_BACK if c.wrong and plan.action != "locate" else stage.step
+    step = PUT_BACK if c.wrong and plan.action not in ("locate", "blink") else stage.step
     for number, event in enumerate(events):
         if event.kind == "begun":
             end = next((e for e in events[number + 1 :] if e.kind in _ENDS), None)
@@ -190,10 +194,12 @@ _ENDS = ("begun", "done", "failed", "refused")
 
 def _done(c: Checklist, stage: SwapStage, plan: ActionPlan) -> Checklist:
     """What no sample shows: a light that is on or off."""
+    if plan.action == "blink":
+        return c.passing("light")
     if plan.action != "locate":
         return c
     if stage.step == "light":
         return replace(c, lit=True).passing("light")
     if stage.step == "light-off":
-        return c.passing("light-off")
+        return replace(c, lit=False).passing("light-off")
     return replace(c, lit=False, passed=tuple(step for step in c.passed if step != "light"))

@@ -5,10 +5,14 @@ from __future__ import annotations
 from zconsole.actions import doubts
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.errors import NotFoundError, UsageError
-from zconsole.pool.model import Vdev
-from zconsole.swap.disk import device_of, disk_of_leaf, leaves_of
+from zconsole.hardware.device import Device
+from zconsole.pool.model import Pool, Vdev
+from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.refusal import STACKED
 from zconsole.swap.view import MachineView
+
+NAMED = 3
+"""Free disks that are named."""
 
 
 def device_named(v: MachineView, word: str) -> str:
@@ -35,7 +39,35 @@ def suspects(v: MachineView) -> tuple[Target, ...]:
 
 def proposed(v: MachineView) -> tuple[Target, ...]:
     """The devices that a swap is offered for where none was named."""
-    return suspects(v) or departed(v)
+    found = (*suspects(v), *in_replacement(v.situation.pool))
+    return tuple({target.key: target for target in found}.values()) or departed(v)
+
+
+def free_to_go(v: MachineView) -> str:
+    """The disks of the machine that hold nothing, such as replaced ones, in words; may be empty."""
+    if not v.devices:
+        return ""
+    used = [disk_of_leaf(s, leaf, key) for s in v.situations for key, leaf in leaves_of(s.pool)]
+    free = [disk_of(d) for d in v.devices if _is_blank(d) and not any(u.is_on(d) for u in used)]
+    more = f" and {len(free) - NAMED} more" if len(free) > NAMED else ""
+    return f"{', '.join(disk.words for disk in free[:NAMED])}{more}" if free else ""
+
+
+def _is_blank(device: Device) -> bool:
+    taken = device.mounted or device.swap or device.holders or device.contents.names
+    return device.kind == "disk" and not taken and device.contents.zfs_pool is None
+
+
+def is_being_replaced(target: Target) -> bool:
+    """Whether the device is the old one of a replace that runs."""
+    group = target.group
+    return group is not None and group.kind == "replacing" and group.children[0] is target.vdev
+
+
+def in_replacement(pool: Pool) -> tuple[Target, ...]:
+    """The devices that are being replaced now."""
+    found = (find(pool, key) for key, _ in leaves_of(pool))
+    return tuple(target for target in found if target is not None and is_being_replaced(target))
 
 
 def departed(v: MachineView) -> tuple[Target, ...]:
@@ -50,13 +82,7 @@ def departed(v: MachineView) -> tuple[Target, ...]:
 
 
 def _is_replaced(target: Target) -> bool:
-    group = target.group
-    return (
-        group is not None
-        and group.kind == "replacing"
-        and group.children[0] is target.vdev
-        and target.vdev.state in FAILED
-    )
+    return is_being_replaced(target) and target.vdev.state in FAILED
 
 
 def _is_lost(v: MachineView, target: Target) -> bool:

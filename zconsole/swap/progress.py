@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.offline import plan_online
-from zconsole.actions.target import find
+from zconsole.actions.target import Target, find
+from zconsole.hardware.light import LASTING
 from zconsole.swap import after, before, pulling
 from zconsole.swap.checklist import (
     NOT_NEEDED,
@@ -23,9 +24,16 @@ from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked
 from zconsole.swap.light import plan_light
 from zconsole.swap.report import summary
-from zconsole.swap.stage import SwapStage, WayBack
+from zconsole.swap.stage import SwapStage, WayBack, sentence
 from zconsole.swap.strays import is_back, missing, put_back
-from zconsole.swap.undone import old_helps, still_out, undone
+from zconsole.swap.undone import (
+    beside_left,
+    old_helps,
+    others_offline,
+    still_out,
+    taken_offline,
+    undone,
+)
 from zconsole.swap.view import MachineView
 
 Look = Callable[[Checklist, MachineView, float], SwapStage | None]
@@ -51,11 +59,11 @@ ONCE = frozenset({"pull", "insert"})
 def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
     """The current step; ``now`` is in epoch seconds."""
     if c.state != OPEN:
-        return _report(c)
+        return _report(c, v)
     v = marked(v)
     found = put_back(c, v) or _suspended(c, v) or _first(c, v, now)
     if found is None:
-        return _report(c)
+        return _report(c, v)
     left = undone(c, v)
     warned = () if found.alarm else still_out(c, v)
     return replace(
@@ -104,8 +112,21 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
     )
 
 
-def _report(c: Checklist) -> SwapStage:
-    return SwapStage("report", TITLES["report"], summary(c), over=True)
+def _report(c: Checklist, v: MachineView) -> SwapStage:
+    then = beside_left(c, v)
+    online = map(sentence, others_offline(c, v) if not c.undone else ())
+    text = (*summary(c), *_left_lit(c), *online, *(f"{text}." for _, text in then))
+    return SwapStage("report", TITLES["report"], text, then=tuple(d for d, _ in then), over=True)
+
+
+def _left_lit(c: Checklist) -> tuple[str, ...]:
+    """That the light was left on, by somebody's word."""
+    if not c.lit or c.undone:  # what is undone says so itself
+        return ()
+    bay = c.old.place or c.old.name
+    hours = f"{LASTING / 3600:g} hours"
+    off = f"zconsole light off {c.old.whole}"
+    return (f"The light of {bay} is still on; it goes off {hours} after it went on, or by {off}.",)
 
 
 def _back(c: Checklist, v: MachineView, stage: SwapStage, clean: bool) -> WayBack | None:
@@ -121,9 +142,18 @@ def _back(c: Checklist, v: MachineView, stage: SwapStage, clean: bool) -> WayBac
         return WayBack(f"put {c.old.words} back into its bay: then it is put online again")
     if c.lit and "light-off" not in c.passed and not old_helps(c, v):
         return WayBack("switch the light off", plan_light(s, c.old, on=False))
-    if target is not None and target.vdev.state == "OFFLINE":
-        return WayBack(f"put {target.name} online again", plan_online(s, target.key))
-    return _detaching(c, v) or _closing(c, clean and target is not None)
+    back = None if target is None else _onlining(c, v, target)
+    return back or _detaching(c, v) or _closing(c, clean and target is not None)
+
+
+def _onlining(c: Checklist, v: MachineView, target: Target) -> WayBack | None:
+    """Put online what was taken offline, the devices of other pools on the disk first."""
+    for s, other in taken_offline(c, v):
+        text = f"put {other.name} of {s.pool.name} online again"
+        return WayBack(text, plan_online(s, other.key))
+    if target.vdev.state != "OFFLINE":
+        return None
+    return WayBack(f"put {target.name} online again", plan_online(v.situation, target.key))
 
 
 def _detaching(c: Checklist, v: MachineView) -> WayBack | None:
@@ -236,7 +266,7 @@ def _pulled(c: Checklist, v: MachineView, now: float) -> Checklist:
         return replace(c, pulled=now, was_gone=False).noting(now, "pull", how)
     if c.was_gone:
         return c
-    if c.at == "pull":
+    if c.at in ("light", "pull"):
         how = f"{c.old.words} is out: it left the machine"
         return replace(c, pulled=now).noting(now, "pull", how)
     return replace(c, was_gone=True).noting(now, c.at, f"{c.old.words} left the machine by itself")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from zconsole.actions.candidates import Candidate, judge
 from zconsole.actions.target import find
+from zconsole.hardware.blink import LASTING
 from zconsole.hardware.device import Device
 from zconsole.swap.before import still_read
 from zconsole.swap.checklist import REPLACE_FIRST, Checklist
@@ -24,7 +25,6 @@ ELSEWHERE = Answer("elsewhere", "Use the new disk where it is")
 
 def pull(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     """Wait for the pull of the right disk; None once it is out."""
-    del now
     if c.pulled is not None:
         return None
     target = find(v.situation.pool, c.old.key)
@@ -36,17 +36,22 @@ def pull(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     return SwapStage(
         "pull",
         title,
-        (*_how_found(c), *_others_out(c, v), *unseen),
+        (*_how_found(c, now), *_others_out(c, v), *unseen),
         warnings=tuple(_must_stay(c, v)),
         waits="" if unseen else f"{c.old.words} to leave the machine",
         answers=(PULLED,),
     )
 
 
-def _how_found(c: Checklist) -> Iterator[str]:
+def _how_found(c: Checklist, now: float) -> Iterator[str]:
     """How to know the disk with your own eyes."""
     if "light" in c.passed and c.lit:
         yield f"The light of {c.old.place or c.old.name} is on."
+    elif _blinks(c, now):
+        yield (
+            "The disk blinks, half a second on and half a second off, as long as the console that"
+            " began it runs. Where other disks blink too, that proves nothing."
+        )
     elif not c.old.light:
         yield "The bay has no light that can be switched."
     if c.old.mark:
@@ -57,6 +62,12 @@ def _how_found(c: Checklist) -> Iterator[str]:
         "Without hot-plug: power the machine off, swap the disk, power on; this checklist goes on"
         " after the boot."
     )
+
+
+def _blinks(c: Checklist, now: float) -> bool:
+    """Whether the disk was made to blink, and its time is not over."""
+    begun = max((e.t for e in c.log if e.step == "light" and e.result == "done"), default=None)
+    return not c.old.light and begun is not None and now - begun < LASTING
 
 
 def _others_out(c: Checklist, v: MachineView) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.device import Device
+from zconsole.pool.model import Vdev
 from zconsole.swap.disk import SwapDisk
 
 STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
@@ -37,6 +38,16 @@ def partition_of(target: Target) -> str | None:
 def refusal(s: Situation, target: Target, old: SwapDisk) -> Refusal | None:
     """Why this leaf can't be swapped by a checklist; None when it can."""
     leaf, pool, name = target.vdev, s.pool.name, target.argument
+    if (found := _no_disk(pool, name, leaf) or _newcomer(pool, name, target)) is not None:
+        return found
+    device = s.facts.device(leaf.path or "")
+    if device is None and (leaf.path or "").startswith(STACKED):
+        return _stacked(pool, name, leaf.path or "")  # a multipath disk is one of the machine's
+    return None if device is None else _shared(pool, name, target, device, old)
+
+
+def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:
+    """Why it is not a disk that holds data; None when it is."""
     if leaf.children:
         return Refusal(f"{leaf.name} is not a device: name one of its devices")
     if leaf.kind == "file":
@@ -55,10 +66,19 @@ def refusal(s: Situation, target: Target, old: SwapDisk) -> Refusal | None:
                 f"zpool add {pool} {leaf.vclass} NEW",
             ),
         )
-    device = s.facts.device(leaf.path or "")
-    if device is None and (leaf.path or "").startswith(STACKED):
-        return _stacked(pool, name, leaf.path or "")  # a multipath disk is one of the machine's
-    return None if device is None else _shared(pool, name, target, device, old)
+    return None
+
+
+def _newcomer(pool: str, name: str, target: Target) -> Refusal | None:
+    """The new device of a replace that runs: led to its pull, the good disk would go."""
+    group, leaf = target.group, target.vdev
+    if group is None or group.kind != "replacing" or leaf is not group.children[-1]:
+        return None
+    first = group.children[0].name
+    return Refusal(
+        f"{leaf.name} takes the place of {first}: name {first} to swap that one",
+        (f"where {leaf.name} is the bad one: zpool detach {pool} {name}",),
+    )
 
 
 def _stacked(pool: str, name: str, path: str) -> Refusal:

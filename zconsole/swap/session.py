@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import FreshFrame, Refresher
+from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.guide import Guide, is_own, leaving, started
+from zconsole.swap.light import blinking_ends, can_blink
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.progress import absent, current, noticed
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
+from zconsole.system.daemon_thread import in_daemon_thread
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]
 """The newest frame of every pool."""
+
+
+def just_pulled(before: Checklist, after: Checklist) -> bool:
+    """Whether a disk that may have been made to blink is out since the look before."""
+    return can_blink(before.old) and before.pulled is None and after.pulled is not None
 
 
 class SwapSession:
@@ -47,6 +57,18 @@ class SwapSession:
         """See ``Onlooker.look``."""
         return await self._onlooker.look(await self._frames(), pool, disk)
 
+    async def view_of(self, c: Checklist) -> MachineView | None:
+        """What a checklist is judged by; None while its pool is not imported."""
+        v = await self.view(partial(is_own, c), c.old)
+        if v is None or not can_blink(c.old) or c.steps.index(c.at) >= c.steps.index("pull"):
+            return v
+        return replace(v, busy=await in_daemon_thread(self._backend.lights.busy))
+
+    async def end_blinking(self, c: Checklist) -> None:
+        """End the reads that made the old disk blink."""
+        with suppress(ZconsoleError, OSError):  # reads of a disk that is out end by themselves
+            await in_daemon_thread(self._backend.lights.switch, blinking_ends(c.old))
+
     def begin(self, choice: SwapChoice, way: SwapWay, v: MachineView, store: SwapStore) -> Guide:
         """The guide of a swap that was confirmed; see ``guide.started``."""
         return started(choice, way, v, store, self._backend.clock())
@@ -58,7 +80,7 @@ class SwapSession:
 
         ``kept``: every checklist there is; disks that other open ones swap may be pulled.
         """
-        v = await self.view(lambda s: is_own(c, s), c.old)
+        v = await self.view_of(c)
         if v is None:
             return c, absent(c)
         v = replace(v, leaving=leaving(c, kept))
@@ -69,8 +91,11 @@ class SwapSession:
     async def stage(self, guide: Guide) -> SwapStage:
         """The current step of a checklist, seen now."""
         c = guide.checklist
-        v = await self.view(lambda s: is_own(c, s), c.old)
-        return guide.look(v, self._backend.clock())
+        v = await self.view_of(c)
+        stage = guide.look(v, self._backend.clock())
+        if just_pulled(c, guide.checklist):
+            await self.end_blinking(c)
+        return stage
 
     def answer(self, guide: Guide, name: str) -> None:
         """Take an answer of the current stage, by its name."""

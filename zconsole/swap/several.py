@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from zconsole.actions.candidates import ranked
+from zconsole.actions.candidates import ranked, spares
+from zconsole.actions.plan import Facts, Situation
+from zconsole.actions.replace import LITTLE
+from zconsole.actions.running_scans import progress, will_defer
 from zconsole.actions.target import FAILED, Target, find, members
+from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
 from zconsole.swap.effects import left_without, others_missing
+from zconsole.swap.names import is_being_replaced
+from zconsole.swap.refusal import partition_of
 from zconsole.swap.view import MachineView
 from zconsole.units import counted, duration
 
@@ -102,20 +108,19 @@ def _together(
     v: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
 ) -> SwapOrder:
     """All new disks filled by one resilver while the old ones stay in (``plan_batch``)."""
-    free = _free_disks(v, targets)
+    wanting = [target for target in targets if not is_being_replaced(target)]
     times = [seconds.get(target.key) for target in targets]
     longest = max((t for t in times if t is not None), default=None)
     least = min((_left_now(target) for target in targets), default=0)
-    missing = len(targets) - free
+    missing = len(wanting) - len(assigned(v, wanting))
     return SwapOrder(
         True,
         tuple(target.key for target in targets),
         longest,
         least,
         (
-            f"together: replace all {len(targets)} at once, pull the old disks afterwards",
-            f"one resilver, {duration(longest, 'of unknown duration')}; where a device has to wait,"
-            " the resilver restarts once at its beginning",
+            f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
+            _one_resilver(v.situation, duration(longest, "of unknown duration")),
             f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
         ),
         refused=f"{counted(missing, 'more free disk')} needed in the machine"
@@ -124,16 +129,79 @@ def _together(
     )
 
 
+def _one_resilver(s: Situation, time: str) -> str:
+    """How one resilver comes to fill all new disks in this release, and how long that takes."""
+    runs = s.active("resilver")
+    if runs is not None:
+        return _after(s, runs, time)
+    facts = s.facts
+    waits = will_defer(facts, 0.0)
+    percent = facts.parameters.get("zfs_resilver_defer_percent")
+    if waits is None:
+        how = "if this release makes devices wait, the plan restarts the resilver once for all"
+    elif waits:
+        how = "all but the first wait: the plan restarts the resilver once for all"
+    elif facts.has("resilver_defer") and percent and not _never_waits(facts):
+        how = f"until {percent} % are done, the resilver restarts for each new disk: little is lost"
+    else:
+        how = "this release lets no device wait: the resilver restarts for each new disk"
+    return f"one resilver, {time}; {how}"
+
+
+def _never_waits(facts: Facts) -> bool:
+    return bool(facts.parameters.get("zfs_resilver_disable_defer"))
+
+
+def _after(s: Situation, runs: Scan, time: str) -> str:
+    """The same where a resilver runs already."""
+    waits = will_defer(s.facts, runs.percent)
+    if waits is None:
+        return (
+            f"one resilver, {time}; the running one ({progress(runs)}) restarts for all, or ends"
+            " first: what decides this is unknown"
+        )
+    if not waits or (runs.percent or 0.0) <= LITTLE:
+        return f"one resilver, {time}; the running one restarts from 0 ({progress(runs)} lost)"
+    return (
+        f"the new disks wait for the running resilver ({progress(runs)}), then one fills them all:"
+        f" {time} beyond the rest of the running one"
+    )
+
+
+def assigned(v: MachineView, targets: Sequence[Target]) -> dict[str, str]:
+    """A free disk for as many of the places as can have one: leaf key to the disk's path."""
+    fits = {target.key: _fitting(v, target) for target in targets}
+    taken: dict[str, str] = {}
+    for key in fits:
+        _give(key, fits, taken, set())
+    given = {key: path for path, key in taken.items()}
+    return {key: given[key] for key in fits if key in given}
+
+
+def _give(
+    key: str, fits: Mapping[str, Sequence[str]], taken: dict[str, str], tried: set[str]
+) -> bool:
+    """Give a place a disk; a place that has it already moves to another one that fits it."""
+    for path in fits[key]:
+        if path in tried:
+            continue
+        tried.add(path)
+        if path not in taken or _give(taken[path], fits, taken, tried):
+            taken[path] = key
+            return True
+    return False
+
+
+def _fitting(v: MachineView, target: Target) -> tuple[str, ...]:
+    """The free disks that fit in a place, the best first."""
+    s = v.situation
+    if partition_of(target) is not None:
+        return ()  # a new disk has to be partitioned first
+    spare = spares(s.pool)
+    free = (c.device for c in ranked(s.pool, target, s.facts) if c.usable)
+    return tuple(d.path for d in free if d.kind == "disk" and d.path not in spare)
+
+
 def _left_now(target: Target) -> int:
     own = target.vdev.state in FAILED
     return max(0, parity(target.top) - len(others_missing(target)) - own)
-
-
-def _free_disks(v: MachineView, targets: Sequence[Target]) -> int:
-    """How many disks of the machine fit in all of these places."""
-    s = v.situation
-    fits = [
-        {c.device.path for c in ranked(s.pool, t, s.facts) if c.usable and c.device.kind == "disk"}
-        for t in targets
-    ]
-    return len(set.intersection(*fits)) if fits else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zconsole.actions.plan import ActionPlan
+from zconsole.swap.disk import SwapDisk
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class SwapStage:
     """The same as the title in a few words, naming bays only; empty where the title is short."""
     undone: tuple[str, ...] = ()
     """What stays undone where the checklist is given up now, and what to do about each."""
+    then: tuple[SwapDisk, ...] = ()
+    """Devices of other pools that were on the disk, and need a swap of their own."""
     over: bool = False
     """Whether nothing is left to do."""
 

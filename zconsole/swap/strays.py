@@ -11,7 +11,7 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
-from zconsole.swap.disk import SwapDisk, device_of, disk_of
+from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import vdev_words
 from zconsole.swap.resilver import filling, just_ran, repairs
 from zconsole.swap.stage import Answer, SwapStage
@@ -34,7 +34,16 @@ def missing(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
     """
     meant = {disk.whole for disk in c.meant}
     gone = (disk for disk in away(c, v) if disk.pool and disk.whole not in meant)
-    return tuple(disk for disk in gone if not _leaving(disk, v))
+    return tuple(disk for disk in gone if not _leaving(disk, v) and _is_needed(disk, v))
+
+
+def _is_needed(disk: SwapDisk, v: MachineView) -> bool:
+    """Whether a pool may still have a leaf on it: one that was replaced meanwhile is free to go."""
+    s = v.of(disk.pool)
+    if s is None or find(s.pool, disk.key) is not None:
+        return True
+    leaves = ((s, key, leaf) for s in v.situations for key, leaf in leaves_of(s.pool))
+    return any(disk_of_leaf(s, leaf, key).whole == disk.whole for s, key, leaf in leaves)
 
 
 def _leaving(disk: SwapDisk, v: MachineView) -> bool:

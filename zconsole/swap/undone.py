@@ -8,14 +8,15 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.target import FAILED, Target, disk_path, find
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
-from zconsole.swap.disk import device_of
-from zconsole.swap.effects import vdev_words
+from zconsole.swap.disk import SwapDisk, device_of
+from zconsole.swap.effects import stands_in, vdev_words
+from zconsole.swap.refusal import partition_of
 from zconsole.swap.view import MachineView
 
 
 def undone(c: Checklist, v: MachineView) -> tuple[str, ...]:
     """What the swap, or a wrong pull during it, left undone, each with what to do about it."""
-    found = (_of_wrong(c, v), _of_old(c, v), _of_light(c))
+    found = (_of_wrong(c, v), _of_old(c, v), others_offline(c, v), light_words(c))
     return tuple(text for each in found for text in each)
 
 
@@ -75,7 +76,52 @@ def _of_old(c: Checklist, v: MachineView) -> Iterator[str]:
         yield f"{c.old.words} is still OFFLINE: run {_online(s, target)}"
 
 
-def _of_light(c: Checklist) -> Iterator[str]:
+def taken_offline(c: Checklist, v: MachineView) -> tuple[tuple[Situation, Target], ...]:
+    """Devices of other pools that this swap took offline, and that are on the old disk still."""
+    if device_of(c.old, v.devices) is None:
+        return ()
+    found = ((s, find(s.pool, disk.key)) for disk in c.beside if (s := v.of(disk.pool)))
+    return tuple(
+        (s, target)
+        for s, target in found
+        if target is not None and target.vdev.state == "OFFLINE"
+        if any(e.command.startswith(f"zpool offline {s.pool.name} ") for e in c.log)
+    )
+
+
+def others_offline(c: Checklist, v: MachineView) -> Iterator[str]:
+    """That devices of other pools are offline still, and what to run."""
+    for s, target in taken_offline(c, v):
+        name = f"{target.name} of {s.pool.name}"
+        yield f"{name}, on the same disk, is still OFFLINE: run {_online(s, target)}"
+
+
+def beside_left(c: Checklist, v: MachineView) -> tuple[tuple[SwapDisk, str], ...]:
+    """Devices of other pools that were on the old disk and are not complete, each in words."""
+    if c.pulled is None or c.same:
+        return ()
+    found = ((disk, s, find(s.pool, disk.key)) for disk in c.beside if (s := v.of(disk.pool)))
+    return tuple(
+        (disk, _of_beside(c, disk, target))
+        for disk, s, target in found
+        if target is not None and not is_complete(target.vdev) and not stands_in(target)
+    )
+
+
+def _of_beside(c: Checklist, disk: SwapDisk, target: Target) -> str:
+    """That another pool still misses its part of the disk, and how it gets it back."""
+    part = partition_of(target)
+    said = f"{disk.name} of {disk.pool} was on the same disk and is {target.vdev.state}: it needs"
+    said += f" a swap of its own (zconsole swap {disk.pool} {disk.name})"
+    if part is None or c.new is None:
+        return said
+    new = f"{c.new.whole}-part{part}"
+    replace = f"zpool replace {disk.pool} {disk.name} {new}"
+    return f"{said}, or, where the new disk has that partition: {replace}"
+
+
+def light_words(c: Checklist) -> Iterator[str]:
+    """That the light of the bay is still on, and what to run."""
     if c.lit and "light-off" not in c.passed:
         bay = c.old.place or c.old.name
         yield f"the light of {bay} is still on: run zconsole light off {c.old.whole}"

@@ -23,7 +23,8 @@ def tell(app: App[Any], update: Update, hint: Callable[[Alert], str] = lambda _:
     ``hint`` says what can be done about an alert.
     """
     for alert in update.alerts:
-        text = clean(f"{alert.pool}: {alert.text}{hint(alert)}")
+        key = hint(alert)
+        text = clean(f"{alert.pool}: {f'{alert.text}{key}' if key else alert.words}")
         severity = _SEVERITIES.get(alert.severity, "information")
         app.notify(text, severity=severity, timeout=SHOWN, markup=False)
     for note in update.notes:

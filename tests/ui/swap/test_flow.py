@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from tests.records import replace
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.swap.disk import SwapDisk
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
@@ -149,6 +153,88 @@ async def test_giving_up_amid_a_swap_takes_a_word():
         assert s.store_new().state == "backed out"
 
 
+@pytest.fixture
+def dark(monkeypatch):
+    """Bays without lights."""
+    monkeypatch.setattr("zconsole.sim.backends.actions.locate_of", lambda _: None)
+
+
+@pytest.mark.usefixtures("dark")
+async def test_without_a_light_the_disk_blinks_until_it_is_out():
+    async with swapping() as s:
+        await s.begin()
+        assert "Make Slot 07 (serial RGYCXAL5) blink" in await s.do()
+        assert "The disk blinks" in await s.do()
+        (node,) = s.backend.lights.blinking
+        await s.pull("Slot 08")
+        assert list(s.backend.lights.blinking) == [node]
+        wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
+        await s.insert(wrong, "Slot 08")
+        await s.do()
+        await s.seen("Pull Slot 07")
+        await s.do("H")
+        assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
+        assert not s.backend.lights.blinking
+
+
+@pytest.mark.usefixtures("dark")
+async def test_giving_up_ends_the_blinking():
+    async with swapping() as s:
+        await s.begin()
+        await s.do()
+        await s.do()
+        assert s.backend.lights.blinking
+        await s.do("X", word="close")
+        assert not s.backend.lights.blinking
+
+
+async def test_giving_up_switches_the_light_off():
+    async with swapping() as s:
+        await s.to_pull()
+        assert s.backend.lights.lit
+        await s.press("X")
+        shown = await s.on(ConfirmScreen)
+        assert "Give up this swap, and switch the light off?" in shown
+        assert "The light of Slot 07 is still on" not in shown
+        await s.press(*"close", "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        assert not s.backend.lights.lit
+        undone = " ".join(s.store_new().undone)
+        assert "OFFLINE" in undone
+        assert "light" not in undone
+
+
+async def test_giving_up_may_leave_the_light_on():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.press("X")
+        await s.on(ConfirmScreen)
+        await s.press("tab", "tab", "tab", "enter")
+        assert "Give up this swap, and leave the light on?" in s.screen
+        assert "The light of Slot 07 is still on" in s.screen
+        await s.press(*"close", "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        assert s.backend.lights.lit
+        assert "the light of Slot 07 is still on" in " ".join(s.store_new().undone)
+
+
+async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.pull("Slot 07")
+        new = s.swap.hands.drawer()[0].rpartition(" ")[2]
+        await s.insert(new, "Slot 07")
+        await s.do()
+        await s.seen("Switch off the light")
+        await s.do("Y")
+        shown = await s.do("Y")
+        assert "The light of Slot 07 is still on; it goes off 4 hours after" in shown
+        assert "H light" in shown
+        await s.do("H")
+        assert not s.backend.lights.lit
+        assert "is still on" not in await s.pass_by()
+
+
 async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
     async with swapping() as s:
         await s.begin()
@@ -216,3 +302,23 @@ async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
         said = [entry.text for entry in s.store_new().log if entry.step == "offline"]
         assert "not needed" not in said
         assert len(said) == 1
+
+
+async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key():
+    async with swapping() as s:
+        await s.begin()
+        await s.do("X")
+        screen = s.app.screen
+        assert isinstance(screen, SwapScreen)
+        assert screen._followed.stage is not None
+        then = SwapDisk("d", str(next(iter(s.feed.world.pools[0].leaves())).guid), "tank")
+        screen._followed.stage = replace(screen._followed.stage, then=(then,))
+        await s.press("n")
+        assert "SWAP Slot 01" in await s.on(ConfirmScreen)
+
+
+async def test_no_other_pool_is_offered_where_none_needs_a_swap():
+    async with swapping() as s:
+        await s.begin()
+        assert "No other pool needs a swap here" in await s.press("n")
+        assert "n other pool" not in s.screen

@@ -275,3 +275,12 @@ def test_a_plan_says_which_disk_its_command_is_about(machine: Machine):
     machine.swap("tank", "Slot 07", script=script)
     after = script.said[next(n for n, line in enumerate(script.said) if "$ zpool" in line) :]
     assert "Slot 07, serial " in after[1]
+
+
+def test_of_several_the_dialogue_says_where_all_are_swapped_at_once(machine: Machine):
+    leaf = next(x for x in machine.source.world.pools[0].leaves() if x.slot == 8)
+    leaf.cksum_errors = 12.0
+    script = Script(machine)
+    assert machine.swap("tank", script=script) == 130
+    assert "together: replace all 2 at once" in script.text
+    assert "All at once: only the console does that, by C: zconsole console tank" in script.text

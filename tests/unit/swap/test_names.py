@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.sim import commands, lifecycle
-from zconsole.swap.names import departed, device_named, suspects
+from zconsole.swap.names import departed, device_named, free_to_go, suspects
 
 
 def test_a_device_is_named_by_bay_serial_guid_path_name_or_node():
@@ -60,3 +61,15 @@ def test_a_device_that_a_suspended_pool_lost_has_departed():
     lifecycle.lose(play.pool, play.leaf("Slot 03"))
     assert play.pool.suspended
     assert key in [t.key for t in departed(play.view())]
+
+
+def test_disks_that_hold_nothing_are_named_such_as_replaced_ones():
+    play = Play()
+    assert not free_to_go(play.view())
+    play.hands.insert(NEW, EMPTY)
+    (new,) = [d for d in play.view().devices if d.bay == EMPTY]
+    assert free_to_go(play.view()) == f"{EMPTY} (serial {new.serial})"
+    play.devices = lambda found: tuple(
+        replace(d, mounted=("/srv",)) if d.bay == EMPTY else d for d in found
+    )
+    assert not free_to_go(play.view())

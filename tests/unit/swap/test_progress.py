@@ -264,7 +264,7 @@ def test_the_steps_of_the_plan_are_those_of_the_checklist(play: Play):
         assert choice.way is not None
         play.begin()
         assert choice.steps(choice.way) == play.checklist.listed("offline")
-        assert ("light" in choice.steps(choice.way)) == lights
+        assert ("light-off" in choice.steps(choice.way)) == lights
         assert "return-spare" not in choice.steps(choice.way)
         assert play.guide is not None
         play.guide.close(play.now)

@@ -6,13 +6,14 @@ from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.hardware.device import Contents
-from zconsole.sim import lifecycle
+from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
 from zconsole.sim.disk import CANT_OPEN, Leaf
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.choice import choose
+from zconsole.swap.explain import explained
 from zconsole.swap.guide import Guide, started
 from zconsole.swap.store import FileSwapStore
 
@@ -129,6 +130,63 @@ def test_both_pools_on_one_disk_are_told_and_taken_offline(play: Play):
     play.until("scrub")
 
 
+def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play):
+    second = with_second_pool(play, OLD, "Slot 08")
+    parts = [p for p in explained(play.choice()) if p.heading == "What the pull does"]
+    assert any("fast needs a swap of its own afterwards" in line for line in parts[0].lines)
+    play.begin(PULL_FIRST)
+    play.do()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    stage = play.answer("no-scrub")
+    assert stage.over
+    (then,) = stage.then
+    leaf, name = next(iter(second.tops[0].leaves())), then.name
+    assert (then.pool, then.key) == ("fast", str(leaf.guid))
+    said = " ".join(stage.text)
+    assert f"{name} of fast was on the same disk and is OFFLINE" in said
+    assert f"zpool replace fast {name} {play.checklist.new.whole}-part2" in said
+
+
+def test_the_way_back_puts_both_pools_online(play: Play):
+    second = with_second_pool(play, OLD, "Slot 08")
+    play.begin(PULL_FIRST)
+    play.do()
+    play.do()
+    assert any("fast, on the same disk, is still OFFLINE" in text for text in play.look().undone)
+    stage = play.look()
+    assert stage.back is not None
+    assert stage.back.text.endswith("of fast online again")
+    play.back()
+    play.back()
+    for _ in range(20):
+        play.wait(20.0)
+        stage = play.look()
+    assert not second.tops[0].lost()
+    assert stage.back is not None
+    assert stage.back.closes
+
+
+def test_a_pool_that_has_its_place_filled_needs_no_second_swap(play: Play):
+    second = with_second_pool(play, OLD, "Slot 08")
+    play.begin(PULL_FIRST)
+    play.do()
+    play.do()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    old, good = second.tops[0].leaves()
+    commands.detach(second, old.path)
+    assert good.present
+    assert not play.answer("no-scrub").then
+
+
 def test_a_disk_that_another_pool_cannot_do_without_is_not_pulled(play: Play):
     with_second_pool(play, OLD)
     choice = play.choice()
@@ -159,7 +217,7 @@ def test_the_old_disk_is_pulled_from_the_bay_it_was_moved_to(play: Play):
     stage = play.look()
     assert stage.title.startswith(f"Pull Slot 06 (serial {old.serial})")
     assert play.checklist.pulled is None, "it is still there"
-    assert play.checklist.log[-1].text == f"serial {old.serial} is in Slot 06 now"
+    assert f"serial {old.serial} is in Slot 06 now" in [e.text for e in play.checklist.log]
 
 
 def test_a_healthy_disk_that_has_the_old_ones_alias_by_now_is_left_alone(play: Play):
@@ -214,6 +272,33 @@ def test_what_is_on_a_new_disk_is_not_overwritten(play: Play):
     text = play.look().text
     assert any("Holds ext4" in line for line in text)
     assert any("label of a pool (other)" in line for line in text)
+
+
+def test_a_disk_of_large_sectors_does_not_fit_where_the_vdev_has_small_ones(play: Play):
+    play.pool.tops[0].ashift = 9
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.devices = lambda found: tuple(
+        replace(d, logical=4096) if d.bay == OLD else d for d in found
+    )
+    stage = play.look()
+    assert stage.step == "insert"
+    assert stage.title.endswith("does not fit")
+    text = " ".join(stage.text)
+    assert "sectors are 4096 bytes, raidz2-0 is laid out for 512 (ashift 9)" in text
+    assert "Insert another one." in text
+    assert play.checklist.new is None
+
+
+def test_a_disk_that_only_emulates_small_sectors_fits_with_a_warning(play: Play):
+    play.pool.tops[0].ashift = 9
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    stage = play.look()
+    assert stage.step == "replace"
+    assert any("4096-byte sectors under ashift 9" in line for line in stage.warnings)
 
 
 def test_a_new_disk_that_fails_its_own_test_is_refused(play: Play):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
-from tests.unit.actions.pools import MODERN, at, disk, pool, top
+from tests.unit.actions.pools import MODERN, at, disk, group, pool, top
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Vdev
 from zconsole.swap.choice import choose
@@ -70,3 +70,14 @@ def test_what_is_no_disk_of_data_is_refused(fields, text):
     found = refused(leaf("/srv/x", **fields))
     assert found is not None
     assert text in found.why
+
+
+def test_the_new_disk_of_a_replace_is_never_pulled_as_the_old_one():
+    new = replace(disk("n0", 70), resilvering=True)
+    filling = group("replacing", disk("d00", 1000), new)
+    v = MachineView(at(pool(top("mirror", 0, 2, filling)), MODERN))
+    found = choose(v, "70")
+    assert found is not None
+    assert found.refusal is not None
+    assert found.refusal.why == "n0 takes the place of d00: name d00 to swap that one"
+    assert "zpool detach tank" in found.refusal.manual[0]

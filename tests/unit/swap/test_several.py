@@ -5,19 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
-from tests.unit.actions.pools import disk
+from tests.unit.actions.pools import OLD_FEATURES, disk, group, pool, running, top
 from tests.unit.swap.playing import OLD, Play
 from tests.unit.swap.test_choice import DISKS, device, view
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_batch
-from zconsole.actions.target import Swap
+from zconsole.actions.target import Swap, find
 from zconsole.pool.model import Scan
 from zconsole.scan_report.resilver_time import pace_of_running
 from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
 from zconsole.sim.models import RED_4T
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST
-from zconsole.swap.several import orders, predicted, urgent_first
+from zconsole.swap.names import in_replacement
+from zconsole.swap.several import assigned, orders, predicted, urgent_first
 
 OTHER = "Slot 08"
 TWO = {"1000": 3600.0, "1001": 7200.0}
@@ -75,6 +76,53 @@ def test_a_duration_is_predicted_from_the_last_scan():
     (seconds,) = predicted(play.view(), [key]).values()
     assert seconds is not None
     assert 600.0 < seconds < 7200.0
+
+
+RELEASES = [
+    ({"features": OLD_FEATURES.features}, "lets no device wait: the resilver restarts for each"),
+    ({"version": (2, 2, 7), "parameters": {}}, "wait: the plan restarts the resilver once for all"),
+    ({}, "until 10 % are done, the resilver restarts for each new disk"),
+    ({"parameters": {"zfs_resilver_disable_defer": 1}}, "lets no device wait"),
+    ({"features": {}}, "if this release makes devices wait, the plan restarts the resilver once"),
+]
+
+
+@pytest.mark.parametrize(("facts", "text"), RELEASES)
+def test_one_resilver_for_all_is_told_as_the_release_does_it(facts, text):
+    v = view(disks=(*DISKS, *FREE))
+    s = v.situation
+    v = replace(v, situation=replace(s, facts=replace(s.facts, **facts)))
+    best, _ = orders(v, tuple(TWO), TWO)
+    assert text in " ".join(best.text)
+
+
+def test_a_resilver_that_runs_costs_time_too():
+    joins = view(disks=(*DISKS, *FREE), scans=(running("resilver", 5.0),))
+    waits = view(disks=(*DISKS, *FREE), scans=(running("resilver", 40.0),))
+    said = [" ".join(orders(v, tuple(TWO), TWO)[0].text) for v in (joins, waits)]
+    assert "the running one restarts from 0 (5.0 % lost)" in said[0]
+    assert "the new disks wait for the running resilver (40.0 %), then one fills them" in said[1]
+    assert "beyond the rest of the running one" in said[1]
+
+
+def test_each_place_gets_a_free_disk_though_one_fits_in_both():
+    small, large = device("n1", size=2**39), device("n2")
+    low = [leaf._replace(size_bytes=2**38) for leaf in top("mirror", 1, 2).children]
+    tops = (
+        top("mirror", 0, 2),
+        top("mirror", 1, 2, *low)._replace(size_bytes=2**38),
+    )
+    v = view(disks=(*DISKS, large, small))
+    v = replace(v, situation=replace(v.situation, pool=pool(*tops)))
+    targets = [find(v.situation.pool, key) for key in ("1010", "1000")]
+    assert assigned(v, targets) == {"1010": small.path, "1000": large.path}
+
+
+def test_a_disk_that_is_being_replaced_needs_no_other():
+    filling = group("replacing", disk("d00", 1000), disk("n0", 70, resilvering=True))
+    v = view(filling, disk("d01", 1001, "FAULTED"), disks=(*DISKS, FREE[0]))
+    assert [t.key for t in in_replacement(v.situation.pool)] == ["1000"]
+    assert not any(order.refused for order in orders(v, ("1000", "1001"), TWO))
 
 
 def another(seed: int) -> Leaf:

@@ -64,7 +64,7 @@ def notification(alert: Alert) -> str:
 
     Terminals that know neither ignore both (iTerm2 and ConEmu read 9, rxvt reads 777).
     """
-    body = clean(f"{alert.pool}: {alert.text}").replace(";", ",")
+    body = clean(f"{alert.pool}: {alert.words}").replace(";", ",")
     return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
 
 

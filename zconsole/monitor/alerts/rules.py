@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.history.changes import BROKEN
@@ -41,6 +42,13 @@ class Alert:
     severity: str
     subject: str = ""
     """The device, vdev or scan it is about; tells two alerts of a kind apart."""
+    next_step: str = ""
+    """The command that leads on from here, quoted for a shell; empty where there is none."""
+
+    @property
+    def words(self) -> str:
+        """The event and the next step, in one line."""
+        return f"{self.text}. Next: {self.next_step}" if self.next_step else self.text
 
 
 @dataclass(slots=True)
@@ -161,6 +169,16 @@ def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "")
     return Alert(kind, frame.pool, frame.t, text, severity, subject)
 
 
+def _of_device(frame: Frame, vdev: Vdev, text: str, subject: str) -> Alert:
+    """An alert of a device; of one that a swap can be about, with the command that begins it."""
+    alert = _alert(frame, "device-error", "error", text, subject)
+    if vdev.vclass in ("spare", "cache") or vdev.kind != "disk":
+        return alert
+    # With several machines a frame is called by its host, too: there the command is run.
+    pool = frame.sample.pool.name if frame.sample else frame.pool
+    return replace(alert, next_step=shlex.join(("zconsole", "swap", pool, vdev.name)))
+
+
 def _identity(view: ScanView) -> str:
     """What tells a scan from the one before it and after it."""
     return f"{view.key}:{view.scan.start or 0:.0f}"
@@ -212,7 +230,7 @@ def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
         text += f"{counters.read or 0} read, {counters.write or 0} write, "
         text += f"{counters.cksum or 0} checksum)"
         text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
-        yield _alert(frame, "device-error", "error", text, key)
+        yield _of_device(frame, vdev, text, key)
 
 
 def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
@@ -221,7 +239,7 @@ def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
     for key, vdev in leaves.items():
         if key in seen.working and vdev.state in BROKEN:
             text = f"{vdev.located} is {vdev.state} now"
-            yield _alert(frame, "device-error", "error", text, f"{key}:gone")
+            yield _of_device(frame, vdev, text, f"{key}:gone")
     seen.working = frozenset(key for key, vdev in leaves.items() if vdev.state in WORKING)
 
 

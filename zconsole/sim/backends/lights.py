@@ -84,5 +84,5 @@ class SimulatedLights:
         return ()
 
     def _answers(self, node: str) -> bool:
-        leaves = (leaf for pool in self.world.pools for leaf in pool.leaves())
-        return any(leaf.present for leaf in leaves if f"/dev/{leaf.disk}" == node)
+        leaves = (leaf for pool in self.world.pools for leaf in (*pool.leaves(), *pool.host.shelf))
+        return any(leaf.present for leaf in leaves if f"/dev/{leaf.device}" == node)

@@ -41,9 +41,15 @@ async def situation_now(context: FlowContext, paths: tuple[str, ...] = ()) -> Si
 
 
 async def confirm(
-    context: FlowContext, ways: Sequence[Planner], paths: tuple[str, ...] = ()
+    context: FlowContext,
+    ways: Sequence[Planner],
+    paths: tuple[str, ...] = (),
+    ran: Ran | None = None,
 ) -> bool:
-    """Show the plan, in each of its ways, and let it be run; False when it was only read."""
+    """Show the plan, in each of its ways, and let it be run; False when it was only read.
+
+    ``ran`` is told what it did.
+    """
     situation = await situation_now(context, paths)
     plans = [way(situation) for way in ways]
     # The first is what Enter would run: not one that is refused, nor one that meets a bug.
@@ -53,7 +59,7 @@ async def confirm(
         plans = able
     elif not able:
         plans = plans[:1]
-    confirmations = [confirmation_of(context, plan, situation.facts, paths) for plan in plans]
+    confirmations = [confirmation_of(context, plan, situation.facts, paths, ran) for plan in plans]
     screen = ConfirmScreen(confirmations, context.look)
     await context.app.push_screen_wait(screen)
     return screen.confirmed

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.candidates import Candidate, order, ranked, spares, unfit_spare
+from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.facts import with_temperatures
 from zconsole.actions.follow import leftover
 from zconsole.actions.growth import plan_attach
@@ -25,6 +26,9 @@ from zconsole.ui.actions.plan_lines import (
 )
 from zconsole.ui.dialogs.screens import AskScreen, PickScreen
 from zconsole.ui.widgets.draw import Line, Span
+
+BatchRan = Callable[[tuple[Swap, ...], Sequence[ExecutionEvent]], Awaitable[None]]
+"""Takes the replaces of a plan, and what carrying it out gave, however it ended."""
 
 OTHER = "other: type the path of a file or device"
 
@@ -74,28 +78,48 @@ async def batch_flow(context: FlowContext, key: str) -> bool:
     pool = situation.pool
     keys = [key_of(pool, leaf) for leaf in target.top.leaves()]
     olds = [old for key in keys if key and (old := find(pool, key)) is not None]
-    chosen: dict[str, str] = {}
-    row = 0
+    return await replace_together(context, situation, olds, target.top.name, {})
+
+
+async def replace_together(
+    context: FlowContext,
+    situation: Situation,
+    olds: Sequence[Target],
+    where: str,
+    chosen: dict[str, str],
+    ran: BatchRan | None = None,
+) -> bool:
+    """Choose a new device for each of these, then one plan for all; False when it is left.
+
+    ``where`` they are, for the title; ``chosen``: the new devices by key, where some are chosen
+    already. ``ran`` is told what the plan did.
+    """
+    row = len(olds) if chosen else 0
     while True:
-        picked = await context.app.push_screen_wait(
-            _batch_screen(context, target, olds, chosen, row)
-        )
+        screen = _batch_screen(context, where, olds, chosen, row)
+        picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return False
         row = picked
         if picked == len(olds):
-            swaps = tuple(Swap(old, new) for old, new in chosen.items())
-            ways = [partial(plan_batch, swaps=swaps, sequential=q) for q in (False, True)]
-            if await confirm(context, ways, tuple(chosen.values())):
+            if await _confirm_batch(context, chosen, ran):
                 return True
             continue
         old = olds[picked]
-        new = await _pick_device(
-            context, situation, old, f"REPLACE {old.name} WITH", frozenset(chosen.values())
-        )
+        taken = frozenset(new for key, new in chosen.items() if key != old.key)
+        new = await _pick_device(context, situation, old, f"REPLACE {old.name} WITH", taken)
         if new is not None:
             chosen[old.key] = new
             row = min(picked + 1, len(olds))
+
+
+async def _confirm_batch(
+    context: FlowContext, chosen: Mapping[str, str], ran: BatchRan | None
+) -> bool:
+    swaps = tuple(Swap(old, new) for old, new in chosen.items())
+    ways = [partial(plan_batch, swaps=swaps, sequential=q) for q in (False, True)]
+    told = None if ran is None else partial(ran, swaps)
+    return await confirm(context, ways, tuple(chosen.values()), told)
 
 
 async def _pick_device(
@@ -154,9 +178,9 @@ async def ask_path(context: FlowContext) -> str | None:
 
 def _batch_screen(
     context: FlowContext,
-    target: Target,
-    olds: list[Target],
-    chosen: dict[str, str],
+    where: str,
+    olds: Sequence[Target],
+    chosen: Mapping[str, str],
     row: int,
 ) -> PickScreen:
     look = context.look
@@ -165,7 +189,7 @@ def _batch_screen(
         rows = swap_lines([(old, chosen.get(old.key)) for old in olds], look, width)
         return (*rows, (Span(f"  Plan these {len(chosen)}", "bold"),))
 
-    title = f"REPLACE DEVICES OF {look.text(target.top.name)}  Enter chooses"
+    title = f"REPLACE DEVICES OF {look.text(where)}  Enter chooses"
     return PickScreen(title, _lines, start=row, wide=True)
 
 

@@ -16,19 +16,19 @@ from zconsole.scan_report.resilver_time import pace_of_running
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
-from zconsole.swap.disk import disk_of_leaf
-from zconsole.swap.names import proposed
+from zconsole.swap.disk import SwapDisk, disk_of_leaf
+from zconsole.swap.names import free_to_go, proposed
 from zconsole.swap.session import SwapSession
-from zconsole.swap.several import SwapOrder, orders, predicted, urgent_first
+from zconsole.swap.several import predicted
 from zconsole.swap.view import MachineView
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.actions.wizards import batch_flow
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.choice_lines import choice_lines
 from zconsole.ui.swap.followed import FollowedSwap, peeked, session_of
+from zconsole.ui.swap.several_flow import begin_together, order_choices
 from zconsole.ui.swap.swap_screen import DemoSwapScreen, SwapScreen
 from zconsole.ui.widgets.draw import Line, Span, crop
 
@@ -67,8 +67,10 @@ class SwapFlow:
             mine = await self._open_or_new(known)
         elif mine is None:
             mine = await self._new()
-        if mine is not None:
-            await self._follow(mine)
+        then = None if mine is None else await self._follow(mine)
+        frame = None if then is None else self.context.frame_of(then.pool)
+        if then is not None and frame is not None:
+            await SwapFlow(self.context, self.backend, frame, then.key).run()
 
     async def _open_or_new(self, known: Sequence[Checklist]) -> Checklist | None:
         """One of those that are open, or a new one for the row at the cursor."""
@@ -97,7 +99,7 @@ class SwapFlow:
         reports = await self._reports(v)
         key = await self._device(v, reports)
         if key is None:
-            return None
+            return self.begun
         target = find(v.situation.pool, key)
         seen = await session.view(
             partial(_is_named, self.frame.pool),
@@ -132,7 +134,9 @@ class SwapFlow:
             if target.key not in {each.key for each in found} or not beside:
                 return target.key
         if not found:
-            raise ZconsoleError("select the device to swap: none has failed")
+            free = free_to_go(v)
+            more = f". Hold nothing and may be taken out (zconsole light on DISK): {free}"
+            raise ZconsoleError(f"select the device to swap: none has failed{more if free else ''}")
         if len(found) == 1:
             return found[0].key
         return await self._one_of(v, found, reports)
@@ -140,23 +144,21 @@ class SwapFlow:
     async def _one_of(
         self, v: MachineView, found: Sequence[Target], reports: Sequence[ScanReport]
     ) -> str | None:
-        """Several have failed: which first, or all at once, with what each costs."""
+        """Several have failed: which first, or all at once, with what each costs.
+
+        None where all are swapped together: the first of their checklists is begun then.
+        """
         keys = [target.key for target in found]
-        ways = {
-            order.together: order for order in orders(v, keys, self._predicted(v, keys, reports))
-        }
-        ordered = urgent_first(v, keys)
-        rows = [f"Swap {t.name} of {t.top.name} ({t.vdev.state})" for t in ordered]
-        rows.append(f"Replace all {len(found)} at once, then C for each to pull it")
-        abouts = [_order_text(ways[number == len(ordered)]) for number in range(len(rows))]
-        here = [target.key for target in ordered]
+        choices = order_choices(v, found, self._predicted(v, keys, reports))
+        here = [target.key for target in choices.targets]
         start = here.index(self.key) if self.key in here else 0
-        picked = await self._pick(f"SWAP  {len(found)} devices need it", rows, abouts, start)
-        if picked is None or picked < len(ordered):
-            return None if picked is None else ordered[picked].key
-        if ways[True].refused:
-            raise ZconsoleError(f"not at once: {ways[True].refused}")
-        await batch_flow(self.context, ordered[0].key)
+        title = f"SWAP  {len(found)} devices need it"
+        picked = await self._pick(title, choices.rows, choices.abouts, start)
+        if picked is None or picked < len(here):
+            return None if picked is None else here[picked]
+        if choices.refused:
+            raise ZconsoleError(f"not at once: {choices.refused}")
+        self.begun = await begin_together(self.context, self.backend, v, choices.targets)
         return None
 
     async def _begin(
@@ -214,8 +216,11 @@ class SwapFlow:
         finally:
             store.close()
 
-    async def _follow(self, c: Checklist) -> None:
-        """Show the checklist until it is left; then others may lead it."""
+    async def _follow(self, c: Checklist) -> SwapDisk | None:
+        """Show the checklist until it is left; then others may lead it.
+
+        Returns the device of another pool whose swap is to be begun next.
+        """
         store = await in_daemon_thread(self.backend.make_store, not self.context.denied)
         try:
             followed = FollowedSwap(self.context, self.backend, c, store)
@@ -225,8 +230,9 @@ class SwapFlow:
                 if hands is None
                 else DemoSwapScreen(self.context, followed, hands)
             )
-            await self.context.app.push_screen_wait(screen)
+            then = await self.context.app.push_screen_wait(screen)
             self.context.show_swaps()
+            return then
         finally:
             await in_daemon_thread(store.close)
 
@@ -254,7 +260,3 @@ def _where(c: Checklist) -> str:
 
 def _is_named(pool: str, s: Situation) -> bool:
     return s.pool.name == pool
-
-
-def _order_text(order: SwapOrder) -> tuple[str, ...]:
-    return (*order.text, *((f"Not now: {order.refused}",) if order.refused else ()))

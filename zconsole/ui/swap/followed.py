@@ -11,9 +11,10 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.monitor.frame import Frame
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import Checklist
-from zconsole.swap.guide import Guide, is_own
+from zconsole.swap.guide import Guide
+from zconsole.swap.light import can_blink
 from zconsole.swap.onlooker import Onlooker
-from zconsole.swap.session import SwapSession
+from zconsole.swap.session import SwapSession, just_pulled
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
@@ -93,20 +94,23 @@ class FollowedSwap:
     async def _lead(self) -> None:
         if self._guide is None:
             self._guide = await in_daemon_thread(partial(Guide, self._seen, self._store))
-        v = await self._view()
+        v = await self.view()
         if self._context.under_way:
             return  # what the plan did is not written yet: seen without it, it would be misread
+        before = self._guide.checklist
         look = partial(self._guide.look, v, self._context.backend.clock())
         self.stage = await in_daemon_thread(look)
+        if just_pulled(before, self._guide.checklist):
+            await self._session.end_blinking(before)
 
     async def situation(self) -> Situation | None:
         """The pool now; None while it is not imported."""
-        v = await self._view()
+        v = await self.view()
         return None if v is None else v.situation
 
-    async def _view(self) -> MachineView | None:
-        c = self.checklist
-        return await self._session.view(partial(is_own, c), c.old)
+    async def view(self) -> MachineView | None:
+        """What the checklist is judged by, seen now; None while its pool is not imported."""
+        return await self._session.view_of(self.checklist)
 
     async def answer(self, name: str) -> None:
         """Take an answer of the current stage, by its name."""
@@ -129,5 +133,7 @@ class FollowedSwap:
         """Close the checklist: backed out, or given up with something left undone."""
         guide, undone = self._guide, self.stage.undone if self.stage is not None else ()
         if guide is not None:
+            if can_blink(guide.checklist.old):
+                await self._session.end_blinking(guide.checklist)
             async with self._turn:
                 await in_daemon_thread(guide.close, self._context.backend.clock(), undone)

@@ -9,8 +9,9 @@ from typing import Any
 
 from zconsole.actions.plan import ActionPlan, Facts
 from zconsole.errors import ZconsoleError
-from zconsole.swap.light import plan_light
+from zconsole.swap.light import can_blink, plan_blink, plan_light
 from zconsole.swap.stage import Answer, SwapStage, sentence
+from zconsole.swap.undone import light_words
 from zconsole.ui.actions.asking import confirmation_of
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
@@ -80,14 +81,57 @@ async def give_up_question(context: FlowContext, followed: FollowedSwap, stage: 
         verb="Give up",
         leaves=True,
     )
-    await _ask(context, question)
+    if not followed.checklist.lit:
+        await _ask(context, question)
+        return
+    lit = replace(question, title="Give up this swap, and leave the light on?")
+    await _ask(context, _darkening(context, followed, stage, said, question), lit)
+
+
+def _darkening(
+    context: FlowContext,
+    followed: FollowedSwap,
+    stage: SwapStage,
+    said: list[Span],
+    question: Confirmation,
+) -> Confirmation:
+    """The same question, with the light of the bay switched off first."""
+    c = followed.checklist
+    off = Span(f"The light of {c.old.place or c.old.name} goes off: what was found is put back.")
+    rest = [span for span in said if span.text not in map(sentence, light_words(c))]
+    return replace(
+        question,
+        title="Give up this swap, and switch the light off?",
+        body=partial(_lines, [off, *rest], context.look),
+        run=partial(_dark_and_close, context, followed, stage),
+    )
+
+
+async def _dark_and_close(
+    context: FlowContext, followed: FollowedSwap, stage: SwapStage, _: str | None
+) -> AsyncIterator[Span]:
+    """Switch the light off, then close; it stays open where the light can't be switched."""
+    plan = await light_plan(followed)
+    ran = partial(followed.ran, replace(stage, step="light-off"), plan)
+    async for said in confirmation_of(context, plan, Facts(), (), ran).run(None):
+        yield said
+    if followed.checklist.lit:
+        raise ZconsoleError("The light is still on, and the checklist open.")
+    await followed.look()
+    await followed.close()
 
 
 async def light_plan(followed: FollowedSwap) -> ActionPlan:
-    """The plan that switches the light of the bay the other way. Raises ZconsoleError."""
-    s, c = await followed.situation(), followed.checklist
-    if s is None:
+    """The plan that switches the light of the bay the other way, or makes the disk blink.
+
+    Raises ZconsoleError.
+    """
+    v, c = await followed.view(), followed.checklist
+    if v is None:
         raise ZconsoleError(f"{c.pool} is not imported")
+    s = v.situation
+    if can_blink(c.old):
+        return plan_blink(s, c.old, v.busy)
     return plan_light(s, c.old, on=not c.lit)
 
 

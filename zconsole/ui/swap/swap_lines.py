@@ -90,6 +90,8 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield from _pair("No way back: ", stage.final, "warning", look, width)
     if stage.undo:
         yield from _pair("Afterwards: ", f"{_key(look, 'undo')} {stage.undo}", "", look, width)
+    for disk in stage.then[:1]:
+        yield from _keyed(look, "other_pool", f"Begin the swap of {disk.pool}", width)
     if stage.over:
         yield from _keyed(look, "do", "Save the report as a file", width)
 

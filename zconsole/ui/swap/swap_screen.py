@@ -13,6 +13,9 @@ from textual.binding import BindingType
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.hands import Hands
+from zconsole.swap.checklist import Checklist
+from zconsole.swap.disk import SwapDisk
+from zconsole.swap.light import can_blink
 from zconsole.swap.stage import SwapStage, sentence
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
@@ -37,8 +40,11 @@ NO_WAY_BACK = "There is nothing to undo here."
 MORE: Line = (Span(" Up and Down read on", "dim"),)
 
 
-class SwapScreen(Dialog[None]):
-    """One checklist; it stays open when the screen is left."""
+class SwapScreen(Dialog[SwapDisk | None]):
+    """One checklist; it stays open when the screen is left.
+
+    Its result is a device of another pool whose swap is to be begun next.
+    """
 
     groups: ClassVar[tuple[str, ...]] = ("Swap",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Swap")
@@ -185,11 +191,11 @@ class SwapScreen(Dialog[None]):
     def action_highlight(self) -> None:
         """Switch the light of the bay on or off."""
         c, stage = self._followed.checklist, self._followed.stage
-        if not c.old.light:
+        if not findable(c):
             self._say("The bay has no light that can be switched.")
         elif stage is not None and stage.alarm:
             self._say(f"The light of {c.old.place or c.old.name} stays until the alarm is over.")
-        elif stage is not None and not stage.over:
+        elif stage is not None and (c.lit or not stage.over):
             self._ask(partial(self._light, stage))
 
     def action_stop(self) -> None:
@@ -197,6 +203,14 @@ class SwapScreen(Dialog[None]):
         stage = self._followed.stage
         if stage is not None and not stage.over:
             self._ask(partial(give_up_question, self._flow, self._followed, stage))
+
+    def action_other_pool(self) -> None:
+        """Leave for the swap of another pool that was on the disk."""
+        stage = self._followed.stage
+        if stage is not None and stage.over and stage.then:
+            self.dismiss(stage.then[0])
+        else:
+            self._say("No other pool needs a swap here.")
 
     def action_report(self) -> None:
         """Save the report; what is read-only for pools is not for this."""
@@ -277,17 +291,26 @@ class DemoSwapScreen(SwapScreen):
             self._say(said)
 
 
+def findable(c: Checklist) -> bool:
+    """Whether the bay has a light, or the disk is there to blink."""
+    return bool(c.old.light) or (can_blink(c.old) and c.pulled is None and not c.was_gone)
+
+
 def offered(followed: FollowedSwap) -> frozenset[str]:
     """The actions of keys that do something in the present step."""
     stage = followed.stage
     if stage is None or stage.over or followed.hold:
-        return frozenset({"report"})
+        acts = stage is not None and not followed.hold
+        lit = acts and followed.checklist.lit
+        then = acts and stage is not None and bool(stage.then)
+        more = {"highlight": lit, "other_pool": then}
+        return frozenset({"report", *(action for action, can in more.items() if can)})
     able = {
         "do": stage.plan is not None and stage.plan.refused is None,
         "answer": bool(stage.answers),
         "undo": stage.back is not None and not stage.back.closes,
         # Its bay is not the one to find while another disk has to be put back.
-        "highlight": bool(followed.checklist.old.light) and not stage.alarm,
+        "highlight": findable(followed.checklist) and not stage.alarm,
         "report": True,
         "stop": True,
     }

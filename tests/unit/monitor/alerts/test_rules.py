@@ -7,7 +7,7 @@ from zconsole.history.scrubs import ScrubAge
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
 from zconsole.monitor.frame import Frame
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import ErrorCounters, Scan
+from zconsole.pool.model import ErrorCounters, Pool, Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.pool.spares import SpareTrouble
 
@@ -290,6 +290,7 @@ def test_an_alert_of_a_device_names_its_bay_and_serial_number():
     rules.look([frame(in_a_bay(mirror_pool(), 1, disk), 1.0)])
     (gone,) = rules.look([frame(in_a_bay(degraded(FINISHED), 1, disk), 2.0)])
     assert gone.text == "sdb (Slot 07, serial ZC1A) is FAULTED now"
+    assert gone.next_step == "zconsole swap tank sdb"
 
 
 def overdue(t: float, *scans: Scan, **fields) -> Frame:
@@ -310,3 +311,27 @@ def test_an_overdue_scrub_is_said_once_and_not_while_one_runs():
 def test_a_pool_never_scrubbed_is_overdue_by_its_age():
     (alert,) = AlertRules().look([overdue(1000.0, never=True)])
     assert alert.text == "scrub overdue: the pool was created 41 days ago, never scrubbed"
+
+
+def test_an_alert_of_a_disk_that_holds_data_names_the_next_step():
+    rules, pool = Only("device-error"), mirror_pool()
+    rules.look([frame(pool, 1.0)])
+    (errors,) = rules.look([frame(noisy_pool(), 2.0)])
+    assert errors.words.endswith(". Next: zconsole swap tank sda")
+    spaced = replace(noisy_pool(), name="my pool")
+    rules = Only("device-error")
+    rules.look([frame(replace(pool, name="my pool"), 1.0)])
+    (errors,) = rules.look([frame(spaced, 2.0)])
+    assert errors.next_step == "zconsole swap 'my pool' sda"
+
+
+def test_a_cache_device_is_not_led_through_a_swap():
+    def cached(errors: ErrorCounters) -> Pool:
+        cache = Vdev("sdc", "disk", guid="77", state="ONLINE", vclass="cache", errors=errors)
+        pool = mirror_pool()
+        return replace(pool, root=replace(pool.root, children=(*pool.root.children, cache)))
+
+    rules = Only("device-error")
+    rules.look([frame(cached(ErrorCounters(0, 0, 0)), 1.0)])
+    (errors,) = rules.look([frame(cached(ErrorCounters(5, 0, 0)), 2.0)])
+    assert errors.words == errors.text

@@ -1,0 +1,88 @@
+"""Several disks by keys: all replaced at once, and each led to its pull."""
+
+from __future__ import annotations
+
+from tests.ui.swap.steps import Swapping, swapping
+from tests.unit.swap.playing import fresh
+from zconsole.sim.hands import slot_name
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.swap.swap_screen import SwapScreen
+
+
+def two_failing(s: Swapping) -> None:
+    """A second disk with errors, and two free disks."""
+    world = s.feed.world
+    leaf = next(x for x in world.pools[0].leaves() if slot_name(x.slot) == "Slot 08")
+    leaf.cksum_errors = 12.0
+    s.swap.hands.insert(0, "Slot 11")
+    world.pools[0].host.shelf = [*world.pools[0].host.shelf, fresh()]
+    s.feed.step()
+
+
+async def at_once(s: Swapping) -> str:
+    """C, all of them, the plan; the screen after."""
+    await s.press("C")
+    await s.pick("Replace all 2 at once, with a checklist for each")
+    shown = await s.on(PickScreen)
+    assert "Plan these 2" in shown
+    assert "stays" not in shown
+    await s.press("enter")
+    assert "Replace 2 devices at once" in await s.on(ConfirmScreen)
+    await s.press("right", "enter")
+    await s.settled()
+    await s.press("escape")
+    return await s.on(SwapScreen)
+
+
+async def test_all_at_once_has_each_disk_chosen_and_begins_a_checklist_for_each():
+    async with swapping() as s:
+        two_failing(s)
+        await s.settled()
+        await at_once(s)
+        shown = await s.pass_by()
+        assert "Wait until" in shown
+        kept = s.swap.make_store(False).read()
+        assert sorted(c.old.bay for c in kept) == ["Slot 07", "Slot 08"]
+        assert all(c.new is not None and c.at == "resilver" for c in kept[:1])
+
+
+async def test_after_the_resilver_each_old_disk_is_still_to_be_found():
+    async with swapping() as s:
+        two_failing(s)
+        await s.settled()
+        await at_once(s)
+        await s.seen("Switch on the light of Slot 07")
+        assert "Pull Slot 07" in await s.do()
+        assert "Switch off the light" in await s.pull("Slot 07")
+        await s.press("escape")
+        await s.press("C")
+        await s.pick("Continue: Slot 08")
+        await s.on(SwapScreen)
+        assert "Switch on the light of Slot 08" in await s.pass_by()
+
+
+async def test_a_plan_that_is_only_read_begins_no_checklist():
+    async with swapping() as s:
+        two_failing(s)
+        await s.settled()
+        await s.press("C")
+        await s.pick("Replace all 2 at once")
+        await s.on(PickScreen)
+        await s.press("escape")
+        await s.settled()
+        assert not s.swap.make_store(False).read()
+
+
+async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key():
+    async with swapping() as s:
+        two_failing(s)
+        await s.settled()
+        await at_once(s)
+        s.swap.make_store(True).kept.clear()  # type: ignore[attr-defined]
+        await s.press("escape")
+        await s.settled()
+        await s.press("C")
+        await s.pick("Begin a checklist for each of the 2 that are being replaced")
+        await s.on(SwapScreen)
+        assert len(s.swap.make_store(False).read()) == 2
