@@ -203,11 +203,14 @@ class Scan(NamedTuple):
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
     thorough: bool | None = None
     """Whether a scrub also decrypts and decompresses what it reads (``-t``); JSON doesn't say."""
+    partial: bool | None = None
+    """Whether a scrub reads only blocks of some txgs (``-C``, ``-S``, ``-E``); None if unknown."""
 
     @property
     def name(self) -> str:
-        """Its function as ``zpool status`` words it: ``thorough scrub``."""
-        return f"thorough {self.function}" if self.thorough else self.function
+        """Its function as ``zpool status`` words it, and whether a part: ``partial scrub``."""
+        word = f"partial {self.function}" if self.partial else self.function
+        return f"thorough {word}" if self.thorough else word
 
     @property
     def to_issue_bytes(self) -> int | None:

@@ -20,6 +20,7 @@ from zconsole.units import parse_size
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.places import disks_of
+from zconsole.zfs.decode.scan_extent import with_extent
 from zconsole.zfs.decode.values import is_cell, mapping, unspaced
 from zconsole.zfs.decode.words import SITTING_OUT
 from zconsole.zfs.raw import QUEUES, Raw
@@ -188,6 +189,9 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
         changes["root"] = root
     if raw.get("wait"):
         changes["scans"] = _with_remaining(pool.scans, str(raw["wait"]))
+    if raw.get("scan_setup"):
+        scans = changes.get("scans", pool.scans)
+        changes["scans"] = with_extent(scans, mapping(raw["scan_setup"], "scan_setup"))
     return replace(pool, **changes) if changes else pool
 
 
