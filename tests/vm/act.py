@@ -26,7 +26,15 @@ from zconsole.actions.replace import (
     plan_batch,
     plan_replace,
 )
-from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
+from zconsole.actions.scrub import (
+    plan_pause,
+    plan_resilver,
+    plan_scrub,
+    plan_scrub_dates,
+    plan_scrub_new,
+    plan_stop,
+)
+from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.errors import NotFoundError
@@ -61,6 +69,8 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "batch": lambda s, w: plan_batch(s, swaps(s, w)),
     "scrub": lambda s, _: plan_scrub(s),
     "scrub-e": lambda s, _: plan_scrub(s, errors_only=True),
+    "scrub-C": lambda s, _: plan_scrub_new(s),
+    "scrub-S": lambda s, w: plan_scrub_dates(s, ScrubDates(*w)),
     "pause": lambda s, _: plan_pause(s),
     "stop": lambda s, _: plan_stop(s),
     "resilver": lambda s, _: plan_resilver(s),

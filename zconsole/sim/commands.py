@@ -155,15 +155,15 @@ def clear(pool: PoolState, device: str | None = None) -> None:
     pool.note("vdev_clear", "errors cleared", "notice")
 
 
-def scrub(pool: PoolState, action: str = "start") -> None:
-    """``zpool scrub [-p|-s] POOL``; ``action`` is start, pause or stop."""
+def scrub(pool: PoolState, action: str = "start", txgs: tuple[int, int] | None = None) -> None:
+    """``zpool scrub [-p|-s] POOL``; ``action``: start, pause or stop; ``txgs``: as in ``begin``."""
     verb = {"start": "scrub", "pause": "pause scrubbing", "stop": "cancel scrubbing"}[action]
     failed = f"cannot {verb} {pool.name}"
     if pool.resilvering or pool.rebuilding:
         raise CommandError(f"{failed}: currently resilvering")
     current = pool.scan if pool.scan is not None and pool.scan.active else None
     if action == "start":
-        _scrub_start(pool, current, failed)
+        _scrub_start(pool, current, failed, txgs)
     elif action == "pause":
         _scrub_pause(pool, current, failed)
     elif current is None:
@@ -173,9 +173,11 @@ def scrub(pool: PoolState, action: str = "start") -> None:
         pool.note("scrub_abort", "scrub canceled", "notice")
 
 
-def _scrub_start(pool: PoolState, current: SimulatedScan | None, failed: str) -> None:
+def _scrub_start(
+    pool: PoolState, current: SimulatedScan | None, failed: str, txgs: tuple[int, int] | None
+) -> None:
     if current is None:
-        scan.begin(pool, SCRUB)
+        scan.begin(pool, SCRUB, txgs=txgs)
         return
     if not current.paused_since:
         raise CommandError(f"{failed}: currently scrubbing; use 'zpool scrub -s' to cancel scrub")

@@ -81,6 +81,12 @@ def raw(pool: PoolState) -> Raw:
     found["libzfs"] = emit.config(pool)
     found["names"] = {leaf.path: leaf.name for leaf in leaves}
     found["message"] = _message(pool)
+    sitting = [leaf for leaf in leaves if leaf.sitting_out]
+    found["sitting_out"] = [{"guid": str(x.guid), "path": x.path, "name": x.name} for x in sitting]
+    if (scan := pool.scan) is not None:
+        first, last = scan.txgs
+        note = {"func": scan.function, "mintxg": first, "maxtxg": last, "txg": scan.txg}
+        found["scan_setup"] = {"t": scan.start, **note}
     return found
 
 

@@ -176,6 +176,10 @@ class SimulatedScan:
     pass_issued: float = 0.0
     paused_since: float = 0.0
     spent_paused: float = 0.0
+    txg: int = 0
+    """The txg it began in."""
+    txgs: tuple[int, int] = (0, 0)
+    """The oldest and the newest txg whose blocks it reads."""
 
     @property
     def total(self) -> float:
@@ -281,6 +285,8 @@ class PoolState:
     """Simulated seconds since the beginning."""
     txg: int = 4_200_000
     next_txg: float = TXG_SECONDS
+    scrubbed_txg: int = 0
+    """The newest txg that a scrub which ended has read (``last_scrubbed_txg``)."""
     start: float = 0.0
     """Epoch seconds of ``t`` = 0."""
     events: list[Event] = field(default_factory=list)
@@ -309,6 +315,10 @@ class PoolState:
     def rebuilding(self) -> bool:
         """Whether a sequential rebuild is under way."""
         return any(top.rebuild is not None and top.rebuild.active for top in self.tops)
+
+    def txg_at(self, t: float) -> int:
+        """The txg of a moment in epoch seconds, in the past or now."""
+        return max(0, min(self.txg, int(self.txg - (self.now - t) / TXG_SECONDS)))
 
     def leaves(self) -> Iterator[Leaf]:
         """Every device of the tree, cache devices and free spares included."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
@@ -94,6 +95,7 @@ class SimulatedFacts:
             properties={
                 "autoexpand": "on" if state.autoexpand else "off",
                 "guid": str(state.guid),
+                "last_scrubbed_txg": str(state.scrubbed_txg),
             },
             parameters=dict(state.tunables),
             devices=_devices(self._world.pools, state),
@@ -228,7 +230,7 @@ def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
         raise CommandError(f"unrecognized command '{name}'", 2)
     options = frozenset(letter for word in rest if _is_option(word) for letter in word[1:])
     operands = [word for word in rest if not _is_option(word)]
-    if name == "set":  # the one command that names the pool last
+    if name in ("set", "scrub"):  # what name the pool last; dates stand before it
         operands = operands[::-1]
     if name == "add" and "o" in options:  # what -o sets comes before the pool
         operands = operands[1:]
@@ -248,7 +250,22 @@ def _is_option(word: str) -> bool:
 
 def _scrub(pool: PoolState, words: Words) -> None:
     action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
-    commands.scrub(pool, action)
+    commands.scrub(pool, action, _txgs(pool, words))
+
+
+def _txgs(pool: PoolState, words: Words) -> tuple[int, int] | None:
+    """What the options -C, -S and -E (2.3, 2.4) leave to a scrub; None: everything."""
+    if "C" in words.options:
+        return pool.scrubbed_txg, pool.txg
+    if not words.options & {"S", "E"}:
+        return None
+    try:
+        dates = [datetime.fromisoformat(date).timestamp() for date in reversed(words.operands)]
+    except ValueError:
+        raise CommandError("Failed to parse the date.", 2) from None
+    first = dates[0] if "S" in words.options else 0.0
+    last = dates[-1] if "E" in words.options else pool.now
+    return pool.txg_at(first), pool.txg_at(last)
 
 
 def _job(kind: str) -> Command:

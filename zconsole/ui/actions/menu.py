@@ -17,6 +17,8 @@ from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
     plan_scrub,
+    plan_scrub_dates,
+    plan_scrub_new,
     plan_stop,
     plan_stop_resilver,
 )
@@ -27,6 +29,7 @@ from zconsole.ui.actions.add_flow import add_flow
 from zconsole.ui.actions.asking import Planner, confirm
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.scrub_flow import dates_flow
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
@@ -68,6 +71,8 @@ def scan_entries(s: Situation) -> tuple[Entry, ...]:
         Entry("Pause the scrub", (plan_pause,)),
         Entry("Stop the scrub", (plan_stop,)),
         Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
+        Entry("Scrub only what is new", (plan_scrub_new,)),
+        Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
         Entry("Restart the resilver", (plan_resilver,)),
         Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]

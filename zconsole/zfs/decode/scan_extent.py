@@ -24,9 +24,7 @@ def with_extent(scans: tuple[Scan, ...], setup: Mapping[str, Any]) -> tuple[Scan
     if int(setup["func"]) != _SCRUB:
         return scans
     partial, t = is_partial(setup), float(setup["t"])
-    return tuple(
-        scan._replace(partial=partial) if _began_then(scan, t) else scan for scan in scans
-    )
+    return tuple(scan._replace(partial=partial) if _began_then(scan, t) else scan for scan in scans)
 
 
 def is_partial(setup: Mapping[str, Any]) -> bool:

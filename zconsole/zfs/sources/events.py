@@ -89,7 +89,7 @@ def scan_setup(payload: Mapping[str, str]) -> dict[str, Any] | None:
     t, txg = _time(payload.get("time", "")), _number(payload.get("history_txg", ""))
     counts = dict(_COUNT.findall(payload.get("history_internal_str", "")))
     begun = payload.get("history_internal_name") == "scan setup"
-    if not begun or t is None or txg is None or not _SETUP <= counts.keys():
+    if not begun or t is None or txg is None or not counts.keys() >= _SETUP:
         return None
     return {"t": t, "txg": txg, **{name: int(counts[name]) for name in sorted(_SETUP)}}
 

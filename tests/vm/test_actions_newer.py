@@ -1,0 +1,48 @@
+"""What only newer releases of OpenZFS can do, as the console plans and runs it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.vm.machine import TREE_IN_GUEST, Machine
+
+
+def since(vm: Machine, *release: int) -> None:
+    if vm.image.zfs_version < release:
+        pytest.skip(f"needs OpenZFS {'.'.join(map(str, release))}")
+
+
+def newest_scan(vm: Machine) -> dict:
+    command = f"cd {TREE_IN_GUEST} && python3 -m zconsole watch tank --count 1 --json"
+    return json.loads(vm.run(command).stdout)["scan"]
+
+
+def test_a_scrub_of_what_is_new_needs_one_that_completed_and_is_partial(act, pool, vm):
+    since(vm, 2, 3)
+    pool.create("mirror d0 d1")
+    pool.fill(20)
+    assert "no scrub has completed" in act("scrub-C", plan=True).plan["refused"]
+    assert act("scrub", follow=True).end["ok"]
+    assert newest_scan(vm)["partial"] is False
+    pool.fill(4)
+    assert act("scrub-C", follow=True).end["ok"]
+    assert newest_scan(vm)["partial"] is True
+
+
+def test_a_scrub_of_what_is_new_is_refused_before_2_3(act, pool, vm):
+    if vm.image.zfs_version >= (2, 3):
+        pytest.skip("has it")
+    pool.create("mirror d0 d1")
+    assert "needs OpenZFS 2.3" in act("scrub-C", plan=True).plan["refused"]
+    assert "needs OpenZFS 2.4" in act("scrub-S", "2026-11-01", plan=True).plan["refused"]
+
+
+def test_a_scrub_by_dates_runs(act, pool, vm):
+    since(vm, 2, 4)
+    pool.create("mirror d0 d1")
+    pool.fill(20)
+    day = vm.run("date +%Y-%m-%d").stdout.strip()
+    assert act("scrub-S", "2001-01-01", day, follow=True).end["ok"]
+    assert f"zpool scrub -S 2001-01-01 -E {day}" in vm.run("zpool history tank").stdout

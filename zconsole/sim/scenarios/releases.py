@@ -1,0 +1,26 @@
+"""What only newer releases of OpenZFS do."""
+
+from __future__ import annotations
+
+from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
+from zconsole.sim.models import RED_4T
+from zconsole.sim.state import SCRUB, PoolState, defaults
+
+
+def sit_out(seed: int, start: float) -> tuple[PoolState, ...]:
+    """OpenZFS 2.4: a slow disk of a raidz2 sits out."""
+    make = Build(seed, "tank", start, bays=True)
+    disks = make.leaves(6, RED_4T)
+    disks[3].slow, disks[3].sitting_out, disks[3].slow_ios = 0.15, True, 1.0
+    pool = make.pool(
+        [make.raidz(2, disks, fill=0.44)],
+        load=make.load(read=3e6, write=1.5e6, bursty=0.6, sequential=4.0),
+        layout=BULK,
+    )
+    pool.tops[0].autosit = True
+    pool.version, pool.tunables = "2.4.4", defaults("2.4.4")
+    finished(pool, SCRUB, 9 * DAY, 8.1 * HOUR)
+    return (pool,)
+
+
+SCENARIOS = (Scenario("sit-out", sit_out, 60.0),)
