@@ -12,6 +12,7 @@ from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.damage import notes
 from zconsole.pool.model import Scan
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "guid": frame.guid,
         "state": frame.state,
         **_picked(frame.seen, "message action error_count errors"),
+        "error_notes": notes(frame.seen.errors, frame.seen.destroyed),
         "health": {"word": frame.health.word, "reasons": list(frame.health.reasons)},
         "stale_seconds": frame.stale_seconds,
         "problem": frame.problem,

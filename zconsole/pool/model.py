@@ -286,6 +286,8 @@ class Pool:
     """There are data errors, of unknown number."""
     errors: tuple[str, ...] | None = None
     """Names of damaged files; None when not permitted or not requested, () when there are none."""
+    destroyed: Mapping[str, str] = field(default_factory=dict)
+    """Hexadecimal ids in ``errors`` to the last names of those datasets, where they are known."""
     comment: str | None = None
 
     @property

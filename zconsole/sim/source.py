@@ -116,7 +116,7 @@ def _message(pool: PoolState) -> dict[str, Any]:
     texts = dict(_TEXTS.get(_reason(pool), {}))
     if "see" in texts:
         texts["see"] = _URL + texts["see"]
-    return {"errors": list(pool.damaged), **texts}
+    return {"errors": list(pool.damaged), "destroyed": dict(pool.destroyed), **texts}
 
 
 def _reason(pool: PoolState) -> str:

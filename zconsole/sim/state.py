@@ -277,6 +277,8 @@ class PoolState:
     rewrite: Rewrite | None = None
     data_errors: float = 0.0
     damaged: tuple[str, ...] = ()
+    destroyed: dict[str, str] = field(default_factory=dict)
+    """Ids in ``damaged`` to the names of datasets that are no more."""
     suspended: bool = False
     one_stage: bool = False
     """Scans issue as they walk (before 0.8)."""

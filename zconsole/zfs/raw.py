@@ -54,7 +54,8 @@ class Raw(TypedDict, total=False):
     names: Mapping[str, str]
     """Leaf path to the name ``zpool status`` prints, where the form has only the path."""
     message: Mapping[str, Any]
-    """What only zpool knows, for a libzfs sample: ``status``, ``action``, ``see``, ``errors``."""
+    """What only zpool knows, for a libzfs sample: ``status``, ``action``, ``see``, ``errors``, and
+    ``destroyed``, names of datasets in errors that are no more."""
     sitting_out: Sequence[Mapping[str, str]]
     """``guid``, ``path`` and ``name`` of each leaf whose property ``sit_out`` is on."""
     iostat: str

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zconsole.pool.model import Scan
+from zconsole.zfs.decode.values import is_time
 
 TXG_INITIAL = 4
 """The txg a pool begins with (include/sys/txg.h): no block is older."""
@@ -17,6 +18,12 @@ _SCRUB = 1
 """POOL_SCAN_SCRUB, include/sys/fs/zfs.h."""
 _LATER = 60.0
 """Seconds from a scan's start to its note: both are of one txg's sync, the note at its end."""
+
+
+def is_setup(note: Mapping[str, Any]) -> bool:
+    """Whether it has all that such a note has."""
+    counts = (note.get(name) for name in ("func", "mintxg", "maxtxg", "txg"))
+    return is_time(note.get("t")) and all(isinstance(count, int) for count in counts)
 
 
 def with_extent(scans: tuple[Scan, ...], setup: Mapping[str, Any]) -> tuple[Scan, ...]:

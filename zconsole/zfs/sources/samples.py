@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from zconsole.zfs.decode.scan_extent import is_setup
 from zconsole.zfs.decode.values import POOL_LINE, is_time
 from zconsole.zfs.raw import FORM_TYPES, FORMS, Raw
 from zconsole.zfs.sources.open_text import LONGEST_LINE
@@ -104,6 +105,8 @@ def _is_ours(key: str, value: object) -> bool:
         return isinstance(value, list) and all(isinstance(leaf, dict) for leaf in value)
     if key == "tunables":
         return isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
+    if key == "scan_setup":
+        return isinstance(value, dict) and is_setup(value)
     if key == "pool":
         return isinstance(value, str)
     return key not in _OBJECTS or isinstance(value, dict)
