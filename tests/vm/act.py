@@ -35,6 +35,7 @@ from zconsole.actions.scrub import (
     plan_stop,
 )
 from zconsole.actions.scrub_dates import ScrubDates
+from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.errors import NotFoundError
@@ -85,6 +86,8 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "add": lambda s, w: plan_add(s, Layout(*w[0].split(":")), tuple(w[1:])),
     "trim": lambda s, w: plan_trim(s, key(s, w[0]), *w[1:]),
     "initialize": lambda s, w: plan_initialize(s, key(s, w[0]), *w[1:]),
+    "sit-out": lambda s, w: plan_sit_out(s, key(s, w[0]), on=w[1] == "on"),
+    "autosit": lambda s, w: plan_autosit(s, key(s, w[0]), on=w[1] == "on"),
     "clear": lambda s, w: plan_clear(s, key(s, w[0]) if w else None),
 }
 

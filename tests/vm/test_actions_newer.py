@@ -46,3 +46,23 @@ def test_a_scrub_by_dates_runs(act, pool, vm):
     day = vm.run("date +%Y-%m-%d").stdout.strip()
     assert act("scrub-S", "2001-01-01", day, follow=True).end["ok"]
     assert f"zpool scrub -S 2001-01-01 -E {day}" in vm.run("zpool history tank").stdout
+
+
+def test_a_device_sits_out_and_is_used_again(act, pool, vm):
+    since(vm, 2, 4)
+    pool.create("raidz1 d0 d1 d2 d3")
+    assert act("sit-out", "d1", "on", follow=True).end["ok"]
+    get = "zpool get -H -o value sit_out tank d1"
+    assert vm.run(get).stdout.strip() == "on"
+    assert "sit out or are incomplete" in act("sit-out", "d2", "on", plan=True).plan["refused"]
+    assert act("sit-out", "d1", "off", follow=True).end["ok"]
+    assert vm.run(get).stdout.strip() == "off"
+    assert act("autosit", "raidz1-0", "on").status == 0
+    assert vm.run("zpool get -H -o value autosit tank raidz1-0").stdout.strip() == "on"
+
+
+def test_nothing_sits_out_before_2_4(act, pool, vm):
+    if vm.image.zfs_version >= (2, 4):
+        pytest.skip("has it")
+    pool.create("raidz1 d0 d1 d2 d3")
+    assert "needs OpenZFS 2.4" in act("sit-out", "d1", "on", plan=True).plan["refused"]

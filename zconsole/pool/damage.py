@@ -1,8 +1,8 @@
 """What entries of zpool's error list mean that name no file.
 
-zpool prints a path where it can find one, else the number of the object, of the dataset, or of both
-(zpool_obj_to_path_impl in lib/libzfs/libzfs_pool.c, 2.1 to master). An entry leaves the list once two
-scrubs in a row have completed without it (spa_errlog_rotate in module/zfs/spa_errlog.c).
+zpool prints a path where it can find one, else the number of the object, of the dataset, or of
+both (zpool_obj_to_path_impl in lib/libzfs/libzfs_pool.c, 2.1 to master). An entry leaves the list
+once two scrubs in a row have completed without it (spa_errlog_rotate in module/zfs/spa_errlog.c).
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from zconsole.pool.chassis import Enclosure, LeafDisk
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 """Shared empty default mapping; it cannot be written to."""
 
+SITTING_OUT = "(sitting out)"
+"""The note of a leaf whose property ``sit_out`` is on; zpool prints none."""
 GROUP_KINDS = frozenset({"replacing", "spare"})
 """Interior vdevs that exist only while a device is being replaced or spared."""
 
@@ -134,7 +136,14 @@ class Vdev(NamedTuple):
     phys_path: str | None = None
     devid: str | None = None
     allocating: bool | None = None
+    autosit: bool | None = None
+    """Whether slow disks of a raidz or dRAID are told to sit out (2.4); None if unknown."""
     children: tuple[Vdev, ...] = ()
+
+    @property
+    def sitting_out(self) -> bool:
+        """Whether reads go around this leaf (the property ``sit_out``, 2.4)."""
+        return SITTING_OUT in self.note
 
     @property
     def located(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zconsole.pool.version import parse_version
 from zconsole.sim import lifecycle, rebuild, scan
 from zconsole.sim.disk import (
     CANT_OPEN,
@@ -235,6 +236,24 @@ def _work_stop(pool: PoolState, kind: str, action: str, aims: list[Leaf]) -> Non
     for job in running:
         job.state, job.time = (WORK_CANCELED if action == "cancel" else SUSPENDED), pool.now
     pool.note(f"{kind}_{action}", f"{kind} {action}ed", "notice")
+
+
+def sit_out(pool: PoolState, name: str, vdev: str, *, on: bool) -> None:
+    """``zpool set sit_out|autosit=on|off POOL VDEV`` (2.4, vdev_prop_set in vdev.c)."""
+    failed = f"cannot set property for '{vdev}'"
+    if parse_version(pool.version) < (2, 4):
+        raise CommandError(f"{failed}: invalid property '{name}'")
+    for index, top in enumerate(pool.tops):
+        if name == "autosit" and vdev in (top_name(top, index), str(top.guid)):
+            top.autosit = on
+            return
+    top, leaf = _place(pool, vdev, failed)
+    if name == "autosit" or top.kind not in ("raidz", "draid"):
+        raise CommandError(f"{failed}: operation not supported on this type of vdev")
+    sitting = sum(other.sitting_out for other in top.leaves() if other is not leaf)
+    if on and sitting >= top.nparity:
+        raise CommandError(f"{failed}: too many vdevs are sitting out")
+    leaf.sitting_out = on
 
 
 def locate(pool: PoolState, device: str) -> tuple[Top, Leaf] | None:

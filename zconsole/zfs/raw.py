@@ -58,6 +58,8 @@ class Raw(TypedDict, total=False):
     ``destroyed``, names of datasets in errors that are no more."""
     sitting_out: Sequence[Mapping[str, str]]
     """``guid``, ``path`` and ``name`` of each leaf whose property ``sit_out`` is on."""
+    autosit: Sequence[Mapping[str, str]]
+    """``guid``, ``name`` and ``value`` (on or off) of each top-level vdev with that property."""
     iostat: str
     """The newest rows of ``zpool iostat -HpPlqv`` (or ``-g`` rows, GUIDs for names)."""
     wait: str

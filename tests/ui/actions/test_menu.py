@@ -175,6 +175,30 @@ async def test_the_scan_menu_keeps_its_order_and_begins_on_what_can_be_done(scen
         assert first in plain(view.line_at(view.cursor))
 
 
+async def _pick(a, text: str) -> None:
+    """Open the menu of the row and put the cursor on the line with this text."""
+    await a.press("A")
+    while text not in plain(a.app.screen.view.line_at(a.app.screen.view.cursor)):
+        await a.press("j")
+
+
+async def test_a_slow_disk_sits_out_by_keys_where_the_release_has_it():
+    async with acting("sit-out") as a:
+        await a.to("bay04")
+        assert "reads go around it" in await a.press("enter")
+        await a.press("enter")
+        await _pick(a, "Let reads go around it")
+        assert "zpool set sit_out=off tank" in await a.press("enter")
+        await a.press("tab", "enter", "escape")
+        a.feed.step()
+        await a.settle()
+        await a.to("bay04")
+        assert "reads go around it" not in await a.press("enter")
+    async with acting("healthy") as a:
+        await a.to("bay04")
+        assert "sit out" not in await a.press("A")
+
+
 def _typed(text: str) -> list[str]:
     return ["space" if letter == " " else letter for letter in text] + ["enter"]
 

@@ -230,7 +230,9 @@ def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
         raise CommandError(f"unrecognized command '{name}'", 2)
     options = frozenset(letter for word in rest if _is_option(word) for letter in word[1:])
     operands = [word for word in rest if not _is_option(word)]
-    if name in ("set", "scrub"):  # what name the pool last; dates stand before it
+    if name == "set":  # the pool stands between the property and a vdev
+        operands = [*operands[1:2], *operands[:1], *operands[2:]]
+    if name == "scrub":  # the one that names the pool last: dates stand before it
         operands = operands[::-1]
     if name == "add" and "o" in options:  # what -o sets comes before the pool
         operands = operands[1:]
@@ -280,6 +282,9 @@ def _job(kind: str) -> Command:
 
 def _set(pool: PoolState, words: Words) -> None:
     name, _, value = words[0].partition("=")
+    if name in ("sit_out", "autosit") and value in ("on", "off"):
+        commands.sit_out(pool, name, words[1], on=value == "on")
+        return
     if name != "autoexpand" or value not in ("on", "off"):
         raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
     pool.autoexpand = value == "on"

@@ -191,6 +191,8 @@ class PoolPoller:
                 await each
             if beside and (sitting := self._sit_out.newest(reading)):
                 reading["sitting_out"] = sitting
+            if beside and self._sit_out.autosit:
+                reading["autosit"] = self._sit_out.autosit
             return cast("Raw", reading)
         finally:
             for each in first:

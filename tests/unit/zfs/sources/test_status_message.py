@@ -15,7 +15,7 @@ History for 'tank':
 2026-11-20.10:19:16 (12ms) zpool scrub tank
 2026-11-20.10:19:17 [txg:9] rename tank/a b (539) -> tank/c
 2026-11-20.10:19:18 [txg:10] destroy tank/c (539) (bptree, mintxg=1)
-2026-11-20.10:19:18 [txg:11] destroy tank/c@x (54) 
+2026-11-20.10:19:18 [txg:11] destroy tank/c@x (54)
 2026-11-20.10:19:19 [txg:12] set other (539) x=(540)
 """
 
