@@ -42,6 +42,8 @@ class Settings:
     accept_races: bool = False
     allow_non_zfs: bool = False
     during_scan: bool = False
+    rewrite_options: str = ""
+    """Letters of ``zfs rewrite``: P, S and C (``rewrite_options.FLAGS``)."""
     limits: Limits = Limits()
 
     def as_json(self) -> dict[str, Any]:
