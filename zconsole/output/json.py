@@ -123,6 +123,8 @@ def _activity_object(view: ActivityView) -> dict[str, Any]:
         "rate": view.rate,
         "eta_seconds": view.estimate.eta,
         "zpool_eta_seconds": activity.zpool_eta,
+        "stalled_seconds": view.stalled,
+        "advice": view.advice,
     }
 
 

@@ -194,6 +194,8 @@ def _move(pool: PoolState, relocation: Relocation, job: DiskJob, dt: float) -> f
 
 def _reflow(pool: PoolState, expansion: Relocation, dt: float) -> None:
     top = pool.tops[expansion.vdev]
+    if expansion.held:
+        return
     if pool.resilvering:
         return  # waits for the resilver (raidz_reflow_scratch_sync, vdev_raidz.c)
     share = top.share

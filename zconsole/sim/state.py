@@ -122,6 +122,8 @@ class Relocation:
     state: int = SCANNING
     end: float = 0.0
     moved: float = 0.0
+    held: bool = False
+    """Whether something keeps it from going on, though it counts as running."""
 
     @property
     def running(self) -> bool:

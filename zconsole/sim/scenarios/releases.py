@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
+from zconsole.sim.disk import FAULTED
 from zconsole.sim.models import RED_4T
-from zconsole.sim.state import SCRUB, PoolState, defaults
+from zconsole.sim.state import SCRUB, PoolState, Relocation, defaults
 
 
 def sit_out(seed: int, start: float) -> tuple[PoolState, ...]:
@@ -23,4 +24,21 @@ def sit_out(seed: int, start: float) -> tuple[PoolState, ...]:
     return (pool,)
 
 
-SCENARIOS = (Scenario("sit-out", sit_out, 60.0),)
+def stuck(seed: int, start: float) -> tuple[PoolState, ...]:
+    """A raidz1 expansion is stuck: a disk failed, and nothing is copied."""
+    make = Build(seed, "nas", start)
+    disks = make.leaves(5, RED_4T)
+    disks[2] = make.lost(disks[2], state=FAULTED, aux=11)
+    top = make.raidz(1, disks, fill=0.48)
+    top.members.append(make.leaf(RED_4T))
+    pool = make.pool([top], load=make.load(read=400e3, write=200e3), layout=BULK)
+    pool.expansion = Relocation(
+        0, pool.now - 5 * HOUR, top.alloc, moved=top.alloc * 0.37, held=True
+    )
+    return (pool,)
+
+
+SCENARIOS = (
+    Scenario("sit-out", sit_out, 60.0),
+    Scenario("stuck", stuck, 600.0),
+)
