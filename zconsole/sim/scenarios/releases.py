@@ -25,7 +25,7 @@ def sit_out(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def stuck(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A raidz1 expansion is stuck: a disk failed, and nothing is copied."""
+    """A raidz1 expansion is stuck after a disk failed."""
     make = Build(seed, "nas", start)
     disks = make.leaves(5, RED_4T)
     disks[2] = make.lost(disks[2], state=FAULTED, aux=11)
