@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from zconsole.sim import lifecycle, rebuild, rewrite, scan
 from zconsole.sim.disk import COMPLETE, MIB, RUNNING, Flow, JobProgress, Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
+from zconsole.sim.hours import keep_hours
 from zconsole.sim.state import FINISHED, SCRUB, TXG_SECONDS, Checkpoint, PoolState, Relocation
 from zconsole.sim.topology import Top
 
@@ -57,6 +58,7 @@ def step(pool: PoolState, dt: float) -> None:
     if not pool.suspended:
         _txgs(pool)
         lifecycle.conclude(pool)
+        keep_hours(pool)
 
 
 def _txgs(pool: PoolState) -> None:

@@ -256,6 +256,15 @@ class Incident(NamedTuple):
 
 
 @dataclass(slots=True)
+class ScrubHours:
+    """Its hours, whether it has begun, and whether it is paused for them."""
+
+    text: str
+    begun: bool
+    paused: bool
+
+
+@dataclass(slots=True)
 class PoolState:
     """The whole state of a simulated pool."""
 
@@ -285,6 +294,8 @@ class PoolState:
     one_stage: bool = False
     """Scans issue as they walk (before 0.8)."""
     autoexpand: bool = False
+    hours: ScrubHours | None = None
+    """The hours in which alone it is scrubbed."""
     t: float = 0.0
     """Simulated seconds since the beginning."""
     txg: int = 4_200_000

@@ -20,6 +20,7 @@ from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
 from zconsole.sim import commands, growth, lifecycle
 from zconsole.sim.backends.lights import SimulatedLights, locate_of
+from zconsole.sim.backends.windows import SimulatedWindows
 from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
 from zconsole.sim.places import places
@@ -128,6 +129,7 @@ def simulated_backend(world: World) -> ActionBackend:
         steady=lambda: clock(world.pools[0]),
         rebalance_backend=lambda: _rebalance_backend(world, log),
         lights=SimulatedLights(world),
+        windows=SimulatedWindows(world),
     )
 
 

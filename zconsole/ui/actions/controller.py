@@ -116,6 +116,10 @@ class ActionController:
             said = await in_daemon_thread(self.context.backend.lights.tidy)
         except (OSError, ZconsoleError) as error:
             said = (f"lights of bays: {error}",)
+        try:
+            await in_daemon_thread(self.context.backend.windows.resume)
+        except (OSError, ZconsoleError) as error:
+            said = (*said, f"hours of scrubs: {error}")
         for text in said:
             self.context.app.notify(text, timeout=15, markup=False)
 

@@ -22,6 +22,7 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
+from zconsole.actions.scrub_window import plan_window
 from zconsole.actions.sit_out import has_sit_out, plan_autosit, plan_sit_out
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
@@ -30,7 +31,7 @@ from zconsole.ui.actions.add_flow import add_flow
 from zconsole.ui.actions.asking import Planner, confirm
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
-from zconsole.ui.actions.scrub_flow import dates_flow
+from zconsole.ui.actions.scrub_flow import dates_flow, window_flow
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
@@ -74,6 +75,7 @@ def scan_entries(s: Situation) -> tuple[Entry, ...]:
         Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
         Entry("Scrub only what is new", (plan_scrub_new,)),
         Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
+        Entry("Scrub only in some hours", (plan_window,), window_flow),
         Entry("Restart the resilver", (plan_resilver,)),
         Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]

@@ -7,8 +7,10 @@ from functools import partial
 
 from zconsole.actions.scrub import plan_scrub_dates
 from zconsole.actions.scrub_dates import EXAMPLE, read_dates
+from zconsole.actions.scrub_window import plan_window, plan_window_off, read_hours
 from zconsole.errors import ZconsoleError
-from zconsole.ui.actions.asking import confirm
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.ui.actions.asking import Planner, confirm
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines
 from zconsole.ui.dialogs.screens import AskScreen
@@ -37,3 +39,36 @@ async def dates_flow(context: FlowContext, key: str) -> bool:
             continue
         if await confirm(context, [partial(plan_scrub_dates, dates=dates)]):
             return True
+
+
+_HOURS = (
+    Span("The scrub runs between these times of the day, and is paused outside them.", "dim"),
+    Span("Its progress is kept. In the time zone of this machine; off: at any hour again.", "dim"),
+)
+
+
+async def window_flow(context: FlowContext, key: str) -> bool:
+    """Ask for the hours, again where they are none, then show the plan; False when left."""
+    del key
+    lines, typed = partial(said_lines, _HOURS, context.look), ""
+    while True:
+        screen = AskScreen("SCRUB ONLY BETWEEN", lines, "22:00-06:00", typed)
+        answer = await context.app.push_screen_wait(screen)
+        if answer is None:
+            return False
+        typed = answer
+        try:
+            planner = await _of_hours(context, answer)
+        except (OSError, ZconsoleError) as error:
+            context.complain(error)
+            continue
+        if await confirm(context, [planner]):
+            return True
+
+
+async def _of_hours(context: FlowContext, answer: str) -> Planner:
+    """What plans it. Raises ZconsoleError for no hours, OSError."""
+    if answer != "off":
+        return partial(plan_window, hours=read_hours(answer))
+    windows = await in_daemon_thread(context.backend.windows.windows)
+    return partial(plan_window_off, windows=windows)
