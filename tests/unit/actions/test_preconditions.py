@@ -27,7 +27,6 @@ from zconsole.actions.scrub import (
     plan_stop,
 )
 from zconsole.actions.scrub_dates import ScrubDates
-from zconsole.actions.scrub_window import plan_window
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
@@ -54,7 +53,6 @@ PLANS = (
     lambda s, _: plan_scrub(s),
     lambda s, _: plan_scrub(s, errors_only=True),
     lambda s, _: plan_scrub_new(s),
-    lambda s, _: plan_window(s, "22:00-06:00"),
     lambda s, k: plan_sit_out(s, k, on=True),
     lambda s, k: plan_sit_out(s, k, on=False),
     lambda s, k: plan_autosit(s, k, on=True),
