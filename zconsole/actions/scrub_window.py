@@ -80,6 +80,13 @@ def read_hours(text: str) -> str:
     return "-".join(f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (start, end))
 
 
+def hours_words(window: ScrubWindow) -> str:
+    """What becomes of the scrub now, in words."""
+    if window.paused:
+        return f"paused until {window.hours.partition('-')[0]}"
+    return "at work" if window.begun else "not begun"
+
+
 def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
     """Scrub only in these hours; None: not asked for yet."""
     shown = hours or "HH:MM-HH:MM"

@@ -30,7 +30,6 @@ MOST_BYTES = 1 << 20
 PATIENCE = 10.0
 """Seconds to wait while another process changes the file."""
 
-_OWN = partial(state_dir, create=True)
 Windows = dict[str, ScrubWindow]
 """By the GUID of the pool."""
 
@@ -108,10 +107,10 @@ class MachineWindows:
 
     def __init__(
         self,
-        directory: Callable[[], Path] = _OWN,
+        directory: Callable[[bool], Path] = state_dir,
         start: Callable[[Path], None] = start_keeper,
     ) -> None:
-        """``directory`` is asked for once something is to be read or written."""
+        """``directory`` is told whether to make it: who only reads does not."""
         self._directory = directory
         self._start = start
         self._patient = Patient()
@@ -122,16 +121,16 @@ class MachineWindows:
 
     def windows(self) -> tuple[ScrubWindow, ...]:
         """See WindowSwitch.windows."""
-        return tuple(self._patient.call(lambda: self._records().read()).values())
+        return tuple(self._patient.call(lambda: self._records(create=False).read()).values())
 
     def resume(self) -> None:
         """See WindowSwitch.resume."""
-        records = self._records()
+        records = self._records(create=False)
         if records.read():
             self._start(records.directory)
 
     def _switch(self, order: WindowOrder) -> str:
-        records = self._records()
+        records = self._records(create=True)
         with records.open() as windows:
             known = windows.pop(order.guid, None)
             if order.hours:
@@ -148,5 +147,5 @@ class MachineWindows:
         self._start(records.directory)
         return f"{order.pool} is scrubbed only between {order.hours}"
 
-    def _records(self) -> WindowRecords:
-        return WindowRecords(self._directory())
+    def _records(self, *, create: bool) -> WindowRecords:
+        return WindowRecords(self._directory(create))

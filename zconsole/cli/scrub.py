@@ -9,7 +9,13 @@ from zconsole.actions.backend import ActionBackend, live_backend
 from zconsole.actions.executor import Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import Refresher, situation_of
-from zconsole.actions.scrub_window import ScrubWindow, plan_window, plan_window_off, read_hours
+from zconsole.actions.scrub_window import (
+    ScrubWindow,
+    hours_words,
+    plan_window,
+    plan_window_off,
+    read_hours,
+)
 from zconsole.cli import event_loop, local
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
@@ -42,8 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 def line(window: ScrubWindow) -> str:
     """One window for people."""
-    state = "paused until then" if window.paused else "at work" if window.begun else "not begun"
-    return f"{window.pool}: scrub only between {window.hours} ({state})"
+    return f"{window.pool}: scrub only between {window.hours} ({hours_words(window)})"
 
 
 async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:

@@ -231,6 +231,10 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         await a.press("tab", "enter", "escape")
         a.feed.step()
         assert "PAUSED" in await a.settle()
+        a.feed.step(6.0)
+        assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
+            (await a.settle()).split()
+        )
         assert await a.pass_time(2.5 * 3600.0, 600.0)
         assert "PAUSED" not in a.screen
         await a.press("S", *"Gkk", "enter")

@@ -94,7 +94,9 @@ def test_the_plan_says_what_happens_at_once(scans, inside, says):
 
 
 def test_a_resilver_comes_before_any_scrub():
-    assert "resilver running" in (plan_window(raidz2(running("resilver")), NIGHT.hours).refused or "")
+    assert "resilver running" in (
+        plan_window(raidz2(running("resilver")), NIGHT.hours).refused or ""
+    )
 
 
 def test_hours_that_are_not_set_cannot_be_dropped():

@@ -22,17 +22,17 @@ def state(tmp_path: Path) -> Path:
 
 def test_hours_that_are_set_are_kept_and_a_keeper_started(state):
     started: list[Path] = []
-    machine = MachineWindows(lambda: state, started.append)
+    machine = MachineWindows(lambda _: state, started.append)
     said = machine.switch(WindowOrder("tank", "1", "22:00-06:00", begun=True))
     assert said == "tank is scrubbed only between 22:00-06:00"
-    assert MachineWindows(lambda: state).windows() == (NIGHT,)
+    assert MachineWindows(lambda _: state).windows() == (NIGHT,)
     assert started == [state]
     machine.switch(WindowOrder("tank", "1", ""))
     assert machine.windows() == ()
 
 
 def test_a_scrub_paused_for_other_hours_is_paused_for_the_new_ones_too(state):
-    machine = MachineWindows(lambda: state, lambda _: None)
+    machine = MachineWindows(lambda _: state, lambda _: None)
     machine.switch(WindowOrder("tank", "1", "22:00-06:00", begun=True, paused=True))
     machine.switch(WindowOrder("tank", "1", "23:00-05:00", begun=True))
     (window,) = machine.windows()
@@ -41,7 +41,7 @@ def test_a_scrub_paused_for_other_hours_is_paused_for_the_new_ones_too(state):
 
 def test_after_a_reboot_the_keeper_is_started_again_where_hours_are_set(state):
     started: list[Path] = []
-    machine = MachineWindows(lambda: state, started.append)
+    machine = MachineWindows(lambda _: state, started.append)
     machine.resume()
     assert started == []
     with WindowRecords(state).open() as windows:

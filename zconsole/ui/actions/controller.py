@@ -70,6 +70,7 @@ class ActionController:
             begin_next(app, partial(self._look_at_jobs, update), "jobs")
             if app.main_on_top:  # the one place that shows them
                 begin_next(app, self._look_at_swaps, "swaps")
+                begin_next(app, self.context.read_windows, "windows")
         frames = (
             frame.joined(watch.events(frame, past.changes), self._at_work(frame))
             for frame in update.frames
@@ -95,7 +96,9 @@ class ActionController:
             self.context.app.notify(text, severity="warning", timeout=15, markup=False)
 
     def _at_work(self, frame: Frame) -> tuple[ActivityView, ...]:
-        return (*self.jobs.shown(frame.pool), *self.context.swaps.shown(frame))
+        context = self.context
+        jobs, swaps = self.jobs.shown(frame.pool), context.swaps.shown(frame)
+        return (*jobs, *swaps, *context.hours_shown(frame))
 
     async def offer_to_put_back(self) -> None:
         """Tell of tunables that a console which is gone had set."""
