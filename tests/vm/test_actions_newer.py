@@ -66,3 +66,27 @@ def test_nothing_sits_out_before_2_4(act, pool, vm):
         pytest.skip("has it")
     pool.create("raidz1 d0 d1 d2 d3")
     assert "needs OpenZFS 2.4" in act("sit-out", "d1", "on", plan=True).plan["refused"]
+
+
+def test_a_scrub_is_paused_outside_its_hours_and_resumed_in_them(pool, vm):
+    zconsole = f"cd {TREE_IN_GUEST} && ZCONSOLE_STATE=/root/state python3 -m zconsole"
+    pool.create("mirror d0 d1")
+    pool.fill(40)
+    vm.run("echo 1 > /sys/module/zfs/parameters/zfs_scan_suspend_progress")
+    try:
+        hour = int(vm.run("date +%H").stdout)
+        closed = f"{(hour + 2) % 24:02}:00-{(hour + 3) % 24:02}:00"
+        open_now = f"{hour:02}:00-{(hour + 2) % 24:02}:00"
+        pool.zpool("scrub", "tank")
+        vm.run(f"{zconsole} scrub window tank {closed}")
+        pool.wait_status("scrub paused")
+        assert "paused until" in vm.run(f"{zconsole} scrub").stdout
+        vm.run("pkill -KILL -f zconsole.cli.window_keeper")
+        pool.zpool("export", "tank")
+        pool.zpool("import", "tank")
+        pool.wait_status("scrub paused")
+        vm.run(f"{zconsole} scrub window tank {open_now}")
+        pool.wait_status("scrub in progress")
+    finally:
+        vm.run("echo 0 > /sys/module/zfs/parameters/zfs_scan_suspend_progress")
+        vm.run(f"{zconsole} scrub off tank", check=False)

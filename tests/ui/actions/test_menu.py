@@ -232,6 +232,7 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         a.feed.step()
         assert "PAUSED" in await a.settle()
         a.feed.step(6.0)
+        assert "REBALANCE" not in await a.settle()
         assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
             (await a.settle()).split()
         )

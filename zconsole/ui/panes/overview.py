@@ -150,7 +150,7 @@ def _work(frame: Frame) -> _Work | None:
         return _Work(scan.function, held, view.percent, view.estimate.eta, view.issue_rate)
     for each in frame.activities:
         of = each.activity
-        if of.state not in ("finished", "canceled", "exists"):
+        if of.state not in ("finished", "canceled", "exists") and of.kind != "scrub hours":
             held = of.state != "running"
             return _Work(of.kind, held, of.percent, each.estimate.eta, each.rate)
     return None
