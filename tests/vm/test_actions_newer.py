@@ -25,10 +25,10 @@ def test_a_scrub_of_what_is_new_needs_one_that_completed_and_is_partial(act, poo
     pool.fill(20)
     assert "no scrub has completed" in act("scrub-C", plan=True).plan["refused"]
     assert act("scrub", follow=True).end["ok"]
-    assert newest_scan(vm)["partial"] is False
+    assert newest_scan(vm)["full"] is True
     pool.fill(4)
     assert act("scrub-C", follow=True).end["ok"]
-    assert newest_scan(vm)["partial"] is True
+    assert newest_scan(vm)["full"] is False
 
 
 def test_a_scrub_of_what_is_new_is_refused_before_2_3(act, pool, vm):

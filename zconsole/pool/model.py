@@ -212,13 +212,14 @@ class Scan(NamedTuple):
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
     thorough: bool | None = None
     """Whether a scrub also decrypts and decompresses what it reads (``-t``); JSON doesn't say."""
-    partial: bool | None = None
-    """Whether a scrub reads only blocks of some txgs (``-C``, ``-S``, ``-E``); None if unknown."""
+    full: bool | None = None
+    """Whether a scrub is of everything, and not of a range of transaction groups (``-C``, ``-S``,
+    ``-E``); None where the pool's history doesn't say."""
 
     @property
     def name(self) -> str:
         """Its function as ``zpool status`` words it, and whether a part: ``partial scrub``."""
-        word = f"partial {self.function}" if self.partial else self.function
+        word = f"partial {self.function}" if self.full is False else self.function
         return f"thorough {word}" if self.thorough else word
 
     @property

@@ -27,16 +27,16 @@ def is_setup(note: Mapping[str, Any]) -> bool:
 
 
 def with_extent(scans: tuple[Scan, ...], setup: Mapping[str, Any]) -> tuple[Scan, ...]:
-    """The scans, and of the scrub that this note is about, whether it is partial."""
+    """The scans, and of the scrub that this note is about, whether it is full."""
     if int(setup["func"]) != _SCRUB:
         return scans
-    partial, t = is_partial(setup), float(setup["t"])
-    return tuple(scan._replace(partial=partial) if _began_then(scan, t) else scan for scan in scans)
+    full, t = is_full(setup), float(setup["t"])
+    return tuple(scan._replace(full=full) if _began_then(scan, t) else scan for scan in scans)
 
 
-def is_partial(setup: Mapping[str, Any]) -> bool:
-    """Whether blocks older or newer than those it reads exist; one to the end reads to its txg."""
-    return int(setup["mintxg"]) > TXG_INITIAL or int(setup["maxtxg"]) < int(setup["txg"])
+def is_full(setup: Mapping[str, Any]) -> bool:
+    """Whether it reads from the pool's first txg to the one it began in."""
+    return int(setup["mintxg"]) <= TXG_INITIAL and int(setup["maxtxg"]) >= int(setup["txg"])
 
 
 def _began_then(scan: Scan, t: float) -> bool:

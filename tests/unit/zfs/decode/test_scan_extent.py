@@ -16,20 +16,20 @@ FULL: dict[str, Any] = {"t": 1000.4, "func": 1, "mintxg": 0, "maxtxg": 40, "txg"
 
 
 @pytest.mark.parametrize(
-    ("change", "partial"),
+    ("change", "full"),
     [
-        ({}, False),
-        ({"mintxg": 3}, False),
-        ({"mintxg": 30}, True),
-        ({"maxtxg": 39}, True),
+        ({}, True),
+        ({"mintxg": 3}, True),
+        ({"mintxg": 30}, False),
+        ({"maxtxg": 39}, False),
         ({"func": 2, "mintxg": 30}, None),
         ({"t": 1100.0, "mintxg": 30}, None),
         ({"t": 990.0, "mintxg": 30}, None),
     ],
 )
-def test_a_scrub_is_partial_where_older_or_newer_blocks_are_left_out(change, partial) -> None:
+def test_a_scrub_is_partial_where_older_or_newer_blocks_are_left_out(change, full) -> None:
     (scan,) = with_extent((SCRUB,), {**FULL, **change})
-    assert scan.partial is partial
+    assert scan.full is full
 
 
 def test_only_the_scrub_that_the_note_is_about_is_meant() -> None:
