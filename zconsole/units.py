@@ -106,6 +106,11 @@ def duration(seconds: float | None, unknown: str = "-") -> str:
     return f"{minutes}m{secs:02d}s" if minutes else f"{secs}s"
 
 
+def days(seconds: float) -> str:
+    """A long duration in whole days, ``12 days``; one below a day as ``duration`` has it."""
+    return counted(int(seconds // 86400), "day") if seconds >= 86400 else duration(seconds)
+
+
 def latency(seconds: float | None, unknown: str = "") -> str:
     """A latency: ``730us``, ``8ms``, ``1.2s``."""
     if seconds is None or not math.isfinite(seconds):

@@ -37,7 +37,7 @@ def _show(config: Config, *, as_json: bool) -> None:
             print(json.line(setting))
         else:
             value = toml(setting["value"]) if setting["value"] is not None else "not set"
-            print(clean(f"{setting['name']:<14} {value}  ({setting['from']})"))
+            print(clean(f"{setting['name']:<19} {value}  ({setting['from']})"))
     for line in config.lines():
         say(line)
 

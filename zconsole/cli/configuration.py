@@ -17,6 +17,7 @@ LOOKS = frozenset({"demo", "replay"})
 """Those that only look like a real console: nothing else of the configuration is for them."""
 OWN = {"export": "interval"}
 """Options of a command that are not the setting of that name."""
+SCRUB = "scrub-overdue-after"
 FAULT = "the configuration has an error; see zconsole config check"
 
 
@@ -54,6 +55,13 @@ def _defaults(config: Config, *, look: bool) -> dict[str, Any]:
     if (hosts := found.pop("hosts", None)) is not None:
         found["host"] = ",".join(hosts)
     return found
+
+
+def scrub_overdue_after(args: argparse.Namespace) -> float:
+    """Seconds after which a full scrub is overdue: only the configuration says so."""
+    config: Config | None = args.config
+    default: float = ENTRIES[SCRUB].default
+    return default if config is None else float(config.value(SCRUB))
 
 
 def fault_of(args: argparse.Namespace) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from zconsole.cli.output import local_zone
+from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.hardware.located_source import LocatedSource
 from zconsole.history.storage import HistoryStore
 from zconsole.monitor.feed import Update
@@ -22,10 +23,11 @@ from zconsole.zfs.sources.base import NO_READER, Capabilities, Source
 from zconsole.zfs.sources.live import LiveSource
 
 
-def session(keep: bool = True) -> Session:
+def session(keep: bool = True, scrub_overdue_after: float = SCRUB_OVERDUE_AFTER) -> Session:
     """A session for samples of this machine: its dates in the machine's zone, its history on disk.
 
     With ``keep`` the history is written too, if this user has a directory for it.
+    ``scrub_overdue_after``: seconds.
     """
     readable = state_dirs()
     notes: list[str] = []
@@ -36,9 +38,14 @@ def session(keep: bool = True) -> Session:
         directory = None
     writer = AsyncWriter()
     kept = ReportStore(directory, readable, writer.write)
-    reports = ReportKeeper(kept) if directory else None
-    store = HistoryStore(directory, readable, writer.write)
-    return Session(zone=local_zone(), store=store, reports=reports, writer=writer, notes=notes)
+    return Session(
+        zone=local_zone(),
+        store=HistoryStore(directory, readable, writer.write),
+        reports=ReportKeeper(kept),
+        writer=writer,
+        notes=notes,
+        scrub_overdue_after=scrub_overdue_after,
+    )
 
 
 def source(pools: Sequence[str]) -> Source:
@@ -46,9 +53,9 @@ def source(pools: Sequence[str]) -> Source:
     return LocatedSource(LiveSource(pools))
 
 
-async def once(pools: Sequence[str]) -> Update:
-    """One round of this machine's pools; nothing is stored."""
-    feed = SessionFeed(source(pools), session(keep=False), 0.0)
+async def once(pools: Sequence[str], scrub_overdue_after: float = SCRUB_OVERDUE_AFTER) -> Update:
+    """One round of this machine's pools; nothing is stored. ``scrub_overdue_after``: seconds."""
+    feed = SessionFeed(source(pools), session(False, scrub_overdue_after), 0.0)
     try:
         return await feed.sample() or Update((), Capabilities(NO_READER))
     finally:

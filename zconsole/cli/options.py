@@ -120,7 +120,7 @@ def _alerts(parser: argparse.ArgumentParser) -> None:
         # The console's help, with its table of commands, is printed as it stands here.
         "Each alert is sent once: scan finished and safe, finished but not restored,\n"
         "restarted, stalled, ETA slipped, new device errors, no redundancy left, pool\n"
-        "suspended, too little free space, a spare that would not help.",
+        "suspended, too little free space, a spare that would not help, scrub overdue.",
     )
     group.add_argument(
         "--hook",

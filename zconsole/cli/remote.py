@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from zconsole.cli import local
+from zconsole.cli.configuration import scrub_overdue_after
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.alerts.alerting import Alerting, hook_found
@@ -17,6 +18,7 @@ from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Feed
 from zconsole.monitor.fleet import Fleet
 from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
@@ -32,15 +34,18 @@ def opened(
     has, UnavailableError if no host shows any. With ``complain``, which is called with a line about
     each failed hook, it has the requested alerts. Raises UsageError for an invalid ssh destination.
     """
+    session_of = partial(local.session, scrub_overdue_after=scrub_overdue_after(args))
     with contextlib.ExitStack() as stack:
         if args.host is None:
-            source, session = local.source(args.pools), local.session()
+            source = local.source(args.pools)
             prober = DeviceProber(partial(signs_of, ProcessRunner()))
             feed: Feed = SessionFeed(
-                source, session, args.interval, machine_details, prober, machine_lights
+                source, session_of(), args.interval, machine_details, prober, machine_lights
             )
         else:
-            feed = stack.enter_context(_fleet(args.host, args.pools, args.interval, needed))
+            feed = stack.enter_context(
+                _fleet(args.host, args.pools, session_of, args.interval, needed)
+            )
         feed.alerts = _alerting(args, complain) if complain is not None else None
         yield feed
 
@@ -58,10 +63,11 @@ def _alerting(args: argparse.Namespace, complain: Callable[[str], None]) -> Aler
 
 
 async def once(
-    words: str, pools: Sequence[str]
+    words: str, pools: Sequence[str], scrub_overdue_after: float
 ) -> tuple[tuple[Frame, ...], tuple[ZconsoleError, ...]]:
-    """One frame per pool of all machines, and the failures."""
-    with _fleet(words, pools, 1.0) as fleet:
+    """One frame per pool of all machines, and the failures. ``scrub_overdue_after``: seconds."""
+    session_of = partial(local.session, scrub_overdue_after=scrub_overdue_after)
+    with _fleet(words, pools, session_of, 1.0) as fleet:
         try:
             return await fleet.pools(), fleet.failures()
         finally:
@@ -70,9 +76,13 @@ async def once(
 
 @contextlib.contextmanager
 def _fleet(
-    words: str, pools: Sequence[str], interval: float, needed: bool = False
+    words: str,
+    pools: Sequence[str],
+    session: Callable[[], Session],
+    interval: float,
+    needed: bool = False,
 ) -> Iterator[Fleet]:
     hosts = hosts_of(words)
     with socket_directory() as sockets:
         sources = [RemoteSource(host, pools, interval, sockets) for host in hosts]
-        yield Fleet(sources, local.session, interval, needed)
+        yield Fleet(sources, session, interval, needed)

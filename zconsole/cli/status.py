@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from zconsole.cli import output
+from zconsole.cli.configuration import scrub_overdue_after
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.monitor.frame import Frame
@@ -105,13 +106,14 @@ def _live(args: argparse.Namespace) -> Found:
 
 
 async def _sampled(args: argparse.Namespace) -> Found:
+    overdue_after = scrub_overdue_after(args)
     if args.host is not None:
         from zconsole.cli import remote
 
-        return await remote.once(args.host, args.pools)
+        return await remote.once(args.host, args.pools, overdue_after)
     from zconsole.cli import local
 
-    update = await local.once(args.pools)
+    update = await local.once(args.pools, overdue_after)
     if not update.frames or update.capabilities.name != NO_READER:
         return update.frames, ()
     why = update.capabilities.reason

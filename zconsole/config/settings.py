@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from zconsole.units import parse_duration
+
 UNITS = ("binary", "decimal", "exact")
 """As zpool prints (1K = 1024), powers of 1000, or every byte."""
 PANES = ("scan", "devices", "balance", "events")
@@ -21,8 +23,12 @@ COLUMNS = (
 )
 """Columns of the device list beside name and state; those of one word come and go together."""
 
+_LONGEST = 20
+"""Characters of a duration."""
 FASTEST = 0.1
 """Seconds; shorter intervals gain nothing, and each sample makes the kernel walk the pool."""
+SCRUB_OVERDUE_AFTER = 35 * 86400.0
+"""Seconds: most timers scrub once a month (zfs-scrub-monthly@.timer)."""
 
 
 class NumberRange(NamedTuple):
@@ -64,6 +70,17 @@ INTERVAL = NumberRange(f"at least {FASTEST:g} seconds", lambda n: FASTEST <= n <
 POSITIVE = NumberRange("a number above 0", lambda n: 0 < n < math.inf)
 SLIP = NumberRange("a share above 0: 0.25 or 25%", lambda n: 0 < n <= 10, percent=True)
 FLOOR = NumberRange("a share of a pool: 0.05 or 5%", lambda n: 0 <= n < 1, percent=True)
+
+
+def _duration(value: object) -> float:
+    """Seconds, of a number or of text such as ``35d``."""
+    if isinstance(value, str):
+        seconds = parse_duration(value) if value.isascii() and len(value) < _LONGEST else None
+    else:
+        seconds = POSITIVE.read_toml(value)
+    if not seconds:
+        raise ValueError(f'must be a duration such as "35d", or seconds above 0, not {value!r}')
+    return seconds
 
 
 class ConfigEntry(NamedTuple):
@@ -142,6 +159,7 @@ ENTRIES: Mapping[str, ConfigEntry] = {
     "read-only": ConfigEntry(False, _switch),
     "hosts": ConfigEntry(None, _texts),
     "stalled-after": ConfigEntry(600.0, POSITIVE.read_toml),
+    "scrub-overdue-after": ConfigEntry(SCRUB_OVERDUE_AFTER, _duration),
     "slip": ConfigEntry(0.25, SLIP.read_toml),
     "free-floor": ConfigEntry(0.05, FLOOR.read_toml),
     "hook": ConfigEntry(None, _text),

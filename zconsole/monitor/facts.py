@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from zconsole.eta.estimate import Estimate
+from zconsole.history.scrubs import ScrubAge
 from zconsole.pool.model import Scan
-from zconsole.units import duration
+from zconsole.units import days, duration
 
 
 class Fact(NamedTuple):
@@ -52,6 +53,16 @@ def seconds_taken(scan: Scan) -> float | None:
     if scan.duration is not None or scan.start is None or scan.end is None:
         return scan.duration
     return scan.end - scan.start
+
+
+def scrub_words(scrub: ScrubAge) -> str:
+    """``last scrub 12 days ago``, ``scrub overdue: 41 days``; empty where nothing is known."""
+    if scrub.age is None:
+        return "never scrubbed" if scrub.never else ""
+    ago = days(scrub.age)
+    if scrub.never:
+        return f"never scrubbed in {ago}"
+    return f"scrub overdue: {ago}" if scrub.overdue else f"last scrub {ago} ago"
 
 
 def range_words(estimate: Estimate) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from zconsole.history.scrubs import UNKNOWN, ScrubAge
 from zconsole.history.series import RateSeries
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.pool.balance import Balance
@@ -85,6 +86,8 @@ class Frame:
     """Devices with new errors, or that disconnected, within the hour; worst first."""
     spares: tuple[SpareTrouble, ...] = ()
     """Hot spares that would not help when a device fails."""
+    scrub: ScrubAge = UNKNOWN
+    """The last full scrub, and whether the next is overdue."""
 
     def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
         """With actions done from consoles, in order of time, and the pool's jobs.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, tzinfo
 
+from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import returned
 from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.diagnosis.outliers import slow_siblings
 from zconsole.history.pool import PoolHistory
 from zconsole.history.rates import NONE
+from zconsole.history.scrubs import ScrubTracker
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health, unreachable
@@ -22,8 +24,15 @@ from zconsole.pool.spares import spare_troubles
 class PoolMonitor:
     """Turns the samples of one pool into frames; takes every sample, in order."""
 
-    def __init__(self, zone: tzinfo = UTC, flags: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        zone: tzinfo = UTC,
+        flags: tuple[str, ...] = (),
+        scrub_overdue_after: float = SCRUB_OVERDUE_AFTER,
+    ) -> None:
+        """``scrub_overdue_after``: seconds."""
         self.history = PoolHistory(zone)
+        self.scrubs = ScrubTracker(scrub_overdue_after)
         self._flags = flags
         self._bottleneck = BottleneckTracker()
         self._device_errors = DeviceErrorTracker()
@@ -56,6 +65,7 @@ class PoolMonitor:
             ceiling=bottleneck.ceiling,
             troubles=troubles,
             spares=spares,
+            scrub=self.scrubs.push(sample),
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Protocol
 
+from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.errors import NotUnderstoodError
 from zconsole.history.pool import PoolHistory
 from zconsole.monitor.frame import Frame
@@ -29,6 +30,12 @@ SETTLE = 0.5
 class FrameKeeper(Protocol):
     """Stores something of every good frame beyond the run, such as scan reports."""
 
+    def full_scrub(self, guid: str) -> float | None:
+        """Epoch seconds of the end of a pool's last full scrub that is stored; None without one.
+
+        Raises StateError where the disk doesn't answer.
+        """
+
     def push(self, frame: Frame) -> object:
         """Take in a frame. Raises StateError when something cannot be written."""
 
@@ -48,12 +55,13 @@ class Session:
         writer: AsyncWriter | None = None,
         notes: Iterable[str] = (),
         gaps: Gaps | None = None,
+        scrub_overdue_after: float = SCRUB_OVERDUE_AFTER,
     ) -> None:
         """By default a session that stores nothing, as for recordings, demos and saved output.
 
         ``store`` keeps histories between runs, ``reports`` those of scans; ``writer`` writes them
         in the background, and ``notes`` are their problems at the start. ``gaps`` counts unreadable
-        samples of a recording, which then don't end it.
+        samples of a recording, which then don't end it. ``scrub_overdue_after``: seconds.
         """
         self._zone = zone
         self._flags = flags
@@ -65,6 +73,7 @@ class Session:
         self._monitors: dict[str, PoolMonitor] = {}
         self._last: dict[str, Frame] = {}
         self._gaps = gaps
+        self._scrub_overdue_after = scrub_overdue_after
 
     def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
         """One frame for every pool of this round, in the round's order.
@@ -121,7 +130,8 @@ class Session:
 
     def _monitor(self, pool: str) -> PoolMonitor:
         if pool not in self._monitors:
-            self._monitors[pool] = PoolMonitor(self._zone, self._flags)
+            overdue_after = self._scrub_overdue_after
+            self._monitors[pool] = PoolMonitor(self._zone, self._flags, overdue_after)
         return self._monitors[pool]
 
     def last(self, pool: str) -> Frame | None:
@@ -177,12 +187,22 @@ class Session:
             return self._troubled(seen)
         name, guid = seen.pool.name, seen.pool.guid
         # Before the first sample is taken in: history can only begin with what was kept.
-        if name not in self._last and self._store is not None and guid is not None:
-            self._note(name, self._store.recall(guid, self.history(name)))
+        if name not in self._last and guid is not None:
+            self._recall(name, guid)
         frame = self._last[name] = self._monitor(name).push(seen)
         self._keep(frame)
         self._report(frame)
         return frame
+
+    def _recall(self, name: str, guid: str) -> None:
+        """Begin a pool's history with what was stored of it."""
+        if self._store is not None:
+            self._note(name, self._store.recall(guid, self.history(name)))
+        if self._reports is not None:
+            try:
+                self._monitor(name).scrubs.recall(self._reports.full_scrub(guid))
+            except StateError as error:
+                self._note(name, f"reports not read: {error}")
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
         if self._store is None or frame.guid is None:

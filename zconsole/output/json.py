@@ -59,6 +59,8 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "problem": frame.problem,
         "scan": first,
         "scans": scans,
+        "last_scrub": frame.scrub.last,
+        "scrub_overdue": frame.scrub.overdue,
         "activities": [_activity_object(view) for view in frame.activities],
         "troubles": [_trouble(trouble) for trouble in frame.troubles],
         "spares": [_picked(spare, "name kind severity text") for spare in frame.spares],

@@ -20,7 +20,7 @@ from zconsole.pool.damage import notes
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
 from zconsole.system.printable import clean
-from zconsole.units import counted, duration, latency, percent, rate, size
+from zconsole.units import counted, days, duration, latency, percent, rate, size
 
 NAME_WIDTH = 16
 BAR_WIDTH = 30
@@ -38,6 +38,7 @@ def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
     for view in frame.scans:
         parts.extend(_scan(view, frame.t, zone))
     parts.extend(limit_lines(frame))
+    parts.extend(_last_scrub(frame, zone))
     parts.extend(_activity(activity, frame.t, zone) for activity in frame.activities)
     if frame.rows:
         parts.extend(("", *_table(frame.rows)))
@@ -149,6 +150,19 @@ def _ended(view: ScanView, now: float, zone: tzinfo | None) -> str:
     said += f" in {duration(taken)}" if (taken := seconds_taken(scan)) is not None else ""
     said += f", {errors.value} error{'s' * (errors.value != '1')}" if errors else ""
     return f"{name}: finished{said}{on}"
+
+
+def _last_scrub(frame: Frame, zone: tzinfo | None) -> Iterator[str]:
+    """The last full scrub: scans that came after it may have taken its place in the list."""
+    scrub = frame.scrub
+    if scrub.last is None and not scrub.never:
+        return
+    words = ["none" if scrub.last is None else _day_clock(scrub.last, frame.t, zone)]
+    if scrub.age is not None:
+        words.append(f"{'pool created ' * scrub.never}{days(scrub.age)} ago")
+    if scrub.overdue:
+        words.append("overdue")
+    yield f"last full scrub: {', '.join(words)}"
 
 
 def _amounts(view: ScanView) -> str:

@@ -299,6 +299,10 @@ class Pool:
     destroyed: Mapping[str, str] = field(default_factory=dict)
     """Hexadecimal ids in ``errors`` to the last names of those datasets, where they are known."""
     comment: str | None = None
+    created: float | None = None
+    """Epoch seconds, as its history says."""
+    full_scrub: float | None = None
+    """Epoch seconds of the end of the last full scrub, as its history says."""
 
     @property
     def scan(self) -> Scan:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
+from zconsole.history.scrubs import is_full_scrub
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.scan_report.devices import DeviceLog
@@ -50,6 +51,10 @@ class ReportKeeper:
         """By pool, then by scan."""
         self._saved: dict[str, float] = {}
 
+    def full_scrub(self, guid: str) -> float | None:
+        """See FrameKeeper."""
+        return None if self._store is None else self._store.full_scrub(guid)
+
     def push(self, frame: Frame) -> tuple[ScanReport, ...]:
         """Take in a frame; returns the reports that are complete with it, which are written.
 
@@ -80,7 +85,7 @@ class ReportKeeper:
 
     def _unfinished(self, frame: Frame) -> dict[ScanKey, _Ongoing]:
         """The unfinished reports of an earlier run."""
-        if self._store is None or frame.guid is None:
+        if self._store is None or self._store.directory is None or frame.guid is None:
             return {}
         left = self._store.unfinished(frame.guid)
         return {(r.function, r.vdev, r.start): _resumed(r) for r in left}
@@ -218,6 +223,7 @@ def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:
         health=frame.health.word,
         version=frame.version,
         notes=view.notes,
+        full=is_full_scrub(scan, frame.version) if scan.state == "finished" else scan.full,
         tunables=report.tunables or dict(frame.tunables),
         ceiling=ceiling.rate if ceiling else report.ceiling,
         ceiling_text=ceiling.text if ceiling else report.ceiling_text,

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from zconsole.errors import NotUnderstoodError
+from zconsole.history.scrubs import is_full_scrub
 from zconsole.output.json import line
+from zconsole.pool.model import Scan
 from zconsole.system.records import RecordError, from_json
 
 FORMAT = 1
@@ -105,12 +107,26 @@ class ScanReport:
     """Its estimated maximum rate on these disks, in issued bytes/s, by the last estimate."""
     ceiling_text: str = ""
     notes: tuple[str, ...] = ()
+    full: bool | None = None
+    """See Scan.full."""
 
     @property
     def duration(self) -> float:
         """Seconds from its start to its end, or to the last sample."""
         last = self.moments[-1].t if self.moments else self.start
         return max(0.0, (self.end if self.end is not None else last) - self.start)
+
+    @property
+    def full_scrub(self) -> float | None:
+        """When it ended, in epoch seconds, if it is of a full scrub that finished; else None."""
+        scan = Scan(
+            self.function,
+            self.state,
+            total_bytes=self.total_bytes,
+            issued_bytes=self.issued_bytes,
+            full=self.full,
+        )
+        return self.end if is_full_scrub(scan, self.version) else None
 
     @property
     def rate(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from zconsole.system.state_dir import StateError
 
 MOST_BYTES = 4 * 2**20
 KEPT = 50
-"""Reports of one pool that are kept, the newest."""
+"""Reports of one pool that are kept, the newest; and that of its last full scrub."""
 _NAME = re.compile(r"report-(\d+)-(\d+)-(resilver|scrub|rebuild|errorscrub)\.json", re.ASCII)
 
 
@@ -43,6 +44,13 @@ class ReportStore(LockedStore):
         found = self.patient.call(partial(self.reports, guid=guid))
         return tuple(report for report in found if report.state in ("running", "paused"))
 
+    def full_scrub(self, guid: str) -> float | None:
+        """Epoch seconds of the end of a pool's last full scrub; None without a report of one.
+
+        Raises StateError where the disk doesn't answer.
+        """
+        return self.patient.call(partial(_last_full_scrub, self.readable, guid))
+
     def reports(self, pool: str | None = None, guid: str | None = None) -> list[ScanReport]:
         """Every readable report of a pool, or of all, newest first; damaged ones are left out."""
         found: dict[str, ScanReport] = {}
@@ -56,9 +64,11 @@ class ReportStore(LockedStore):
     def _forget_old(self, guid: str) -> None:
         if self.directory is None:
             return
-        paths = sorted(_files(self.directory, guid), key=_start, reverse=True)
+        paths = _newest_first(_files(self.directory, guid))
+        scrub = next(filter(_full_scrub, paths), None) if len(paths) > KEPT else None
         for path in paths[KEPT:]:
-            state_dir.remove(path)
+            if path != scrub:
+                state_dir.remove(path)
 
 
 def read_report(path: Path) -> ScanReport:
@@ -79,6 +89,22 @@ def _files(directory: Path, guid: str | None) -> list[Path]:
     except OSError:
         return []
     return [path for path in names if guid is None or path.name.startswith(f"report-{guid}-")]
+
+
+def _last_full_scrub(directories: Iterable[Path], guid: str) -> float | None:
+    """The first found is the newest; it is mostly the only file that is read."""
+    paths = [path for directory in directories for path in _files(directory, guid)]
+    return next(filter(None, map(_full_scrub, _newest_first(paths))), None)
+
+
+def _full_scrub(path: Path) -> float | None:
+    """See ScanReport.full_scrub."""
+    report = _read(path) if path.name.endswith("-scrub.json") else None
+    return None if report is None else report.full_scrub
+
+
+def _newest_first(paths: Iterable[Path]) -> list[Path]:
+    return sorted(paths, key=_start, reverse=True)
 
 
 def _start(path: Path) -> int:

@@ -29,6 +29,8 @@ BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 
 LABELS = 4 << 20
 """What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
+_SCRUBBED = 12 * DAY
+"""Seconds before the story at which a pool was last scrubbed in full, unless it says another."""
 _SERIAL = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
 
 
@@ -141,6 +143,7 @@ class Build:
             spares=list(spares),
             cache=list(cache),
             start=self.start,
+            scrubbed=self.start - _SCRUBBED,
         )
 
     def lost(self, leaf: Leaf, state: int = CANT_OPEN, aux: int = 1) -> Leaf:

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zconsole.sim.disk import CANT_OPEN, DEGRADED, ONLINE, Leaf
-from zconsole.sim.state import PoolState, Relocation, SimulatedScan
+from zconsole.sim.state import DAY, FINISHED, SCRUB, PoolState, Relocation, SimulatedScan
 from zconsole.sim.topology import Member, Rebuild, Top
 from zconsole.zfs.raw import QUEUES
 
 STATS = 48
 """Entries of vdev_stat_t since 2.3 (include/sys/fs/zfs.h)."""
 
+_POOL_AGE = 400 * DAY
+"""Seconds from a pool's creation to the beginning of its story."""
 _IDLE: dict[str, Any] = {name: 0 for pair in QUEUES.values() for name in pair}
 NO_REPLICAS, SPARED = 3, 10
 """vdev_aux_t (include/sys/fs/zfs.h)."""
@@ -81,6 +83,20 @@ def scan_stats(scan: SimulatedScan) -> list[int]:
     passed = [int(scan.pass_examined), int(scan.pass_start), int(scan.paused_since)]
     rest = [int(scan.spent_paused), int(scan.pass_issued), int(scan.issued)]
     return head + counts + passed + rest + [0] * 7
+
+
+def history(pool: PoolState) -> dict[str, Any]:
+    """What ``zpool history`` tells of its scrubs, ``PastScrubs``."""
+    scrubs: list[dict[str, Any]] = []
+    if (scan := pool.scan) is not None and scan.function == SCRUB:
+        scrubs.append(_past(scan.start, scan.end if scan.state == FINISHED else None, scan.full))
+    if pool.scrubbed is not None:
+        scrubs.append(_past(pool.scrubbed - DAY / 2, pool.scrubbed))
+    return {"created": pool.start - _POOL_AGE, "scrubs": scrubs}
+
+
+def _past(start: float, end: float | None, full: bool = True) -> dict[str, Any]:
+    return {"start": int(start), "end": None if end is None else int(end), "full": full}
 
 
 def _rebuild(rebuild: Rebuild | None) -> list[int]:

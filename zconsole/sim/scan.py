@@ -10,7 +10,7 @@ import math
 
 from zconsole.sim.disk import Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, request_size, solve
-from zconsole.sim.state import RESILVER, SCRUB, PoolState, Queue, SimulatedScan
+from zconsole.sim.state import FINISHED, RESILVER, SCRUB, PoolState, Queue, SimulatedScan
 
 SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
@@ -30,6 +30,8 @@ def begin(
     first, last = txgs or (0, pool.txg)
     # As much was written at any time.
     part = max(0, last - first) / max(1, pool.txg)
+    if (before := pool.scan) is not None and before.full and before.state == FINISHED:
+        pool.scrubbed = before.end
     queues = []
     for top in pool.data_tops():
         missing = max((leaf.dtl for leaf in aims if leaf in list(top.leaves())), default=0.0)

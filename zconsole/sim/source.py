@@ -90,6 +90,7 @@ def raw(pool: PoolState) -> Raw:
         first, last = scan.txgs
         note = {"func": scan.function, "mintxg": first, "maxtxg": last, "txg": scan.txg}
         found["scan_setup"] = {"t": scan.start, **note}
+    found["history"] = emit.history(pool)
     return found
 
 

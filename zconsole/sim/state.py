@@ -204,6 +204,11 @@ class SimulatedScan:
         return sum(queue.queued for queue in self.queues)
 
     @property
+    def full(self) -> bool:
+        """Whether it is a scrub of every block."""
+        return self.function == SCRUB and self.txgs == (0, self.txg)
+
+    @property
     def active(self) -> bool:
         """Neither finished nor canceled; it may be paused."""
         return self.state == SCANNING
@@ -304,6 +309,8 @@ class PoolState:
     """The newest txg that a scrub which ended has read (``last_scrubbed_txg``)."""
     start: float = 0.0
     """Epoch seconds of ``t`` = 0."""
+    scrubbed: float | None = None
+    """Epoch seconds of the end of its last full scrub, not counting the one in ``scan``."""
     events: list[Event] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
     """What is still to happen to it, soonest first."""

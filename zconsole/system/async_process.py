@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Protocol, TypeVar, cast
 
@@ -26,6 +28,8 @@ from zconsole.system.process import Completed, DeadlineError, spawned, zfs_envir
 
 SETTLE_STEP = 0.01
 """Seconds between two checks whether a process has ended."""
+LONGEST_LINE = 2**20
+"""Bytes of a line; of a longer one only the end is searched."""
 
 _P = TypeVar("_P", bound=asyncio.SubprocessProtocol)
 
@@ -51,8 +55,13 @@ class ProcessRunner:
     its process is stuck in the kernel.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, only: re.Pattern[bytes] | None = None) -> None:
+        """``only``: what ``run`` keeps of whole lines of stdout, each match as a line of its own.
+
+        A command may then print more than memory should hold.
+        """
         self._started: list[asyncio.SubprocessTransport] = []
+        self._output = _Output if only is None else partial(_Matches, only)
 
     async def settle(self, patience: float) -> None:
         """Wait at most ``patience`` seconds until what was killed is gone.
@@ -66,7 +75,7 @@ class ProcessRunner:
     async def run(self, argv: Sequence[str], deadline: float, cwd: Path | None = None) -> Completed:
         """See CommandRunner.run."""
         null = asyncio.subprocess.DEVNULL
-        transport, output = await self._start(_Output, argv, stdin=null, cwd=cwd)
+        transport, output = await self._start(self._output, argv, stdin=null, cwd=cwd)
         return await _finished(argv, transport, output, deadline)
 
     async def tell(self, argv: Sequence[str], text: str, deadline: float) -> Completed:
@@ -195,6 +204,23 @@ class _Output(asyncio.SubprocessProtocol):
         self._open.discard(part)
         if not self._open and not self.complete.done():
             self.complete.set_result(None)
+
+
+class _Matches(_Output):
+    """Collects what matches of the lines a command prints, piece by piece as they come."""
+
+    def __init__(self, only: re.Pattern[bytes]) -> None:
+        super().__init__()
+        self._only = only
+        self._rest = b""
+        """The last line, as far as it has come."""
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            lines, newline, self._rest = (self._rest + data).rpartition(b"\n")
+            self._rest = self._rest[-LONGEST_LINE:]
+            data = b"".join(match[0] + newline for match in self._only.finditer(lines))
+        super().pipe_data_received(fd, data)
 
 
 async def _finished(

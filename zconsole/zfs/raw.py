@@ -60,6 +60,8 @@ class Raw(TypedDict, total=False):
     """``guid``, ``path`` and ``name`` of each leaf whose property ``sit_out`` is on."""
     autosit: Sequence[Mapping[str, str]]
     """``guid``, ``name`` and ``value`` (on or off) of each top-level vdev with that property."""
+    history: Mapping[str, Any]
+    """What ``zpool history -i`` tells of scrubs: see ``zfs.sources.history.PastScrubs``."""
     iostat: str
     """The newest rows of ``zpool iostat -HpPlqv`` (or ``-g`` rows, GUIDs for names)."""
     wait: str

@@ -6,13 +6,16 @@ import math
 
 import pytest
 
+from tests.factory import view
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.eta.estimate import Estimate
 from zconsole.history.past_rates import PastRates
+from zconsole.history.scrubs import ScrubAge
 from zconsole.history.views import ActivityView
-from zconsole.pool.model import Activity
+from zconsole.monitor.frame import Frame
+from zconsole.pool.model import Activity, Scan
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.headline import headline
@@ -20,6 +23,7 @@ from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
 STATUS = HeaderStatus("nas1", (), 1.0, 0.4, frames.NOW)
+DAY = 86400.0
 SIZES = ((60, 15), (80, 24), (120, 40), (200, 50))
 
 
@@ -63,11 +67,48 @@ def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
     base = frames.unrestored()
     scan = replace(base.scans[0].scan, state="canceled", errors=0)
     view = base.scans[0]._replace(scan=scan, percent=0.7)
-    row = said(replace(base, scans=(view,)))[1]
-    assert row.startswith(" canceled at 0.7 %  after 5h23m  ")
+    first, row = said(replace(base, scans=(view,)))
+    assert first.startswith(" RESILVER CANCELED ")
+    assert role_of(replace(base, scans=(view,)), "CANCELED") == {"warning"}
+    assert row.startswith(" at 0.7 %  after 5h23m  ")
     assert "no errors" not in row
-    row = said(replace(base, scans=(view._replace(percent=100.0),)))[1]
-    assert row.startswith(" canceled at 100.0 %  "), "the next cell doesn't join"
+
+
+CANCELED = Scan("scrub", "canceled", start=frames.NOW - 9000, end=frames.NOW - 3600, errors=0)
+
+
+def idle(scan: Scan, scrub: ScrubAge) -> Frame:
+    """An idle pool whose newest scan is this one."""
+    return replace(frames.healthy(), scans=(view(scan, percent=43.0),), scrub=scrub)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_after_a_canceled_scrub_the_last_full_one_stays_in_sight(width):
+    first, second = said(idle(CANCELED, ScrubAge(1.0, 12.7 * DAY, overdue=False)), width)
+    assert first.startswith(" SCRUB CANCELED 11:41")
+    assert second.startswith(" last scrub 12 days ago ")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+@pytest.mark.parametrize("scan", [CANCELED, frames.healthy().scans[0].scan])
+def test_an_overdue_scrub_stands_out_whatever_ended_last(scan, width):
+    late = idle(scan, ScrubAge(scan.end, 41 * DAY, overdue=True))
+    assert said(late, width)[1].startswith(" scrub overdue: 41 days ")
+    assert role_of(late, "overdue") == {"warning"}
+
+
+def test_a_scrub_in_time_is_told_once():
+    done = frames.healthy().scans[0].scan
+    shown = said(idle(done, ScrubAge(done.end, 2 * DAY, overdue=False)))
+    assert shown[1].startswith(" no errors  took 4h12m ")
+
+
+def test_a_pool_never_scrubbed_is_called_so():
+    never = replace(frames.healthy(), scans=(), scrub=ScrubAge(never=True))
+    assert said(never, 60)[1].startswith(" never scrubbed ")
+    late = replace(never, scrub=ScrubAge(age=412 * DAY, overdue=True, never=True))
+    assert said(late, 60)[1].startswith(" never scrubbed in 412 days ")
+    assert role_of(late, "never") == {"warning"}
 
 
 def test_a_finished_repair_says_that_redundancy_is_restored():

@@ -12,6 +12,7 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from tests.ui.fakes import FakeFeed, until, view_state
 from zconsole.eta.estimate import Estimate
+from zconsole.history.scrubs import ScrubAge
 from zconsole.history.views import ActivityView
 from zconsole.pool.health import Health
 from zconsole.pool.model import Activity
@@ -145,6 +146,14 @@ async def test_the_reasons_of_the_pool_at_the_cursor_are_shown_in_full(size):
         await pilot.pause()
         said = " ".join(screen().split())
         assert all(reason in said for reason in reasons)
+
+
+def test_an_overdue_scrub_is_a_reason_to_look_at_a_healthy_pool():
+    late = ScrubAge(1.0, 41 * 86400.0, overdue=True)
+    pools = [replace(frames.healthy(), scrub=late), frames.healthy()]
+    first, second = map(plain, overview_lines(pools, LOOK, 140))
+    assert first.rstrip().endswith("scrub overdue: 41 days")
+    assert "scrub" not in second
 
 
 def test_a_pool_that_scans_comes_before_an_idle_one_of_the_same_health():

@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 
 from zconsole.cli import configuration
-from zconsole.cli.configuration import FAULT, applied, denied, fault_of, refuse_denied
+from zconsole.cli.configuration import (
+    FAULT,
+    applied,
+    denied,
+    fault_of,
+    refuse_denied,
+    scrub_overdue_after,
+)
 from zconsole.cli.options import CONFIGURED, parser_of
 from zconsole.config import file
 from zconsole.errors import UsageError
+
+DAY = 86400.0
 
 
 @pytest.fixture
@@ -54,6 +63,19 @@ def test_a_demo_takes_only_looks(path):
 def test_saved_output_needs_no_configuration(path, tmp_path):
     path.write_text("nonsense\n")
     assert parsed("status", "--from", str(tmp_path / "status.txt")).config is None
+
+
+@pytest.mark.parametrize("name", ["console", "watch", "export", "status"])
+def test_every_command_that_samples_has_the_same_idea_of_overdue(name, path):
+    assert scrub_overdue_after(parsed(name)) == 35 * DAY
+    path.write_text('scrub-overdue-after = "50d"\n')
+    assert scrub_overdue_after(parsed(name)) == 50 * DAY
+
+
+def test_saved_output_has_the_default(path, tmp_path):
+    path.write_text('scrub-overdue-after = "50d"\n')
+    saved = parsed("status", "--from", str(tmp_path / "status.txt"))
+    assert scrub_overdue_after(saved) == 35 * DAY
 
 
 def test_a_wrong_entry_is_told_and_nothing_may_be_changed(path, capsys):

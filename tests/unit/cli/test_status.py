@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from tests.factory import frame, mirror_pool, noisy_pool
 from zconsole.__main__ import main
 from zconsole.cli.status import exit_status
+from zconsole.config import file
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.live import LiveSource
 
@@ -52,3 +57,33 @@ def test_devices_that_collect_errors_leave_the_exit_status_at_0(tmp_path, capsys
     assert printed.startswith("tank: ATTENTION (ONLINE)\n  sda: 12 checksum errors\n")
     assert main(["status", "--from", str(saved), "--json"]) == 0
     assert '"health": {"word": "ATTENTION", ' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["status"], ["watch", "--count", "1"]])
+@pytest.mark.parametrize(("entry", "overdue"), [("", True), ('scrub-overdue-after = "50d"', False)])
+def test_an_overdue_scrub_is_told_by_the_configuration_and_is_no_bad_health(
+    tmp_path, monkeypatch, capsys, command, entry, overdue
+):
+    (tmp_path / "config.toml").write_text(entry)
+    monkeypatch.setattr(file, "config_path", lambda _environ: tmp_path / "config.toml")
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(LiveSource, "sample", _scrubbed)
+    monkeypatch.setattr(LiveSource, "capabilities", Capabilities("json"))
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["last_scrub"], found["scrub_overdue"]) == (ENDED, overdue)
+    assert main(["status", "--exit-status"]) == 0
+    said = "41 days ago, overdue" if overdue else "41 days ago"
+    assert f", {said}\n" in capsys.readouterr().out
+
+
+ENDED = 1_791_424_800.0
+"""In UTC Thu Oct  8 02:00:00 2026."""
+
+
+async def _scrubbed(_self):
+    stats = {"function": "SCRUB", "state": "FINISHED", "start_time": ENDED - 9, "end_time": ENDED}
+    vdevs = {"tank": {"name": "tank", "vdev_type": "root", "state": "ONLINE", "vdevs": {}}}
+    pool = {"name": "tank", "state": "ONLINE", "scan_stats": stats, "vdevs": vdevs}
+    raw = {"t": ENDED + 41 * 86400 + 9, "pool": "tank", "version": "2.3.9", "utc_offset": 0}
+    return ({**raw, "status": {"pools": {"tank": pool}}},)

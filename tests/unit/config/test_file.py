@@ -60,6 +60,7 @@ no-mouse = true
 read-only = true
 hosts = ["root@nas1", "nas2"]
 stalled-after = 300
+scrub-overdue-after = "28d12h"
 slip = "50%"
 free-floor = 0.1
 hook = "true"
@@ -78,6 +79,7 @@ def test_every_setting_can_stand_in_the_file(path):
     assert config.lines() == ()
     assert config.values.keys() == ENTRIES.keys()
     assert all(config.value(name) != entry.default for name, entry in ENTRIES.items())
+    assert config.value("scrub-overdue-after") == 28.5 * 86400
     assert (config.value("slip"), config.value("hosts")) == (0.5, ("root@nas1", "nas2"))
     assert config.keys == {"replace": ("F",), "up": ("Up", "e")}
 
@@ -100,6 +102,10 @@ WRONG = {
     'no-mouse = "yes"': "must be true or false, not 'yes'",
     "read-only = {}": "must be true or false, not {}",
     'hosts = "nas1"': 'must be a list such as ["a", "b"]',
+    "scrub-overdue-after = 0": "must be a number above 0, not 0",
+    'scrub-overdue-after = "5 weeks"': 'must be a duration such as "35d", or seconds above 0',
+    f'scrub-overdue-after = "{"9" * 400}d"': 'must be a duration such as "35d"',
+    'scrub-overdue-after = "0d"': 'must be a duration such as "35d"',
     "stalled-after = -1": "must be a number above 0, not -1",
     "slip = 11": "must be a share above 0: 0.25 or 25%, not 11",
     'free-floor = "100%"': "must be a share of a pool: 0.05 or 5%, not '100%'",

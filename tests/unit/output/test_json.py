@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tests.factory import frame, mirror_pool, view
 from zconsole.eta.estimate import Estimate
+from zconsole.history.scrubs import ScrubAge
 from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
 from zconsole.pool.chassis import LeafDisk
@@ -14,6 +15,7 @@ from zconsole.pool.spares import SpareTrouble
 CONTRACT_SAMPLE = {
     "version", "t", "source", "exact", "pool", "guid", "state", "message", "error_count",
     "errors", "stale_seconds", "problem", "scan", "scans", "redundancy", "topology", "balance",
+    "last_scrub", "scrub_overdue",
 }  # fmt: skip
 CONTRACT_SCAN = {
     "function", "state", "stage", "vdev", "start", "end", "total_bytes", "scanned_bytes",
@@ -99,3 +101,10 @@ def test_a_leaf_says_where_it_is_and_what_is_not_known_is_null():
     names = ("bay", "enclosure", "slot", "serial", "wwn", "temperature_celsius")
     assert [a[name] for name in names] == ["A1", "0x5", "1", "S", None, 41.0]
     assert [b[name] for name in names] == [None] * 6
+
+
+def test_an_unknown_last_scrub_is_null_and_not_overdue():
+    found = sample_object(frame(mirror_pool()))
+    assert (found["last_scrub"], found["scrub_overdue"]) == (None, None)
+    found = sample_object(frame(mirror_pool(), scrub=ScrubAge(400.0, 600.0, overdue=True)))
+    assert (found["last_scrub"], found["scrub_overdue"]) == (400.0, True)

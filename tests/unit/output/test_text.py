@@ -7,6 +7,7 @@ from rich.cells import cell_len
 
 from tests.factory import frame, mirror_pool, noisy_pool, view
 from zconsole.eta.estimate import Estimate
+from zconsole.history.scrubs import ScrubAge
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.output.text import balance_lines, clean_lines, status_report, watch_line
@@ -221,3 +222,20 @@ def test_the_table_says_where_disks_are_where_that_is_known():
     head = next(line for line in lines if line.startswith("NAME"))
     (row,) = (line for line in lines if line.strip().startswith("sda"))
     assert row[head.index("DISK") :] == "Slot 07, serial ZC1A"
+
+
+def test_the_report_tells_of_the_last_full_scrub():
+    day = 86400.0
+    late = ScrubAge(T - 41 * day, 41 * day, overdue=True)
+    assert scrub_line(late) == "last full scrub: Sat 05 Dec 2026 08:00, 41 days ago, overdue"
+    assert scrub_line(late._replace(overdue=False)).endswith(", 41 days ago")
+    assert scrub_line(ScrubAge(T)) == "last full scrub: Fri 15 Jan 08:00"
+    assert scrub_line(ScrubAge(never=True)) == "last full scrub: none"
+    never = ScrubAge(age=2 * day, overdue=False, never=True)
+    assert scrub_line(never) == "last full scrub: none, pool created 2 days ago"
+    assert scrub_line(ScrubAge()) is None
+
+
+def scrub_line(scrub: ScrubAge) -> str | None:
+    lines = status_report(frame(mirror_pool(), T, scrub=scrub), UTC).splitlines()
+    return next((line for line in lines if line.startswith("last full scrub")), None)

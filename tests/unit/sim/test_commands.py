@@ -190,3 +190,17 @@ def test_a_scrub_by_dates_ends_where_it_was_told_to(night):
     assert pool.scan.txgs[0] == 0
     assert pool.scan.txgs[1] < pool.scan.txg
     assert zpool(night, "scrub", "-S", "soon", "tank").returncode == 2
+
+
+def test_history_tells_of_the_last_full_scrub_though_another_was_canceled():
+    world = World("healthy", 1)
+    (before,) = [scrub for scrub in scrubs(world) if scrub["end"] == int(world.pools[0].scan.end)]
+    zpool(world, "scrub", "vault")
+    zpool(world, "scrub", "-s", "vault")
+    newest, last = scrubs(world)
+    assert (newest["end"], last["end"]) == (None, before["end"])
+
+
+def scrubs(world):
+    (raw,) = world.raws()
+    return raw["history"]["scrubs"]

@@ -11,7 +11,7 @@ from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
 from zconsole.pool.scan_outcome import WELL
-from zconsole.units import counted, duration, percent
+from zconsole.units import counted, days, duration, percent
 
 WORKING = ("ONLINE", "DEGRADED")
 
@@ -106,7 +106,7 @@ class AlertRules:
         yield from new
 
     def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
-        """What holds now: suspended, no redundancy, a useless spare, stalled, too little free."""
+        """What holds now: suspended, no redundancy, useless spare, stalled, full, scrub overdue."""
         if "SUSPENDED" in (frame.kstat, frame.state):
             yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
         if frame.problem:
@@ -119,6 +119,7 @@ class AlertRules:
                 yield _alert(frame, "stalled", "warning", text, _identity(view))
         yield from self._stuck(frame)
         yield from self._space(frame, seen)
+        yield from _scrub_overdue(frame)
 
     def _stuck(self, frame: Frame) -> Iterator[Alert]:
         """Removals, expansions and the like that do not move, which is more than slow."""
@@ -195,6 +196,17 @@ def _spares(frame: Frame, seen: _Watched) -> Iterator[Alert]:
     for key, spare in found.items():
         if frame.t - seen.spares[key] >= SPARE_STANDING:
             yield _alert(frame, "spare", spare.severity, spare.text, f"{spare.kind}:{spare.name}")
+
+
+def _scrub_overdue(frame: Frame) -> Iterator[Alert]:
+    """The next full scrub is overdue, and no scrub runs that may be it."""
+    scrub = frame.scrub
+    running = any(v.scan.active and v.scan.function == "scrub" for v in frame.scans)
+    if scrub.overdue and scrub.age is not None and not running:
+        what = "the pool was created" if scrub.never else "the last full scrub ended"
+        why = ", never scrubbed" if scrub.never else ""
+        text = f"scrub overdue: {what} {days(scrub.age)} ago{why}"
+        yield _alert(frame, "scrub-overdue", "warning", text)
 
 
 def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:

@@ -131,11 +131,11 @@ RULES = (
     ),
     Rule(
         "ZfsScrubOverdue",
-        f"time() - zconsole_last_scrub_end_timestamp_seconds > {35 * DAY}"
+        "zconsole_scrub_age_seconds and zconsole_scrub_overdue == 1"
         ' unless on (instance, pool) zconsole_scan_active{function="scrub"}',
         "1h",
         "warning",
-        "was last scrubbed {{ $value | humanizeDuration }} ago",
+        "was not scrubbed in full for {{ $value | humanizeDuration }}",
         "Start a scrub, and check the timer that should have done so.",
     ),
     Rule(

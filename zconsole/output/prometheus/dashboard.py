@@ -28,6 +28,8 @@ SECTIONS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("last_scan_result",),
         ("last_scan_end_timestamp_seconds",),
         ("last_scrub_end_timestamp_seconds",),
+        ("scrub_age_seconds",),
+        ("scrub_overdue",),
         ("last_scan_duration_seconds",),
         ("last_scan_errors",),
     ),

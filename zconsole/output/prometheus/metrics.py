@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
+from zconsole.history.scrubs import ScrubAge
 from zconsole.history.views import ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.output.prometheus.table import FAMILIES, Family
-from zconsole.pool.scan_outcome import CANCELED, LastScan
+from zconsole.pool.scan_outcome import LastScan
 from zconsole.system.printable import clean
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def families(
     for frame in frames:
         _pool(samples, frame)
         _last(samples, frame.pool, tuple(last(frame)))
+        _scrub(samples, frame.pool, frame.scrub)
     for job in jobs:
         _job(samples, job)
     return tuple(family for family in samples.families.values() if family.samples)
@@ -140,16 +142,20 @@ def _device(samples: MetricSamples, pool: str, top: str, row: VdevRow) -> None:
 
 
 def _last(samples: MetricSamples, pool: str, scans: Sequence[LastScan]) -> None:
-    """The newest ended scan of each function; and the last scrub, though another was canceled."""
+    """The newest ended scan of each function."""
     newest = {scan.function: scan for scan in sorted(scans, key=lambda scan: scan.end)}
     for function, scan in newest.items():
         samples.put("last_scan_result", 1.0, pool, function, scan.result)
         samples.put("last_scan_end_timestamp_seconds", scan.end, pool, function)
         samples.put("last_scan_duration_seconds", scan.duration, pool, function)
         samples.put("last_scan_errors", scan.errors, pool, function)
-    scrubs = [scan for scan in scans if scan.function == "scrub" and scan.result != CANCELED]
-    ends = [scan.end for scan in scrubs]
-    samples.put("last_scrub_end_timestamp_seconds", max(ends, default=None), pool)
+
+
+def _scrub(samples: MetricSamples, pool: str, scrub: ScrubAge) -> None:
+    """The last full scrub, whatever scan ended after it."""
+    samples.put("last_scrub_end_timestamp_seconds", scrub.last, pool)
+    samples.put("scrub_age_seconds", scrub.age, pool)
+    samples.put("scrub_overdue", scrub.overdue, pool)
 
 
 def _job(samples: MetricSamples, job: Mapping[str, Any]) -> None:

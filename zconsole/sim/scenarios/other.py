@@ -15,7 +15,7 @@ from zconsole.sim.models import (
     SSD_1T,
     ULTRASTAR_18T,
 )
-from zconsole.sim.state import RESILVER, SCRUB, PoolState, Relocation
+from zconsole.sim.state import CANCELED, RESILVER, SCRUB, PoolState, Relocation
 from zconsole.sim.topology import Member, Top
 
 
@@ -158,6 +158,22 @@ def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
     return (pool,)
 
 
+def overdue(seed: int, start: float) -> tuple[PoolState, ...]:
+    """A scrub was canceled; the last full one ended 41 days ago."""
+    make = Build(seed, "attic", start, bays=True)
+    pool = make.pool(
+        [make.raidz(2, make.leaves(8, RED_8T), fill=0.71)],
+        load=make.load(read=1e6, write=500e3, sequential=4.0),
+        layout=BULK,
+    )
+    pool.scrubbed = start - 41 * DAY
+    stopped = finished(pool, SCRUB, 6 * DAY, 3.4 * HOUR)
+    stopped.state = CANCELED
+    for queue in stopped.queues:
+        queue.issued, queue.queued = 0.23 * queue.total, 0.77 * queue.total
+    return (pool,)
+
+
 SCENARIOS = (
     Scenario("sequential", sequential, 1.5 * HOUR),
     Scenario("draid", draid, 0.5 * HOUR),
@@ -168,4 +184,5 @@ SCENARIOS = (
     Scenario("thousand", thousand, 2 * HOUR),
     Scenario("two-pools", two_pools, 3 * HOUR),
     Scenario("healthy", every_class, 600.0),
+    Scenario("overdue", overdue, 600.0),
 )

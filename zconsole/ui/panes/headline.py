@@ -16,7 +16,7 @@ from zconsole import units
 from zconsole.eta.estimate import Estimate
 from zconsole.history.past_rates import PastRates
 from zconsole.history.views import ActivityView, ScanView
-from zconsole.monitor.facts import seconds_taken, work_name
+from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.ui.display_format import DisplayFormat, percent
@@ -194,17 +194,39 @@ def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None
 
 
 def _last_scan(view: ScanView | None, place: Place) -> Cell:
-    """Which scan ended last, when, and with what."""
+    """Which scan ended last, when, and with what; and the last full scrub where that was none."""
+    scrub = _scrub(place.frame)
     if view is None or view.scan.function == "none":
-        return [[_named("LAST SCAN", "none recorded")]]
+        return [[_named("LAST SCAN", "none recorded")], scrub]
     scan, look = view.scan, place.look
     when = "" if scan.end is None else look.when(scan.end, place.frame.t)
-    first = _named(f"LAST {look.text(scan.function).upper()}", when)
-    facts: list[Line] = []
-    over = scan.state == "finished"
+    over, name = scan.state == "finished", look.text(scan.function).upper()
+    first = _named(f"LAST {name}", when)
     if not over:
-        at = "" if view.percent is None else f" at {view.percent:.1f} %"
-        facts.append((Span(look.text(scan.state) + at, "warning"),))
+        first = (Span(f"{name} ", "dim"), Span(look.text(scan.state).upper(), "warning"))
+        first = (*first, Span(f" {when}"))
+    facts = _results(view, place)
+    if not over or place.frame.scrub.overdue:
+        facts = [*scrub, *facts]
+    elif scan.end != place.frame.scrub.last:
+        facts += scrub
+    if sum(width_of(fact) + 2 for fact in facts) - 2 >= place.width:
+        facts = facts[:-1]  # a blank stays between it and the next cell
+    return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
+
+
+def _scrub(frame: Frame) -> list[Line]:
+    """``last scrub 12 days ago``, and whether that is too long; nothing where it is unknown."""
+    said = scrub_words(frame.scrub)
+    return [(Span(said, "warning" if frame.scrub.overdue else ""),)] if said else []
+
+
+def _results(view: ScanView, place: Place) -> list[Line]:
+    """What came of a scan that is over, the weightiest first."""
+    scan, over = view.scan, view.scan.state == "finished"
+    facts: list[Line] = []
+    if not over and view.percent is not None:
+        facts.append((Span(f"at {view.percent:.1f} %", "warning"),))
     elif place.frame.outcome.restored and scan.function in REPAIRS:
         facts.append((Span("redundancy restored", "good"),))
     if scan.errors or (over and scan.errors is not None):
@@ -212,9 +234,7 @@ def _last_scan(view: ScanView | None, place: Place) -> Cell:
         facts.append((Span(some, "error") if scan.errors else Span("no errors"),))
     if (took := seconds_taken(scan)) is not None:
         facts.append((Span(f"{'took' if over else 'after'} {units.duration(took)}", "dim"),))
-    if sum(width_of(fact) + 2 for fact in facts) - 2 >= place.width:
-        facts = facts[:-1]  # a blank stays between it and the next cell
-    return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
+    return facts
 
 
 def _fill(place: Place) -> Cell:

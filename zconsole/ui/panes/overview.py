@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zconsole import units
+from zconsole.monitor.facts import scrub_words
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
@@ -86,9 +87,15 @@ def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> 
 
 
 def overview_about(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """Every reason for the word of a pool's health, in full; nothing where there is none."""
-    said = f" {look.glyphs.dot} ".join(look.text(reason) for reason in frame.health.reasons)
+    """Every reason to look at a pool, in full; nothing where there is none."""
+    said = f" {look.glyphs.dot} ".join(look.text(reason) for reason in _reasons(frame))
     return tuple((Span(f" {line}"),) for line in broken(said, max(20, width - 2))) if said else ()
+
+
+def _reasons(frame: Frame) -> tuple[str, ...]:
+    """Why its health is what it is; then a scrub that is overdue, which changes no health."""
+    overdue = (scrub_words(frame.scrub),) if frame.scrub.overdue else ()
+    return (*frame.health.reasons, *overdue)
 
 
 class _Table(NamedTuple):
@@ -118,8 +125,8 @@ def _pool(frame: Frame, look: DisplayFormat, table: _Table) -> Line:
         pad = Span(" " * (column.width - width_of(cell)))
         spans += [pad, *cell] if column.right else [*cell, pad]
         spans.append(Span("  "))
-    if table.reasons and frame.health.reasons:
-        spans.append(Span(look.text(frame.health.reasons[0]), "dim"))
+    if table.reasons and (reasons := _reasons(frame)):
+        spans.append(Span(look.text(reasons[0]), "dim"))
     return tuple(spans)
 
 

@@ -11,6 +11,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
 from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.decode.history import with_history
 from zconsole.zfs.decode.measurements import enriched
 from zconsole.zfs.decode.places import enclosures_of
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
@@ -119,7 +120,7 @@ def _sample(raw: Raw, form: str, pool: Pool, exact: bool, blocks: Blocks) -> Sam
         clock=_clock(raw),
         source=str(raw.get("source", form)),
         exact=exact,
-        pool=enriched(pool, raw, blocks),
+        pool=with_history(enriched(pool, raw, blocks), raw),
         kstat=word(raw.get("kstat")),
         host=_host(raw),
         version=word(raw.get("version")),

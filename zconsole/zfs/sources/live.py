@@ -19,6 +19,7 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER, Capabilities
 from zconsole.zfs.sources.blockdev import diskstats_rows
 from zconsole.zfs.sources.events import EventFollower
+from zconsole.zfs.sources.history import LINES
 from zconsole.zfs.sources.kstat import (
     HANGING_STATES,
     ScanParameters,
@@ -63,12 +64,14 @@ class System:
     root: Path = ROOT
     clocks: Clocks = field(default_factory=Clocks)
     deadline: float = DEADLINE
+    history: ProcessRunner | None = None
+    """Runs ``zpool history``, which only root may; None where nobody asks."""
 
 
 def this_system() -> System:
     """The machine the console runs on."""
     runner = ProcessRunner()
-    return System(runner, runner)
+    return System(runner, runner, history=ProcessRunner(LINES) if is_root() else None)
 
 
 class LiveSource:
@@ -135,7 +138,8 @@ class LiveSource:
         if self._pollers is not None:
             await self._pollers.aclose(CLOSE_DEADLINE)
         # Last: pollers and events let go of their processes above, which have to end here.
-        await self._system.spawner.settle(CLOSE_DEADLINE)
+        for runner in filter(None, (self._system.spawner, self._system.history)):
+            await runner.settle(CLOSE_DEADLINE)
 
     async def _open(self) -> PoolPollers:
         """Find out what this machine offers. Raises UnavailableError."""
@@ -149,7 +153,8 @@ class LiveSource:
             self._events = EventFollower(system.spawner, system.clocks.wall())
             await self._events.start()
         readers = FallbackReader(self._options(), self._prefer)
-        return PoolPollers(system.runner, readers, self._version, system.clocks, system.deadline)
+        about = (self._version, system.clocks, system.deadline)
+        return PoolPollers(system.runner, readers, *about, history=system.history)
 
     def _options(self) -> tuple[ReaderOption, ...]:
         system = self._system

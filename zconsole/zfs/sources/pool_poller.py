@@ -12,6 +12,7 @@ from zconsole.system.host import Clocks
 from zconsole.system.process import DeadlineError
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names
+from zconsole.zfs.sources.history import HistoryReader
 from zconsole.zfs.sources.kstat import HANGING_STATES
 from zconsole.zfs.sources.occasional import OccasionalCommand
 from zconsole.zfs.sources.reader import (
@@ -47,7 +48,9 @@ class PoolPoller:
         sit_out: SitOutReader,
         clocks: Clocks,
         deadline: float,
+        history: HistoryReader | None = None,
     ) -> None:
+        """``history``: None where this user may not read it."""
         self.name = name
         self.gate = ""
         """Why the pool may not be asked at present."""
@@ -57,6 +60,7 @@ class PoolPoller:
         self._readers = readers
         self._message = message
         self._sit_out = sit_out
+        self._history = history
         self._clocks = clocks
         self._deadline = deadline
         self._problem = ""
@@ -151,7 +155,8 @@ class PoolPoller:
 
     def close(self) -> tuple[asyncio.Task[Any], ...]:
         """Cancel whatever is in flight; returns the tasks that are now ending."""
-        all_tasks = (self._task, self._message.task, self._sit_out.task)
+        history = self._history.task if self._history is not None else None
+        all_tasks = (self._task, self._message.task, self._sit_out.task, history)
         tasks = tuple(task for task in all_tasks if task is not None)
         for task in tasks:
             task.cancel()
@@ -182,6 +187,8 @@ class PoolPoller:
         beside: list[OccasionalCommand] = [] if self.gate else [self._sit_out]
         if reader.name == "libzfs" and not self.gate:
             beside.append(self._message)
+        if self._history is not None and not self.gate:
+            beside.append(self._history)
         first = [asyncio.create_task(each.first(FIRST_PATIENCE)) for each in beside]
         try:
             form = await reader.read(self.name, deadline)
@@ -193,6 +200,8 @@ class PoolPoller:
                 reading["sitting_out"] = sitting
             if beside and self._sit_out.autosit:
                 reading["autosit"] = self._sit_out.autosit
+            if self._history in beside and (past := self._history.newest(reading)):
+                reading["history"] = past
             return cast("Raw", reading)
         finally:
             for each in first:
@@ -209,13 +218,18 @@ class PoolPollers:
         version: str | None,
         clocks: Clocks,
         deadline: float,
+        history: CommandRunner | None = None,
     ) -> None:
-        """``version``: the running OpenZFS; ``deadline``: seconds a read may take."""
+        """``version``: the running OpenZFS; ``deadline``: seconds a read may take.
+
+        ``history`` runs ``zpool history``; None where this user may not.
+        """
         self.readers = readers
         self._runner = runner
         self._version = version
         self._clocks = clocks
         self._deadline = deadline
+        self._history = history
         self._pollers: dict[str, PoolPoller] = {}
         self._made: list[PoolPoller] = []
 
@@ -234,7 +248,10 @@ class PoolPollers:
         """A poller that is not kept by name, but closed with the others."""
         message = StatusMessageReader(self._runner, name, self._version, self._deadline)
         sit_out = SitOutReader(self._runner, name, self._version, self._deadline)
-        poller = PoolPoller(name, self.readers, message, sit_out, self._clocks, self._deadline)
+        history = None if self._history is None else HistoryReader(self._history, name)
+        poller = PoolPoller(
+            name, self.readers, message, sit_out, self._clocks, self._deadline, history
+        )
         self._made.append(poller)
         return poller
 

@@ -20,7 +20,9 @@ _CONTAINER_BYTES = 200
 _VALUE_BYTES = 48
 """What Python takes for an array or object, which has its own room to grow, and for a value."""
 
-_OBJECTS = frozenset({"names", "message", "host", "devices", "disks", "tunables", "scan_setup"})
+_OBJECTS = frozenset(
+    {"names", "message", "host", "devices", "disks", "tunables", "scan_setup", "history"}
+)
 """Keys beyond the format's own whose values are objects."""
 _OURS = ("gap", "place")
 """Keys that say what became of a line here, never what another recorder wrote."""

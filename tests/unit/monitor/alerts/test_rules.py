@@ -3,8 +3,10 @@ from __future__ import annotations
 from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
 from zconsole.eta.estimate import Estimate, nothing
+from zconsole.history.scrubs import ScrubAge
 from zconsole.history.views import ActivityView
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
+from zconsole.monitor.frame import Frame
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Activity, ErrorCounters, Scan
 from zconsole.pool.scan_outcome import GRACE
@@ -302,3 +304,23 @@ def test_an_expansion_that_is_stuck_is_an_alert_once_and_a_slow_one_none():
     assert (alert.kind, alert.severity) == ("stalled", "warning")
     assert "the expansion of raidz1-0 made no progress for 10m01s: bring back sdb" in alert.text
     assert vigil.look([replace(rounds[1], t=1003.0)]) == ()
+
+
+def overdue(t: float, *scans: Scan, **fields) -> Frame:
+    scrub = ScrubAge(**{"age": 41 * 86400.0, "overdue": True, **fields})
+    return frame(mirror_pool(*scans), t, scrub=scrub)
+
+
+def test_an_overdue_scrub_is_said_once_and_not_while_one_runs():
+    rules = AlertRules()
+    (alert,) = rules.look([overdue(1000.0)])
+    assert (alert.kind, alert.severity) == ("scrub-overdue", "warning")
+    assert alert.text == "scrub overdue: the last full scrub ended 41 days ago"
+    assert rules.look([overdue(1001.0)]) == ()
+    assert AlertRules().look([overdue(1000.0, Scan("scrub", "running", start=1.0))]) == ()
+    assert AlertRules().look([overdue(1000.0, overdue=False)]) == ()
+
+
+def test_a_pool_never_scrubbed_is_overdue_by_its_age():
+    (alert,) = AlertRules().look([overdue(1000.0, never=True)])
+    assert alert.text == "scrub overdue: the pool was created 41 days ago, never scrubbed"

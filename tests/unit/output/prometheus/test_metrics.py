@@ -17,6 +17,7 @@ from zconsole.cli import export
 from zconsole.cli.export import publish
 from zconsole.cli.main import main
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
+from zconsole.history.scrubs import ScrubAge
 from zconsole.monitor.feed import Update
 from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
@@ -90,6 +91,18 @@ def test_a_sample_has_the_pools_state_its_time_and_the_counters_of_its_devices()
         ("tank", "mirror-0", "sda", "read"): 3.0,
         ("tank", "mirror-0", "sda", "cksum"): 12.0,
     }
+
+
+def test_the_last_full_scrub_has_its_end_its_age_and_whether_the_next_is_overdue():
+    found = families([frame(mirror_pool(), scrub=ScrubAge(400.0, 600.0, overdue=True))])
+    assert values(found, "last_scrub_end_timestamp_seconds") == {("tank",): 400.0}
+    assert values(found, "scrub_age_seconds") == {("tank",): 600.0}
+    assert values(found, "scrub_overdue") == {("tank",): 1.0}
+
+
+def test_a_scrub_of_which_nothing_is_known_has_no_metric():
+    found = families([frame(mirror_pool())])
+    assert values(found, "scrub_overdue") == values(found, "scrub_age_seconds") == {}
 
 
 def test_what_is_wrong_with_a_spare_is_a_label():

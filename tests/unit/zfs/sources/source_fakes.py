@@ -258,11 +258,11 @@ def system(
     spawner: FakeSpawner | None = None,
     deadline: float = 0.2,
     steady: Callable[[], float] = lambda: 50.0,
+    history: CannedRunner | None = None,
 ) -> System:
     clocks = Clocks(wall=lambda: 1000.0, steady=steady)
-    return System(
-        runner or CannedRunner({}), spawner or FakeSpawner({}), root, clocks, deadline=deadline
-    )
+    made = runner or CannedRunner({}), spawner or FakeSpawner({})
+    return System(*made, root, clocks, deadline=deadline, history=history)
 
 
 async def gone(alive: Callable[[], bool]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.unit.zfs.sources.sampled import JSON, PLAIN, config_of, source, spawner
 from tests.unit.zfs.sources.source_fakes import (
     HANG,
+    CannedRunner,
     FakeProcess,
     FakeSpawner,
     answered,
@@ -52,6 +53,34 @@ async def test_the_first_sample_says_which_leaves_sit_out(tmp_path, reader):
     assert raw["sitting_out"] == ({"guid": "7", "path": "/dev/sda1", "name": "sda1"},)
     (sample,) = decode(raw)
     assert next(sample.pool.root.leaves()).note == "(sitting out)"
+    await made.aclose()
+
+
+class Historian(CannedRunner):
+    """Answers ``zpool history``."""
+
+    async def settle(self, patience: float) -> None:
+        """Nothing runs."""
+
+
+@pytest.mark.parametrize("reader", ["libzfs", "json", "text"])
+async def test_the_first_sample_tells_of_the_last_full_scrub(tmp_path, reader):
+    text = "History for 'tank':\n1970-01-01.12:00:00 zpool create tank sda\n"
+    historian = Historian({("zpool", "history", "-i", "tank"): printed(text)})
+    answers = PLAIN if reader == "text" else JSON
+    made = source(tmp_path, answers=answers, prefer=reader, history=historian)
+    for _ in range(3):
+        (raw,) = await made.sample()
+        assert raw["history"]["scrubs"] == []
+    assert len(historian.asked) == 1
+    await made.aclose()
+
+
+async def test_a_suspended_pool_is_not_asked_for_its_history(tmp_path):
+    historian = Historian({("zpool",): HANG})
+    made = source(tmp_path, {"tank": "SUSPENDED"}, history=historian)
+    await made.sample()
+    assert historian.asked == []
     await made.aclose()
 
 

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.unit.zfs.sources.source_fakes import CONFIG, HANG, CannedRunner, printed, settle
+from zconsole.system.async_process import ProcessRunner
+from zconsole.zfs.sources import history
+from zconsole.zfs.sources.history import LINES, HistoryReader, past_scrubs
+
+HEAD = "History for 'tank':\n2026-01-01.10:00:00 [txg:4] set feature@x=enabled\n"
+SCRUB = """\
+2026-10-04.02:00:00 [txg:900] scan setup func=1 mintxg=0 maxtxg=900
+2026-10-04.02:00:00 (75ms) ioctl scrub
+    input:
+        scan_type: 1
+
+2026-10-04.09:30:00 [txg:980] scan done errors=0
+2026-10-04.09:30:00 zpool scrub -w tank
+"""
+END = datetime(2026, 10, 4, 9, 30, tzinfo=UTC).timestamp()
+
+
+def at(*clock: int) -> float:
+    return datetime(2026, 11, *clock, tzinfo=UTC).timestamp()
+
+
+def record(day: int, text: str, txg: int = 1000) -> str:
+    return f"2026-11-{day:02}.02:00:00 [txg:{txg}] {text}\n"
+
+
+def setup(day: int, function: int = 1, least: int = 0, most: int = 1000) -> str:
+    return record(day, f"scan setup func={function} mintxg={least} maxtxg={most}")
+
+
+def done(day: int) -> str:
+    return record(day, "scan done errors=0", 1100)
+
+
+def full_end(text: str) -> float | None:
+    ends = [s["end"] for s in past_scrubs(HEAD + text, UTC)["scrubs"] if s["full"] and s["end"]]
+    return max(ends, default=None)
+
+
+def test_a_full_scrub_ends_when_it_is_done():
+    assert full_end(SCRUB) == END
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        setup(3) + record(4, "scan cancelled errors=0"),
+        setup(3, least=900) + done(4),  # scrub -C, or -S
+        setup(3, most=700) + done(4),  # scrub -E
+        setup(3, function=2, least=3) + done(4),
+        record(3, "error scrub setup func=3 mintxg=0 maxtxg=1000")
+        + record(4, "error scrub done errors=0"),
+        setup(3),
+        setup(3, function=2) + record(4, "scan aborted, restarting errors=0"),
+        "2026-13-45.02:00:00 [txg:1] scan setup func=1 mintxg=0 maxtxg=1\n",
+    ],
+    ids=[
+        "canceled",
+        "continued",
+        "ranged",
+        "resilver",
+        "error scrub",
+        "runs",
+        "aborted",
+        "no date",
+    ],
+)
+def test_what_is_no_finished_full_scrub_does_not_take_its_place(later):
+    assert full_end(SCRUB + later) == END
+
+
+def test_the_newest_scrub_is_told_beside_the_last_full_one():
+    found = past_scrubs(HEAD + SCRUB + setup(3, least=900) + done(4), UTC)
+    assert [(s["full"], s["start"]) for s in found["scrubs"]][:1] == [(False, at(3, 2))]
+    assert len(found["scrubs"]) == 2
+    assert len(past_scrubs(HEAD + SCRUB, UTC)["scrubs"]) == 1
+
+
+def test_the_first_record_is_the_creation_of_the_pool():
+    created = datetime(2026, 1, 1, 10, tzinfo=UTC).timestamp()
+    assert past_scrubs(HEAD, UTC) == {"created": created, "scrubs": []}
+    assert past_scrubs("", UTC) == {"created": None, "scrubs": []}
+
+
+def test_a_captured_history_is_read():
+    path = Path(__file__).parents[3] / "fixtures/history/permanent-errors.txt"
+    found = past_scrubs(path.read_text(), UTC)
+    scrub = datetime(2026, 11, 20, 10, 8, 23, tzinfo=UTC).timestamp()
+    assert found["created"] == scrub - 8
+    assert found["scrubs"] == [{"start": scrub, "end": scrub, "full": True}]
+
+
+async def test_only_lines_about_scans_are_kept_of_a_long_history(tmp_path):
+    long = tmp_path / "history"
+    filler = "2026-11-01.02:00:00 [txg:7] snapshot tank@a (5)\n"
+    long.write_text(HEAD + filler * 50_000 + SCRUB + filler * 50_000)
+    done = await ProcessRunner(LINES).run(("cat", str(long)), 30)
+    assert len(done.stdout) < 1000
+    assert past_scrubs(done.stdout, UTC) == past_scrubs(HEAD + SCRUB, UTC)
+
+
+def form(state: int = 2, end: int = 200) -> dict:
+    tree = {**CONFIG["vdev_tree"], "scan_stats": [1, state, 100, end, *[0] * 18]}
+    return {"libzfs": {**CONFIG, "vdev_tree": tree}}
+
+
+def reader(answer) -> tuple[HistoryReader, CannedRunner]:
+    runner = CannedRunner({("zpool", "history", "-i", "tank"): answer})
+    return HistoryReader(runner, "tank"), runner
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    monkeypatch.setattr(history, "AT_MOST_EVERY", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_history_is_asked_at_the_start_and_again_when_a_scan_starts_or_ends():
+    asked, runner = reader(printed(HEAD + SCRUB))
+    await asked.first(5)
+    for state, end in ((2, 200), (2, 200), (1, 0), (1, 0), (2, 900), (2, 900)):
+        assert len(asked.newest(form(state, end))["scrubs"]) == 1
+        await settle()
+    assert len(runner.asked) == 3
+
+
+async def test_a_resilver_that_restarts_all_the_time_is_not_asked_about_each_time():
+    asked, runner = reader(printed(HEAD + SCRUB))
+    await asked.first(5)
+    for start in range(5):
+        asked.newest(form(1, start))
+        await settle()
+    assert len(runner.asked) == 1
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("key", ["status", "text"])
+async def test_progress_of_a_scan_is_no_reason_to_ask_again(key):
+    asked, runner = reader(printed(HEAD))
+    await asked.first(5)
+    for issued in (1, 2, 3):
+        stats = {"function": "SCRUB", "state": "SCANNING", "start_time": 5, "issued": issued}
+        text = f"  scan: scrub in progress since Sun\n\t{issued}G issued\n"
+        asked.newest(
+            {"status": {"pools": {"tank": {"scan_stats": stats}}}}
+            if key == "status"
+            else {"text": text}
+        )
+        await settle()
+    assert len(runner.asked) == 1
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("answer", [HANG, printed("", 1, "permission denied")])
+async def test_a_history_that_cannot_be_read_is_unknown_and_not_asked_every_second(answer):
+    asked, runner = reader(answer)
+    await asked.first(5)
+    for _ in range(3):
+        assert asked.newest(form()) is None
+        await settle()
+    assert len(runner.asked) == 1
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_what_was_read_stays_true_when_the_next_command_fails():
+    asked, runner = reader(printed(HEAD + SCRUB))
+    await asked.first(5)
+    asked.newest(form())
+    runner.answers = {}
+    asked.newest(form(1, 0))
+    await settle()
+    assert len(asked.newest(form(1, 0))["scrubs"]) == 1
