@@ -380,7 +380,7 @@ class ModelSys(Sys):
         self._enter("changes")
         return self.open_files.take(queue)
 
-    def rewrite(self, fd: int, offset: int, length: int) -> NoReturn:
+    def rewrite(self, fd: int, offset: int, length: int, flags: int) -> NoReturn:
         refuse(errno.EOPNOTSUPP)
 
 

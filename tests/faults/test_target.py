@@ -52,7 +52,7 @@ def test_the_spread_is_looked_at_once_the_originals_are_gone(
 class Rewriting(Sys):
     """A filesystem that can rewrite."""
 
-    def rewrite(self, fd: int, offset: int, length: int) -> None:
+    def rewrite(self, fd: int, offset: int, length: int, flags: int) -> None:
         """Takes no time."""
 
 

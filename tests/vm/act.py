@@ -26,7 +26,16 @@ from zconsole.actions.replace import (
     plan_batch,
     plan_replace,
 )
-from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
+from zconsole.actions.scrub import (
+    plan_pause,
+    plan_resilver,
+    plan_scrub,
+    plan_scrub_dates,
+    plan_scrub_new,
+    plan_stop,
+)
+from zconsole.actions.scrub_dates import ScrubDates
+from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.errors import NotFoundError
@@ -61,6 +70,8 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "batch": lambda s, w: plan_batch(s, swaps(s, w)),
     "scrub": lambda s, _: plan_scrub(s),
     "scrub-e": lambda s, _: plan_scrub(s, errors_only=True),
+    "scrub-C": lambda s, _: plan_scrub_new(s),
+    "scrub-S": lambda s, w: plan_scrub_dates(s, ScrubDates(*w)),
     "pause": lambda s, _: plan_pause(s),
     "stop": lambda s, _: plan_stop(s),
     "resilver": lambda s, _: plan_resilver(s),
@@ -75,6 +86,8 @@ ACTIONS: dict[str, Callable[[Situation, list[str]], ActionPlan]] = {
     "add": lambda s, w: plan_add(s, Layout(*w[0].split(":")), tuple(w[1:])),
     "trim": lambda s, w: plan_trim(s, key(s, w[0]), *w[1:]),
     "initialize": lambda s, w: plan_initialize(s, key(s, w[0]), *w[1:]),
+    "sit-out": lambda s, w: plan_sit_out(s, key(s, w[0]), on=w[1] == "on"),
+    "autosit": lambda s, w: plan_autosit(s, key(s, w[0]), on=w[1] == "on"),
     "clear": lambda s, w: plan_clear(s, key(s, w[0]) if w else None),
 }
 

@@ -232,6 +232,26 @@ def test_plans_say_what_is_in_the_way(vm: Machine) -> None:
 
 
 @pytest.mark.slow
+def test_options_of_rewrite_spare_sends_and_snapshots(vm: Machine) -> None:
+    if vm.image.zfs_version < (2, 4):
+        pytest.skip("needs OpenZFS 2.4")
+    vm.run(f"zpool create -f tank {vm.disks[0].path} && zfs create tank/a")
+    python(vm, FILL, "/tank/a", 40, 100_000)
+    vm.run("zpool sync; sleep 1.1; zfs snapshot tank/a@before")
+    spared = plan(vm, "/tank/a --rewrite-options P")
+    assert spared["next_incremental_bytes"] == 0
+    assert spared["pinned_bytes"]["snapshots"] > 3_500_000
+    if vm.image.zfs_version < (2, 4, 99):
+        assert "needs OpenZFS 2.5" in plan(vm, "/tank/a --rewrite-options S")["refused"]
+    else:
+        assert "newest snapshots have every" in plan(vm, "/tank/a --rewrite-options S")["refused"]
+    vm.run(f"zpool add -f tank {vm.disks[1].path}")
+    rebalance(vm, "run /tank/a --engine rewrite --rewrite-options P --yes")
+    sent = "zfs snapshot tank/a@after; zfs send -nPi @before tank/a@after | tail -1 | cut -f2"
+    assert int(vm.run(sent).stdout) < 500_000
+
+
+@pytest.mark.slow
 def test_pinned_blocks_cost_what_was_planned(vm: Machine) -> None:
     """With a held snapshot and a checkpoint everything moves, and is there twice afterwards."""
     lopsided(vm, 80, 500_000, "-O compression=off")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from zconsole.actions.facts import Asker, MachineFacts
 from zconsole.actions.lights import LightSwitch, MachineLights
+from zconsole.actions.scrub_window import WindowSwitch
+from zconsole.actions.window_records import MachineWindows
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import process_mark, steady_clock
@@ -58,6 +60,7 @@ class ActionBackend:
     rebalance_backend: Callable[[], RebalanceBackend] = live_rebalance
     """Makes the console's side of rebalance; loaded once it is wanted."""
     lights: LightSwitch = field(default_factory=MachineLights)
+    windows: WindowSwitch = field(default_factory=MachineWindows)
 
 
 def live_backend(read_only: bool) -> ActionBackend:

@@ -120,13 +120,25 @@ def feature(name: str, what: str, since: Version) -> Precondition:
     words = ".".join(map(str, since))
 
     def _check(s: Situation) -> str | None:
-        if s.facts.version and s.facts.version < since:
-            return f"{what} needs OpenZFS {words}"
+        if why := release(what, since).check(s):
+            return why
         if s.facts.has(name) is False:
             return f"{what} needs the pool feature {name}, which is not enabled on this pool"
         return None
 
     return Precondition(f"feature {name} (OpenZFS {words}) is enabled", _check)
+
+
+def release(what: str, since: Version) -> Precondition:
+    """The kernel module has it ``since`` a release; benefit of the doubt if unknown."""
+    words = ".".join(map(str, since))
+
+    def _check(s: Situation) -> str | None:
+        return (
+            f"{what} needs OpenZFS {words}" if s.facts.version and s.facts.version < since else None
+        )
+
+    return Precondition(f"OpenZFS {words} or later runs", _check)
 
 
 def fits(s: Situation, target: Target, new: str, spare_serves: bool) -> Precondition:

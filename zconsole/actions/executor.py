@@ -22,6 +22,7 @@ from zconsole.actions.plan import (
     same_pool,
 )
 from zconsole.actions.refresh import Refresher
+from zconsole.actions.scrub_window import WindowSwitch
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner
@@ -70,12 +71,14 @@ class Executor:
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = steady_clock,
         lights: LightSwitch | None = None,
+        windows: WindowSwitch | None = None,
     ) -> None:
         """``steady`` is the clock by which ``refresh`` says when its sample was begun.
 
         ``lights`` are this machine's by default.
         """
         self._lights = lights or MachineLights()
+        self._windows = windows
         self._runner = runner
         self._refresh = refresh
         self._log = log
@@ -206,11 +209,15 @@ class Executor:
             yield event
 
     async def _command(self, step: Step) -> Completed:
-        if step.light is None:
+        if step.light is not None:
+            switch = partial(self._lights.switch, step.light)
+        elif step.window is not None and self._windows is not None:
+            switch = partial(self._windows.switch, step.window)
+        else:
             return await self._runner.run(step.argv, DEADLINE)
         try:
             async with asyncio.timeout(LIGHT):
-                said = await in_daemon_thread(self._lights.switch, step.light)
+                said = await in_daemon_thread(switch)
         except TimeoutError:
             raise DeadlineError(f"no answer in {LIGHT:g} s") from None
         except ZconsoleError as error:

@@ -6,6 +6,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import progress
+from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.history.scans import WORDS
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import left_behind
@@ -18,6 +19,13 @@ NO_WAY_TO_STOP = (
     "slow it down: preset gentle (T, then N)",
 )
 """What can be done about a resilver that is in the way, and what it costs."""
+_LAST_TXG = "last_scrubbed_txg"
+"""The pool property with the newest TXG that a completed scrub has read (zpoolprops(7), 2.3)."""
+SINCE_DATES = (2, 4)
+_OF_A_PART = (
+    "does not count as a full scrub: other blocks are not checked",
+    "a replace, attach or resilver that starts meanwhile discards it",
+)
 NO_RESILVER = "no resilver is running"
 
 
@@ -33,16 +41,73 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
         steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "start it"),),
         consequences=_scrub_consequences(errors_only),
         warnings=_scrub_warnings(s),
-        preconditions=(
-            must.answering(),
-            must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
-            *(_of_error_scrub() * errors_only),
-        ),
+        preconditions=(*_startable(), *(_of_error_scrub() * errors_only)),
         alternatives=_instead(s),
         follow=scan_ended(s, word),
         begins="scrub",
     )
     return decide(plan, s)
+
+
+def plan_scrub_new(s: Situation) -> ActionPlan:
+    """Scrub only what was written since the last scrub that completed (``-C``, 2.3)."""
+    last = s.facts.properties.get(_LAST_TXG)
+    moved = "a scrub by dates, if that was the last to complete, decides where this one starts"
+    plan = ActionPlan(
+        action="scrub",
+        title=f"Scrub what is new in {s.pool.name}",
+        steps=(Step(zpool("scrub", "-C", operands=(s.pool.name,)), "start it"),),
+        consequences=(
+            "reads only blocks written since the last completed scrub"
+            + (f" (after TXG {last})" if last else ""),
+            *_OF_A_PART,
+        ),
+        warnings=(*((moved,) * (s.facts.version >= SINCE_DATES)), *_scrub_warnings(s)),
+        preconditions=(
+            must.release("a scrub of what is new (-C)", (2, 3)),
+            *_startable(),
+            Precondition("a scrub has completed before", _no_last_txg),
+        ),
+        alternatives=_instead(s) or ("scrub the whole pool",),
+        follow=scan_ended(s, "scrub"),
+    )
+    return decide(plan, s)
+
+
+def plan_scrub_dates(s: Situation, dates: ScrubDates | None = None) -> ActionPlan:
+    """Scrub only what was written between two dates (``-S``, ``-E``, 2.4); None: not yet asked."""
+    span = dates or ScrubDates()
+    plan = ActionPlan(
+        action="scrub",
+        title=f"Scrub {s.pool.name}: {span.words}",
+        steps=(Step(zpool("scrub", *span.options, operands=(s.pool.name,)), "start it"),),
+        consequences=(f"reads only blocks written {span.words}", *_OF_A_PART),
+        warnings=(
+            "a later scrub of what is new (-C) starts where this one ends, although older blocks"
+            " were not checked",
+            "ZFS keeps dates coarsely, and none from before OpenZFS 2.4: it may read more",
+            *_scrub_warnings(s),
+        ),
+        preconditions=(must.release("a scrub by dates (-S, -E)", SINCE_DATES), *_startable()),
+        alternatives=_instead(s) or ("scrub the whole pool",),
+        follow=scan_ended(s, "scrub"),
+    )
+    return decide(plan, s)
+
+
+def _startable() -> tuple[Precondition, ...]:
+    """What holds for every scrub that is to start."""
+    return (
+        must.answering(),
+        must.nothing_runs("scrub", "resilver", "rebuild", "errorscrub"),
+    )
+
+
+def _no_last_txg(s: Situation) -> str | None:
+    """Why everything would be read; None where a scrub completed, or where that is not known."""
+    if s.facts.properties.get(_LAST_TXG) not in ("0", "-"):
+        return None
+    return "no scrub has completed on OpenZFS 2.3 or later: scrub the whole pool first"
 
 
 def _of_error_scrub() -> tuple[Precondition, ...]:

@@ -347,6 +347,21 @@ def _configure_light(parser: argparse.ArgumentParser) -> None:
     _json(parser, "print JSON, one light per line")
 
 
+def _configure_scrub(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "window", "off", "resume"),
+        help="list the hours that are set (default), set or drop those of a pool, or"
+        " (after a reboot) have them kept again",
+    )
+    parser.add_argument("pool", nargs="?", metavar="POOL", help="the pool, for window and off")
+    text = "scrub only then, such as 22:00-06:00; paused outside, progress is kept"
+    parser.add_argument("hours", nargs="?", metavar="HH:MM-HH:MM", help=text)
+    _json(parser, "print JSON, one pool per line")
+
+
 def _configure_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
@@ -385,6 +400,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "swap": ("be led through a disk swap, step by step", _configure_swap),
     "tunables": ("list, set and restore the tunables of scans and rebuilds", _configure_tunables),
     "light": ("light the bay of a disk for four hours, or make it blink", _configure_light),
+    "scrub": ("scrub a pool only in some hours of the day", _configure_scrub),
     "report": (
         "report on a scan, or compare two: rates, limits, devices, ETAs",
         _configure_report,
@@ -406,6 +422,6 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
 
 CONFIGURED = frozenset(
     {"console", "watch", "record", "export", "status", "demo", "replay", "rebalance", "tunables"}
-    | {"light", "swap"}
+    | {"light", "scrub", "swap"}
 )
 """Commands that read the configuration."""

@@ -95,6 +95,7 @@ def _settings(args: argparse.Namespace) -> Settings:
         aim=args.aim,
         accept_races=args.accept_races,
         allow_non_zfs=args.allow_non_zfs,
+        rewrite_options=args.rewrite_options,
         during_scan=getattr(args, "during_scan", False),
         limits=Limits(**_limits(args)),
     )

@@ -69,6 +69,14 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "new compression or checksum; new recordsize",
     )
     parser.add_argument(
+        "--rewrite-options",
+        type=_letters,
+        default="",
+        metavar="LETTERS",
+        help="options of zfs rewrite: P keeps incremental sends from growing (OpenZFS 2.4); S and C"
+        " leave alone what snapshots hold and what was cloned (2.5)",
+    )
+    parser.add_argument(
         "--accept-races",
         action="store_true",
         help="copy even where another process's write could be lost",
@@ -119,6 +127,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--during-scan", action="store_true", help="don't wait for scans to end")
     text = "keep the job's journal here; if it exists, resume its job"
     parser.add_argument("--journal", type=Path, metavar="PATH", help=text)
+
+
+def _letters(word: str) -> str:
+    letters = word.lstrip("-")
+    check(word, "some of the letters P, S, C", set(letters) <= set("PSC"))
+    return "".join(letter for letter in "PSC" if letter in letters)
 
 
 def _window(word: str) -> str:

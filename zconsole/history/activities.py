@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
+from zconsole import units
 from zconsole.eta.estimate import Forecast, forecast, nothing
 from zconsole.eta.progress_curve import ProgressCurve
 from zconsole.eta.work import activity_reading, activity_work
@@ -13,12 +15,24 @@ from zconsole.pool.topology import Placed
 
 ActivityKey = tuple[str, str | None, float | None]
 
+STUCK_SECONDS = 300.0
+"""Without progress for longer an activity is stuck: each writes what it did with every txg, and a
+slow one moves a little in each."""
+
+
+class _Standing(NamedTuple):
+    """How far an activity is, and when it got there, in seconds of the sample's clock."""
+
+    amount: tuple[object, ...]
+    since: float
+
 
 class ActivityTracker:
     """The progress of every running activity."""
 
     def __init__(self) -> None:
         self._courses: dict[ActivityKey, ProgressCurve] = {}
+        self._standing: dict[ActivityKey, _Standing] = {}
 
     def push(self, sample: Sample, tree: Mapping[str, Placed]) -> tuple[ActivityView, ...]:
         """Take in a sample; a view of each of its activities, running or not.
@@ -35,8 +49,34 @@ class ActivityTracker:
             course = kept[key] = self._courses.get(key, ProgressCurve())
             course.add(reading)
         self._courses = kept
-        expected = ((activity, self._forecast(activity)) for activity in found)
-        return tuple(ActivityView(activity, f.rate, f.estimate) for activity, f in expected)
+        self._note_progress(found, sample.clock)
+        return tuple(self._view(activity, sample) for activity in found)
+
+    def _note_progress(self, found: Iterable[Activity], clock: float) -> None:
+        moved: dict[ActivityKey, _Standing] = {}
+        for activity in found:
+            if activity.state == "running" and not activity.discarding:
+                key = _key(activity)
+                now = _Standing((activity.done_bytes, activity.percent, activity.note), clock)
+                before = self._standing.get(key, now)
+                moved[key] = before if before.amount == now.amount else now
+        self._standing = moved
+
+    def _view(self, activity: Activity, sample: Sample) -> ActivityView:
+        expected, stalled = self._forecast(activity), self._stalled(activity, sample.clock)
+        if stalled is not None:
+            expected = Forecast(nothing(f"stuck: no progress for {units.duration(stalled)}"))
+        advice = activity_advice(activity, sample.pool, stuck=stalled is not None)
+        return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
+
+    def _stalled(self, activity: Activity, clock: float) -> float | None:
+        """Seconds without progress, once longer than a slow one with rounded bytes would need."""
+        standing = self._standing.get(_key(activity))
+        if standing is None:
+            return None
+        hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
+        idle = clock - standing.since
+        return idle if idle >= max(STUCK_SECONDS, hidden) else None
 
     def _forecast(self, activity: Activity) -> Forecast:
         if activity.state != "running":
@@ -47,6 +87,33 @@ class ActivityTracker:
             why = "not counted in bytes" if counted else "the total is unknown"
             return Forecast(nothing(f"no estimate: {why}"))
         return forecast(course, work)
+
+
+def activity_advice(activity: Activity, pool: Pool, *, stuck: bool) -> str:
+    """Why an activity does not go on, or is past 100 %, and what to do; "" where nothing is odd.
+
+    An expansion that waits goes on once the vdev's devices are complete, after a resilver or
+    ``zpool clear``; its total is what is allocated now, and shrinks with what is deleted
+    (spa_raidz_expand_get_stats and vdev_raidz_reflow in module/zfs/vdev_raidz.c).
+    """
+    if activity.kind == "expansion" and activity.state == "paused":
+        if any(scan.active and scan.function == "resilver" for scan in pool.scans):
+            return "goes on after the resilver"
+        first = f"{bad}, then " if (bad := _bad_devices(activity, pool)) else ""
+        return f"no resilver is running: {first}clear the pool (A)"
+    if stuck:
+        return _bad_devices(activity, pool) or "look for slow or failing devices (zpool events)"
+    if activity.kind == "expansion" and (activity.percent or 0.0) > 100.0:
+        return "past 100 %: data was deleted meanwhile; it goes on to the end"
+    return ""
+
+
+def _bad_devices(activity: Activity, pool: Pool) -> str:
+    """What to do about devices of its vdev that are not ONLINE, "" without one."""
+    vdev = next((v for v in pool.root.walk() if v.name == activity.vdev), None)
+    bad = [leaf for leaf in vdev.leaves() if leaf.state != "ONLINE"] if vdev is not None else []
+    named = ", ".join(f"{leaf.name} ({leaf.state})" for leaf in bad)
+    return f"replace or bring back {named}" if named else ""
 
 
 def activities(pool: Pool, tree: Iterable[Placed]) -> Iterator[Activity]:

@@ -8,7 +8,7 @@ from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.pool.model import Sample, Scan
 from zconsole.pool.version import parse_version
 
-PARTIAL_SINCE = (2, 4)
+PARTIAL_SINCE = (2, 3)
 """The first OpenZFS whose scrubs may be of a part (``-C``, ``-S``, ``-E``)."""
 SAME = 2.0
 """Seconds by which the ends of one scan may differ between sources."""

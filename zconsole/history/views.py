@@ -40,3 +40,7 @@ class ActivityView(NamedTuple):
     activity: Activity
     rate: float | None
     estimate: Estimate
+    stalled: float | None = None
+    """Seconds without progress, once that is too long to be slow."""
+    advice: str = ""
+    """Why it does not go on, or why its percent is odd, and what to do."""

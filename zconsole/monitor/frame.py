@@ -56,8 +56,6 @@ OUTCOME = "outcome"
 
 SET_HERE = "set here"
 """State of tunables as an activity."""
-IDLE = ("interrupted", "open", SET_HERE)
-"""States of what is shown among jobs and does no work by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +95,14 @@ class Frame:
     def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
         """With actions done from consoles, in order of time, and the pool's jobs.
 
-        Jobs that were interrupted, and checklists that are open, do no work by themselves.
+        Only a rebalance that goes on is a job at work: not one that was interrupted, not an open
+        checklist, not the hours of a scrub.
         """
         done = tuple(events)
         if not done and not jobs:
             return self
-        at_work = any(job.activity.state not in IDLE for job in jobs)
+        works = (job.activity for job in jobs)
+        at_work = any(w.kind == "rebalance" and w.state != "interrupted" for w in works)
         return replace(
             self,
             events=tuple(sorted((*self.events, *done), key=lambda e: e.t)) if done else self.events,

@@ -12,6 +12,7 @@ from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.damage import notes
 from zconsole.pool.model import Scan
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def sample_object(frame: Frame) -> dict[str, Any]:
         "guid": frame.guid,
         "state": frame.state,
         **_picked(frame.seen, "message action error_count errors"),
+        "error_notes": notes(frame.seen.errors, frame.seen.destroyed),
         "health": {"word": frame.health.word, "reasons": list(frame.health.reasons)},
         "stale_seconds": frame.stale_seconds,
         "problem": frame.problem,
@@ -101,7 +103,7 @@ def scan_object(view: ScanView) -> dict[str, Any]:
         **_picked(scan, "function state"),
         "stage": view.stage,
         **_picked(scan, "vdev start end total_bytes scanned_bytes issued_bytes skipped_bytes"),
-        **_picked(scan, "processed_bytes errors thorough"),
+        **_picked(scan, "processed_bytes errors thorough full"),
         **_picked(view, "percent scan_rate"),
         "issue_rate": view.issue_rate if scan.two_stage else None,
         "eta_seconds": estimate.eta,
@@ -123,6 +125,8 @@ def _activity_object(view: ActivityView) -> dict[str, Any]:
         "rate": view.rate,
         "eta_seconds": view.estimate.eta,
         "zpool_eta_seconds": activity.zpool_eta,
+        "stalled_seconds": view.stalled,
+        "advice": view.advice,
     }
 
 

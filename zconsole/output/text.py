@@ -16,6 +16,7 @@ from zconsole.monitor.facts import (
 )
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.damage import notes
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
 from zconsole.system.printable import clean
@@ -210,11 +211,14 @@ def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
     eta = f", ETA {duration(view.estimate.eta)}" if view.estimate.eta is not None else ""
     zpool = f"; zpool says {duration(activity.zpool_eta)}" if activity.zpool_eta is not None else ""
     state = "discarding" if activity.discarding else activity.state
+    if view.stalled is not None:
+        state = f"stuck, no progress for {duration(view.stalled)}"
     if activity.state == "finished":
         on = f" on {_day_clock(activity.end, now, zone)}" if activity.end else ""
         return f"{name}: finished{_moved(activity)}{on}"
     why = f", {activity.note}" if activity.note and activity.state == "paused" else ""
-    return f"{name}: {state}{_moved(activity)}{at}{done}{eta}{zpool}{why}"
+    advice = f"; {view.advice}" if view.advice else ""
+    return f"{name}: {state}{_moved(activity)}{at}{done}{eta}{zpool}{why}{advice}"
 
 
 def _moved(activity: Activity) -> str:
@@ -236,6 +240,8 @@ def _activity_words(view: ActivityView) -> Iterator[str]:
         return
     yield activity.kind if activity.vdev is None else f"{activity.kind} {activity.vdev}"
     yield activity.state
+    if view.stalled is not None:
+        yield f"stuck for {duration(view.stalled)}"
     if activity.percent is not None:
         yield f"{activity.percent:.2f} %"
     if activity.kind == "condense":
@@ -329,7 +335,11 @@ def _errors(frame: Frame) -> Iterator[str]:
     if frame.seen.error_count:
         yield ""
         yield f"data errors: {frame.seen.error_count}"
-        yield from (f"  {path}" for path in frame.seen.errors or ())
+        explanations = notes(frame.seen.errors, frame.seen.destroyed)
+        for path in frame.seen.errors or ():
+            yield f"  {path}"
+            if path in explanations:
+                yield f"      {explanations[path]}"
         if not frame.seen.errors:
             yield "  (for the file names: zpool status -v, as root)"
 

@@ -20,6 +20,8 @@ from zconsole.pool.chassis import Enclosure, LeafDisk
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 """Shared empty default mapping; it cannot be written to."""
 
+SITTING_OUT = "(sitting out)"
+"""The note of a leaf whose property ``sit_out`` is on; zpool prints none."""
 GROUP_KINDS = frozenset({"replacing", "spare"})
 """Interior vdevs that exist only while a device is being replaced or spared."""
 
@@ -136,7 +138,14 @@ class Vdev(NamedTuple):
     phys_path: str | None = None
     devid: str | None = None
     allocating: bool | None = None
+    autosit: bool | None = None
+    """Whether slow disks of a raidz or dRAID are told to sit out (2.4); None if unknown."""
     children: tuple[Vdev, ...] = ()
+
+    @property
+    def sitting_out(self) -> bool:
+        """Whether reads go around this leaf (the property ``sit_out``, 2.4)."""
+        return SITTING_OUT in self.note
 
     @property
     def located(self) -> str:
@@ -211,10 +220,11 @@ class Scan(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its function as ``zpool status`` words it: ``thorough scrub``."""
+        """Its function as ``zpool status`` words it, and whether a part: ``partial scrub``."""
         if self.function == "errorscrub":
             return "error scrub"
-        return f"thorough {self.function}" if self.thorough else self.function
+        word = f"partial {self.function}" if self.full is False else self.function
+        return f"thorough {word}" if self.thorough else word
 
     @property
     def to_issue_bytes(self) -> int | None:
@@ -290,6 +300,8 @@ class Pool:
     """There are data errors, of unknown number."""
     errors: tuple[str, ...] | None = None
     """Names of damaged files; None when not permitted or not requested, () when there are none."""
+    destroyed: Mapping[str, str] = field(default_factory=dict)
+    """Hexadecimal ids in ``errors`` to the last names of those datasets, where they are known."""
     comment: str | None = None
     created: float | None = None
     """Epoch seconds, as its history says."""

@@ -213,6 +213,7 @@ def plan_words(settings: Settings) -> list[str]:
     valued: Sequence[tuple[str, Any, Any]] = (
         ("engine", settings.engine, "auto"),
         ("aim", settings.aim, "balance"),
+        ("rewrite-options", settings.rewrite_options, ""),
         ("limit-rate", None if limits.rate is None else round(limits.rate), None),
         ("max-latency", limits.max_latency, None),
         ("max-bytes", limits.max_bytes, None),

@@ -12,6 +12,7 @@ from zconsole.sim.disk import CANT_OPEN, FAULTED, MIB, OFFLINE, DiskModel, Leaf
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.state import (
     FINISHED,
+    SCRUB,
     DataLayout,
     ForegroundLoad,
     Host,
@@ -178,6 +179,10 @@ def finished(
     past.state, past.errors, past.processed = FINISHED, errors, repaired
     past.start = past.pass_start = pool.now - ago - took
     past.end = pool.now - ago
+    past.txg = pool.txg_at(past.start)
+    past.txgs = (0, past.txg)
+    if function == SCRUB:
+        pool.scrubbed_txg = past.txg
     past.pass_issued = past.issued
     return past
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zconsole.pool.version import parse_version
 from zconsole.sim import lifecycle, rebuild, scan
 from zconsole.sim.disk import (
     CANT_OPEN,
@@ -163,8 +164,14 @@ def clear(pool: PoolState, device: str | None = None) -> None:
     pool.note("vdev_clear", "errors cleared", "notice")
 
 
-def scrub(pool: PoolState, action: str = "start", errors: bool = False) -> None:
-    """``zpool scrub [-e] [-p|-s] POOL``; ``action`` is start, pause or stop."""
+def scrub(
+    pool: PoolState,
+    action: str = "start",
+    *,
+    errors: bool = False,
+    txgs: tuple[int, int] | None = None,
+) -> None:
+    """``zpool scrub [-e] [-p|-s] POOL``; ``action``: start, pause, stop; ``txgs`` as in ``begin``."""
     verb = {"start": "scrub", "pause": "pause scrubbing", "stop": "cancel scrubbing"}[action]
     failed = f"cannot {verb} {pool.name}"
     if pool.resilvering or pool.rebuilding:
@@ -176,7 +183,7 @@ def scrub(pool: PoolState, action: str = "start", errors: bool = False) -> None:
     if found is not None or (errors and current is None):
         _scrub_errors(pool, found, action, failed)
     elif action == "start":
-        _scrub_start(pool, current, failed)
+        _scrub_start(pool, current, failed, txgs)
     elif action == "pause":
         _scrub_pause(pool, current, failed)
     elif current is None:
@@ -200,9 +207,11 @@ def _scrub_errors(pool: PoolState, found: ErrorScrub | None, action: str, failed
         found.paused_since = pool.now if action == "pause" else 0.0
 
 
-def _scrub_start(pool: PoolState, current: SimulatedScan | None, failed: str) -> None:
+def _scrub_start(
+    pool: PoolState, current: SimulatedScan | None, failed: str, txgs: tuple[int, int] | None
+) -> None:
     if current is None:
-        scan.begin(pool, SCRUB)
+        scan.begin(pool, SCRUB, txgs=txgs)
         return
     if not current.paused_since:
         raise CommandError(f"{failed}: currently scrubbing; use 'zpool scrub -s' to cancel scrub")
@@ -260,6 +269,24 @@ def _work_stop(pool: PoolState, kind: str, action: str, aims: list[Leaf]) -> Non
     for job in running:
         job.state, job.time = (WORK_CANCELED if action == "cancel" else SUSPENDED), pool.now
     pool.note(f"{kind}_{action}", f"{kind} {action}ed", "notice")
+
+
+def sit_out(pool: PoolState, name: str, vdev: str, *, on: bool) -> None:
+    """``zpool set sit_out|autosit=on|off POOL VDEV`` (2.4, vdev_prop_set in vdev.c)."""
+    failed = f"cannot set property for '{vdev}'"
+    if parse_version(pool.version) < (2, 4):
+        raise CommandError(f"{failed}: invalid property '{name}'")
+    for index, top in enumerate(pool.tops):
+        if name == "autosit" and vdev in (top_name(top, index), str(top.guid)):
+            top.autosit = on
+            return
+    top, leaf = _place(pool, vdev, failed)
+    if name == "autosit" or top.kind not in ("raidz", "draid"):
+        raise CommandError(f"{failed}: operation not supported on this type of vdev")
+    sitting = sum(other.sitting_out for other in top.leaves() if other is not leaf)
+    if on and sitting >= top.nparity:
+        raise CommandError(f"{failed}: too many vdevs are sitting out")
+    leaf.sitting_out = on
 
 
 def locate(pool: PoolState, device: str) -> tuple[Top, Leaf] | None:

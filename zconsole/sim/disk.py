@@ -136,6 +136,8 @@ class Leaf:
     """Where its little ups and downs are, 0…1."""
     bus: str | None = None
     """Controller or port multiplier it shares."""
+    sitting_out: bool = False
+    """Whether reads go around it (the property ``sit_out``, 2.4)."""
     dtl: float = 0.0
     """Share of its top-level's data it still lacks, 0…1."""
     deferred: bool = False

@@ -102,17 +102,17 @@ def _error_scrub(scrub: ErrorScrub | None) -> list[int]:
 
 
 def history(pool: PoolState) -> dict[str, Any]:
-    """What ``zpool history`` tells of its scrubs, which are all full (``PastScrubs``)."""
+    """What ``zpool history`` tells of its scrubs, ``PastScrubs``."""
     scrubs: list[dict[str, Any]] = []
     if (scan := pool.scan) is not None and scan.function == SCRUB:
-        scrubs.append(_past(scan.start, scan.end if scan.state == FINISHED else None))
+        scrubs.append(_past(scan.start, scan.end if scan.state == FINISHED else None, scan.full))
     if pool.scrubbed is not None:
         scrubs.append(_past(pool.scrubbed - DAY / 2, pool.scrubbed))
     return {"created": pool.start - _POOL_AGE, "scrubs": scrubs}
 
 
-def _past(start: float, end: float | None) -> dict[str, Any]:
-    return {"start": int(start), "end": None if end is None else int(end), "full": True}
+def _past(start: float, end: float | None, full: bool = True) -> dict[str, Any]:
+    return {"start": int(start), "end": None if end is None else int(end), "full": full}
 
 
 def _rebuild(rebuild: Rebuild | None) -> list[int]:

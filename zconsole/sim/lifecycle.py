@@ -40,6 +40,7 @@ def conclude(pool: PoolState) -> None:
 def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
     current.state, current.end = FINISHED, pool.now
     if current.function == SCRUB:
+        pool.scrubbed_txg = current.txgs[1]
         pool.note("scrub_finish", f"scrub finished with {int(current.errors)} errors")
         return
     # A checkpoint or an error keeps the DTLs, and so the old devices (dsl_scan_done).

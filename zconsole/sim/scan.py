@@ -16,15 +16,26 @@ SIO_BYTES = 130.0
 """Memory of a queued block: scan_io_t with its range segment and tree nodes (dsl_scan.c)."""
 
 
-def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> SimulatedScan:
-    """Starts a scan of ``pool`` now, replacing any other; a resilver of ``targets``."""
+def begin(
+    pool: PoolState,
+    function: int,
+    targets: list[Leaf] | None = None,
+    txgs: tuple[int, int] | None = None,
+) -> SimulatedScan:
+    """Starts a scan of ``pool`` now, replacing any other; a resilver of ``targets``.
+
+    A scrub reads what was written in ``txgs``, or everything.
+    """
     aims = targets or []
-    if (before := pool.scan) is not None and (before.function, before.state) == (SCRUB, FINISHED):
+    first, last = txgs or (0, pool.txg)
+    # As much was written at any time.
+    part = max(0, last - first) / max(1, pool.txg)
+    if (before := pool.scan) is not None and before.full and before.state == FINISHED:
         pool.scrubbed = before.end
     queues = []
     for top in pool.data_tops():
         missing = max((leaf.dtl for leaf in aims if leaf in list(top.leaves())), default=0.0)
-        fraction = 1.0 if function == SCRUB else missing
+        fraction = part if function == SCRUB else missing
         queues.append(Queue(top, top.alloc, top.alloc, fraction))
         if pool.one_stage and not fraction:
             queues[-1].unscanned = 0.0
@@ -33,6 +44,7 @@ def begin(pool: PoolState, function: int, targets: list[Leaf] | None = None) -> 
         leaf.scan_processed = 0.0
     scan = SimulatedScan(function, pool.now, queues, targets=aims, short=short, pass_start=pool.now)
     scan.checkpoint = pool.t
+    scan.txg, scan.txgs = pool.txg, (first, last)
     pool.scan = scan
     word = "scrub" if function == SCRUB else "resilver"
     pool.note(f"{word}_start", f"{word} started")

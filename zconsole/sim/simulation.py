@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from zconsole.sim import lifecycle, rebuild, rewrite, scan
 from zconsole.sim.disk import COMPLETE, MIB, RUNNING, Flow, JobProgress, Leaf
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
+from zconsole.sim.hours import keep_hours
 from zconsole.sim.state import (
     ERRORSCRUBBING,
     FINISHED,
@@ -68,6 +69,7 @@ def step(pool: PoolState, dt: float) -> None:
     if not pool.suspended:
         _txgs(pool)
         lifecycle.conclude(pool)
+        keep_hours(pool)
 
 
 def _txgs(pool: PoolState) -> None:
@@ -217,6 +219,8 @@ def _move(pool: PoolState, relocation: Relocation, job: DiskJob, dt: float) -> f
 
 def _reflow(pool: PoolState, expansion: Relocation, dt: float) -> None:
     top = pool.tops[expansion.vdev]
+    if expansion.held:
+        return
     if pool.resilvering:
         return  # waits for the resilver (raidz_reflow_scratch_sync, vdev_raidz.c)
     share = top.share

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.pool.chassis import SlotKey
+from zconsole.pool.version import parse_version
 from zconsole.sim import emit, simulation
 from zconsole.sim.disk import CANT_OPEN, FAULTED, OFFLINE, REMOVED
 from zconsole.sim.places import places
 from zconsole.sim.scenarios import DEFAULT, find
 from zconsole.sim.state import PoolState
+from zconsole.sim.topology import top_name
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 
@@ -84,8 +86,25 @@ def raw(pool: PoolState) -> Raw:
     found["libzfs"] = emit.config(pool)
     found["names"] = {leaf.path: leaf.name for leaf in leaves}
     found["message"] = _message(pool)
+    sitting = [leaf for leaf in leaves if leaf.sitting_out]
+    found["sitting_out"] = [{"guid": str(x.guid), "path": x.path, "name": x.name} for x in sitting]
+    found["autosit"] = _autosit(pool)
+    if (scan := pool.scan) is not None:
+        first, last = scan.txgs
+        note = {"func": scan.function, "mintxg": first, "maxtxg": last, "txg": scan.txg}
+        found["scan_setup"] = {"t": scan.start, **note}
     found["history"] = emit.history(pool)
     return found
+
+
+def _autosit(pool: PoolState) -> list[dict[str, str]]:
+    if parse_version(pool.version) < (2, 4):
+        return []
+    tops = [(i, top) for i, top in enumerate(pool.tops) if top.kind in ("raidz", "draid")]
+    return [
+        {"guid": str(top.guid), "name": top_name(top, i), "value": "on" if top.autosit else "off"}
+        for i, top in tops
+    ]
 
 
 def clock(pool: PoolState) -> float:
@@ -114,7 +133,7 @@ def _message(pool: PoolState) -> dict[str, Any]:
     texts = dict(_TEXTS.get(_reason(pool), {}))
     if "see" in texts:
         texts["see"] = _URL + texts["see"]
-    return {"errors": list(pool.damaged), **texts}
+    return {"errors": list(pool.damaged), "destroyed": dict(pool.destroyed), **texts}
 
 
 def _reason(pool: PoolState) -> str:

@@ -122,6 +122,8 @@ class Relocation:
     state: int = SCANNING
     end: float = 0.0
     moved: float = 0.0
+    held: bool = False
+    """Whether something keeps it from going on, though it counts as running."""
 
     @property
     def running(self) -> bool:
@@ -189,6 +191,10 @@ class SimulatedScan:
     pass_issued: float = 0.0
     paused_since: float = 0.0
     spent_paused: float = 0.0
+    txg: int = 0
+    """The txg it began in."""
+    txgs: tuple[int, int] = (0, 0)
+    """The oldest and the newest txg whose blocks it reads."""
 
     @property
     def total(self) -> float:
@@ -209,6 +215,11 @@ class SimulatedScan:
     def queued(self) -> float:
         """Bytes in memory, to be issued."""
         return sum(queue.queued for queue in self.queues)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is a scrub of every block."""
+        return self.function == SCRUB and self.txgs == (0, self.txg)
 
     @property
     def active(self) -> bool:
@@ -263,6 +274,15 @@ class Incident(NamedTuple):
 
 
 @dataclass(slots=True)
+class ScrubHours:
+    """Its hours, whether it has begun, and whether it is paused for them."""
+
+    text: str
+    begun: bool
+    paused: bool
+
+
+@dataclass(slots=True)
 class PoolState:
     """The whole state of a simulated pool."""
 
@@ -287,14 +307,20 @@ class PoolState:
     rewrite: Rewrite | None = None
     data_errors: float = 0.0
     damaged: tuple[str, ...] = ()
+    destroyed: dict[str, str] = field(default_factory=dict)
+    """Ids in ``damaged`` to the names of datasets that are no more."""
     suspended: bool = False
     one_stage: bool = False
     """Scans issue as they walk (before 0.8)."""
     autoexpand: bool = False
+    hours: ScrubHours | None = None
+    """The hours in which alone it is scrubbed."""
     t: float = 0.0
     """Simulated seconds since the beginning."""
     txg: int = 4_200_000
     next_txg: float = TXG_SECONDS
+    scrubbed_txg: int = 0
+    """The newest txg that a scrub which ended has read (``last_scrubbed_txg``)."""
     start: float = 0.0
     """Epoch seconds of ``t`` = 0."""
     scrubbed: float | None = None
@@ -325,6 +351,10 @@ class PoolState:
     def rebuilding(self) -> bool:
         """Whether a sequential rebuild is under way."""
         return any(top.rebuild is not None and top.rebuild.active for top in self.tops)
+
+    def txg_at(self, t: float) -> int:
+        """The txg of a moment in epoch seconds, in the past or now."""
+        return max(0, min(self.txg, int(self.txg - (self.now - t) / TXG_SECONDS)))
 
     def leaves(self) -> Iterator[Leaf]:
         """Every device of the tree, cache devices and free spares included."""

@@ -67,6 +67,8 @@ class Top:
     """dRAID: distributed spares."""
     removing: bool = False
     allocating: bool = True
+    autosit: bool = False
+    """Whether slow disks of it are told to sit out (the property ``autosit``, 2.4)."""
     synced: float = 0.0
     """``alloc`` as of the last txg."""
     rebuild: Rebuild | None = None

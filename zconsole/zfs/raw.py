@@ -54,9 +54,12 @@ class Raw(TypedDict, total=False):
     names: Mapping[str, str]
     """Leaf path to the name ``zpool status`` prints, where the form has only the path."""
     message: Mapping[str, Any]
-    """What only zpool knows, for a libzfs sample: ``status``, ``action``, ``see``, ``errors``."""
+    """What only zpool knows, for a libzfs sample: ``status``, ``action``, ``see``, ``errors``, and
+    ``destroyed``, names of datasets in errors that are no more."""
     sitting_out: Sequence[Mapping[str, str]]
     """``guid``, ``path`` and ``name`` of each leaf whose property ``sit_out`` is on."""
+    autosit: Sequence[Mapping[str, str]]
+    """``guid``, ``name`` and ``value`` (on or off) of each top-level vdev with that property."""
     history: Mapping[str, Any]
     """What ``zpool history -i`` tells of scrubs: see ``zfs.sources.history.PastScrubs``."""
     iostat: str
@@ -87,6 +90,9 @@ class Raw(TypedDict, total=False):
     """Module parameters of scans that could be read, by name."""
     events: Sequence[Mapping[str, Any]]
     """New events since the last sample: ``t``, ``name``, ``text``, ``severity``, ``vdev``."""
+    scan_setup: Mapping[str, Any]
+    """What the kernel last noted of a scan's beginning: ``t``, ``func``, ``mintxg``, ``maxtxg``
+    and the ``txg`` it began in."""
     gap: str
     """Why a line of a recording could not be read; then no form is present."""
     problem: str

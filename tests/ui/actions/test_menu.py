@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.ui.actions.acting import acting
@@ -47,7 +49,7 @@ async def test_a_question_is_wrapped_anew_in_another_window():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
     async with acting("resilver", size) as a:
-        lines = (await a.press("S", *"jjjjj")).splitlines()
+        lines = (await a.press("S", *"jjjjjjjj")).splitlines()
         told = " ".join(line.strip() for line in lines[-4:-1]).strip()
         assert told == "Pause or stop the resilver: ZFS cannot pause or stop it"
 
@@ -133,11 +135,11 @@ def test_lines_that_are_left_out_leave_a_sign(glyphs, sign) -> None:
 async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_where_it_is_narrow():
     async with acting("mirror-scrub", (60, 15)) as a:
         said = await a.press("S")
-        assert said.count("scrub running (25.4 %)") == 2
+        assert said.count("scrub running (25.4 %)") == 3
         assert "no resilver runs or waits" in said
     async with acting("resilver", (60, 15)) as a:
         said = await a.press("S")
-        assert said.count("resilver running (45.7 %)") == 3  # two, and the line at the cursor
+        assert said.count("resilver running (45.7 %)") == 5  # four, and the line at the cursor
         assert said.count("resilver running…\n") == 2
         assert "ZFS cannot pause or stop it\n" in said
 
@@ -170,7 +172,7 @@ async def test_every_key_of_the_tunables_is_in_their_footer(size):
 
 
 def _order(said: str) -> list[str]:
-    lines = [line.strip() for line in said.splitlines()[1:7]]
+    lines = [line.strip() for line in said.splitlines()[1:10]]
     return [" ".join(line.split()[:3]) for line in lines]
 
 
@@ -186,11 +188,86 @@ async def test_the_scan_menu_keeps_its_order_and_begins_on_what_can_be_done(scen
             "Pause the scrub",
             "Stop the scrub",
             "Scrub only known",
+            "Scrub only what",
+            "Scrub a range",
+            "Scrub only in",
             "Restart the resilver",
             "Pause or stop",
         ]
         view = a.app.screen.view
         assert first in plain(view.line_at(view.cursor))
+
+
+async def _pick(a, text: str) -> None:
+    """Open the menu of the row and put the cursor on the line with this text."""
+    await a.press("A")
+    while text not in plain(a.app.screen.view.line_at(a.app.screen.view.cursor)):
+        await a.press("j")
+
+
+async def test_a_slow_disk_sits_out_by_keys_where_the_release_has_it():
+    async with acting("sit-out") as a:
+        await a.to("bay04")
+        assert "reads go around it" in await a.press("enter")
+        await a.press("enter")
+        await _pick(a, "Let reads go around it")
+        assert "zpool set sit_out=off tank" in await a.press("enter")
+        await a.press("tab", "enter", "escape")
+        a.feed.step()
+        await a.settle()
+        await a.to("bay04")
+        assert "reads go around it" not in await a.press("enter")
+    async with acting("healthy") as a:
+        await a.to("bay04")
+        assert "sit out" not in await a.press("A")
+
+
+def _typed(text: str) -> list[str]:
+    return ["space" if letter == " " else letter for letter in text] + ["enter"]
+
+
+async def test_what_was_written_between_dates_is_scrubbed_by_keys():
+    async with acting("sit-out") as a:
+        await a.press("S", *"jjjjj")
+        assert "SCRUB WHAT WAS WRITTEN" in await a.press("enter")
+        assert "SCRUB WHAT WAS WRITTEN" in await a.press(*_typed("soon"))
+        said = await a.press(*["backspace"] * 4, *_typed("2026-11-09 to 2026-11-15"))
+        assert "zpool scrub -S 2026-11-09 -E 2026-11-15 tank" in said
+        assert "does not count as a full scrub" in said
+        await a.press("tab", "enter", "escape")
+        a.feed.step()
+        assert "partial scrub" in await a.settle()
+
+
+async def test_a_scrub_is_kept_to_some_hours_by_keys():
+    async with acting("mirror-scrub") as a:
+        await a.press("S", *"jjjjj")
+        assert "SCRUB ONLY BETWEEN" in await a.press("enter")
+        assert "SCRUB ONLY BETWEEN" in await a.press(*_typed("night"))
+        now = datetime.fromtimestamp(a.backend.clock(), UTC).astimezone()
+        hours = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
+        said = await a.press(*["backspace"] * 5, *_typed(hours))
+        assert "the scrub is paused now" in said
+        await a.press("tab", "enter", "escape")
+        a.feed.step()
+        assert "PAUSED" in await a.settle()
+        a.feed.step(6.0)
+        assert "REBALANCE" not in await a.settle()
+        assert f"scrub hours {hours} paused until {hours[:5]}" in " ".join(
+            (await a.settle()).split()
+        )
+        assert await a.pass_time(2.5 * 3600.0, 600.0)
+        assert "PAUSED" not in a.screen
+        await a.press("S", *"Gkk", "enter")
+        said = await a.press(*_typed("off"))
+        assert "zconsole scrub off mirrors" in said
+        await a.press("tab", "enter", "escape")
+        assert a.backend.windows.windows() == ()
+
+
+async def test_a_scrub_by_dates_is_refused_where_the_release_has_none():
+    async with acting("healthy") as a:
+        assert "needs OpenZFS 2.4" in await a.press("S", *"jjjjj")
 
 
 async def test_what_can_be_done_with_a_device_keeps_its_order():

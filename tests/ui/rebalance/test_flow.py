@@ -261,6 +261,9 @@ async def test_the_options_turn_and_are_asked_for():
         await a.press("escape")
         assert "Rate limit                none" in a.screen
         await a.press("G", "k", "enter")
+        assert "-P: incremental sends do not grow" in a.screen
+        assert "all blocks" in await a.press("enter", "enter", "enter")
+        await a.press("k", "enter")
         assert "accept: another" in a.screen
         await a.press("G", "enter")
         said = await settled(a)

@@ -32,7 +32,7 @@ def test_a_choice_that_is_cut_is_told_whole():
             )
             row = plain(option_lines(settings, DisplayFormat(), width)[index])
             assert bool(whole) == ("…" in row)
-    lines = map(plain, option_about(settings, LAST - 1, DisplayFormat(), 60))
+    lines = map(plain, option_about(settings, LAST - 2, DisplayFormat(), 60))
     assert " ".join(lines).endswith("lost")
 
 

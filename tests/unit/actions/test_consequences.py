@@ -34,9 +34,12 @@ from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
     plan_scrub,
+    plan_scrub_dates,
+    plan_scrub_new,
     plan_stop,
     plan_stop_resilver,
 )
+from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.hardware.device import Contents
@@ -44,6 +47,10 @@ from zconsole.pool.model import ErrorCounters, Progress
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
 REPLACING = group("replacing", disk("d00", 1000, "FAULTED"), disk("new", 1900))
+
+
+DATES = ScrubDates("2026-11-01 06:00", "2026-11-20")
+V24 = replace(FACTS, version=(2, 4, 0), properties={"last_scrubbed_txg": "4711"})
 
 
 def spared(failed: str = "FAULTED") -> Situation:
@@ -87,6 +94,11 @@ def test_a_distributed_spare_cannot_stay():
         (plan_scrub(raidz2()), ("scrub", "tank")),
         (plan_scrub(raidz2(running("scrub", state="paused"))), ("scrub", "tank")),
         (plan_scrub(raidz2(), errors_only=True), ("scrub", "-e", "tank")),
+        (plan_scrub_new(raidz2()), ("scrub", "-C", "tank")),
+        (
+            plan_scrub_dates(raidz2(facts=V24), DATES),
+            ("scrub", "-S", "2026-11-01 06:00", "-E", "2026-11-20", "tank"),
+        ),
         (plan_pause(raidz2(running("scrub"))), ("scrub", "-p", "tank")),
         (plan_stop(raidz2(running("scrub", state="paused"))), ("scrub", "-s", "tank")),
         (plan_resilver(raidz2(running("resilver"), changes=(WAITING,))), ("resilver", "tank")),
@@ -140,6 +152,14 @@ def test_commands(plan, argv):
         (plan_resilver(raidz2(running("scrub"))), "no resilver runs or waits"),
         (plan_resilver(raidz2(running("resilver"))), "no device waits for a resilver"),
         (plan_scrub(raidz2(error_count=0), errors_only=True), "the pool has no known errors"),
+        (plan_scrub_new(raidz2(facts=V21)), "needs OpenZFS 2.3"),
+        (
+            plan_scrub_new(raidz2(facts=replace(V24, properties={"last_scrubbed_txg": "0"}))),
+            "no scrub has completed",
+        ),
+        (plan_scrub_new(raidz2(running("scrub", state="paused"))), "scrub paused"),
+        (plan_scrub_dates(raidz2(), DATES), "needs OpenZFS 2.4"),
+        (plan_scrub_dates(raidz2(running("resilver"), facts=V24), DATES), "resilver running"),
         (plan_stop_resilver(raidz2()), "no resilver is running"),
         (plan_offline(mirror(changes=(disk("d00", 1000, "FAULTED"),)), "1001"), "no valid"),
         (plan_offline(at(pool(disk("d1", 1000))), "1000"), "no valid replicas"),
@@ -417,3 +437,17 @@ def test_what_is_put_online_is_named_by_the_disk_and_not_by_guid(name, path, sai
 )
 def test_nobody_is_told_to_wait_for_a_paused_scan(scan, instead):
     assert plan_scrub(raidz2(scan), errors_only=True).alternatives == (instead,)
+
+
+def test_a_scrub_of_a_part_says_that_it_is_no_full_scrub():
+    new, dated = plan_scrub_new(raidz2(facts=V24)), plan_scrub_dates(raidz2(facts=V24), DATES)
+    assert "(after TXG 4711)" in said(new)
+    assert "from 2026-11-01 06:00 to 2026-11-20" in said(dated)
+    for plan in (new, dated):
+        assert "does not count as a full scrub" in said(plan)
+        assert plan.follow is not None
+
+
+def test_where_dates_can_move_its_start_the_scrub_of_what_is_new_says_so():
+    assert "decides where this one starts" in said(plan_scrub_new(raidz2(facts=V24)))
+    assert "decides where this one starts" not in said(plan_scrub_new(raidz2()))

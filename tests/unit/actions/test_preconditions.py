@@ -18,7 +18,16 @@ from zconsole.actions.layout import Layout
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation, failing
 from zconsole.actions.replace import plan_batch, plan_replace
-from zconsole.actions.scrub import plan_pause, plan_resilver, plan_scrub, plan_stop
+from zconsole.actions.scrub import (
+    plan_pause,
+    plan_resilver,
+    plan_scrub,
+    plan_scrub_dates,
+    plan_scrub_new,
+    plan_stop,
+)
+from zconsole.actions.scrub_dates import ScrubDates
+from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.pool.model import Vdev
@@ -43,6 +52,11 @@ PLANS = (
     lambda s, _: plan_clear(s),
     lambda s, _: plan_scrub(s),
     lambda s, _: plan_scrub(s, errors_only=True),
+    lambda s, _: plan_scrub_new(s),
+    lambda s, k: plan_sit_out(s, k, on=True),
+    lambda s, k: plan_sit_out(s, k, on=False),
+    lambda s, k: plan_autosit(s, k, on=True),
+    lambda s, _: plan_scrub_dates(s, ScrubDates("2026-11-01")),
     lambda s, _: plan_pause(s),
     lambda s, _: plan_stop(s),
     lambda s, _: plan_resilver(s),

@@ -9,7 +9,20 @@ from zconsole.cli.options import COMMANDS
 from zconsole.cli.rebalance_options import COMMANDS as OF_REBALANCE
 from zconsole.sim import scenarios
 
-FREE = {"S", "N", "X", "F", "SHARE", "SIZE", "NAME=SIZE", "NAME", "COMMAND", "SECONDS", "LIMIT"}
+FREE = {
+    "LETTERS",
+    "S",
+    "N",
+    "X",
+    "F",
+    "SHARE",
+    "SIZE",
+    "NAME=SIZE",
+    "NAME",
+    "COMMAND",
+    "SECONDS",
+    "LIMIT",
+}
 FREE |= {"DEVICE"}
 FREE |= {"BYTES/S", "HH:MM-HH:MM", "[ADDR:]PORT"}
 """Metavars of words that a shell cannot know, or of which all choices are known."""

@@ -154,7 +154,7 @@ def test_what_was_copied_is_told_with_its_end_and_why_a_copy_waits():
         "\t114M / 451M copied at 1.29M/s, 25.24% done, paused for resilver or clear\n"
     )
     said = report(f"{HEALTHY}{waits}")
-    assert "paused, 114M of 451M, 25.24 % done, paused for resilver or clear\n" in said
+    assert "paused, 114M of 451M, 25.24 % done, paused for resilver or clear; no " in said
 
 
 def test_one_restart_is_one():

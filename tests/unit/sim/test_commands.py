@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from zconsole.sim import commands, simulation
@@ -170,6 +172,26 @@ def test_an_incident_that_whoever_plays_forestalled_does_not_end_the_demo():
     assert [x.name for x in pool.tops[0].leaves()].count(
         new.split("/")[-1].removesuffix("-part1")
     ) == 1
+
+
+def test_a_scrub_of_what_is_new_reads_only_that(night):
+    pool = night.pools[0]
+    assert pool.scrubbed_txg < pool.txg
+    assert zpool(night, "scrub", "-C", "tank").returncode == 0
+    assert pool.scan.txgs == (pool.scrubbed_txg, pool.scan.txg)
+    night.advance(4 * 3600.0)
+    assert pool.scan.end
+    assert pool.scan.issued < 0.1 * pool.scan.total
+    assert pool.scrubbed_txg == pool.scan.txg
+
+
+def test_a_scrub_by_dates_ends_where_it_was_told_to(night):
+    pool = night.pools[0]
+    day = datetime.fromtimestamp(pool.now - 3 * 86400.0, UTC).strftime("%Y-%m-%d")
+    assert zpool(night, "scrub", "-E", day, "tank").returncode == 0
+    assert pool.scan.txgs[0] == 0
+    assert pool.scan.txgs[1] < pool.scan.txg
+    assert zpool(night, "scrub", "-S", "soon", "tank").returncode == 2
 
 
 def test_history_tells_of_the_last_full_scrub_though_another_was_canceled():

@@ -125,8 +125,18 @@ class AlertRules:
             if view.stalled is not None and view.stalled >= self.stalled_after:
                 text = f"the {view.scan.function} made no progress for {duration(view.stalled)}"
                 yield _alert(frame, "stalled", "warning", text, _identity(view))
+        yield from self._stuck(frame)
         yield from self._space(frame, seen)
         yield from _scrub_overdue(frame)
+
+    def _stuck(self, frame: Frame) -> Iterator[Alert]:
+        """Removals, expansions and the like that do not move, which is more than slow."""
+        for view in frame.activities:
+            if view.stalled is not None and view.stalled >= self.stalled_after:
+                work = view.activity
+                name = " of ".join(filter(None, (work.kind, work.vdev)))
+                text = f"the {name} made no progress for {duration(view.stalled)}: {view.advice}"
+                yield _alert(frame, "stalled", "warning", text, f"{name}:{work.start or 0:.0f}")
 
     def _space(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
         fill = frame.balance.target_fill

@@ -49,6 +49,8 @@ class Rewriter:
     clock: Callable[[], float]
     results: list[Result]
     """Shared with whoever commits them."""
+    flags: int = 0
+    """Of ZFS_IOC_REWRITE, for every file."""
     chunk: int = 8 << 20
     _noted: float = 0.0
     _front: ReadAhead[FileRow] = field(init=False)
@@ -115,17 +117,23 @@ class Rewriter:
             length = min(self.chunk, size - offset)
             began = self.clock()
             try:
-                self.sys.rewrite(fd, offset, length)
+                self.sys.rewrite(fd, offset, length, self.flags)
             except InterruptedError:
                 continue
             except OSError as error:
-                if error.errno in (errno.ENOTTY, errno.EOPNOTSUPP):
-                    raise UnsupportedError("this OpenZFS has no rewrite (2.3.4)") from error
+                if error.errno in self._unsupported:
+                    why = "not all of its options" if self.flags else "no rewrite (2.3.4)"
+                    raise UnsupportedError(f"this OpenZFS has {why}") from error
                 raise
             self._resize(length, self.clock() - began)
             offset += length
             self._note(row, offset)
             self._pace(row, offset, length)
+
+    @property
+    def _unsupported(self) -> tuple[int, ...]:
+        """How the kernel says that it cannot; EINVAL: it does not know one of the flags."""
+        return (errno.ENOTTY, errno.EOPNOTSUPP, *((errno.EINVAL,) if self.flags else ()))
 
     def _resize(self, length: int, seconds: float) -> None:
         """Aim the next chunk at CHUNK_SECONDS; at most doubled or halved at once."""

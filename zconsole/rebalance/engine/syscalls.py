@@ -184,6 +184,6 @@ class Sys:
             return found
         return found
 
-    def rewrite(self, fd: int, offset: int, length: int) -> None:
+    def rewrite(self, fd: int, offset: int, length: int, flags: int) -> None:
         """Have ZFS write a range again in place; length 0 is to the end (zfs_rewrite, 2.3.4)."""
-        fcntl.ioctl(fd, ZFS_IOC_REWRITE, struct.pack("=4Q", offset, length, 0, 0))
+        fcntl.ioctl(fd, ZFS_IOC_REWRITE, struct.pack("=4Q", offset, length, flags, 0))

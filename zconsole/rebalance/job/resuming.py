@@ -21,7 +21,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Settings
 
-OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan")
+OPTIONS = ("engine", "aim", "accept_races", "allow_non_zfs", "during_scan", "rewrite_options")
 """What a job keeps for its whole life; its limits may change."""
 SAMPLE = 300
 """Files that are looked at when a job goes on."""

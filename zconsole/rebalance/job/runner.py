@@ -48,6 +48,7 @@ from zconsole.rebalance.job.wait_conditions import (
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
+from zconsole.rebalance.planning.rewrite_options import flags_of
 
 STOPPING = {
     signal.SIGINT: "interrupted",
@@ -125,8 +126,9 @@ class JobRunner:
         )  # fmt: skip
         results = self._engine.results.waiting
         self._rewriter = Rewriter(
-            self.sys, self.journal, self._directories, self._tick, clock, results
-        )
+            self.sys, self.journal, self._directories, self._tick, clock, results,
+            flags_of(self.job.settings.rewrite_options),
+        )  # fmt: skip
 
     def run(self) -> dict[str, Any]:
         """Recover, move every file, return the summary.
@@ -202,8 +204,12 @@ class JobRunner:
 
     def _judging(self) -> BenefitCheck:
         clock, accounts = self.clocks.monotonic, self.accounts
-        samples = [Samples(self.reader, place, accounts.path, clock) for place in self.places]
-        balancing = self.job.settings.aim == "balance"
+        settings = self.job.settings
+        # Blocks that -S and -C leave alone are meant to stay, and may be all of a portion's.
+        moves_all = not {"S", "C"} & set(settings.rewrite_options)
+        places = self.places if moves_all else ()
+        samples = [Samples(self.reader, place, accounts.path, clock) for place in places]
+        balancing = settings.aim == "balance" and moves_all
         return BenefitCheck(accounts, samples, balancing, self.clocks.local)
 
     def _recover(self) -> None:

@@ -18,6 +18,7 @@ from zconsole.rebalance.planning import (
     forecast,
     new_sizes,
     plan_notes,
+    rewrite_options,
     survey,
     walk,
 )
@@ -111,6 +112,7 @@ def judged(
     pool = pool if pool and pool.spaces else None
     found = forecast.predicted(plans, pool, settings.limits, listed)
     notes = plan_notes.of_plan(found, plans, pool, settings.limits)
+    notes += rewrite_options.notes(settings.rewrite_options, plans, pool)
     refused = _refusal(found, plans, settings)
     return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused))
 
@@ -175,11 +177,13 @@ def _directory_plan(
     version, in_use = reader.version(), _overlay(sys, files, place.root)
     unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
     chosen = engine_choice.choose(settings, place.mount, place.dataset, version, unseen, in_use)
+    chosen = rewrite_options.checked(chosen, settings.rewrite_options, version, pool)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":
         _leave_out_too_large(plan)
     plan.pinned = _pinned(place.dataset, pool, found)
+    rewrite_options.apply(plan, settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
         plan.in_flight = max(plan.in_flight, found.largest)
@@ -239,6 +243,8 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
     for each in plans:
         if each.choice.engine is None:
             return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
+    if why := rewrite_options.refusal(settings.rewrite_options, plans):
+        return why
     return _space_refusal(plan, plans) or _aim_refusal(plan, plans, settings)
 
 

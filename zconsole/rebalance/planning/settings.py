@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from typing import Any
 
 FLOOR = 0.05
@@ -42,6 +43,8 @@ class Settings:
     accept_races: bool = False
     allow_non_zfs: bool = False
     during_scan: bool = False
+    rewrite_options: str = ""
+    """Letters of ``zfs rewrite``: P, S and C (``rewrite_options.FLAGS``)."""
     limits: Limits = Limits()
 
     def as_json(self) -> dict[str, Any]:
@@ -53,6 +56,13 @@ def window_minutes(text: str) -> tuple[int, int]:
     """Begin and end of ``22:00-06:00``, minutes of the day. Raises ValueError for anything else."""
     start, end = (_minutes(word) for word in text.split("-"))
     return start, end
+
+
+def is_within(text: str, local: datetime) -> bool:
+    """Whether a local time is in such hours; the same time twice is all day."""
+    start, end = window_minutes(text)
+    now = local.hour * 60 + local.minute
+    return start == end or (start <= now < end if start <= end else now >= start or now < end)
 
 
 def _minutes(word: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
@@ -19,6 +20,7 @@ from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
 from zconsole.sim import commands, growth, lifecycle
 from zconsole.sim.backends.lights import SimulatedLights, locate_of
+from zconsole.sim.backends.windows import SimulatedWindows
 from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
 from zconsole.sim.places import places
@@ -94,6 +96,7 @@ class SimulatedFacts:
             properties={
                 "autoexpand": "on" if state.autoexpand else "off",
                 "guid": str(state.guid),
+                "last_scrubbed_txg": str(state.scrubbed_txg),
             },
             parameters=dict(state.tunables),
             devices=_devices(self._world.pools, state),
@@ -126,6 +129,7 @@ def simulated_backend(world: World) -> ActionBackend:
         steady=lambda: clock(world.pools[0]),
         rebalance_backend=lambda: _rebalance_backend(world, log),
         lights=SimulatedLights(world),
+        windows=SimulatedWindows(world),
     )
 
 
@@ -228,7 +232,9 @@ def _execute(pools: Sequence[PoolState], words: Sequence[str]) -> str | None:
         raise CommandError(f"unrecognized command '{name}'", 2)
     options = frozenset(letter for word in rest if _is_option(word) for letter in word[1:])
     operands = [word for word in rest if not _is_option(word)]
-    if name == "set":  # the one command that names the pool last
+    if name == "set":  # the pool stands between the property and a vdev
+        operands = [*operands[1:2], *operands[:1], *operands[2:]]
+    if name == "scrub":  # the one that names the pool last: dates stand before it
         operands = operands[::-1]
     if name == "add" and "o" in options:  # what -o sets comes before the pool
         operands = operands[1:]
@@ -248,7 +254,22 @@ def _is_option(word: str) -> bool:
 
 def _scrub(pool: PoolState, words: Words) -> None:
     action = "stop" if "s" in words.options else "pause" if "p" in words.options else "start"
-    commands.scrub(pool, action, errors="e" in words.options)
+    commands.scrub(pool, action, errors="e" in words.options, txgs=_txgs(pool, words))
+
+
+def _txgs(pool: PoolState, words: Words) -> tuple[int, int] | None:
+    """What the options -C, -S and -E (2.3, 2.4) leave to a scrub; None: everything."""
+    if "C" in words.options:
+        return pool.scrubbed_txg, pool.txg
+    if not words.options & {"S", "E"}:
+        return None
+    try:
+        dates = [datetime.fromisoformat(date).timestamp() for date in reversed(words.operands)]
+    except ValueError:
+        raise CommandError("Failed to parse the date.", 2) from None
+    first = dates[0] if "S" in words.options else 0.0
+    last = dates[-1] if "E" in words.options else pool.now
+    return pool.txg_at(first), pool.txg_at(last)
 
 
 def _job(kind: str) -> Command:
@@ -263,6 +284,9 @@ def _job(kind: str) -> Command:
 
 def _set(pool: PoolState, words: Words) -> None:
     name, _, value = words[0].partition("=")
+    if name in ("sit_out", "autosit") and value in ("on", "off"):
+        commands.sit_out(pool, name, words[1], on=value == "on")
+        return
     if name != "autoexpand" or value not in ("on", "off"):
         raise CommandError(f"cannot set property for '{pool.name}': invalid property '{name}'")
     pool.autoexpand = value == "on"

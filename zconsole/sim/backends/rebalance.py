@@ -24,7 +24,7 @@ from zconsole.rebalance.backend import (
     Measured,
     run_words,
 )
-from zconsole.rebalance.planning import forecast, plan
+from zconsole.rebalance.planning import forecast, plan, rewrite_options
 from zconsole.rebalance.planning.engine_choice import COPIES, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.hot_directories import Held
@@ -355,7 +355,12 @@ def _facts(pool: PoolState) -> PoolFacts:
     free, size = round(sum(s.free for s in spaces)), sum(s.size for s in spaces)
     return PoolFacts(
         name=pool.name,
-        properties={"health": health, "free": str(free), "size": str(size)},
+        properties={
+            "health": health,
+            "free": str(free),
+            "size": str(size),
+            "feature@physical_rewrite": "enabled",
+        },
         spaces=spaces,
         version=parse_version(pool.version),
         fragmentation=max((top.frag for top in pool.normal_tops()), default=None),
@@ -367,14 +372,16 @@ def _facts(pool: PoolState) -> PoolFacts:
 def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings) -> DirectoryPlan:
     mount, dataset = Mount("zfs", pool.name, f"/{pool.name}"), Dataset(pool.name, {})
     found = _survey(pool, root, round(forecast.above_floor(facts, settings.limits)))
+    chosen = choose(settings, mount, dataset, facts.version, unseen="")
     made = DirectoryPlan(
         JobDirectory(os.fsencode(root), mount, dataset),
         found,
-        choose(settings, mount, dataset, facts.version, unseen=""),
+        rewrite_options.checked(chosen, settings.rewrite_options, facts.version, facts),
         found.files,
         found.bytes,
         {"snapshots": found.snapshot_allocated},
     )
+    rewrite_options.apply(made, settings.rewrite_options)
     made.sizes = Sizes(found.allocated, found.allocated, "simulated: written as before")
     return made
 

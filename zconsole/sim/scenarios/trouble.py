@@ -117,9 +117,10 @@ def damaged(seed: int, start: float) -> tuple[PoolState, ...]:
     pool.data_errors = 3.0
     pool.damaged = (
         "/photos/2019/summer/IMG_2041.CR2",
-        "/photos/2019/summer/IMG_2042.CR2",
         "photos/scans@monthly-2026-10:/box 7/page 12.tif",
+        "<0x21b>:<0x8f3>",
     )
+    pool.destroyed = {"0x21b": "photos/scans@monthly-2025-10"}
     finished(pool, SCRUB, 5 * HOUR, 17.4 * HOUR, errors=3, repaired=6.2e6)
     return (pool,)
 

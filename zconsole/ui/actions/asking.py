@@ -81,6 +81,7 @@ def executor_of(context: FlowContext, denied: str = "", paths: tuple[str, ...] =
         backend.clock,
         backend.steady,
         backend.lights,
+        backend.windows,
     )
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import ActionPlan
+from zconsole.actions.scrub_window import ScrubWindow, hours_words
+from zconsole.errors import ZconsoleError
+from zconsole.eta.estimate import nothing
+from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import Frame
+from zconsole.pool.model import Activity
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.control import Past
 from zconsole.ui.actions.follow_up import FollowUp
@@ -51,6 +57,22 @@ class FlowContext:
     """Plans being carried out now."""
     past: Past = field(default_factory=Past)
     """What was set from consoles, as of the newest reading."""
+
+    windows: tuple[ScrubWindow, ...] = ()
+    """The hours of scrubs, as of the newest reading."""
+
+    async def read_windows(self) -> None:
+        """Read the hours of scrubs again; those of before where that cannot be."""
+        with suppress(OSError, ZconsoleError):
+            self.windows = await in_daemon_thread(self.backend.windows.windows)
+
+    def hours_shown(self, frame: Frame) -> tuple[ActivityView, ...]:
+        """The hours that a pool's scrub is kept to, among the work on the pool."""
+        found = (window for window in self.windows if window.guid == frame.guid)
+        return tuple(
+            ActivityView(Activity("scrub hours", w.hours, note=hours_words(w)), None, nothing(""))
+            for w in found
+        )
 
     async def read_past(self) -> None:
         """Read what was set from consoles, again."""

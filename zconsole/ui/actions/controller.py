@@ -74,6 +74,7 @@ class ActionController:
             begin_next(app, partial(self._look_at_jobs, update), "jobs")
             if app.main_on_top:  # the one place that shows them
                 begin_next(app, self._look_at_swaps, "swaps")
+                begin_next(app, self.context.read_windows, "windows")
         frames = (
             frame.joined(watch.events(frame, past.changes), self._at_work(frame))
             for frame in map(self.context.swaps.cleared, update.frames)
@@ -99,8 +100,9 @@ class ActionController:
             self.context.app.notify(text, severity="warning", timeout=15, markup=False)
 
     def _at_work(self, frame: Frame) -> tuple[ActivityView, ...]:
-        shown = (*self.jobs.shown(frame.pool), *self.context.swaps.shown(frame))
-        return (*shown, *self._set_here(frame))
+        context = self.context
+        jobs, swaps = self.jobs.shown(frame.pool), context.swaps.shown(frame)
+        return (*jobs, *swaps, *context.hours_shown(frame), *self._set_here(frame))
 
     def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
         """The tunables that were set, while no scan tells of them."""
@@ -129,6 +131,10 @@ class ActionController:
             said = await in_daemon_thread(self.context.backend.lights.tidy)
         except (OSError, ZconsoleError) as error:
             said = (f"lights of bays: {error}",)
+        try:
+            await in_daemon_thread(self.context.backend.windows.resume)
+        except (OSError, ZconsoleError) as error:
+            said = (*said, f"hours of scrubs: {error}")
         for text in said:
             self.context.app.notify(text, timeout=15, markup=False)
 

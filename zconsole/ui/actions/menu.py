@@ -17,9 +17,13 @@ from zconsole.actions.scrub import (
     plan_pause,
     plan_resilver,
     plan_scrub,
+    plan_scrub_dates,
+    plan_scrub_new,
     plan_stop,
     plan_stop_resilver,
 )
+from zconsole.actions.scrub_window import plan_window
+from zconsole.actions.sit_out import has_sit_out, plan_autosit, plan_sit_out
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
 from zconsole.system.daemon_thread import in_daemon_thread
@@ -27,6 +31,7 @@ from zconsole.ui.actions.add_flow import add_flow
 from zconsole.ui.actions.asking import Planner, confirm
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.actions.scrub_flow import dates_flow, window_flow
 from zconsole.ui.actions.wizards import attach_flow, batch_flow, replace_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, fit
@@ -68,6 +73,9 @@ def scan_entries(s: Situation) -> tuple[Entry, ...]:
         Entry("Pause the scrub", (plan_pause,)),
         Entry("Stop the scrub", (plan_stop,)),
         Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
+        Entry("Scrub only what is new", (plan_scrub_new,)),
+        Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
+        Entry("Scrub only in some hours", (plan_window,), window_flow),
         Entry("Restart the resilver", (plan_resilver,)),
         Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]
@@ -131,6 +139,9 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
     entries: list[Entry] = []
     if not vdev.children and vdev.vclass not in ("spare", "cache"):
         entries += _of_leaf(key)
+        if has_sit_out(s, target):
+            ways = tuple(partial(plan_sit_out, key=key, on=on) for on in (True, False))
+            entries.append(Entry("Let reads go around it, or use it again (sit out)", ways))
     if group is not None and group.kind == "spare":
         failed, spare = (key_of(s.pool, group.children[i]) or "" for i in (0, -1))
         entries += [
@@ -138,6 +149,9 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
             Entry("Make the spare permanent", (partial(plan_detach, key=failed),)),
             Entry("Return the spare: the device is fine again", (partial(plan_detach, key=spare),)),
         ]
+    if has_sit_out(s, target):
+        ways = tuple(partial(plan_autosit, key=key, on=on) for on in (True, False))
+        entries.append(Entry(f"Switch autosit of {target.top.name} (go around slow disks)", ways))
     return [
         *entries,
         Entry(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from zconsole import units
 from zconsole.history.views import ActivityView
 from zconsole.ui.panes.scan_parts import Ink, barred, eta_line, packed, subject, zpool_says
 from zconsole.ui.widgets.draw import Line, Span
@@ -72,11 +73,14 @@ def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
         note = look.text(activity.note)
         return [(*head, Span(note))]
     lines = [barred(head, percent, activity.done_bytes, activity.total_bytes, ink)]
+    if view.stalled is not None:
+        stuck = f"STUCK: no progress for {units.duration(view.stalled)}"
+        told = (Span(stuck, "error"), Span(f"  {look.text(view.advice)}"))
+        return [*lines, *packed([told[:1], told[1:]], ink)]
     parts = [eta_line("ETA", view.estimate, ink), *zpool_says(activity.zpool_eta)]
     if view.rate is not None:
         parts.append((Span("at ", "dim"), Span(look.rate(view.rate))))
-    if activity.note:
-        parts.append((Span(look.text(activity.note), "dim"),))
+    parts += [(Span(look.text(text), "dim"),) for text in (activity.note, view.advice) if text]
     return [*lines, *packed(parts, ink)]
 
 

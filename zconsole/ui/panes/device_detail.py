@@ -99,6 +99,8 @@ def _condition(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[st
     pairs: list[tuple[str, str]] = []
     if note := note_words(row, look, frame.t):
         pairs.append(("note", note))
+    if sits := _sits_out(row.vdev):
+        pairs.append(("sit out", sits))
     if errors.read is not None or errors.total:
         pairs.append(
             (
@@ -116,6 +118,15 @@ def _condition(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[st
             )
         )
     return pairs
+
+
+def _sits_out(vdev: Vdev) -> str:
+    """Whether reads go around it, or around slow disks below it; "" where nothing says so."""
+    if vdev.sitting_out:
+        return "reads go around it: its data is rebuilt from parity. Writes and scrubs use it"
+    if vdev.autosit is None:
+        return ""
+    return f"autosit {'on: reads go around a slow disk' if vdev.autosit else 'off'}"
 
 
 def _troubles(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:

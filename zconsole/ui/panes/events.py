@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from zconsole.monitor.frame import DONE, OUTCOME, Frame
+from zconsole.pool.damage import notes
 from zconsole.pool.model import Event
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
@@ -111,8 +112,11 @@ def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
     """The files that are damaged, a few of them or all."""
     names = frame.seen.errors or ()
     shown = len(names) if every or len(names) <= _DAMAGED_SHOWN else _DAMAGED_SHOWN - 1
+    explanations = notes(names, frame.seen.destroyed)
     for name in names[:shown]:
-        yield _Message(_DAMAGED, name, "error", "x", is_path=True)
+        note = explanations.get(name)
+        text = f"{name}  {note}" if note else name
+        yield _Message(_DAMAGED, text, "error", "x", is_path=not note)
     if frame.seen.error_count and not names:
         yield _Message(_DAMAGED, "only root is told which files: zpool status -v", "dim")
     rest = max(len(names), frame.seen.error_count or 0) - shown if names else 0

@@ -164,7 +164,8 @@ def _work(frame: Frame) -> _Work | None:
         return _Work(scan.function, held, view.percent, view.estimate.eta, view.issue_rate)
     for each in frame.activities:
         of = each.activity
-        if of.state not in ("finished", "canceled", "exists", SET_HERE):
+        idle = of.state in ("finished", "canceled", "exists", SET_HERE) or of.kind == "scrub hours"
+        if not idle:
             held = of.state != "running"
             return _Work(of.kind, held, of.percent, each.estimate.eta, each.rate)
     return None

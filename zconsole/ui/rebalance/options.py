@@ -167,9 +167,15 @@ _RACES = {
     False: "refuse where one could happen",
     True: "accept: another program's write may be lost",
 }
+REWRITES = {
+    "": "all blocks",
+    "P": "-P: incremental sends do not grow (OpenZFS 2.4)",
+    "SC": "-S -C: not what snapshots or clones hold (2.5)",
+    "PSC": "-P -S -C: both (2.5)",
+}
 FIXED = 2
 """Entries before the limits: aim and engine."""
-PLAN = FIXED + len(LIMITS) + 2
+PLAN = FIXED + len(LIMITS) + 3
 """Index of the entry that goes on to the plan."""
 _LABEL = 26
 _PLAN_LABEL = 17
@@ -234,6 +240,7 @@ def _pairs(
         *limits.items(),
         ("Scrubs and resilvers", _SCANS[settings.during_scan]),
         ("Lost writes (copy engine)", _RACES[settings.accept_races]),
+        ("Rewrite in place", REWRITES.get(settings.rewrite_options, settings.rewrite_options)),
     ]
 
 
@@ -249,10 +256,13 @@ def turned(settings: Settings, index: int) -> Settings:
         return replace(settings, aim=aim, limits=even)
     if index == 1:
         return replace(settings, engine=_after(list(ENGINES), settings.engine))
-    if index == PLAN - 2:
+    if index == PLAN - 1:
+        return replace(settings, rewrite_options=_after(list(REWRITES), settings.rewrite_options))
+    if index == PLAN - 3:
         return replace(settings, during_scan=not settings.during_scan)
     return replace(settings, accept_races=not settings.accept_races)
 
 
 def _after(values: list[str], value: str) -> str:
-    return values[(values.index(value) + 1) % len(values)]
+    at = values.index(value) if value in values else -1
+    return values[(at + 1) % len(values)]

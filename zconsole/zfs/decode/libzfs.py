@@ -100,6 +100,7 @@ def pool_of(
         ),
         error_count=count,
         errors=damaged_files(message.get("errors"), count),
+        destroyed={str(k): str(v) for k, v in mapping(message.get("destroyed"), "names").items()},
         comment=text_of(config.get("comment")),
     )
 

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.leaf_path import is_taken
-from zconsole.pool.model import IoRates, Pool, Scan, Vdev
+from zconsole.pool.model import SITTING_OUT, IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.places import disks_of
+from zconsole.zfs.decode.scan_extent import with_extent
 from zconsole.zfs.decode.values import is_cell, mapping, unspaced
-from zconsole.zfs.decode.words import SITTING_OUT
 from zconsole.zfs.raw import QUEUES, Raw
 
 _GROUPS = frozenset({"logs", "cache", "special", "dedup"})
@@ -181,6 +181,8 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
         root = _with_block(root, blocks)
     if raw.get("sitting_out"):
         root = _with_sitting_out(root, raw["sitting_out"])
+    if raw.get("autosit"):
+        root = _with_autosit(root, raw["autosit"])
     if disks := disks_of(raw):
         tree = root
         root = _mapped(tree, lambda vdev: _disk_below(vdev, disks, tree))
@@ -188,6 +190,9 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
         changes["root"] = root
     if raw.get("wait"):
         changes["scans"] = _with_remaining(pool.scans, str(raw["wait"]))
+    if raw.get("scan_setup"):
+        scans = changes.get("scans", pool.scans)
+        changes["scans"] = with_extent(scans, mapping(raw["scan_setup"], "scan_setup"))
     return replace(pool, **changes) if changes else pool
 
 
@@ -232,6 +237,16 @@ def _with_sitting_out(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
         return {"note": "  ".join(filter(None, (vdev.note, SITTING_OUT)))}
 
     return _mapped(root, _noted)
+
+
+def _with_autosit(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
+    values = {top.get(key): top.get("value") == "on" for top in listed for key in ("guid", "name")}
+
+    def _switched(vdev: Vdev) -> Vdev:
+        found = values.get(vdev.guid or vdev.name)
+        return vdev if found is None else vdev._replace(autosit=found)
+
+    return root._replace(children=tuple(map(_switched, root.children)))
 
 
 def _with_block(root: Vdev, blocks: Blocks) -> Vdev:

@@ -39,9 +39,6 @@ AUX_WORDS = (
 )
 """``vdev_aux_t`` by value (include/sys/fs/zfs.h, 0.6 to 2.4)."""
 
-SITTING_OUT = "(sitting out)"
-"""The note of a leaf whose property ``sit_out`` is on; zpool prints none."""
-
 _AUX_TEXTS = {
     "OPEN_FAILED": "cannot open",
     "BAD_GUID_SUM": "missing device",

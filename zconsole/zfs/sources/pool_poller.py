@@ -198,6 +198,8 @@ class PoolPoller:
                 await each
             if beside and (sitting := self._sit_out.newest(reading)):
                 reading["sitting_out"] = sitting
+            if beside and self._sit_out.autosit:
+                reading["autosit"] = self._sit_out.autosit
             if self._history in beside and (past := self._history.newest(reading)):
                 reading["history"] = past
             return cast("Raw", reading)

@@ -42,6 +42,8 @@ class SitOutReader(OccasionalCommand):
         self._pool = pool
         self._exists = parse_version(version) >= _SINCE
         self._sitting: SittingOut = ()
+        self.autosit: SittingOut = ()
+        """See ``Raw.autosit``."""
         self._slow: tuple[int, ...] | None = None
 
     async def first(self, patience: float) -> None:
@@ -63,11 +65,17 @@ class SitOutReader(OccasionalCommand):
         return self._sitting
 
     async def _ask(self, commands: Commands) -> None:
-        words = ("zpool", "get", "-j", "--json-int", "sit_out", self._pool, "all-vdevs")
-        self._sitting = tuple(_sitting(await commands.document(*words)))
+        words = ("zpool", "get", "-j", "--json-int", "sit_out,autosit", self._pool, "all-vdevs")
+        document = await commands.document(*words)
+        self._sitting = tuple(ids for ids, value in _values(document, "sit_out") if value == "on")
+        self.autosit = tuple(
+            {**ids, "value": value}
+            for ids, value in _values(document, "autosit")
+            if value in ("on", "off")
+        )
 
     def _failed(self) -> None:
-        self._sitting = ()
+        self._sitting = self.autosit = ()
 
 
 def _may_sit_out(tree: Mapping[str, Any]) -> bool:
@@ -82,11 +90,14 @@ def _slow_counts(node: Mapping[str, Any]) -> Iterator[int]:
         yield from numbers(node.get("vdev_stats", ()))[_SLOW_IOS : _SLOW_IOS + 1]
 
 
-def _sitting(document: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
-    """The leaves of a ``zpool get -j`` document. Raises NotUnderstoodError."""
+def _values(
+    document: Mapping[str, Any], property_name: str
+) -> Iterator[tuple[Mapping[str, str], str]]:
+    """Each vdev of a ``zpool get -j`` document and its property. Raises NotUnderstoodError."""
     for name, value in mapping(document.get("vdevs"), "vdevs").items():
         vdev = mapping(value, name)
-        found = mapping(mapping(vdev.get("properties"), name).get("sit_out"), "sit_out")
-        if found.get("value") == "on":
-            ids = {"guid": vdev.get("guid"), "path": vdev.get("path"), "name": name}
-            yield {key: str(each) for key, each in ids.items() if each is not None}
+        properties = mapping(vdev.get("properties"), name)
+        found = mapping(properties.get(property_name), property_name)
+        ids = {"guid": vdev.get("guid"), "path": vdev.get("path"), "name": name}
+        known = {key: str(each) for key, each in ids.items() if each is not None}
+        yield known, str(found.get("value"))

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC
 from typing import Any
 
+from zconsole.pool.damage import destroyed_ids
 from zconsole.pool.model import Sample
 from zconsole.system.async_process import CommandRunner
 from zconsole.zfs.decode import decode
 from zconsole.zfs.raw import Raw, numbers
 from zconsole.zfs.sources.occasional import AT_LEAST_EVERY, AT_MOST_EVERY, OccasionalCommand
-from zconsole.zfs.sources.reader import Commands, ReadFailedError, has_json
+from zconsole.zfs.sources.reader import (
+    Commands,
+    PoolGoneError,
+    ReaderUnusableError,
+    ReadFailedError,
+    has_json,
+)
 
 _STATE, _AUX, _ERRORS, _DEFERRED = 1, 2, slice(20, 23), 33
 """Indices in ``vdev_stats`` (include/sys/fs/zfs.h, ``vdev_stat_t``)."""
+
+_RECORD = r"^\S+ (?:\(\d+ms\) )?\[txg:\d+\] [a-z ]+? ({pool}(?:[/@].*?)?) \((\d+)\)"
 
 
 def condition(config: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -50,6 +60,9 @@ class StatusMessageReader(OccasionalCommand):
         self._json = has_json(version)
         self._message: Mapping[str, Any] | None = None
         self._condition: tuple[Any, ...] | None = None
+        self._destroyed: dict[str, str] = {}
+        self._sought: set[str] = set()
+        """Ids that the pool's history was searched for."""
 
     def newest(self, config: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The message known now; starts to ask for another when ``config`` calls for it."""
@@ -61,9 +74,30 @@ class StatusMessageReader(OccasionalCommand):
 
     async def _ask(self, commands: Commands) -> None:
         self._message = await _fetch(commands, self._pool, self._json)
+        if self._message is None:
+            return
+        if unknown := set(destroyed_ids(self._message["errors"])) - self._sought:
+            self._sought |= unknown  # once: a history may be long
+            with contextlib.suppress(PoolGoneError, ReadFailedError, ReaderUnusableError):
+                printed = await commands.output("zpool", "history", "-i", self._pool)
+                self._destroyed |= names_in_history(printed, self._pool, unknown)
+        if self._destroyed:
+            self._message = {**self._message, "destroyed": dict(self._destroyed)}
 
     def _failed(self) -> None:
         self._message = None
+
+
+def names_in_history(text: str, pool: str, ids: Collection[str]) -> dict[str, str]:
+    """The last names of datasets of these hexadecimal ids in ``zpool history -i``.
+
+    Each record of what was done to one has its name and id: ``destroy tank/a@b (387)``
+    (print_history_records in cmd/zpool/zpool_main.c).
+    """
+    wanted = {str(int(each, 16)): each for each in ids}
+    record = re.compile(_RECORD.format(pool=re.escape(pool)), re.MULTILINE)
+    found = ((match[2], match[1]) for match in record.finditer(text))
+    return {wanted[number]: name for number, name in found if number in wanted}
 
 
 async def _fetch(commands: Commands, pool: str, as_json: bool) -> Mapping[str, Any] | None:

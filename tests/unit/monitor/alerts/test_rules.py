@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from tests.factory import frame, mirror_pool, noisy_pool, view
 from tests.records import replace
-from zconsole.eta.estimate import Estimate
+from zconsole.eta.estimate import Estimate, nothing
 from zconsole.history.scrubs import ScrubAge
+from zconsole.history.views import ActivityView
 from zconsole.monitor.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
 from zconsole.monitor.frame import Frame
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import ErrorCounters, Pool, Scan, Vdev
+from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
 from zconsole.pool.spares import SpareTrouble
 
@@ -291,6 +292,19 @@ def test_an_alert_of_a_device_names_its_bay_and_serial_number():
     (gone,) = rules.look([frame(in_a_bay(degraded(FINISHED), 1, disk), 2.0)])
     assert gone.text == "sdb (Slot 07, serial ZC1A) is FAULTED now"
     assert gone.next_step == "zconsole swap tank sdb"
+
+
+def test_an_expansion_that_is_stuck_is_an_alert_once_and_a_slow_one_none():
+    vigil = AlertRules()
+    work = Activity("expansion", "running", "raidz1-0", 500.0)
+    slow = ActivityView(work, 10.0, nothing(""))
+    stuck = ActivityView(work, None, nothing(""), 601.0, "bring back sdb")
+    rounds = [replace(running(1000.0 + i), activities=(v,)) for i, v in enumerate((slow, stuck))]
+    assert vigil.look([rounds[0]]) == ()
+    (alert,) = vigil.look([rounds[1]])
+    assert (alert.kind, alert.severity) == ("stalled", "warning")
+    assert "the expansion of raidz1-0 made no progress for 10m01s: bring back sdb" in alert.text
+    assert vigil.look([replace(rounds[1], t=1003.0)]) == ()
 
 
 def overdue(t: float, *scans: Scan, **fields) -> Frame:

@@ -27,6 +27,7 @@ class Noted(Sys):
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, int, int]] = []
+        self.flags: set[int] = set()
 
     def _note(self, call: str, fd: int, offset: int, length: int) -> None:
         name = Path(f"/proc/self/fd/{fd}").readlink().name
@@ -38,8 +39,9 @@ class Noted(Sys):
             os.pwrite(fd, b"x", 0)
         self._note("ask", fd, offset, length)
 
-    def rewrite(self, fd: int, offset: int, length: int) -> None:
+    def rewrite(self, fd: int, offset: int, length: int, flags: int) -> None:
         self._note("rewrite", fd, offset, length)
+        self.flags.add(flags)
 
 
 @pytest.fixture
@@ -103,11 +105,11 @@ def _failing(rewriter: Rewriter, *codes: int) -> None:
     """The next rewrites fail."""
     left, rewrite = list(codes), rewriter.sys.rewrite
 
-    def _rewrite(fd: int, offset: int, length: int) -> None:
+    def _rewrite(fd: int, offset: int, length: int, flags: int) -> None:
         if left:
             code = left.pop(0)
             raise OSError(code, os.strerror(code))
-        rewrite(fd, offset, length)
+        rewrite(fd, offset, length, flags)
 
     rewriter.sys.rewrite = _rewrite  # type: ignore[method-assign]
 
@@ -213,9 +215,9 @@ def test_chunks_follow_the_time_they_take(
     seconds = iter([0.001, 0.001, 1.0, 1.0, 1.0, 1.0, 1.0])
     now, rewrite = [0.0], rewriter.sys.rewrite
 
-    def _rewrite(fd: int, offset: int, length: int) -> None:
+    def _rewrite(fd: int, offset: int, length: int, flags: int) -> None:
         now[0] += next(seconds)
-        rewrite(fd, offset, length)
+        rewrite(fd, offset, length, flags)
 
     rewriter.sys.rewrite = _rewrite  # type: ignore[method-assign]
     rewriter.clock = lambda: now[0]
@@ -245,3 +247,24 @@ def test_the_bytes_of_several_names_count_once(rewriter: Rewriter, rows: list[Fi
         (b"linked", "moved", 0),
     ]
     assert rewriter.results == [Result(1, State.MOVED), Result(2, State.MOVED)]
+
+
+def test_the_options_of_zfs_rewrite_reach_the_kernel(
+    rewriter: Rewriter, rows: list[FileRow]
+) -> None:
+    rewriter.flags = 0x3
+    rewriter.begin(rows)
+    for row in rows:
+        rewriter.run(row)
+    assert rewriter.sys.flags == {0x3}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EOPNOTSUPP])
+def test_an_option_that_the_kernel_does_not_know_ends_the_job(
+    rewriter: Rewriter, rows: list[FileRow], code: int
+) -> None:
+    rewriter.flags = 0x2
+    _failing(rewriter, code)
+    rewriter.begin(rows)
+    with pytest.raises(UnsupportedError, match="not all of its options"):
+        rewriter.run(rows[0])

@@ -45,6 +45,15 @@ class TestSittingOut:
         listed = [{"guid": str(leaf.guid), "path": str(other.path), "name": other.name}]
         assert self.notes(listed, **form) == {**before, leaf.name: "(sitting out)"}
 
+    def test_autosit_is_known_by_guid_or_name_of_the_top_level(self) -> None:
+        form = {"status": status(REPLACE)}
+        top = read(**form).pool.root.children[0]
+        for key, value in (("guid", top.guid), ("name", top.name)):
+            listed = [{key: value, "value": "on"}]
+            seen = read(autosit=listed, **form).pool.root.children[0].autosit
+            assert seen is (True if key == "guid" else None)
+        assert read(**form).pool.root.children[0].autosit is None
+
     def test_text_knows_names_and_perhaps_paths(self) -> None:
         text = (
             "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n"

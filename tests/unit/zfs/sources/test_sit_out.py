@@ -11,11 +11,20 @@ from zconsole.zfs.sources.sit_out import SitOutReader
 LEAF = {"guid": "7", "path": "/dev/sda1", "name": "sda"}
 
 
-def answer(value: str = "on") -> str:
-    """What ``zpool get -j --json-int sit_out tank all-vdevs`` prints."""
-    properties = {"sit_out": {"value": value, "source": {"type": "NONE", "data": "-"}}}
+def answer(value: str = "on", autosit: str = "off") -> str:
+    """What ``zpool get -j --json-int sit_out,autosit tank all-vdevs`` prints."""
+
+    def properties(sits: str, auto: str) -> dict:
+        source = {"source": {"type": "NONE", "data": "-"}}
+        return {"sit_out": {"value": sits, **source}, "autosit": {"value": auto, **source}}
+
     leaf = {"name": "sda", "vdev_type": "disk", "guid": 7, "path": "/dev/sda1", "class": "normal"}
-    return json.dumps({"vdevs": {"sda": {**leaf, "properties": properties}}})
+    top = {"name": "raidz1-0", "vdev_type": "raidz", "guid": 8, "class": "normal"}
+    vdevs = {
+        "raidz1-0": {**top, "properties": properties("-", autosit)},
+        "sda": {**leaf, "properties": properties(value, "-")},
+    }
+    return json.dumps({"vdevs": vdevs})
 
 
 def form(slow: int = 0, kind: str = "raidz") -> dict:
@@ -98,3 +107,20 @@ async def test_without_an_answer_none_is_known(found):
     asked, _ = reader(found)
     await asked.first(5)
     assert list(asked.newest(form())) == []
+
+
+@pytest.mark.parametrize("value", ["on", "off"])
+async def test_the_vdevs_with_autosit_are_told_with_its_value(value):
+    asked, _ = reader(printed(answer(autosit=value)))
+    await asked.first(5)
+    assert list(asked.autosit) == [{"guid": "8", "name": "raidz1-0", "value": value}]
+
+
+async def test_an_answer_that_fails_forgets_who_sits_out(monkeypatch):
+    monkeypatch.setattr(sit_out, "STILL_EVERY", 0.0)
+    asked, runner = reader()
+    await asked.first(5)
+    runner.answers["zpool", "get"] = printed("", 1)
+    asked.newest(form())
+    await settle()
+    assert (asked.newest(form()), asked.autosit) == ((), ())

@@ -1,0 +1,106 @@
+"""A scrub kept to some hours: what is due when, and what the plan says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.unit.actions.pools import raidz2, running, said
+from zconsole.actions.scrub_window import (
+    ScrubWindow,
+    due,
+    plan_window,
+    plan_window_off,
+    read_hours,
+)
+from zconsole.errors import ZconsoleError
+
+NIGHT = ScrubWindow("tank", "1", "22:00-06:00")
+RUNS, PAUSED = running("scrub"), running("scrub", state="paused")
+IN, OUT = datetime(2026, 11, 25, 23, 0, tzinfo=UTC), datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("window", "scans", "local", "command", "after"),
+    [
+        ({}, (), IN, "zpool scrub tank", {}),
+        ({}, (), OUT, None, {}),
+        ({}, (RUNS,), IN, None, {"begun": True}),
+        ({}, (RUNS,), OUT, "zpool scrub -p tank", {"begun": True, "paused": True}),
+        ({"paused": True}, (PAUSED,), OUT, None, {"begun": True, "paused": True}),
+        ({"paused": True}, (PAUSED,), IN, "zpool scrub tank", {"begun": True, "paused": True}),
+        ({"begun": True}, (PAUSED,), IN, None, {"begun": True}),
+        ({"begun": True, "paused": True}, (RUNS,), IN, None, {"begun": True}),
+    ],
+)
+def test_what_is_due_follows_from_the_clock_and_the_scrub(window, scans, local, command, after):
+    base = {"pool": "tank", "guid": "1", "hours": NIGHT.hours}
+    found = due(ScrubWindow(**base, **window), raidz2(*scans), local)
+    assert (found.plan.steps[0].command if found.plan else None) == command
+    assert found.window == ScrubWindow(**base, **after)
+    assert not found.over
+
+
+def test_the_window_is_over_with_its_scrub():
+    ended = running("scrub", state="finished", end=950.0)
+    begun = ScrubWindow("tank", "1", NIGHT.hours, begun=True)
+    assert due(begun, raidz2(ended), OUT).over
+    assert not due(NIGHT, raidz2(ended), OUT).over
+
+
+def test_a_resilver_makes_it_wait():
+    found = due(NIGHT, raidz2(running("resilver")), IN)
+    assert found.plan is not None
+    assert found.plan.refused is not None
+    assert not found.over
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"), [("22:00-06:00", "22:00-06:00"), ("8:5 - 9:00", "08:05-09:00")]
+)
+def test_hours_are_read(text, hours):
+    assert read_hours(text) == hours
+
+
+@pytest.mark.parametrize("text", ["", "night", "22-6", "22:00", "25:00-26:00", "22:00-06:00-07:00"])
+def test_what_are_no_hours_is_refused(text):
+    with pytest.raises(ZconsoleError, match="not hours"):
+        read_hours(text)
+
+
+@pytest.mark.parametrize(
+    ("scans", "inside", "says"),
+    [
+        ((), True, "a scrub starts now"),
+        ((RUNS,), True, "the scrub goes on"),
+        ((PAUSED,), True, "the scrub resumes now"),
+        ((), False, "a scrub starts at "),
+        ((RUNS,), False, "paused now, at 38.2 %, and resumes at "),
+        ((PAUSED,), False, "the scrub resumes at "),
+    ],
+)
+def test_the_plan_says_what_happens_at_once(scans, inside, says):
+    now = datetime.fromtimestamp(1000.0, UTC).astimezone()
+    hours = f"{now.hour:02}:00-{(now.hour + 1) % 24:02}:00"
+    other = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
+    plan = plan_window(raidz2(*scans), hours if inside else other)
+    assert plan.refused is None
+    assert says in said(plan)
+    assert "also over a reboot" in said(plan)
+    order = plan.steps[0].window
+    assert order is not None
+    assert (order.guid, order.begun) == ("1", any(s.function == "scrub" for s in scans))
+
+
+def test_a_resilver_comes_before_any_scrub():
+    assert "resilver running" in (
+        plan_window(raidz2(running("resilver")), NIGHT.hours).refused or ""
+    )
+
+
+def test_hours_that_are_not_set_cannot_be_dropped():
+    assert plan_window_off(raidz2(), ()).refused == "no hours are set for its scrub"
+    plan = plan_window_off(raidz2(PAUSED), (NIGHT,))
+    assert plan.refused is None
+    assert "paused: resume it (S)" in said(plan)

@@ -1,0 +1,89 @@
+"""Letting reads go around a slow disk."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.unit.actions.pools import FACTS, at, disk, mirror, pool, raidz2, said, top
+from zconsole.actions.sit_out import has_sit_out, plan_autosit, plan_sit_out
+from zconsole.actions.target import find
+from zconsole.pool.model import SITTING_OUT
+
+V24 = replace(FACTS, version=(2, 4, 4))
+SITS = disk("d00", 1000, note=SITTING_OUT)
+
+
+@pytest.mark.parametrize(
+    ("plan", "argv"),
+    [
+        (plan_sit_out(raidz2(facts=V24), "1001", on=True), ("sit_out=on", "tank", "1001")),
+        (
+            plan_sit_out(raidz2(facts=V24, changes=(SITS,)), "1000", on=False),
+            ("sit_out=off", "tank", "1000"),
+        ),
+        (
+            plan_sit_out(raidz2(facts=V24, changes=(SITS,)), "1001", on=True),
+            ("sit_out=on", "tank", "1001"),
+        ),
+        (plan_autosit(raidz2(facts=V24), "1001", on=True), ("autosit=on", "tank", "100")),
+        (plan_autosit(raidz2(facts=V24), "100", on=False), ("autosit=off", "tank", "100")),
+    ],
+)
+def test_it_is_set_on_the_device_or_its_vdev(plan, argv):
+    assert plan.refused is None
+    assert plan.steps[0].argv == ("zpool", "set", *argv)
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        (plan_sit_out(raidz2(), "1000", on=True), "needs OpenZFS 2.4"),
+        (plan_sit_out(mirror(facts=V24), "1000", on=True), "only devices of a raidz or dRAID"),
+        (plan_sit_out(raidz2(facts=V24), "100", on=True), "no single device"),
+        (plan_sit_out(raidz2(facts=V24), "1000", on=False), "does not sit out"),
+        (plan_sit_out(raidz2(facts=V24, changes=(SITS,)), "1000", on=True), "sits out already"),
+        (
+            plan_sit_out(
+                raidz2(facts=V24, changes=(SITS, disk("d01", 1001, "OFFLINE"))), "1002", on=True
+            ),
+            "2 other devices of raidz2-0 sit out or are incomplete",
+        ),
+        (plan_sit_out(raidz2(facts=V24), "77", on=True), "not in the pool"),
+        (plan_autosit(mirror(facts=V24), "100", on=True), "only devices of a raidz or dRAID"),
+    ],
+)
+def test_what_cannot_be_is_refused(plan, why):
+    assert why in (plan.refused or "")
+
+
+def test_the_plan_says_how_long_and_who_still_uses_the_disk():
+    plan = plan_sit_out(raidz2(facts=V24), "1001", on=True)
+    assert "until it is switched off, the pool is exported" in said(plan)
+    assert "writes, scrubs and resilvers still use it" in said(plan)
+    assert "may be failing" in said(plan)
+
+
+def test_it_has_ended_once_a_sample_shows_it():
+    s = raidz2(facts=V24)
+    plan = plan_sit_out(s, "1000", on=True)
+    assert plan.follow is not None
+    assert plan.follow(s) is None
+    outcome = plan.follow(raidz2(facts=V24, changes=(SITS,)))
+    assert outcome is not None
+    assert outcome.ok
+
+
+@pytest.mark.parametrize(
+    ("s", "has"),
+    [
+        (raidz2(facts=V24), True),
+        (raidz2(), False),
+        (mirror(facts=V24), False),
+        (at(pool(top("draid1", 0, 6)), V24), True),
+    ],
+)
+def test_it_is_offered_only_where_release_and_vdev_have_it(s, has):
+    target = find(s.pool, "1000")
+    assert target is not None
+    assert has_sit_out(s, target) is has

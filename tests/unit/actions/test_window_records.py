@@ -1,0 +1,83 @@
+"""Hours of scrubs on disk, and the process that is started for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from zconsole.actions.plan import WindowOrder
+from zconsole.actions.scrub_window import ScrubWindow
+from zconsole.actions.window_records import KEEPER, NAME, MachineWindows, WindowRecords
+from zconsole.system.state_dir import StateError, try_lock
+
+NIGHT = ScrubWindow("tank", "1", "22:00-06:00", begun=True)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o700)
+    return tmp_path
+
+
+def test_hours_that_are_set_are_kept_and_a_keeper_started(state):
+    started: list[Path] = []
+    machine = MachineWindows(lambda _: state, started.append)
+    said = machine.switch(WindowOrder("tank", "1", "22:00-06:00", begun=True))
+    assert said == "tank is scrubbed only between 22:00-06:00"
+    assert MachineWindows(lambda _: state).windows() == (NIGHT,)
+    assert started == [state]
+    machine.switch(WindowOrder("tank", "1", ""))
+    assert machine.windows() == ()
+
+
+def test_a_scrub_paused_for_other_hours_is_paused_for_the_new_ones_too(state):
+    machine = MachineWindows(lambda _: state, lambda _: None)
+    machine.switch(WindowOrder("tank", "1", "22:00-06:00", begun=True, paused=True))
+    machine.switch(WindowOrder("tank", "1", "23:00-05:00", begun=True))
+    (window,) = machine.windows()
+    assert (window.hours, window.paused) == ("23:00-05:00", True)
+
+
+def test_after_a_reboot_the_keeper_is_started_again_where_hours_are_set(state):
+    started: list[Path] = []
+    machine = MachineWindows(lambda _: state, started.append)
+    machine.resume()
+    assert started == []
+    with WindowRecords(state).open() as windows:
+        windows["1"] = NIGHT
+    machine.resume()
+    assert started == [state]
+
+
+def test_what_somebody_else_changed_meanwhile_is_left_alone(state):
+    records = WindowRecords(state)
+    with records.open() as windows:
+        windows["1"] = NIGHT
+    other = ScrubWindow("tank", "1", "01:00-02:00")
+    assert records.replaced(other, None) is False
+    assert records.replaced(NIGHT, other) is True
+    assert records.read() == {"1": other}
+    assert records.replaced(other, None) is True
+    assert records.read() == {}
+
+
+def test_a_keeper_ends_only_where_no_hours_are_left(state):
+    records = WindowRecords(state)
+    lock = try_lock(state / KEEPER)
+    assert lock is not None
+    with records.open() as windows:
+        windows["1"] = NIGHT
+    assert records.idle(lock) is False
+    assert try_lock(state / KEEPER) is None
+    with records.open() as windows:
+        windows.clear()
+    assert records.idle(lock) is True
+    assert try_lock(state / KEEPER) is not None
+
+
+def test_a_damaged_file_is_named(state):
+    (state / NAME).write_text("{}")
+    (state / NAME).chmod(0o600)
+    with pytest.raises(StateError, match="is damaged"):
+        WindowRecords(state).read()

@@ -1,0 +1,65 @@
+"""``zconsole scrub``: the hours that are set, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from zconsole.actions.scrub_window import ScrubWindow
+from zconsole.actions.window_records import WindowRecords
+from zconsole.cli.main import main
+from zconsole.cli.scrub import line
+
+NIGHT = ScrubWindow("tank", "1", "22:00-06:00", begun=True, paused=True)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path))
+    with WindowRecords(tmp_path).open() as windows:
+        windows["1"] = NIGHT
+    return tmp_path
+
+
+def test_the_hours_are_listed(capsys):
+    assert main(["scrub"]) == 0
+    assert capsys.readouterr().out == "tank: scrub only between 22:00-06:00 (paused until 22:00)\n"
+    assert main(["scrub", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["pool"] == "tank"
+    assert (found["hours"], found["begun"], found["paused"]) == ("22:00-06:00", True, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["window"], "window needs a POOL"),
+        (["off"], "off needs a POOL"),
+        (["window", "tank"], "such as 22:00-06:00"),
+        (["--read-only", "window", "tank", "22:00-06:00"], "--read-only"),
+    ],
+)
+def test_what_is_missing_or_not_allowed_is_said(words, says, capsys):
+    assert main(["scrub", *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_hours_that_make_no_sense_are_refused(capsys):
+    assert main(["scrub", "window", "tank", "night"]) != 0
+    assert "not hours" in capsys.readouterr().err
+
+
+def test_resume_starts_a_keeper_for_the_hours_that_are_set(state, monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        "zconsole.actions.window_records.start_detached", lambda argv, log: started.append(argv)
+    )
+    assert main(["scrub", "resume"]) == 0
+    assert started[0][-2:] == ("--state", str(state))
+
+
+def test_a_line_says_how_far_it_is():
+    assert line(ScrubWindow("a", "1", "01:00-02:00")).endswith("(not begun)")
+    assert line(ScrubWindow("a", "1", "01:00-02:00", begun=True)).endswith("(at work)")

@@ -1,0 +1,132 @@
+"""The process that keeps a scrub to its hours, over a simulated pool."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from zconsole.actions.scrub_window import ScrubWindow
+from zconsole.actions.window_records import WindowRecords
+from zconsole.cli.window_keeper import WindowKeeper
+from zconsole.monitor.session import Session
+from zconsole.sim.backends.actions import simulated_backend
+from zconsole.sim.source import World
+
+HOUR = 3600.0
+
+
+class Night:
+    """A simulated pool whose clock a test moves, and its keeper."""
+
+    def __init__(self, state: Path, scenario: str = "healthy") -> None:
+        self.world = World(scenario, 1)
+        self.pool = self.world.pools[0]
+        self.session, self.elapsed = Session(), 0.0
+        self.records = WindowRecords(state)
+        self.said: list[str] = []
+        self.backend = simulated_backend(self.world)
+
+    def keeper(self) -> WindowKeeper:
+        """A new one, as after a crash or a reboot."""
+        return WindowKeeper(self.records, self.backend, self.frames, self.fresh, self.said.append)
+
+    async def frames(self):
+        self.elapsed += 1.0
+        self.world.advance(self.elapsed)
+        return self.session.advance(self.world.raws())
+
+    async def fresh(self, pool, since):
+        return next(f for f in await self.frames() if f.pool == pool)
+
+    def set(self, begins: float, ends: float) -> None:
+        """Hours from so many hours from now on."""
+        words = [
+            datetime.fromtimestamp(self.pool.now + hours * HOUR, UTC).astimezone()
+            for hours in (begins, ends)
+        ]
+        hours = "-".join(f"{each:%H:%M}" for each in words)
+        with self.records.open() as windows:
+            windows[str(self.pool.guid)] = ScrubWindow(self.pool.name, str(self.pool.guid), hours)
+
+    async def after(self, hours: float) -> None:
+        self.elapsed += hours * HOUR
+        await self.keeper().look()
+
+    @property
+    def window(self) -> ScrubWindow:
+        return self.records.read()[str(self.pool.guid)]
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Night:
+    tmp_path.chmod(0o700)
+    return Night(tmp_path)
+
+
+async def test_a_scrub_runs_in_its_hours_and_keeps_its_progress_outside(night):
+    night.set(1, 3)
+    await night.after(0.0)
+    assert not night.pool.scan.active
+    await night.after(1.1)
+    assert night.pool.scan.running
+    await night.after(2.0)
+    done = night.pool.scan.issued
+    assert night.pool.scan.paused_since
+    assert night.window.paused
+    await night.after(3.0)
+    assert night.pool.scan.issued == done > 0
+    await night.after(24.0 - 4.5)
+    assert night.pool.scan.running
+    assert night.pool.scan.issued >= done
+
+
+async def test_each_command_is_in_the_log(night):
+    night.set(0, 2)
+    await night.after(0.1)
+    argv = [r.get("argv") for r in night.backend.log.records if r["event"] == "begun"]
+    assert argv == [["zpool", "scrub", night.pool.name]]
+
+
+async def test_what_somebody_paused_in_the_hours_stays_paused(night):
+    night.set(-1, 5)
+    await night.after(0.0)
+    await night.after(0.1)
+    await night.backend.runner.run(("zpool", "scrub", "-p", night.pool.name), 1.0)
+    await night.after(0.5)
+    assert night.pool.scan.paused_since
+    assert not night.window.paused
+
+
+async def test_it_is_over_once_the_scrub_was_stopped(night):
+    night.set(-1, 5)
+    await night.after(0.0)
+    await night.after(0.1)
+    await night.backend.runner.run(("zpool", "scrub", "-s", night.pool.name), 1.0)
+    await night.after(0.1)
+    assert night.records.read() == {}
+    assert not night.pool.scan.active
+    assert night.said[-1] == f"{night.pool.name}: the scrub has ended"
+
+
+async def test_a_pool_that_is_gone_keeps_its_hours(night):
+    night.set(-1, 5)
+    before = night.window
+    night.world.pools = ()
+    await night.after(0.0)
+    assert night.window == before
+
+
+async def test_a_resilver_goes_first(tmp_path):
+    tmp_path.chmod(0o700)
+    night = Night(tmp_path, "failed-disk")
+    failed = next(leaf for leaf in night.pool.tops[0].leaves() if not leaf.online)
+    new = night.pool.host.shelf[0].path.removesuffix("-part1")
+    words = ("zpool", "replace", "tank", str(failed.guid), new)
+    await night.backend.runner.run(words, 1.0)
+    night.set(-1, 5)
+    await night.after(0.0)
+    assert night.pool.resilvering
+    assert night.said == []
+    assert night.window.begun is False

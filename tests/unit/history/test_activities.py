@@ -1,0 +1,90 @@
+"""Work other than scans: slow is told from stuck, and what holds it up is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factory import mirror_pool
+from tests.records import replace
+from zconsole.history.activities import STUCK_SECONDS, ActivityTracker, activity_advice
+from zconsole.history.views import ActivityView
+from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
+
+MOVING = Activity("expansion", "running", "raidz1-0", 0.0, done_bytes=100, total_bytes=1000)
+CONDENSE = Activity("condense", "running", "log_spacemap", 0.0, percent=10.0, note="3/30 metaslabs")
+
+
+def pool(*activities: Activity, state: str = "ONLINE", scans: tuple[Scan, ...] = ()) -> Pool:
+    leaves = (Vdev("sda", "disk"), Vdev("sdb", "disk", state=state))
+    root = Vdev("tank", "root", children=(Vdev("raidz1-0", "raidz1", children=leaves),))
+    return replace(mirror_pool(), root=root, activities=activities, scans=scans)
+
+
+def seen(tracker: ActivityTracker, t: float, activity: Activity, **fields) -> ActivityView:
+    found = pool(activity, **fields)
+    return tracker.push(Sample(t, t, "libzfs", exact=True, pool=found), {})[0]
+
+
+@pytest.mark.parametrize(
+    ("activity", "later"),
+    [(MOVING, {"done_bytes": 101}), (CONDENSE, {"note": "4/30 metaslabs"})],
+)
+def test_what_moves_a_little_is_slow_and_what_does_not_is_stuck(activity, later):
+    tracker = ActivityTracker()
+    assert seen(tracker, 0.0, activity).stalled is None
+    assert seen(tracker, STUCK_SECONDS - 1, activity).stalled is None
+    view = seen(tracker, STUCK_SECONDS, activity)
+    assert view.stalled == STUCK_SECONDS
+    assert view.estimate.eta is None
+    assert "no progress for 5m" in view.estimate.reason
+    moved = activity._replace(**later)
+    assert seen(tracker, STUCK_SECONDS + 1, moved).stalled is None
+    assert seen(tracker, 2 * STUCK_SECONDS, moved).stalled is None
+
+
+def test_rounded_bytes_that_hide_slow_progress_are_not_called_stuck():
+    tracker = ActivityTracker()
+    rounded = MOVING._replace(resolution=5e9, zpool_rate=1e7)  # a digit moves every 500 s
+    seen(tracker, 0.0, rounded)
+    assert seen(tracker, 1999.0, rounded).stalled is None
+    assert seen(tracker, 2000.0, rounded).stalled == 2000.0
+
+
+@pytest.mark.parametrize("state", ["paused", "finished", "canceled"])
+def test_only_what_should_run_can_be_stuck(state):
+    tracker = ActivityTracker()
+    other = MOVING._replace(state=state)
+    seen(tracker, 0.0, other)
+    assert seen(tracker, 9000.0, other).stalled is None
+
+
+def test_what_went_on_after_a_pause_is_given_time_again():
+    tracker = ActivityTracker()
+    seen(tracker, 0.0, MOVING)
+    seen(tracker, 200.0, MOVING._replace(state="paused"))
+    seen(tracker, 9000.0, MOVING)
+    assert seen(tracker, 9100.0, MOVING).stalled is None
+
+
+def test_the_device_that_holds_it_up_is_named():
+    advice = activity_advice(MOVING, pool(MOVING, state="FAULTED"), stuck=True)
+    assert advice == "replace or bring back sdb (FAULTED)"
+    assert "slow or failing devices" in activity_advice(MOVING, pool(MOVING), stuck=True)
+    assert activity_advice(MOVING, pool(MOVING, state="FAULTED"), stuck=False) == ""
+
+
+def test_an_expansion_that_waits_says_for_what():
+    waits = MOVING._replace(state="paused")
+    resilver = (Scan("resilver", "running"),)
+    waiting = activity_advice(waits, pool(waits, scans=resilver), stuck=False)
+    assert waiting == "goes on after the resilver"
+    assert "no resilver is running: replace or bring back sdb" in activity_advice(
+        waits, pool(waits, state="OFFLINE"), stuck=False
+    )
+    assert "clear the pool" in activity_advice(waits, pool(waits), stuck=False)
+
+
+def test_past_the_end_is_explained():
+    past = MOVING._replace(percent=104.0)
+    assert "data was deleted meanwhile" in activity_advice(past, pool(past), stuck=False)
+    assert activity_advice(MOVING._replace(percent=99.0), pool(MOVING), stuck=False) == ""

@@ -1,0 +1,117 @@
+"""What -P, -S and -C of zfs rewrite do to a plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from zconsole.pool.allocator import Space
+from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
+from zconsole.rebalance.planning.rewrite_options import apply, checked, flags_of, notes, refusal
+from zconsole.rebalance.planning.survey import Ages, Survey
+
+REWRITE = Choice("rewrite", "in place")
+V24, MASTER = (2, 4, 4), (2, 4, 99)
+
+
+def pool(version: tuple[int, ...] = MASTER, feature: str = "enabled") -> PoolFacts:
+    spaces = (Space("mirror-0", 100, 50, disks=2),)
+    return PoolFacts("tank", {"feature@physical_rewrite": feature}, spaces, version)
+
+
+def planned(choice: Choice = REWRITE, snapshot: int = 60) -> DirectoryPlan:
+    place = JobDirectory(b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {}))
+    found = Survey(
+        b"/tank",
+        Ages(),
+        1000,
+        files=3,
+        bytes=100,
+        allocated=100,
+        old_allocated=80,
+        snapshot_allocated=snapshot,
+        snapshot_bytes=snapshot,
+    )
+    pinned = {"snapshots": snapshot, "clones": 10, "block_clones": 5, "checkpoint": 0}
+    return DirectoryPlan(place, found, choice, found.files, found.bytes, pinned)
+
+
+@pytest.mark.parametrize(
+    ("letters", "version", "feature", "why"),
+    [
+        ("", (2, 3, 4), "", None),
+        ("P", V24, "enabled", None),
+        ("P", V24, "active", None),
+        ("PSC", MASTER, "enabled", None),
+        ("P", (2, 3, 9), "enabled", "-P needs OpenZFS 2.4"),
+        ("P", V24, "disabled", "pool feature physical_rewrite"),
+        ("PS", V24, "enabled", "-S needs OpenZFS 2.5"),
+        ("C", V24, "enabled", "-C needs OpenZFS 2.5"),
+    ],
+)
+def test_options_are_refused_where_release_or_pool_lacks_them(letters, version, feature, why):
+    found = checked(REWRITE, letters, version, pool(version, feature))
+    assert (found.engine is None) == (why is not None)
+    assert (why or "in place") in found.why
+
+
+def test_a_copy_obeys_none_of_them_and_is_refused():
+    found = checked(Choice("copy", "no rewrite"), "S", MASTER, pool())
+    assert found.engine is None
+    assert "rewriting in place, but: no rewrite" in found.why
+    assert checked(Choice("copy", "why"), "", MASTER, pool()) == Choice("copy", "why")
+
+
+def test_p_keeps_sends_from_growing_and_snapshots_as_they_are():
+    plan = planned()
+    apply(plan, "P")
+    assert plan.document().next_incremental_bytes == 0
+    assert plan.document().pinned_bytes["snapshots"] == 60
+    assert plan.bytes == 100
+    effect, active = notes("P", [plan], pool(V24))
+    assert "snapshots keep the old blocks" in effect
+    assert "only import the pool read-only" in active
+    assert len(list(notes("P", [plan], pool(V24, "active")))) == 1
+
+
+def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
+    plan = planned()
+    apply(plan, "SC")
+    assert plan.bytes == 40
+    assert plan.document().pinned_bytes == {
+        "snapshots": 0,
+        "clones": 0,
+        "block_clones": 0,
+        "checkpoint": 0,
+    }
+    assert plan.document().next_incremental_bytes == 0
+    assert (plan.found.allocated, plan.found.old_allocated) == (40, 20)
+    assert len(list(notes("SC", [plan], pool()))) == 2
+    assert refusal("SC", [plan]) is None
+
+
+def test_where_snapshots_have_everything_nothing_is_left_to_do():
+    plan = planned(snapshot=100)
+    apply(plan, "S")
+    assert "the newest snapshots have every block" in (refusal("S", [plan]) or "")
+
+
+def test_a_copied_directory_is_planned_as_without_options():
+    plan = planned(Choice("copy", ""))
+    apply(plan, "PSC")
+    assert plan.bytes == 100
+    assert list(notes("", [plan], pool())) == []
+
+
+def test_without_options_the_plan_says_what_they_could_spare():
+    said = list(notes("", [planned()], pool()))
+    assert [note.split(" (")[0] for note in said] == [
+        "--rewrite-options P",
+        "--rewrite-options SC",
+    ]
+    assert list(notes("", [planned()], pool((2, 3, 9)))) == []
+
+
+def test_each_letter_has_the_kernels_flag():
+    assert [flags_of(letters) for letters in ("", "P", "S", "C", "PSC")] == [0, 1, 2, 4, 7]

@@ -1,0 +1,176 @@
+"""A scrub that runs only in some hours of the day: paused outside them, its progress kept.
+
+ZFS keeps the progress of a paused scrub over a reboot (zpool-scrub(8), ``-p``). A process of its
+own (``cli/window_keeper``) looks every half minute and does what ``due`` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NamedTuple, Protocol
+
+from zconsole.actions import conditions as must
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, WindowOrder, decide
+from zconsole.actions.running_scans import progress
+from zconsole.actions.scrub import plan_pause, plan_scrub
+from zconsole.errors import ZconsoleError
+from zconsole.rebalance.planning.settings import is_within, window_minutes
+
+LOOK = 30.0
+"""Seconds between two looks at the clock and the scrub."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubWindow:
+    """One pool's scrub and its hours; kept on disk."""
+
+    pool: str
+    guid: str
+    hours: str
+    """``22:00-06:00``, in the machine's own time zone."""
+    begun: bool = False
+    """Whether its scrub was seen: when that has ended, so has the window."""
+    paused: bool = False
+    """Whether it was paused for the hours; what somebody else paused stays paused."""
+
+
+class WindowSwitch(Protocol):
+    """Keeps the windows of a machine; every method may take seconds."""
+
+    def switch(self, order: WindowOrder) -> str:
+        """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
+
+    def windows(self) -> tuple[ScrubWindow, ...]:
+        """Those there are. Raises ZconsoleError, OSError."""
+
+    def resume(self) -> None:
+        """Have them kept again, after a reboot or a crash. Raises ZconsoleError, OSError."""
+
+
+class Due(NamedTuple):
+    """What to do now about a window, and what it is afterwards."""
+
+    window: ScrubWindow
+    plan: ActionPlan | None = None
+    over: bool = False
+
+
+def due(window: ScrubWindow, s: Situation, local: datetime) -> Due:
+    """What is to be done at this moment of the machine's own time."""
+    scan, inside = s.active("scrub"), is_within(window.hours, local)
+    if scan is None:
+        if window.begun:
+            return Due(window, over=True)
+        return Due(window, plan_scrub(s) if inside else None)
+    if scan.state == "paused":
+        seen = replace(window, begun=True)
+        return Due(seen, plan_scrub(s) if inside and window.paused else None)
+    # Written down before it is done: a death in between must not leave it paused for good.
+    seen = replace(window, begun=True, paused=not inside)
+    return Due(seen, None if inside else plan_pause(s))
+
+
+def read_hours(text: str) -> str:
+    """Hours as people type them, ``22:00-06:00``. Raises ZconsoleError for anything else."""
+    try:
+        start, end = window_minutes(text)
+    except ValueError:
+        raise ZconsoleError(f"{text}: not hours. Example: 22:00-06:00") from None
+    return "-".join(f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (start, end))
+
+
+def hours_words(window: ScrubWindow) -> str:
+    """What becomes of the scrub now, in words."""
+    if window.paused:
+        return f"paused until {window.hours.partition('-')[0]}"
+    return "at work" if window.begun else "not begun"
+
+
+def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
+    """Scrub only in these hours; None: not asked for yet."""
+    shown = hours or "HH:MM-HH:MM"
+    order = None if hours is None else _order(s, hours)
+    by_hand = ("zconsole", "scrub", "window", s.pool.name, shown)
+    plan = ActionPlan(
+        action="scrub-window",
+        title=f"Scrub {s.pool.name} only between {shown}",
+        steps=(Step(by_hand, "keep to these hours", window=order),),
+        consequences=(
+            *(() if hours is None else (_now(s, hours),)),
+            "paused outside the hours; keeps its progress, also over a reboot",
+            "a background process does it until this scrub ends; after a reboot, the unit of"
+            " zconsole rebalance --help or the next console starts that again",
+        ),
+        warnings=(
+            "a replace, attach or resilver discards the scrub, also while it is paused",
+            "a scrub resumed by hand outside the hours is paused again: switch the hours off first",
+        ),
+        preconditions=(
+            must.answering(),
+            must.release("pausing a scrub", (0, 8)),
+            must.nothing_runs("resilver", "rebuild", "errorscrub"),
+            Precondition("the GUID of the pool is known", _no_guid),
+        ),
+    )
+    return decide(plan, s)
+
+
+def plan_window_off(s: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
+    """Let the scrub run at any hour again."""
+    guids = s.guids
+
+    def _none(_: Situation) -> str | None:
+        known = any(window.guid in guids for window in windows)
+        return None if known else "no hours are set for its scrub"
+
+    scan = s.active("scrub")
+    stays = "paused: resume it (S)" if scan is not None and scan.state == "paused" else "as it is"
+    plan = ActionPlan(
+        action="scrub-window",
+        title=f"Scrub {s.pool.name} at any hour again",
+        steps=(
+            Step(
+                ("zconsole", "scrub", "off", s.pool.name), "forget the hours", window=_order(s, "")
+            ),
+        ),
+        consequences=(f"the scrub stays {stays}",),
+        preconditions=(Precondition("hours are set for its scrub", _none),),
+    )
+    return decide(plan, s)
+
+
+def opened(s: Situation, hours: str) -> ScrubWindow:
+    """The window as it begins: a scrub that is paused now goes on in its hours."""
+    scan = s.active("scrub")
+    paused = scan is not None and scan.state == "paused"
+    return ScrubWindow(s.pool.name, _guid(s), hours, scan is not None, paused)
+
+
+def _order(s: Situation, hours: str) -> WindowOrder:
+    window = opened(s, hours)
+    return WindowOrder(window.pool, window.guid, hours, window.begun, window.paused)
+
+
+def _guid(s: Situation) -> str:
+    return s.pool.guid or s.facts.properties.get("guid", "")
+
+
+def _no_guid(s: Situation) -> str | None:
+    return None if _guid(s) else "the GUID of the pool is unknown; it may be another pool tomorrow"
+
+
+def _now(s: Situation, hours: str) -> str:
+    """What happens at once."""
+    scan = s.active("scrub")
+    inside = is_within(hours, datetime.fromtimestamp(s.t, UTC).astimezone())
+    start = hours.partition("-")[0]
+    if inside:
+        if scan is None:
+            return "a scrub starts now"
+        return "the scrub resumes now" if scan.state == "paused" else "the scrub goes on"
+    if scan is None:
+        return f"a scrub starts at {start}"
+    if scan.state == "paused":
+        return f"the scrub resumes at {start}"
+    return f"the scrub is paused now, at {progress(scan)}, and resumes at {start}"

@@ -1,0 +1,142 @@
+"""Disks of a raidz or dRAID that reads go around: ``sit_out`` and ``autosit`` (vdevprops(7), 2.4).
+
+What the kernel refuses: vdev_prop_set in module/zfs/vdev.c (master of August 2026).
+"""
+
+from __future__ import annotations
+
+from zconsole.actions import conditions as must
+from zconsole.actions.follow import leaf_is
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.target import Target, find, members
+from zconsole.pool.model import Vdev
+from zconsole.pool.redundancy import is_complete, parity
+
+SINCE = (2, 4)
+
+
+def has_sit_out(s: Situation, target: Target) -> bool:
+    """Whether the release and the vdev have it; benefit of the doubt where none is known."""
+    old = bool(s.facts.version) and s.facts.version < SINCE
+    return not old and _has_parity(target.top)
+
+
+def plan_sit_out(s: Situation, key: str, on: bool) -> ActionPlan:
+    """Let reads go around a device, or read from it again."""
+    target = find(s.pool, key)
+    title = "Let reads go around a device" if on else "Read from a device again"
+    if target is None:
+        return refuse("sit-out", title, s.pool.name, must.NOT_THERE)
+    name = target.name
+    plan = ActionPlan(
+        action="sit-out",
+        title=f"Let reads go around {name}" if on else f"Read from {name} again",
+        steps=(_set(s, f"sit_out={'on' if on else 'off'}", target),),
+        consequences=_going_around(name) if on else (f"reads use {name} again",),
+        warnings=_warnings(target, on),
+        preconditions=(
+            must.answering(),
+            must.release("letting a device sit out", SINCE),
+            must.present(target),
+            _of_parity(target),
+            _not_yet(target, on),
+            *((_spared(target),) * on),
+        ),
+        follow=leaf_is(
+            key,
+            lambda now: now.vdev.sitting_out == on,
+            f"reads go around {name}" if on else f"reads use {name}",
+        ),
+    )
+    return decide(plan, s)
+
+
+def plan_autosit(s: Situation, key: str, on: bool) -> ActionPlan:
+    """Switch whether slow disks of a vdev are told to sit out by themselves."""
+    target = find(s.pool, key)
+    value = "on" if on else "off"
+    if target is None:
+        return refuse("autosit", f"Switch autosit {value}", s.pool.name, must.NOT_THERE)
+    top = find(s.pool, target.top_key) or target
+
+    def _why_not(_: Situation, now: Target) -> str | None:
+        return f"autosit is {value} already" if now.top.autosit is on else None
+
+    plan = ActionPlan(
+        action="autosit",
+        title=f"Switch autosit of {top.name} {value}",
+        steps=(_set(s, f"autosit={value}", top),),
+        consequences=(
+            "reads go around a disk that is much slower than its siblings, for 10 minutes at a time"
+            if on
+            else "a slow disk slows down every read of its vdev; one that sits out comes back",
+        ),
+        preconditions=(
+            must.answering(),
+            must.release("autosit", SINCE),
+            must.present(top),
+            _of_parity(top),
+            must.of_device(top, f"autosit is not {value}", _why_not),
+        ),
+        follow=leaf_is(top.key, lambda now: now.top.autosit is on, f"autosit is {value}"),
+    )
+    return decide(plan, s)
+
+
+def _set(s: Situation, setting: str, target: Target) -> Step:
+    words = zpool("set", setting, operands=(s.pool.name, target.argument))
+    return Step(words, "switch it")
+
+
+def _going_around(name: str) -> tuple[str, ...]:
+    return (
+        f"normal reads leave {name} out: its data is rebuilt from parity",
+        "writes, scrubs and resilvers still use it",
+        "lasts until it is switched off, the pool is exported or the machine restarts",
+    )
+
+
+def _warnings(target: Target, on: bool) -> tuple[str, ...]:
+    slow = "a disk this slow may be failing: look at its errors and SMART, and plan its replacement"
+    auto = "autosit is on: it can let the device sit out again"
+    return (slow,) if on else (auto,) if target.top.autosit else ()
+
+
+def _has_parity(top: Vdev) -> bool:
+    return top.kind.startswith(("raidz", "draid")) and top.vclass not in ("spare", "cache")
+
+
+def _of_parity(target: Target) -> Precondition:
+    def _why_not(_: Situation, now: Target) -> str | None:
+        if _has_parity(now.top):
+            return None
+        return f"only devices of a raidz or dRAID can sit out; {now.name} is in none"
+
+    return must.of_device(target, "it is in a raidz or dRAID", _why_not)
+
+
+def _not_yet(target: Target, on: bool) -> Precondition:
+    def _why_not(_: Situation, now: Target) -> str | None:
+        if now.vdev.children:
+            return f"{now.name} is no single device"
+        if now.vdev.sitting_out is on:
+            return f"{now.name} sits out already" if on else f"{now.name} does not sit out"
+        return None
+
+    return must.of_device(target, "it does not yet" if on else "it sits out", _why_not)
+
+
+def _spared(target: Target) -> Precondition:
+    """As many may be left out as there is parity: those that sit out, and those that are missing.
+
+    The kernel counts only the former.
+    """
+
+    def _why_not(_: Situation, now: Target) -> str | None:
+        others = [member for member in members(now.top) if now.vdev not in member.walk()]
+        lost = sum(not is_complete(m) or any(v.sitting_out for v in m.leaves()) for m in others)
+        if lost < parity(now.top):
+            return None
+        return f"{lost} other devices of {now.top.name} sit out or are incomplete: no parity left"
+
+    return must.of_device(target, "parity is left for its data", _why_not)

@@ -1,0 +1,151 @@
+"""The hours of scrubs: one file, shared by every console of the machine, and who keeps to them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from zconsole.actions.plan import WindowOrder
+from zconsole.actions.scrub_window import ScrubWindow
+from zconsole.system.patient import Patient
+from zconsole.system.process import start_detached
+from zconsole.system.records import RecordError, from_json
+from zconsole.system.state_dir import (
+    StateError,
+    lock_within,
+    read_private,
+    state_dir,
+    try_lock,
+    write_private,
+)
+
+NAME, LOCK, KEEPER = "scrub-windows.json", "scrub-windows.lock", "scrub-windows.keeper"
+MOST_BYTES = 1 << 20
+PATIENCE = 10.0
+"""Seconds to wait while another process changes the file."""
+
+Windows = dict[str, ScrubWindow]
+"""By the GUID of the pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    windows: tuple[ScrubWindow, ...]
+    version: int = 1
+
+
+class WindowRecords:
+    """The file in the state directory, locked while it is changed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._path = directory / NAME
+
+    def read(self) -> Windows:
+        """The windows as they are now, without a lock. Raises StateError for a damaged file."""
+        try:
+            file = from_json(_File, json.loads(read_private(self._path, MOST_BYTES)))
+        except FileNotFoundError:
+            return {}
+        except (RecordError, ValueError, RecursionError) as error:
+            raise StateError(f"{self._path} is damaged: {error}. Remove it") from error
+        return {window.guid: window for window in file.windows}
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Windows]:
+        """The windows, to be changed by one at a time; written if changed. Raises StateError."""
+        handle = lock_within(self.directory / LOCK, PATIENCE)
+        if handle is None:
+            raise StateError("another zconsole keeps the hours of scrubs locked; try again")
+        try:
+            windows = self.read()
+            before = dict(windows)
+            yield windows
+            if windows != before:
+                text = json.dumps(asdict(_File(tuple(windows.values()))))
+                write_private(self._path, text.encode("ascii"))
+        finally:
+            os.close(handle)
+
+    def replaced(self, before: ScrubWindow, after: ScrubWindow | None) -> bool:
+        """Put one in the place of another, or none; whether that was still there."""
+        with self.open() as windows:
+            if windows.get(before.guid) != before:
+                return False
+            del windows[before.guid]
+            if after is not None:
+                windows[after.guid] = after
+            return True
+
+    def idle(self, lock: int) -> bool:
+        """Whether there is no window; the keeper's lock is released before anybody adds one."""
+        with self.open() as windows:
+            if windows:
+                return False
+            os.close(lock)
+            return True
+
+
+def start_keeper(directory: Path) -> None:
+    """Have a process keep the windows, unless one does."""
+    lock = try_lock(directory / KEEPER)
+    if lock is None:
+        return
+    os.close(lock)
+    words = ("-m", "zconsole.cli.window_keeper", "--state", str(directory))
+    start_detached((sys.executable, *words), directory / "scrub-windows.log")
+
+
+class MachineWindows:
+    """The windows of this machine; see WindowSwitch."""
+
+    def __init__(
+        self,
+        directory: Callable[[bool], Path] = state_dir,
+        start: Callable[[Path], None] = start_keeper,
+    ) -> None:
+        """``directory`` is told whether to make it: who only reads does not."""
+        self._directory = directory
+        self._start = start
+        self._patient = Patient()
+
+    def switch(self, order: WindowOrder) -> str:
+        """See WindowSwitch.switch."""
+        return self._patient.call(partial(self._switch, order), 2 * PATIENCE)
+
+    def windows(self) -> tuple[ScrubWindow, ...]:
+        """See WindowSwitch.windows."""
+        return tuple(self._patient.call(lambda: self._records(create=False).read()).values())
+
+    def resume(self) -> None:
+        """See WindowSwitch.resume."""
+        records = self._records(create=False)
+        if records.read():
+            self._start(records.directory)
+
+    def _switch(self, order: WindowOrder) -> str:
+        records = self._records(create=True)
+        with records.open() as windows:
+            known = windows.pop(order.guid, None)
+            if order.hours:
+                windows[order.guid] = ScrubWindow(
+                    order.pool,
+                    order.guid,
+                    order.hours,
+                    order.begun,
+                    # Paused for other hours is paused for these, too.
+                    order.paused or (known is not None and known.paused),
+                )
+        if not order.hours:
+            return f"{order.pool} is scrubbed at any hour"
+        self._start(records.directory)
+        return f"{order.pool} is scrubbed only between {order.hours}"
+
+    def _records(self, *, create: bool) -> WindowRecords:
+        return WindowRecords(self._directory(create))

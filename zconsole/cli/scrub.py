@@ -1,0 +1,89 @@
+"""``zconsole scrub``: hours of the day in which alone a pool is scrubbed."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from zconsole.actions.backend import ActionBackend, live_backend
+from zconsole.actions.executor import Executor
+from zconsole.actions.plan import ActionPlan, Facts, Situation
+from zconsole.actions.refresh import Refresher, situation_of
+from zconsole.actions.scrub_window import (
+    ScrubWindow,
+    hours_words,
+    plan_window,
+    plan_window_off,
+    read_hours,
+)
+from zconsole.cli import event_loop, local
+from zconsole.cli.configuration import refuse_denied
+from zconsole.cli.output import say
+from zconsole.cli.swap import RoundsOnDemand
+from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
+from zconsole.monitor.session_feed import SessionFeed
+from zconsole.output import json
+from zconsole.system.printable import clean
+from zconsole.zfs.sources.live import LiveSource
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the hours, or set or drop those of one pool; returns the exit code."""
+    if args.action in ("window", "off") and not args.pool:
+        raise UsageError(f"{args.action} needs a POOL")
+    if args.action == "window" and not args.hours:
+        raise UsageError("window needs hours, such as 22:00-06:00")
+    backend = live_backend(read_only=args.read_only)
+    if args.action == "list":
+        for window in backend.windows.windows():
+            print(json.line(asdict(window)) if args.json else clean(line(window)))
+        return ExitCode.OK
+    refuse_denied(args, f"{args.action} changes scrubs", calms=args.action == "off")
+    if args.action == "resume":
+        backend.windows.resume()
+        return ExitCode.OK
+    hours = read_hours(args.hours) if args.action == "window" else ""
+    return event_loop.run(_switch(backend, args.pool, hours))
+
+
+def line(window: ScrubWindow) -> str:
+    """One window for people."""
+    return f"{window.pool}: scrub only between {window.hours} ({hours_words(window)})"
+
+
+async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
+    feed = SessionFeed(LiveSource((pool,)), local.session(keep=False), 0.0)
+    rounds = RoundsOnDemand(feed)
+    try:
+        frame = next((f for f in await rounds.frames() if f.pool == pool), None)
+        if frame is None:
+            raise NotFoundError(f"no such pool: {pool}")
+        bare = situation_of(frame, Facts())
+        s = situation_of(frame, await backend.ask(bare.pool, bare.suspended))
+        plan = _plan(backend, s, hours)
+        refresh = Refresher(rounds.fresh, backend.ask)
+        clocks = (backend.clock, backend.steady)
+        executor = Executor(
+            backend.command_runner, refresh, backend.log, backend.denied, *clocks,
+            windows=backend.windows,
+        )  # fmt: skip
+        return await _carried_out(executor, plan)
+    finally:
+        await feed.aclose()
+
+
+def _plan(backend: ActionBackend, s: Situation, hours: str) -> ActionPlan:
+    return plan_window(s, hours) if hours else plan_window_off(s, backend.windows.windows())
+
+
+async def _carried_out(executor: Executor, plan: ActionPlan) -> int:
+    """Say what follows from the plan, and run it. Raises ZconsoleError where it is refused."""
+    async for event in executor.run(plan):
+        if event.kind == "begun":
+            for text in plan.consequences:
+                say(text)
+        elif event.kind in ("failed", "refused"):
+            raise ZconsoleError(event.text)
+        elif event.kind in ("output", "warning"):
+            say(event.text)
+    return ExitCode.OK
