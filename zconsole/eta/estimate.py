@@ -13,6 +13,7 @@ from math import exp, sqrt
 from typing import NamedTuple
 
 from zconsole import units
+from zconsole.eta import bursts, turns
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.slopes import Slopes
 from zconsole.eta.windows import Speed, expected
@@ -74,6 +75,10 @@ class Work(NamedTuple):
     average: float | None = None
     """Bytes/s that zpool averages over this pass."""
     verb: str = "issuing"
+    by_turns: bool = False
+    """Whether metadata is still walked, and what that finds may be issued by turns."""
+    to_scan: float | None = None
+    """Bytes whose metadata is walked in all, while that goes on."""
 
 
 class Forecast(NamedTuple):
@@ -91,25 +96,71 @@ def nothing(reason: str) -> Estimate:
     return Estimate(None, None, None, reason)
 
 
+class _Progress(NamedTuple):
+    """What was done at each point and is left now, in bytes, or in seconds where ``unit`` says."""
+
+    done: list[float]
+    left: float
+    unit: float = 1.0
+    """Of that in a byte issued."""
+    settled: bool = True
+    """Whether ``left`` has all that the devices still work off."""
+
+
 def forecast(course: ProgressCurve, work: Work) -> Forecast:
     """When the work is done, judging by its course; with the reason if that is unknown."""
     points = _issuing(course.points, work)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
         count = len(course.points)
         return _by_average(work, f"{count} sample{'s' if count != 1 else ''}")
-    done, queued = _meter(points, work)
-    slopes = Slopes([p.x for p in points], done)
-    undone = max(0.0, _ahead(slopes, done[-1])) if queued is None else queued
-    left = work.total - work.issued + undone
-    if left < -PAST_SHARE * work.total:
+    xs = [p.x for p in points]
+    progress = _progress(xs, points, work)
+    if progress is None:
+        return _by_average(work, "it advances in bursts")
+    if progress.left < -PAST_SHARE * work.total * progress.unit:
         return Forecast(nothing(PAST))
-    speed = expected(slopes, max(0.0, left), 2 * work.resolution)
+    left = max(0.0, progress.left)
+    speed = expected(Slopes(xs, progress.done), left, 2 * work.resolution * progress.unit)
     if speed is None:
         return _by_average(work, f"no progress for {units.duration(course.idle)}")
-    tail = work.tail + (UNDONE_TAIL if queued is None else 0.0)
+    tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
-    estimate = ranged(max(0.0, left) / speed.rate + tail, spread, _reason(work, speed))
-    return Forecast(estimate, speed.rate, speed.seconds)
+    shown = speed._replace(rate=_byte_rate(points, speed, progress))
+    estimate = ranged(left / speed.rate + tail, spread, _reason(work, shown))
+    return Forecast(estimate, shown.rate, speed.seconds)
+
+
+def _byte_rate(points: Sequence[CurvePoint], speed: Speed, progress: _Progress) -> float:
+    """Bytes/s issued; where seconds are counted, over the same time."""
+    if progress.unit == 1.0:
+        return speed.rate
+    last = points[-1]
+    old = next(p for p in points if p.x >= last.x - max(speed.seconds, MIN_SECONDS))
+    moved, seconds = last.issued - old.issued, last.x - old.x
+    return moved / seconds if moved > 0 and seconds > 0 else speed.rate / progress.unit
+
+
+def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> _Progress | None:
+    """By the turns of walking and issuing, the bytes repaired, the bursts, or the bytes issued.
+
+    None while a scan advances in bursts and too few were seen.
+    """
+    cost = turns.costs(points) if work.to_scan is not None else None
+    if cost is not None and work.to_scan is not None:
+        spent = [cost.of(p.scanned, p.issued) for p in points]
+        left = cost.of(work.to_scan - points[-1].scanned, work.total - work.issued)
+        return _Progress(spent, left, cost.issue)
+    done, queued = _meter(points, work)
+    left = work.total - work.issued
+    if queued is not None:
+        return _Progress(done, left + queued)
+    level = None if work.by_turns else bursts.levelled(xs, done)
+    if level is not None:
+        return _Progress(level, left + done[-1] - level[-1])
+    if work.average and not work.by_turns and bursts.longest_still(xs, done) >= bursts.LONG_STILL:
+        return None
+    undone = max(0.0, _ahead(Slopes(xs, done), done[-1]))
+    return _Progress(done, left + undone, settled=False)
 
 
 def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:

@@ -77,6 +77,8 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         sure=rebuild,
         start=scan.start,
         walked=scan.two_stage and scan.stage == "issuing" and not rebuild,
+        by_turns=_walks(scan),
+        to_scan=float(scan.total_bytes or 0) if _walks(scan) and _exact(scan) else None,
         tail=REBUILD_TAIL if rebuild else TAIL,
         resolution=done[1],
         average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
@@ -86,6 +88,16 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         if rebuild
         else "scanning",
     )
+
+
+def _walks(scan: Scan) -> bool:
+    """Whether it still walks metadata."""
+    return scan.stage == "scanning" and scan.two_stage and scan.function != "rebuild"
+
+
+def _exact(scan: Scan) -> bool:
+    """Whether its counters are the kernel's, and those issued are not skipped ones (2.2)."""
+    return not (scan.printed or scan.resolution) and scan.skipped_bytes is not None
 
 
 def _processed(scan: Scan, done: tuple[float, float]) -> float:
