@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zconsole import units
 from zconsole.eta.estimate import Work
+from zconsole.eta.past import Totals
 from zconsole.eta.progress_curve import ProgressReading
 from zconsole.pool.model import Activity, Scan, Vdev
 
@@ -88,6 +89,15 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         if rebuild
         else "scanning",
     )
+
+
+def scan_totals(scan: Scan) -> Totals | None:
+    """What a scan walks and issues in all; None where that is unknown."""
+    total = scan.total_bytes if scan.function == "rebuild" else scan.to_issue_bytes
+    if not total:
+        return None
+    walks = scan.two_stage and scan.scanned_bytes is not None and scan.function != "rebuild"
+    return Totals(float(total), float(scan.total_bytes or 0) if walks else 0.0)
 
 
 def _walks(scan: Scan) -> bool:

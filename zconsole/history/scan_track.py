@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from zconsole import units
-from zconsole.eta.estimate import Estimate, Forecast, forecast, nothing
+from zconsole.eta.estimate import Estimate, Forecast, forecast, nothing, ranged
+from zconsole.eta.past import Comparison, PastScan, foretold, past_scan
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
-from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_work
+from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
 from zconsole.history.past_rates import PastRates, PastRecorder
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
@@ -60,6 +61,9 @@ class ScanTrack:
         """Keys of the leaves that were being resilvered while it ran."""
         self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
         self.scan_rate: float | None = None
+        self.earlier: PastScan | None = None
+        """The finished scan that tells most of this one."""
+        self.comparison: Comparison | None = None
 
     def add(self, sample: Sample, scan: Scan, when: str) -> None:
         """Take in one sample of this scan; ``when`` is its clock time in words."""
@@ -115,7 +119,32 @@ class ScanTrack:
         self.notes.insert(0, text)
         del self.notes[MAX_NOTES:]
 
+    def finished(self, scan: Scan) -> PastScan | None:
+        """How it went, to tell the next one by, now that ``scan`` says it is finished."""
+        ran, totals = self.scan, scan_totals(self.scan)
+        if scan.state != "finished" or totals is None or ran.start is None or scan.end is None:
+            return None
+        key = (ran.function, ran.vdev, ran.start)
+        return past_scan(key, scan.end, self.course.points, totals)
+
     def _forecast(self, sample: Sample, scan: Scan) -> Forecast:
+        """By its own course, and by how an earlier scan went on from there."""
+        own = self._own_forecast(sample, scan)
+        self.comparison = None
+        points, totals, past = self.course.points, scan_totals(scan), self.earlier
+        timed = scan.state == "running" and scan.start is not None and sample.dated
+        if past is None or totals is None or not timed or not points:
+            return own
+        elapsed = points[0].t - (scan.start or 0.0) + self.course.seconds
+        done = issued_bytes(scan)
+        told = foretold(past, scan.function, points, totals, elapsed, done[1] if done else 0.0)
+        if told is None:
+            return own
+        self.comparison = told.comparison
+        reason = f"{told.comparison.words}; {own.estimate.reason}"
+        return own._replace(estimate=ranged(told.eta, told.spread, reason))
+
+    def _own_forecast(self, sample: Sample, scan: Scan) -> Forecast:
         work = scan_work(scan, sample.pool.root)
         if scan.state == "paused":
             return Forecast(nothing("paused"))
@@ -176,6 +205,7 @@ class ScanTrack:
             full=_to_full(sample.pool.root, scan, shown) if running else None,
             notes=tuple(self.notes),
             past=self.past.past,
+            comparison=self.comparison if running else None,
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:

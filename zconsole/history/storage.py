@@ -15,10 +15,12 @@ from itertools import pairwise
 from typing import Any
 
 from zconsole.eta.estimate import Estimate, Forecast
+from zconsole.eta.past import LEAST_SECONDS, MOST_POINTS, PastScan
 from zconsole.eta.progress_curve import MAX_POINTS, SANE, CurvePoint, ProgressCurve, ProgressReading
 from zconsole.history.past_rates import MOST_MARKS, MOST_STEPS, PastRates
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scan_track import MAX_NOTES, ScanTrack
+from zconsole.history.scans import MOST_PAST
 from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
 from zconsole.pool.model import Scan
 from zconsole.system import state_dir
@@ -113,17 +115,23 @@ class SavedHistory:
     t: float
     scans: tuple[SavedScan, ...]
     series: Mapping[str, tuple[tuple[float | None, ...], ...]]
+    finished: tuple[PastScan, ...] = ()
 
 
 def encode(history: PoolHistory, guid: str, t: float) -> bytes:
     """The file's contents, within its bound: sparklines of devices go first when it is large."""
     tracks = [_saved(track) for track in history.scans.tracks if track.course.last]
-    document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks}
+    finished = [_brief(past) for past in history.scans.past]
+    document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks, "finished": finished}
     series = _series(history)
     data = json.dumps({**document, "series": series}, separators=(",", ":")).encode()
     if len(data) > MOST_BYTES:
         data = json.dumps({**document, "series": {}}, separators=(",", ":")).encode()
     return data
+
+
+def _brief(past: PastScan) -> PastScan:
+    return past._replace(points=tuple((round(at, 5), round(x, 1)) for at, x in past.points))
 
 
 def _series(history: PoolHistory) -> dict[str, list[list[float | None]]]:
@@ -167,7 +175,9 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
         if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
             raise ValueError("series of another version")
         _check(*(value for row in rows for value in row))
+    past = tuple(_checked(each) for each in saved.finished[:MOST_PAST])
     # Only now, when all of it was found good: half a history would be worse than none.
+    history.scans.past = past
     for track in tracks:
         history.scans.restore(track)
     history.series.restore(saved.series)
@@ -200,6 +210,18 @@ def _restored(saved: SavedScan) -> ScanTrack:
     track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES], past)
     track.forecast = Forecast(Estimate(saved.low, saved.low, saved.low, "remembered"))
     return track
+
+
+def _checked(past: PastScan) -> PastScan:
+    """A finished scan that can be told by; raises ValueError for one that goes back in time."""
+    _check(past.start, past.seconds, past.total, past.watched, *(n for p in past.points for n in p))
+    points, ends = past.points, ((0.0, 0.0), (1.0, round(past.seconds, 1)))
+    rising = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(points))
+    if len(points) > MOST_POINTS or points[:1] + points[-1:] != ends or not rising:
+        raise ValueError("not a scan that this version keeps")
+    if past.seconds < LEAST_SECONDS or past.total < 1:
+        raise ValueError("a finished scan of nothing")
+    return past
 
 
 def _check(*numbers: float | None) -> None:

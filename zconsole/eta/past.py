@@ -1,0 +1,211 @@
+"""What an earlier scan of a pool tells of this one: how far it was at which time.
+
+Outer tracks are fast and inner ones slow, some regions are fragmented, and a walk takes its share:
+all that is much the same a month later. So a scan is told by how fast it goes through the time
+that the earlier one took, and not through its bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from math import exp, log, sqrt
+from typing import NamedTuple
+
+from zconsole import units
+from zconsole.eta import bursts
+from zconsole.eta.progress_curve import CurvePoint
+from zconsole.eta.slopes import Slopes
+from zconsole.eta.windows import expected
+
+MOST_POINTS = 100
+LEAST_SECONDS = 20.0
+"""A scan shorter than this tells nothing of another."""
+LEAST_GROWTH, MOST_GROWTH = 0.2, 5.0
+"""Of a pool that has less or more times the bytes, the earlier scan tells nothing."""
+ALIKE = 0.04
+"""Log spread by which a scan differs from the one before it, as far as nothing is known yet."""
+UNWATCHED = 0.12
+OTHER_FUNCTION = 0.5
+"""The same for one of which only the length is known, and for a resilver after a scrub."""
+GROWN = 0.5
+"""The same for each e-fold that the pool grew or shrank: the new bytes lie elsewhere."""
+EARLY, SETTLING = 0.3, 6.0
+"""Log spread of the speed at first, and how much faster than its progress that falls."""
+SURE = 0.02
+BASE_SPREAD = 0.1
+"""Log spread of the range, at least: load comes and goes."""
+LEARNS_FROM = {"resilver": ("resilver", "scrub")}
+
+
+class Totals(NamedTuple):
+    """Bytes to issue and to walk in all; ``walk`` 0 where nothing is walked first."""
+
+    issue: float
+    walk: float
+
+
+class PastScan(NamedTuple):
+    """A finished scan as it went."""
+
+    function: str
+    vdev: str | None
+    start: float
+    """Epoch seconds."""
+    seconds: float
+    """How long it ran, pauses left out."""
+    total: float
+    """Bytes it had to issue."""
+    watched: float
+    """Share of its time in which it was watched."""
+    points: tuple[tuple[float, float], ...]
+    """Its place (0 to 1, of what is walked and issued) and the seconds it ran until then."""
+
+    @property
+    def key(self) -> tuple[str, str | None, float]:
+        """What tells it from others."""
+        return self.function, self.vdev, self.start
+
+    def when(self, place: float) -> float:
+        """Seconds after its start at which it was at this place."""
+        n = bisect_right(self.points, (place, self.seconds + 1))
+        if n in (0, len(self.points)):
+            return 0.0 if n == 0 else self.seconds
+        (a, x), (b, y) = self.points[n - 1], self.points[n]
+        return x + (y - x) * (place - a) / (b - a) if b > a else y
+
+
+class Comparison(NamedTuple):
+    """How a scan goes against an earlier one."""
+
+    function: str
+    took: float
+    """Seconds the earlier one ran."""
+    ahead: float
+    """Seconds that this one is ahead of it, at the place where it is; negative: behind."""
+
+    @property
+    def words(self) -> str:
+        """``last scrub took 9h12m, this one is 40m00s ahead``."""
+        if abs(self.ahead) < 0.01 * self.took:
+            how = "as fast so far"
+        else:
+            how = f"{units.duration(abs(self.ahead))} {'ahead' if self.ahead > 0 else 'behind'}"
+        return f"last {self.function} took {units.duration(self.took)}, this one is {how}"
+
+
+class Foretold(NamedTuple):
+    """The time to go by an earlier scan: seconds and log spread."""
+
+    eta: float
+    spread: float
+    comparison: Comparison
+
+
+def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
+    """Where a scan was at each point: 0 to 1, the mean of what is walked and what is worked off."""
+    issued = [p.issued for p in points]
+    still = totals.walk == 0 or points[0].scanned == points[-1].scanned
+    done = (bursts.levelled([p.x for p in points], issued) if still else None) or issued
+    shares = [min(1.0, d / totals.issue) for d in done]
+    if not totals.walk:
+        return shares
+    walked = (min(1.0, p.scanned / totals.walk) for p in points)
+    return [(a + b) / 2 for a, b in zip(shares, walked, strict=True)]
+
+
+def past_scan(
+    scan: tuple[str, str | None, float],
+    end: float,
+    points: Sequence[CurvePoint],
+    totals: Totals,
+    paused: float = 0.0,
+) -> PastScan | None:
+    """A finished scan (function, vdev, start), ended at ``end``; None if too short to tell.
+
+    What was not watched, before the first point and after the last one, is a straight line.
+    """
+    start = scan[2]
+    before = max(0.0, points[0].t - start - paused) if points else end - start
+    after = max(0.0, end - points[-1].t) if points else 0.0
+    seen = points[-1].x - points[0].x if points else 0.0
+    seconds = before + seen + after
+    if seconds < LEAST_SECONDS or totals.issue <= 0:
+        return None
+    where = places(points, totals) if points else []
+    kept = [(0.0, 0.0)]
+    step = seconds / (MOST_POINTS - 2)
+    for place, point in zip(where, points, strict=True):
+        at = before + point.x - points[0].x
+        if at >= kept[-1][1] + step and kept[-1][0] < place < 1.0:
+            kept.append((place, at))
+    return PastScan(*scan, seconds, totals.issue, seen / seconds, (*kept, (1.0, seconds)))
+
+
+def chosen(known: Iterable[PastScan], function: str, vdev: str | None) -> PastScan | None:
+    """The one that tells most of a scan: of its own kind, the newest that was watched."""
+    kinds = LEARNS_FROM.get(function, (function,))
+    fitting = [
+        k for k in known if k.function in kinds and (k.vdev == vdev or k.function != function)
+    ]
+    return max(
+        fitting,
+        key=lambda k: (k.function == function, k.watched >= 0.5, k.start),
+        default=None,
+    )
+
+
+def foretold(
+    past: PastScan,
+    function: str,
+    points: Sequence[CurvePoint],
+    totals: Totals,
+    elapsed: float,
+    rounding: float = 0.0,
+) -> Foretold | None:
+    """What an earlier scan tells of one that has run for ``elapsed`` seconds; None if nothing.
+
+    ``rounding``: that of a reading, in bytes.
+    """
+    growth = totals.issue / past.total
+    if not points or elapsed <= 0 or not LEAST_GROWTH < growth < MOST_GROWTH:
+        return None
+    spent = [growth * past.when(place) for place in places(points, totals)]
+    whole, now = growth * past.seconds, spent[-1]
+    if now <= 0:
+        return None
+    seen, doubt = _seen([p.x for p in points], spent, whole, elapsed, rounding / totals.issue)
+    usual = _usual(past, function, growth)
+    # A speed that is far from the usual one is not explained by chance: then it counts alone.
+    usual = sqrt(usual * usual + max(0.0, abs(seen) - doubt) ** 2)
+    weight = usual**2 / (usual**2 + doubt**2)
+    spread = sqrt(BASE_SPREAD**2 + (1 - weight) * usual**2 + weight * doubt**2)
+    ahead = past.when(places(points, totals)[-1]) - elapsed
+    comparison = Comparison(past.function, past.seconds, ahead)
+    return Foretold((whole - now) * exp(-weight * seen), spread, comparison)
+
+
+def _seen(
+    xs: Sequence[float], spent: Sequence[float], whole: float, elapsed: float, rounding: float
+) -> tuple[float, float]:
+    """How much faster it goes than the earlier one, as a log ratio, and its log spread."""
+    mean = log(spent[-1] / elapsed)
+    share = spent[-1] / whole
+    doubt = EARLY * exp(-SETTLING * share)
+    span = xs[-1] - xs[0]
+    speed = None
+    if len(xs) >= 3 and span > 0:
+        speed = expected(Slopes(xs, spent), whole - spent[-1], 2 * rounding * whole)
+    if speed is None:
+        return mean, sqrt(doubt**2 + SURE**2)
+    watched = min(1.0, span / elapsed)
+    apart = speed.spread * (1 - share)
+    return mean + watched * (log(speed.rate) - mean), sqrt(doubt**2 + SURE**2 + (0.3 * apart) ** 2)
+
+
+def _usual(past: PastScan, function: str, growth: float) -> float:
+    """Log spread of the speed against the earlier scan's, as far as only that is known."""
+    spread = ALIKE + GROWN * abs(log(growth)) * 0.2
+    if past.watched < 0.5:
+        spread += UNWATCHED
+    return spread + (OTHER_FUNCTION if past.function != function else 0.0)
