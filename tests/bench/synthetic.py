@@ -78,10 +78,14 @@ def _switches(rng: random.Random, seconds: float) -> Iterator[float]:
         yield t
 
 
-def samples(plan: Plan, seed: int) -> list[Sample | SampleFailure]:
-    """Every sample of the scan, from two seconds after its start to its end and two more."""
+def samples(plan: Plan, seed: int, month: int = 0) -> list[Sample | SampleFailure]:
+    """Every sample of the scan, from two seconds after its start to its end and two more.
+
+    ``month``: the pool so many months later has three per cent more bytes for each, and other
+    chances.
+    """
     rng = random.Random(f"{plan.kind} {seed}")
-    machine = _Machine(plan, rng)
+    machine = _Machine(plan, rng, month)
     found: list[Sample | SampleFailure] = []
     next_sample = 2.0
     while machine.ended is None:
@@ -95,10 +99,11 @@ def samples(plan: Plan, seed: int) -> list[Sample | SampleFailure]:
 class _Machine:
     """The scan itself, stepped a fraction of a second at a time."""
 
-    def __init__(self, plan: Plan, rng: random.Random) -> None:
+    def __init__(self, plan: Plan, rng: random.Random, month: int = 0) -> None:
         self.plan, self.rng = plan, rng
+        self.start = START + month * 30 * 86400.0
         self.factor = speed(plan.kind, rng, plan.seconds)
-        self.total = plan.rate * plan.seconds * (1 - plan.walk)
+        self.total = plan.rate * plan.seconds * (1 - plan.walk) * 1.03**month
         self.dt = min(0.5, plan.interval / 2) if plan.seconds < 1000 else plan.interval / 4
         self.t = 0.0
         self.work = self.issued = self.scanned = 0.0
@@ -106,7 +111,7 @@ class _Machine:
         self.ended: float | None = None
         self.paused_left = 0.0
         self.paused_for = 0.0
-        self.pass_start, self.pass_base, self.pass_paused = START, 0.0, 0.0
+        self.pass_start, self.pass_base, self.pass_paused = self.start, 0.0, 0.0
         self.away = False
         self.away_left = 0.0
         self.pause = plan.pause
@@ -118,6 +123,8 @@ class _Machine:
         self.turn = 0.0
         self.tail = rng.uniform(0.5, 3.0)
         self.spread = {"noisy": 0.35, "steady": 0.03}.get(plan.kind, 0.12)
+        if month:
+            rng.seed(f"{rng.random()} {month}")
 
     def step(self) -> None:
         dt = self.dt
@@ -136,13 +143,13 @@ class _Machine:
             return
         if self.leave and done >= self.leave[0]:
             self.away, self.away_left, self.leave = True, self.leave[1], None
-            self.pass_start, self.pass_base = START + self.t + self.away_left, self.issued
+            self.pass_start, self.pass_base = self.start + self.t + self.away_left, self.issued
             self.pass_paused = 0.0
             return
         if self.export is not None and done >= self.export:
             self.away, self.away_left, self.export = True, 8.0, None
             self.work = self.issued = self.scanned = 0.0
-            self.pass_start, self.pass_base, self.pass_paused = START + self.t + 8, 0.0, 0.0
+            self.pass_start, self.pass_base, self.pass_paused = self.start + self.t + 8, 0.0, 0.0
             return
         self._advance(dt, done)
 
@@ -163,7 +170,7 @@ class _Machine:
         if self.work >= self.total:
             self.tail -= dt
             if self.tail <= 0:
-                self.ended = math.floor(START + self.t)
+                self.ended = math.floor(self.start + self.t)
 
     def _walk(self, dt: float, rate: float) -> None:
         plan = self.plan
@@ -184,12 +191,12 @@ class _Machine:
 
     def missing(self) -> SampleFailure:
         """What a sampler has while the pool is exported."""
-        t = START + self.t
+        t = self.start + self.t
         return SampleFailure("made", t, t, "no pools available", absent=True, gap=True)
 
     def sample(self, later: float = 0.0) -> Sample:
         """The pool now, ``later`` seconds after."""
-        t = START + self.t + later
+        t = self.start + self.t + later
         scan = self._scan(t) if self.plan.exact else rounded(self._scan(t))
         pool = Pool("made", "ONLINE", Vdev("made", "root"), guid="1", scans=(scan,))
         return Sample(t, t, "replay", self.plan.exact, pool)
@@ -200,7 +207,7 @@ class _Machine:
             function=self.plan.function,
             state="finished" if self.ended else running,
             stage="issuing" if self.scanned >= self.total else "scanning",
-            start=START,
+            start=self.start,
             end=self.ended,
             total_bytes=int(self.total),
             scanned_bytes=int(self.scanned),

@@ -23,7 +23,7 @@ LEAST_SECONDS = 20.0
 """A scan shorter than this tells nothing of another."""
 LEAST_GROWTH, MOST_GROWTH = 0.2, 5.0
 """Of a pool that has less or more times the bytes, the earlier scan tells nothing."""
-ALIKE = 0.04
+ALIKE = 0.06
 """Log spread by which a scan differs from the one before it, as far as nothing is known yet."""
 UNWATCHED = 0.12
 OTHER_FUNCTION = 0.5
@@ -32,8 +32,10 @@ GROWN = 0.5
 """The same for each e-fold that the pool grew or shrank: the new bytes lie elsewhere."""
 EARLY, SETTLING = 0.3, 6.0
 """Log spread of the speed at first, and how much faster than its progress that falls."""
-SURE = 0.02
-BASE_SPREAD = 0.1
+SURE = 0.05
+GROUP_SECONDS = 5.0
+"""A transaction group: how far bytes may have run ahead, or more where they stood longer."""
+BASE_SPREAD = 0.15
 """Log spread of the range, at least: load comes and goes."""
 LEARNS_FROM = {"resilver": ("resilver", "scrub")}
 
@@ -174,33 +176,43 @@ def foretold(
     whole, now = growth * past.seconds, spent[-1]
     if now <= 0:
         return None
-    seen, doubt = _seen([p.x for p in points], spent, whole, elapsed, rounding / totals.issue)
     usual = _usual(past, function, growth)
+    seen = _seen([p.x for p in points], spent, whole, elapsed, rounding / totals.issue)
     # A speed that is far from the usual one is not explained by chance: then it counts alone.
-    usual = sqrt(usual * usual + max(0.0, abs(seen) - doubt) ** 2)
-    weight = usual**2 / (usual**2 + doubt**2)
-    spread = sqrt(BASE_SPREAD**2 + (1 - weight) * usual**2 + weight * doubt**2)
-    ahead = past.when(places(points, totals)[-1]) - elapsed
-    comparison = Comparison(past.function, past.seconds, ahead)
-    return Foretold((whole - now) * exp(-weight * seen), spread, comparison)
+    usual = sqrt(usual * usual + max(0.0, abs(seen.speed) - seen.doubt) ** 2)
+    weight = usual**2 / (usual**2 + seen.doubt**2)
+    left = weight * seen.doubt**2 + (seen.apart / 2) ** 2
+    comparison = Comparison(past.function, past.seconds, now / growth - elapsed)
+    eta = (whole - now) * exp(-weight * seen.speed)
+    return Foretold(eta, sqrt(BASE_SPREAD**2 + left), comparison)
+
+
+class _Seen(NamedTuple):
+    """How much faster a scan goes than the earlier one, as a log ratio."""
+
+    speed: float
+    doubt: float
+    """Its log spread."""
+    apart: float
+    """How far its speeds of late are apart."""
 
 
 def _seen(
     xs: Sequence[float], spent: Sequence[float], whole: float, elapsed: float, rounding: float
-) -> tuple[float, float]:
-    """How much faster it goes than the earlier one, as a log ratio, and its log spread."""
-    mean = log(spent[-1] / elapsed)
-    share = spent[-1] / whole
-    doubt = EARLY * exp(-SETTLING * share)
-    span = xs[-1] - xs[0]
-    speed = None
+) -> _Seen:
+    """By the mean since its start and by what was watched, each as sure as it is."""
+    mean, share = log(spent[-1] / elapsed), spent[-1] / whole
+    bursts_seen = max(GROUP_SECONDS, bursts.longest_still(xs, spent)) / elapsed
+    doubt = SURE + EARLY * exp(-SETTLING * share) + bursts_seen
+    span, speed = xs[-1] - xs[0], None
     if len(xs) >= 3 and span > 0:
         speed = expected(Slopes(xs, spent), whole - spent[-1], 2 * rounding * whole)
     if speed is None:
-        return mean, sqrt(doubt**2 + SURE**2)
-    watched = min(1.0, span / elapsed)
-    apart = speed.spread * (1 - share)
-    return mean + watched * (log(speed.rate) - mean), sqrt(doubt**2 + SURE**2 + (0.3 * apart) ** 2)
+        return _Seen(mean, doubt, 0.0)
+    own = max(SURE, speed.spread, doubt * elapsed / span)
+    weight = doubt**2 / (own**2 + doubt**2)
+    found = mean + weight * (log(speed.rate) - mean)
+    return _Seen(found, own * doubt / sqrt(own**2 + doubt**2), speed.spread)
 
 
 def _usual(past: PastScan, function: str, growth: float) -> float:
