@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zconsole.eta.past import MOST_POINTS, PastScan, Totals, chosen, foretold, past_scan
+from zconsole.eta.progress_curve import CurvePoint
+
+START, TOTAL = 1_800_000_000.0, 1000.0
+TOTALS = Totals(TOTAL, 0.0)
+
+
+def points(seconds: int, slower: float = 1.0, total: float = TOTAL) -> list[CurvePoint]:
+    """A scan whose first half of bytes takes 200 s and the other 400 s, ``slower`` times."""
+    found = []
+    for n in range(seconds):
+        x = n / slower
+        share = x / 400 if x <= 200 else 0.5 + (x - 200) / 800
+        found.append(CurvePoint(float(n), START + n, total * min(1.0, share), total, 0.0))
+    return found
+
+
+def earlier(function: str = "scrub", start: float = START, watched: int = 600) -> PastScan:
+    past = past_scan((function, None, start), start + 600, points(watched), TOTALS)
+    assert past is not None
+    return past
+
+
+def told(seconds: int, slower: float = 1.0, growth: float = 1.0, past: PastScan | None = None):
+    seen = points(seconds, slower, TOTAL * growth)
+    totals = Totals(TOTAL * growth, 0.0)
+    return foretold(past or earlier(), "scrub", seen, totals, float(seconds - 1))
+
+
+@pytest.mark.parametrize("seconds", [61, 150, 300, 500])
+def test_a_scan_like_the_last_one_ends_like_it(seconds):
+    assert told(seconds).eta == pytest.approx(601 - seconds, rel=0.05)
+
+
+def test_one_that_is_twice_as_slow_takes_twice_the_time():
+    assert told(500, slower=2.0).eta == pytest.approx(700, rel=0.1)
+
+
+def test_a_pool_that_grew_takes_as_much_longer():
+    past = earlier()
+    grown = foretold(past, "scrub", points(90, 1.2, 1200.0), Totals(1200.0, 0.0), 89.0)
+    assert grown.eta == pytest.approx(720 - 89, rel=0.1)
+
+
+def test_a_pool_of_another_size_altogether_is_not_told_by_it():
+    assert foretold(earlier(), "scrub", points(90), Totals(TOTAL * 10, 0.0), 89.0) is None
+
+
+def test_the_comparison_is_at_the_same_place():
+    found = told(400, slower=2.0).comparison
+    assert (found.function, found.took) == ("scrub", 600)
+    assert found.ahead == pytest.approx(-200, abs=10)
+    assert found.words == "last scrub took 10m00s, this one is 3m19s behind"
+    assert told(300).comparison.words == "last scrub took 10m00s, this one is as fast so far"
+
+
+def test_the_range_is_narrower_the_surer_it_is():
+    assert told(400).spread < told(30).spread
+    alike = foretold(earlier("scrub"), "resilver", points(60), TOTALS, 59.0)
+    assert alike.spread > told(60).spread
+
+
+def test_what_was_not_watched_is_a_straight_line():
+    past = past_scan(("scrub", None, START), START + 600, (), TOTALS)
+    assert past.watched == 0
+    assert past.when(0.25) == 150
+    assert earlier(watched=300).when(1.0) == 600
+
+
+def test_a_scan_too_short_tells_nothing():
+    assert past_scan(("scrub", None, START), START + 5, (), TOTALS) is None
+
+
+def test_the_newest_watched_one_of_its_own_kind_is_chosen():
+    new, old = earlier(start=START + 10), earlier(start=START)
+    unwatched = past_scan(("scrub", None, START + 20), START + 620, (), TOTALS)
+    assert chosen([old, unwatched, new], "scrub", None) == new
+    assert chosen([new], "resilver", None) == new
+    assert chosen([new], "rebuild", "raidz1-0") is None
+    assert chosen([earlier("resilver")], "scrub", None) is None
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 1e5), st.floats(0, 1e12), st.floats(0, 1e12)), max_size=300)
+)
+def test_every_course_is_kept_in_few_points_that_never_go_back(steps):
+    made = [CurvePoint(0.0, START, 0.0, 0.0, 0.0)]
+    for seconds, issued, scanned in steps:
+        last = made[-1]
+        made.append(
+            CurvePoint(
+                last.x + seconds, last.t + seconds, last.issued + issued, last.scanned + scanned, 0
+            )
+        )
+    totals = Totals(made[-1].issued + 1.0, made[-1].scanned)
+    past = past_scan(("scrub", None, START), made[-1].t, made, totals)
+    if past is not None:
+        assert len(past.points) <= MOST_POINTS
+        assert past.points[0] == (0.0, 0.0)
+        assert past.points[-1] == (1.0, past.seconds)
+        assert sorted(past.points) == list(past.points)
+        assert sorted(x for _, x in past.points) == [x for _, x in past.points]
