@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.eta import bursts, turns
+from zconsole.eta.daily import EVEN, learned, worths
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.slopes import Slopes
 from zconsole.eta.windows import Speed, expected
@@ -120,19 +121,25 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     if progress.left < -PAST_SHARE * work.total * progress.unit:
         return Forecast(nothing(PAST))
     left = max(0.0, progress.left)
-    speed = expected(Slopes(xs, progress.done), left, 2 * work.resolution * progress.unit)
+    ts = [p.t for p in points]
+    daily = learned(ts, xs, progress.done)
+    worth = worths(ts, xs, daily)
+    speed = expected(Slopes(worth, progress.done), left, 2 * work.resolution * progress.unit)
     if speed is None:
         return _by_average(work, f"no progress for {units.duration(course.idle)}")
     tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
-    shown = speed._replace(rate=_byte_rate(points, speed, progress))
-    estimate = ranged(left / speed.rate + tail, spread, _reason(work, shown))
+    shown = speed._replace(rate=_byte_rate(points, speed, progress, daily == EVEN))
+    seconds = daily.until(ts[-1], left / speed.rate) if daily != EVEN else left / speed.rate
+    estimate = ranged(seconds + tail, spread, _reason(work, shown))
     return Forecast(estimate, shown.rate, speed.seconds)
 
 
-def _byte_rate(points: Sequence[CurvePoint], speed: Speed, progress: _Progress) -> float:
+def _byte_rate(
+    points: Sequence[CurvePoint], speed: Speed, progress: _Progress, even: bool
+) -> float:
     """Bytes/s issued; where seconds are counted, over the same time."""
-    if progress.unit == 1.0:
+    if progress.unit == 1.0 and even:
         return speed.rate
     last = points[-1]
     old = next(p for p in points if p.x >= last.x - max(speed.seconds, MIN_SECONDS))

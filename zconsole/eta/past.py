@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.eta import bursts
+from zconsole.eta.daily import EVEN, Daily, learned, worths
 from zconsole.eta.progress_curve import CurvePoint
 from zconsole.eta.slopes import Slopes
 from zconsole.eta.windows import expected
@@ -37,6 +38,7 @@ GROUP_SECONDS = 5.0
 """A transaction group: how far bytes may have run ahead, or more where they stood longer."""
 BASE_SPREAD = 0.15
 """Log spread of the range, at least: load comes and goes."""
+MAX_SPREAD = 1.0
 LEARNS_FROM = {"resilver": ("resilver", "scrub")}
 
 
@@ -61,7 +63,9 @@ class PastScan(NamedTuple):
     watched: float
     """Share of its time in which it was watched."""
     points: tuple[tuple[float, float], ...]
-    """Its place (0 to 1, of what is walked and issued) and the seconds it ran until then."""
+    """Its place (see ``places``) and the seconds it ran until then."""
+    pace: tuple[float, ...] = EVEN.factors
+    """How fast it was in each hour of the day, 1 on average."""
 
     @property
     def key(self) -> tuple[str, str | None, float]:
@@ -105,15 +109,19 @@ class Foretold(NamedTuple):
 
 
 def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
-    """Where a scan was at each point: 0 to 1, the mean of what is walked and what is worked off."""
+    """Where a scan was at each point: the share worked off, 0 to 1.
+
+    Before the first byte it is the share of what was walked, less 1.
+    """
     issued = [p.issued for p in points]
     still = totals.walk == 0 or points[0].scanned == points[-1].scanned
     done = (bursts.levelled([p.x for p in points], issued) if still else None) or issued
-    shares = [min(1.0, d / totals.issue) for d in done]
-    if not totals.walk:
-        return shares
-    walked = (min(1.0, p.scanned / totals.walk) for p in points)
-    return [(a + b) / 2 for a, b in zip(shares, walked, strict=True)]
+    return [
+        min(1.0, d / totals.issue)
+        if p.issued > 0 or not totals.walk
+        else min(1.0, p.scanned / totals.walk) - 1
+        for d, p in zip(done, points, strict=True)
+    ]
 
 
 def past_scan(
@@ -135,13 +143,16 @@ def past_scan(
     if seconds < LEAST_SECONDS or totals.issue <= 0:
         return None
     where = places(points, totals) if points else []
-    kept = [(0.0, 0.0)]
+    kept = [(-1.0 if totals.walk else 0.0, 0.0)]
     step = seconds / (MOST_POINTS - 2)
     for place, point in zip(where, points, strict=True):
         at = before + point.x - points[0].x
         if at >= kept[-1][1] + step and kept[-1][0] < place < 1.0:
             kept.append((place, at))
-    return PastScan(*scan, seconds, totals.issue, seen / seconds, (*kept, (1.0, seconds)))
+    ts, xs = [p.t for p in points], [p.x for p in points]
+    pace = learned(ts, xs, [p.issued for p in points])
+    course = (*kept, (1.0, seconds))
+    return PastScan(*scan, seconds, totals.issue, seen / seconds, course, pace.factors)
 
 
 def chosen(known: Iterable[PastScan], function: str, vdev: str | None) -> PastScan | None:
@@ -172,19 +183,25 @@ def foretold(
     growth = totals.issue / past.total
     if not points or elapsed <= 0 or not LEAST_GROWTH < growth < MOST_GROWTH:
         return None
-    spent = [growth * past.when(place) for place in places(points, totals)]
-    whole, now = growth * past.seconds, spent[-1]
+    daily = Daily(past.pace)
+    at = [past.when(place) for place in places(points, totals)]
+    spent = [growth * daily.worth(past.start, seconds) for seconds in at]
+    whole, now = growth * daily.worth(past.start, past.seconds), spent[-1]
     if now <= 0:
         return None
+    t = points[-1].t
+    ran = daily.worth(t - elapsed, elapsed)
     usual = _usual(past, function, growth)
-    seen = _seen([p.x for p in points], spent, whole, elapsed, rounding / totals.issue)
+    xs = worths([p.t for p in points], [p.x for p in points], daily)
+    seen = _seen(xs, spent, whole, ran, rounding / totals.issue)
     # A speed that is far from the usual one is not explained by chance: then it counts alone.
     usual = sqrt(usual * usual + max(0.0, abs(seen.speed) - seen.doubt) ** 2)
     weight = usual**2 / (usual**2 + seen.doubt**2)
     left = weight * seen.doubt**2 + (seen.apart / 2) ** 2
-    comparison = Comparison(past.function, past.seconds, now / growth - elapsed)
-    eta = (whole - now) * exp(-weight * seen.speed)
-    return Foretold(eta, sqrt(BASE_SPREAD**2 + left), comparison)
+    comparison = Comparison(past.function, past.seconds, at[-1] - elapsed)
+    eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
+    spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
+    return Foretold(eta, spread, comparison)
 
 
 class _Seen(NamedTuple):

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from zconsole.eta.daily import HOURS, SLOWEST
 from zconsole.eta.estimate import Estimate, Forecast
 from zconsole.eta.past import LEAST_SECONDS, MOST_POINTS, PastScan
 from zconsole.eta.progress_curve import MAX_POINTS, SANE, CurvePoint, ProgressCurve, ProgressReading
@@ -131,7 +132,8 @@ def encode(history: PoolHistory, guid: str, t: float) -> bytes:
 
 
 def _brief(past: PastScan) -> PastScan:
-    return past._replace(points=tuple((round(at, 5), round(x, 1)) for at, x in past.points))
+    points = tuple((round(at, 5), round(x, 1)) for at, x in past.points)
+    return past._replace(points=points, pace=tuple(round(factor, 3) for factor in past.pace))
 
 
 def _series(history: PoolHistory) -> dict[str, list[list[float | None]]]:
@@ -214,11 +216,16 @@ def _restored(saved: SavedScan) -> ScanTrack:
 
 def _checked(past: PastScan) -> PastScan:
     """A finished scan that can be told by; raises ValueError for one that goes back in time."""
-    _check(past.start, past.seconds, past.total, past.watched, *(n for p in past.points for n in p))
-    points, ends = past.points, ((0.0, 0.0), (1.0, round(past.seconds, 1)))
+    _check(past.start, past.seconds, past.total, past.watched, *(x for _, x in past.points))
+    points = past.points
+    ends = ((points[0][0] if points else 0.0, 0.0), (1.0, round(past.seconds, 1)))
     rising = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(points))
     if len(points) > MOST_POINTS or points[:1] + points[-1:] != ends or not rising:
         raise ValueError("not a scan that this version keeps")
+    if points[0][0] not in (-1.0, 0.0) or len(past.pace) != HOURS:
+        raise ValueError("not a scan that this version keeps")
+    if not all(SLOWEST / 2 <= factor <= HOURS for factor in past.pace):
+        raise ValueError("not a finished scan's pace")
     if past.seconds < LEAST_SECONDS or past.total < 1:
         raise ValueError("a finished scan of nothing")
     return past

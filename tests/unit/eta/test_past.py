@@ -102,7 +102,16 @@ def test_every_course_is_kept_in_few_points_that_never_go_back(steps):
     past = past_scan(("scrub", None, START), made[-1].t, made, totals)
     if past is not None:
         assert len(past.points) <= MOST_POINTS
-        assert past.points[0] == (0.0, 0.0)
+        assert past.points[0] == (-1.0 if totals.walk else 0.0, 0.0)
         assert past.points[-1] == (1.0, past.seconds)
         assert sorted(past.points) == list(past.points)
         assert sorted(x for _, x in past.points) == [x for _, x in past.points]
+
+
+def test_before_the_first_byte_the_walk_tells_where_it_is():
+    walk = [CurvePoint(float(n), START + n, 0.0, 10.0 * n, 0.0) for n in range(100)]
+    work = [CurvePoint(100.0 + n, START + 100 + n, 2.0 * n, TOTAL, 0.0) for n in range(500)]
+    totals = Totals(TOTAL, TOTAL)
+    past = past_scan(("scrub", None, START), START + 600, [*walk, *work], totals)
+    found = foretold(past, "scrub", walk[:50], totals, 49.0)
+    assert found.eta == pytest.approx(551, rel=0.05)
