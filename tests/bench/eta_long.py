@@ -1,7 +1,7 @@
 """ETAs of long simulated scans, against three others: ``python -m tests.bench.eta_long``.
 
 Forty seeded scans of 8 hours to 20 days (``tests.bench.long_scans``). At 10, 25 and 50 % of the
-time that can be foretold, the error |eta - true| / max(eta, true) of ours, and of the same from
+time that can be predicted, the error |eta - true| / max(eta, true) of ours, and of the same from
 zpool's average over the pass, from the last 30 minutes, and from an exponentially smoothed rate.
 ``--past`` tells each scan's successor, once the first was watched.
 """

@@ -1,6 +1,6 @@
 """Scans of 8 hours to 20 days on the simulated pool, from a seed; for benchmarks of the ETA.
 
-Each has its own disks, layout, memory, and load with the day; some have what nobody can foretell,
+Each has its own disks, layout, memory, and load with the day; some have what nobody can predict,
 a disk that becomes slow or a second replacement, whose onset is known. ``again`` gives the next
 scan of the same pool, which has grown a little.
 """
@@ -45,7 +45,7 @@ class LongScan:
     track: Track
     start: float
     onset: float
-    """Epoch seconds from which it can be foretold: its start, or when a disk became slow."""
+    """Epoch seconds from which it can be predicted: its start, or when a disk became slow."""
     end: float
 
 
@@ -171,7 +171,7 @@ def _played(pool: PoolState, name: str, interval: float) -> LongScan:
 
 
 def _stepped(pool: PoolState) -> bool:
-    """Moves on by a step; returns whether what nobody can foretell happened."""
+    """Moves on by a step; returns whether what nobody can predict happened."""
     due = bool(pool.incidents) and pool.t >= pool.incidents[0].t
     if due:
         pool.incidents.pop(0).happen(pool)

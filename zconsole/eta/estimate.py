@@ -23,9 +23,11 @@ MIN_POINTS = 3
 MIN_SECONDS = 2.0
 WARM_UP = 4.0
 """Seconds after its start in which a scan only fills the devices' queues."""
-BASE_SPREAD = 0.34
+BASE_SPREAD = 0.32
 """Log spread of the range when all windows agree: speeds have changed by a third before."""
-SPREAD_FACTOR = 1.3
+SLOWER = 1.15
+"""Share of the spread towards later: loads that come slow a scan down, little speeds it up."""
+SPREAD_FACTOR = 1.15
 MAX_SPREAD = 1.0
 SLACK = 2.0
 """Seconds either way that a transaction group may take longer or shorter."""
@@ -238,7 +240,7 @@ def _ahead(slopes: Slopes, issued: float) -> float:
 def ranged(eta: float, spread: float, reason: str) -> Estimate:
     """An estimate with a range of a factor e^spread either way."""
     low = max(0.0, eta * exp(-spread) - SLACK)
-    return Estimate(eta, low, eta * exp(spread) + SLACK, reason)
+    return Estimate(eta, low, eta * exp(SLOWER * spread) + SLACK, reason)
 
 
 def _reason(work: Work, speed: Speed) -> str:

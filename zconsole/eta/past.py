@@ -100,7 +100,7 @@ class Comparison(NamedTuple):
         return f"last {self.function} took {units.duration(self.took)}, this one is {how}"
 
 
-class Foretold(NamedTuple):
+class Prediction(NamedTuple):
     """The time to go by an earlier scan: seconds and log spread."""
 
     eta: float
@@ -168,14 +168,14 @@ def chosen(known: Iterable[PastScan], function: str, vdev: str | None) -> PastSc
     )
 
 
-def foretold(
+def predicted(
     past: PastScan,
     function: str,
     points: Sequence[CurvePoint],
     totals: Totals,
     elapsed: float,
     rounding: float = 0.0,
-) -> Foretold | None:
+) -> Prediction | None:
     """What an earlier scan tells of one that has run for ``elapsed`` seconds; None if nothing.
 
     ``rounding``: that of a reading, in bytes.
@@ -201,7 +201,7 @@ def foretold(
     comparison = Comparison(past.function, past.seconds, at[-1] - elapsed)
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
-    return Foretold(eta, spread, comparison)
+    return Prediction(eta, spread, comparison)
 
 
 class _Seen(NamedTuple):

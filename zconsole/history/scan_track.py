@@ -7,7 +7,7 @@ from math import inf
 
 from zconsole import units
 from zconsole.eta.estimate import Estimate, Forecast, forecast, nothing, ranged
-from zconsole.eta.past import Comparison, PastScan, foretold, past_scan
+from zconsole.eta.past import Comparison, PastScan, past_scan, predicted
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
@@ -137,7 +137,7 @@ class ScanTrack:
             return own
         elapsed = points[0].t - (scan.start or 0.0) + self.course.seconds
         done = issued_bytes(scan)
-        told = foretold(past, scan.function, points, totals, elapsed, done[1] if done else 0.0)
+        told = predicted(past, scan.function, points, totals, elapsed, done[1] if done else 0.0)
         if told is None:
             return own
         self.comparison = told.comparison

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zconsole.eta.past import MOST_POINTS, PastScan, Totals, chosen, foretold, past_scan
+from zconsole.eta.past import MOST_POINTS, PastScan, Totals, chosen, past_scan, predicted
 from zconsole.eta.progress_curve import CurvePoint
 
 START, TOTAL = 1_800_000_000.0, 1000.0
@@ -30,7 +30,7 @@ def earlier(function: str = "scrub", start: float = START, watched: int = 600) -
 def told(seconds: int, slower: float = 1.0, growth: float = 1.0, past: PastScan | None = None):
     seen = points(seconds, slower, TOTAL * growth)
     totals = Totals(TOTAL * growth, 0.0)
-    return foretold(past or earlier(), "scrub", seen, totals, float(seconds - 1))
+    return predicted(past or earlier(), "scrub", seen, totals, float(seconds - 1))
 
 
 @pytest.mark.parametrize("seconds", [61, 150, 300, 500])
@@ -44,12 +44,12 @@ def test_one_that_is_twice_as_slow_takes_twice_the_time():
 
 def test_a_pool_that_grew_takes_as_much_longer():
     past = earlier()
-    grown = foretold(past, "scrub", points(90, 1.2, 1200.0), Totals(1200.0, 0.0), 89.0)
+    grown = predicted(past, "scrub", points(90, 1.2, 1200.0), Totals(1200.0, 0.0), 89.0)
     assert grown.eta == pytest.approx(720 - 89, rel=0.1)
 
 
 def test_a_pool_of_another_size_altogether_is_not_told_by_it():
-    assert foretold(earlier(), "scrub", points(90), Totals(TOTAL * 10, 0.0), 89.0) is None
+    assert predicted(earlier(), "scrub", points(90), Totals(TOTAL * 10, 0.0), 89.0) is None
 
 
 def test_the_comparison_is_at_the_same_place():
@@ -62,7 +62,7 @@ def test_the_comparison_is_at_the_same_place():
 
 def test_the_range_is_narrower_the_surer_it_is():
     assert told(400).spread < told(30).spread
-    alike = foretold(earlier("scrub"), "resilver", points(60), TOTALS, 59.0)
+    alike = predicted(earlier("scrub"), "resilver", points(60), TOTALS, 59.0)
     assert alike.spread > told(60).spread
 
 
@@ -113,5 +113,5 @@ def test_before_the_first_byte_the_walk_tells_where_it_is():
     work = [CurvePoint(100.0 + n, START + 100 + n, 2.0 * n, TOTAL, 0.0) for n in range(500)]
     totals = Totals(TOTAL, TOTAL)
     past = past_scan(("scrub", None, START), START + 600, [*walk, *work], totals)
-    found = foretold(past, "scrub", walk[:50], totals, 49.0)
+    found = predicted(past, "scrub", walk[:50], totals, 49.0)
     assert found.eta == pytest.approx(551, rel=0.05)
