@@ -17,6 +17,7 @@ from zconsole.eta import bursts, turns
 from zconsole.eta.daily import EVEN, learned, worths
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.slopes import Slopes
+from zconsole.eta.trend import fitted
 from zconsole.eta.windows import Speed, expected
 
 MIN_POINTS = 3
@@ -126,15 +127,28 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     ts = [p.t for p in points]
     daily = learned(ts, xs, progress.done)
     worth = worths(ts, xs, daily)
-    speed = expected(Slopes(worth, progress.done), left, 2 * work.resolution * progress.unit)
+    done, left, even = _by_trend(worth, progress.done, left, work.by_turns)
+    speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
     if speed is None:
         return _by_average(work, f"no progress for {units.duration(course.idle)}")
     tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
-    shown = speed._replace(rate=_byte_rate(points, speed, progress, daily == EVEN))
+    shown = speed._replace(rate=_byte_rate(points, speed, progress, even and daily == EVEN))
     seconds = daily.until(ts[-1], left / speed.rate) if daily != EVEN else left / speed.rate
     estimate = ranged(seconds + tail, spread, _reason(work, shown))
     return Forecast(estimate, shown.rate, speed.seconds)
+
+
+def _by_trend(
+    xs: Sequence[float], done: list[float], left: float, by_turns: bool
+) -> tuple[list[float], float, bool]:
+    """What was done and is left as work at an even speed, and whether that is what it was."""
+    total = done[-1] + left
+    trend = fitted(xs, [each / total for each in done], by_turns) if total > 0 else None
+    if trend is None:
+        return done, left, True
+    worked = [total * trend.work(each / total) for each in done]
+    return worked, max(0.0, total * trend.work(1.0) - worked[-1]), False
 
 
 def _byte_rate(
