@@ -127,7 +127,7 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     ts = [p.t for p in points]
     daily = learned(ts, xs, progress.done)
     worth = worths(ts, xs, daily)
-    done, left, even = _by_trend(worth, progress.done, left, work.by_turns)
+    done, left, even = _by_trend(worth, progress.done, left, _in_memory(points, work))
     speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
     if speed is None:
         return _by_average(work, f"no progress for {units.duration(course.idle)}")
@@ -140,15 +140,26 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
 
 
 def _by_trend(
-    xs: Sequence[float], done: list[float], left: float, by_turns: bool
+    xs: Sequence[float], done: list[float], left: float, in_memory: float | None
 ) -> tuple[list[float], float, bool]:
     """What was done and is left as work at an even speed, and whether that is what it was."""
     total = done[-1] + left
-    trend = fitted(xs, [each / total for each in done], by_turns) if total > 0 else None
+    if total <= 0:
+        return done, left, True
+    shares = [each / total for each in done]
+    trend = fitted(xs, shares, in_memory is not None, in_memory or 0.0)
     if trend is None:
         return done, left, True
     worked = [total * trend.work(each / total) for each in done]
     return worked, max(0.0, total * trend.work(1.0) - worked[-1]), False
+
+
+def _in_memory(points: Sequence[CurvePoint], work: Work) -> float | None:
+    """The share of what is left that was at most in memory; None for a scan that has walked all."""
+    if not work.by_turns:
+        return None
+    left = max(1.0, work.total - work.issued)
+    return min(1.0, max(0.0, *(p.scanned - p.issued for p in points)) / left)
 
 
 def _byte_rate(

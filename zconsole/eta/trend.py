@@ -25,6 +25,8 @@ TRACKS = (-0.15, 0.2)
 """What the logarithm of the speed gains from the first byte to the last, and its deviation."""
 SORTED = (0.2, 0.3)
 """The power of what is left by which the speed of a scan at its memory limit falls with it."""
+ENOUGH = 0.3
+"""Share of what is left from which on having more of it in memory sorts no better."""
 FARTHEST = 0.98
 """Share beyond which what is left says no more of the speed."""
 
@@ -44,13 +46,19 @@ class Trend(NamedTuple):
         return share if abs(self.slope) < 1e-6 else -expm1(-self.slope * share) / self.slope
 
 
-def fitted(xs: Sequence[float], shares: Sequence[float], by_turns: bool) -> Trend | None:
-    """The slope that a scan shows, as far as that outweighs what is usual; None for a short one."""
+def fitted(
+    xs: Sequence[float], shares: Sequence[float], by_turns: bool, in_memory: float = 0.0
+) -> Trend | None:
+    """The slope that a scan shows, as far as that outweighs what is usual; None for a short one.
+
+    ``in_memory``: the share of what is left that was walked, and so is sorted already.
+    """
     if xs[-1] - xs[0] < LEAST_SECONDS or not 0 <= shares[0] < shares[-1] <= 1:
         return None
     step = (xs[-1] - xs[0]) / CHUNKS
     ends = [_at(xs, shares, xs[0] + n * step) for n in range(CHUNKS + 1)]
     usual, deviation = SORTED if by_turns else TRACKS
+    usual *= max(0.0, 1 - in_memory / ENOUGH) if by_turns else 1.0
     seen = [
         (_place((a + b) / 2, by_turns), log(b - a)) for a, b in pairwise(ends[SETTLING:]) if b > a
     ]
