@@ -29,6 +29,8 @@ class Daily(NamedTuple):
 
     def worth(self, t: float, seconds: float) -> float:
         """What so many seconds from epoch ``t`` on are worth, in mean seconds."""
+        if self.factors == EVEN.factors:
+            return max(0.0, seconds)
         days, rest = divmod(max(0.0, seconds), DAY)
         total, at = days * DAY * sum(self.factors) / HOURS, t % DAY
         while rest > 0:

@@ -184,9 +184,9 @@ def predicted(
     if not points or elapsed <= 0 or not LEAST_GROWTH < growth < MOST_GROWTH:
         return None
     daily = Daily(past.pace)
-    at = [past.when(place) for place in places(points, totals)]
-    spent = [growth * daily.worth(past.start, seconds) for seconds in at]
-    whole, now = growth * daily.worth(past.start, past.seconds), spent[-1]
+    paced, where = _paced(past, daily, growth), places(points, totals)
+    spent = [paced.when(place) for place in where]
+    whole, now = paced.seconds, spent[-1]
     if now <= 0:
         return None
     t = points[-1].t
@@ -198,10 +198,16 @@ def predicted(
     usual = sqrt(usual * usual + max(0.0, abs(seen.speed) - seen.doubt) ** 2)
     weight = usual**2 / (usual**2 + seen.doubt**2)
     left = weight * seen.doubt**2 + (seen.apart / 2) ** 2
-    comparison = Comparison(past.function, past.seconds, at[-1] - elapsed)
+    comparison = Comparison(past.function, past.seconds, past.when(where[-1]) - elapsed)
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
     return Prediction(eta, spread, comparison)
+
+
+def _paced(past: PastScan, daily: Daily, growth: float) -> PastScan:
+    """The earlier scan as it would have gone at an even pace, with so many times the bytes."""
+    worth = [(place, growth * daily.worth(past.start, x)) for place, x in past.points]
+    return past._replace(points=tuple(worth), seconds=worth[-1][1])
 
 
 class _Seen(NamedTuple):

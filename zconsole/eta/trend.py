@@ -23,9 +23,9 @@ INDEPENDENT = 3.0
 NOISE, NOISE_FACTOR = 0.02, 1.5
 TRACKS = (-0.15, 0.2)
 """What the logarithm of the speed gains from the first byte to the last, and its deviation."""
-SORTED = (0.2, 0.3)
+SORTED = (0.3, 0.3)
 """The power of what is left by which the speed of a scan at its memory limit falls with it."""
-ENOUGH = 0.3
+ENOUGH = 0.4
 """Share of what is left from which on having more of it in memory sorts no better."""
 FARTHEST = 0.98
 """Share beyond which what is left says no more of the speed."""
