@@ -31,7 +31,7 @@ FARTHEST = 0.98
 """Share beyond which what is left says no more of the speed."""
 
 
-class Trend(NamedTuple):
+class SpeedTrend(NamedTuple):
     """A slope, over the share done or, ``by_turns``, over the logarithm of the share left."""
 
     slope: float
@@ -48,7 +48,7 @@ class Trend(NamedTuple):
 
 def fitted(
     xs: Sequence[float], shares: Sequence[float], by_turns: bool, in_memory: float = 0.0
-) -> Trend | None:
+) -> SpeedTrend | None:
     """The slope that a scan shows, as far as that outweighs what is usual; None for a short one.
 
     ``in_memory``: the share of what is left that was walked, and so is sorted already.
@@ -63,18 +63,18 @@ def fitted(
         (_place((a + b) / 2, by_turns), log(b - a)) for a, b in pairwise(ends[SETTLING:]) if b > a
     ]
     if len(seen) < CHUNKS / 2:
-        return Trend(usual, by_turns)
+        return SpeedTrend(usual, by_turns)
     middle = sum(place for place, _ in seen) / len(seen)
     level = sum(speed for _, speed in seen) / len(seen)
     across = sum((place - middle) ** 2 for place, _ in seen)
     if across <= 0:
-        return Trend(usual, by_turns)
+        return SpeedTrend(usual, by_turns)
     slope = sum((place - middle) * (speed - level) for place, speed in seen) / across
     rest = sum((speed - level - slope * (place - middle)) ** 2 for place, speed in seen)
     noise = NOISE + NOISE_FACTOR * sqrt(rest / len(seen))
     sure, before = across / INDEPENDENT / noise**2, 1 / deviation**2
     found = (sure * slope + before * usual) / (sure + before)
-    return Trend(min(usual + 2 * deviation, max(usual - 2 * deviation, found)), by_turns)
+    return SpeedTrend(min(usual + 2 * deviation, max(usual - 2 * deviation, found)), by_turns)
 
 
 def _place(share: float, by_turns: bool) -> float:

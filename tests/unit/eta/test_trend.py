@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zconsole.eta.trend import LEAST_SECONDS, Trend, fitted
+from zconsole.eta.trend import LEAST_SECONDS, SpeedTrend, fitted
 
 HOURS = [600.0 * n for n in range(300)]
 
 
 def test_tracks_that_become_slower_are_found():
-    slowing = Trend(-0.5, by_turns=False)
+    slowing = SpeedTrend(-0.5, by_turns=False)
     xs = [slowing.work(n / 500) * 1e5 for n in range(300)]
     found = fitted(xs, [n / 500 for n in range(300)], by_turns=False)
     assert found.slope == pytest.approx(-0.5, abs=0.1)
 
 
 def test_a_scan_that_sorts_better_and_better_is_found():
-    rising = Trend(0.5, by_turns=True)
+    rising = SpeedTrend(0.5, by_turns=True)
     xs = [rising.work(n / 500) * 1e5 for n in range(300)]
     found = fitted(xs, [n / 500 for n in range(300)], by_turns=True)
     assert found.slope == pytest.approx(0.5, abs=0.1)
@@ -37,7 +37,7 @@ def test_a_short_scan_changes_for_other_reasons():
 
 @given(st.floats(-0.6, 0.9), st.booleans(), st.floats(0, 1), st.floats(0, 1))
 def test_more_is_more_work(slope, by_turns, a, b):
-    trend = Trend(slope, by_turns)
+    trend = SpeedTrend(slope, by_turns)
     low, high = sorted((a, b))
     assert 0 <= trend.work(low) <= trend.work(high) + 1e-9
 
