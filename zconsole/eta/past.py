@@ -22,6 +22,15 @@ from zconsole.eta.windows import expected
 MOST_POINTS = 100
 LEAST_SECONDS = 20.0
 """A scan shorter than this tells nothing of another."""
+MOST_SECONDS = 366 * 86400.0
+"""A scan longer than this began or ended by a clock that was wrong."""
+SAME_START = 10.0
+"""Seconds by which sources differ about the start of one scan."""
+WALKING = 0.005
+"""Share issued up to which a walk tells the place: what cannot be sorted is issued at once."""
+LEAST_ISSUED, UNSEEN = 0.5, 0.05
+"""A scan seen until shortly (a share of its time) before its end, with less than half of its bytes
+issued, left most of them out."""
 LEAST_GROWTH, MOST_GROWTH = 0.2, 5.0
 """Of a pool that has less or more times the bytes, the earlier scan tells nothing."""
 ALIKE = 0.06
@@ -34,6 +43,8 @@ GROWN = 0.5
 EARLY, SETTLING = 0.3, 6.0
 """Log spread of the speed at first, and how much faster than its progress that falls."""
 SURE = 0.05
+OTHER_WORK = log(5.0)
+"""Log ratio of the speeds beyond which the earlier scan did other work: a resilver of minutes."""
 GROUP_SECONDS = 5.0
 """A transaction group: how far bytes may have run ahead, or more where they stood longer."""
 BASE_SPREAD = 0.15
@@ -67,10 +78,10 @@ class PastScan(NamedTuple):
     pace: tuple[float, ...] = EVEN.factors
     """How fast it was in each hour of the day, 1 on average."""
 
-    @property
-    def key(self) -> tuple[str, str | None, float]:
-        """What tells it from others."""
-        return self.function, self.vdev, self.start
+    def is_same(self, other: PastScan) -> bool:
+        """Whether both are one scan."""
+        alike = (self.function, self.vdev) == (other.function, other.vdev)
+        return alike and abs(self.start - other.start) <= SAME_START
 
     def when(self, place: float) -> float:
         """Seconds after its start at which it was at this place."""
@@ -89,15 +100,21 @@ class Comparison(NamedTuple):
     """Seconds the earlier one ran."""
     ahead: float
     """Seconds that this one is ahead of it, at the place where it is; negative: behind."""
+    running: str
+    """The function of this one."""
+    is_last: bool = True
+    """Whether the earlier one is the newest known of its function."""
 
     @property
     def words(self) -> str:
-        """``last scrub took 9h12m, this one is 40m00s ahead``."""
+        """``last scrub took 9h12m; this one is 40m00s ahead``."""
         if abs(self.ahead) < 0.01 * self.took:
             how = "as fast so far"
         else:
             how = f"{units.duration(abs(self.ahead))} {'ahead' if self.ahead > 0 else 'behind'}"
-        return f"last {self.function} took {units.duration(self.took)}, this one is {how}"
+        which = "last" if self.is_last else "an earlier"
+        this = "one" if self.running == self.function else self.running
+        return f"{which} {self.function} took {units.duration(self.took)}; this {this} is {how}"
 
 
 class Prediction(NamedTuple):
@@ -111,17 +128,30 @@ class Prediction(NamedTuple):
 def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
     """Where a scan was at each point: the share worked off, 0 to 1.
 
-    Before the first byte it is the share of what was walked, less 1.
+    While next to nothing is issued, it is the share of what was walked, less 1.
     """
     issued = [p.issued for p in points]
     still = totals.walk == 0 or points[0].scanned == points[-1].scanned
     done = (bursts.levelled([p.x for p in points], issued) if still else None) or issued
-    return [
-        min(1.0, d / totals.issue)
-        if p.issued > 0 or not totals.walk
-        else min(1.0, p.scanned / totals.walk) - 1
-        for d, p in zip(done, points, strict=True)
-    ]
+    return [_place(d, p.scanned, totals) for d, p in zip(done, points, strict=True)]
+
+
+def _place(done: float, scanned: float, totals: Totals) -> float:
+    share = min(1.0, done / totals.issue)
+    is_walking = share < WALKING and scanned < totals.walk
+    return scanned / totals.walk - 1 if is_walking else share
+
+
+def running_seconds(points: Sequence[CurvePoint], start: float, paused: float) -> float:
+    """How long a scan had run at the last of its points, pauses left out.
+
+    ``paused``: seconds that its pass was paused in all, also while it was not watched.
+    """
+    first, last = points[0], points[-1]
+    watched, ran = last.t - first.t, last.x - first.x
+    # A clock that was set back meanwhile says nothing of pauses.
+    unseen = max(0.0, paused - (watched - ran)) if watched >= ran else 0.0
+    return first.t - start - unseen + ran
 
 
 def past_scan(
@@ -131,19 +161,23 @@ def past_scan(
     totals: Totals,
     paused: float = 0.0,
 ) -> PastScan | None:
-    """A finished scan (function, vdev, start), ended at ``end``; None if too short to tell.
+    """A finished scan (function, vdev, start), ended at ``end``; None if that tells nothing.
 
     What was not watched, before the first point and after the last one, is a straight line.
     """
     start = scan[2]
-    before = max(0.0, points[0].t - start - paused) if points else end - start
-    after = max(0.0, end - points[-1].t) if points else 0.0
     seen = points[-1].x - points[0].x if points else 0.0
+    ran = running_seconds(points, start, paused) if points else end - start - paused
+    before = max(0.0, ran - seen)
+    after = max(0.0, end - points[-1].t) if points else 0.0
     seconds = before + seen + after
-    if seconds < LEAST_SECONDS or totals.issue <= 0:
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS or totals.issue <= 0:
         return None
     where = places(points, totals) if points else []
-    kept = [(-1.0 if totals.walk else 0.0, 0.0)]
+    if where and where[-1] < LEAST_ISSUED and after < UNSEEN * seconds:
+        return None
+    is_walk_seen = bool(where) and where[0] < 0
+    kept = [(-1.0 if is_walk_seen else 0.0, 0.0)]
     step = seconds / (MOST_POINTS - 2)
     for place, point in zip(where, points, strict=True):
         at = before + point.x - points[0].x
@@ -155,11 +189,17 @@ def past_scan(
     return PastScan(*scan, seconds, totals.issue, seen / seconds, course, pace.factors)
 
 
-def chosen(known: Iterable[PastScan], function: str, vdev: str | None) -> PastScan | None:
-    """The one that tells most of a scan: of its own kind, the newest that was watched."""
+def chosen(
+    known: Iterable[PastScan], function: str, vdev: str | None, totals: Totals
+) -> PastScan | None:
+    """The one that tells most of a scan: of its own kind and size, the newest that was watched."""
     kinds = LEARNS_FROM.get(function, (function,))
     fitting = [
-        k for k in known if k.function in kinds and (k.vdev == vdev or k.function != function)
+        k
+        for k in known
+        if k.function in kinds
+        and (k.vdev == vdev or k.function != function)
+        and LEAST_GROWTH < totals.issue / k.total < MOST_GROWTH
     ]
     return max(
         fitting,
@@ -180,9 +220,9 @@ def predicted(
 
     ``rounding``: that of a reading, in bytes.
     """
-    growth = totals.issue / past.total
-    if not points or elapsed <= 0 or not LEAST_GROWTH < growth < MOST_GROWTH:
+    if not points or elapsed <= 0:
         return None
+    growth = totals.issue / past.total
     daily = Daily(past.pace)
     paced, where = _paced(past, daily, growth), places(points, totals)
     spent = [paced.when(place) for place in where]
@@ -194,14 +234,17 @@ def predicted(
     usual = _usual(past, function, growth)
     xs = worths([p.t for p in points], [p.x for p in points], daily)
     seen = _seen(xs, spent, whole, ran, rounding / totals.issue)
+    unexplained = max(0.0, abs(seen.speed) - seen.doubt)
+    if unexplained > OTHER_WORK:
+        return None
     # A speed that is far from the usual one is not explained by chance: then it counts alone.
-    usual = sqrt(usual * usual + max(0.0, abs(seen.speed) - seen.doubt) ** 2)
+    usual = sqrt(usual * usual + unexplained**2)
     weight = usual**2 / (usual**2 + seen.doubt**2)
     left = weight * seen.doubt**2 + (seen.apart / 2) ** 2
-    comparison = Comparison(past.function, past.seconds, past.when(where[-1]) - elapsed)
+    ahead = past.when(where[-1]) - elapsed
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
-    return Prediction(eta, spread, comparison)
+    return Prediction(eta, spread, Comparison(past.function, past.seconds, ahead, function))
 
 
 def _paced(past: PastScan, daily: Daily, growth: float) -> PastScan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
-from zconsole.eta.past import PastScan, chosen
+from zconsole.eta.past import PastScan
 from zconsole.history.changes import Tree
 from zconsole.history.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
 from zconsole.history.views import ScanView
@@ -44,7 +44,6 @@ class ScanTracker:
     def restore(self, track: ScanTrack) -> None:
         """Resume a stored scan."""
         self._tracks[scan_slot(track.scan)] = track
-        track.earlier = chosen(self.past, track.scan.function, track.scan.vdev)
 
     def push(self, sample: Sample, tree: Tree, recent: Sequence[Event]) -> list[Event]:
         """Take in a sample with its leaves and recent events; returns what scans did."""
@@ -67,13 +66,13 @@ class ScanTracker:
         if track is not None and _same(track.scan, scan):
             events = list(_changes(sample.t, track.scan, scan))
             if track.scan.active:
-                self._learn(track.finished(scan))
+                self.learn(track.finished(scan))
         elif track is not None and not _newer(scan, track.scan):
             return []
         else:
             track, events = self._open(sample, scan, track, recent)
             self._tracks[slot] = track
-        track.add(sample, scan, self._clock(sample.t))
+        track.add(sample, scan, self._clock(sample.t), self.past)
         return events
 
     def _open(
@@ -81,8 +80,7 @@ class ScanTracker:
     ) -> tuple[ScanTrack, list[Event]]:
         """A scan not seen so far: found running, started, restarted, or a follow-on pass."""
         track = ScanTrack(scan, restarts=self._known(sample, scan))
-        track.earlier = chosen(self.past, scan.function, scan.vdev)
-        self._learn(track.finished(scan))
+        self.learn(track.finished(scan))
         if before is None and self._last is None:
             return track, []
         name, severity, text = f"{scan.function}_start", "info", "started"
@@ -106,13 +104,17 @@ class ScanTracker:
             events += _changes(sample.t, scan._replace(state="running"), scan)
         return track, events
 
-    def _learn(self, past: PastScan | None) -> None:
+    def learn(self, past: PastScan | None) -> None:
         """Keep a finished scan, the newest few of each kind."""
-        if past is not None and past.key not in {known.key for known in self.past}:
-            newest = sorted((*self.past, past), key=lambda known: -known.start)
-            kinds = [(known.function, known.vdev) for known in newest]
-            kept = [k for n, k in enumerate(newest) if kinds[:n].count(kinds[n]) < MOST_ALIKE]
-            self.past = tuple(kept[:MOST_PAST])
+        if past is None:
+            return
+        again = [known for known in self.past if known.is_same(past)]
+        best = max((*again, past), key=lambda known: known.watched)
+        others = [known for known in self.past if known not in again]
+        newest = sorted((*others, best), key=lambda known: -known.start)
+        kinds = [(known.function, known.vdev) for known in newest]
+        kept = [k for n, k in enumerate(newest) if kinds[:n].count(kinds[n]) < MOST_ALIKE]
+        self.past = tuple(kept[:MOST_PAST])
 
     def _known(self, sample: Sample, scan: Scan) -> int | None:
         """0 when the scan was watched from its start; None when it may have restarted before."""

@@ -1,8 +1,8 @@
 """History that survives: the running scans of a pool and the sparklines, kept on disk.
 
 One file per pool (by GUID) holds its scans (by function, vdev and start) in a few hundred points
-each, and the newest rates. The first console writes it; others read it. An unreadable file is left
-alone, with a note, and history starts again.
+each, and the newest rates; another its finished scans (``past_file``). The first console writes
+them; others read them. An unreadable file is left alone, with a note, and history starts again.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from zconsole.eta.daily import HOURS, SLOWEST
 from zconsole.eta.estimate import Estimate, Forecast
-from zconsole.eta.past import LEAST_SECONDS, MOST_POINTS, PastScan
+from zconsole.eta.past import PastScan
 from zconsole.eta.progress_curve import MAX_POINTS, SANE, CurvePoint, ProgressCurve, ProgressReading
+from zconsole.history import past_file
 from zconsole.history.past_rates import MOST_MARKS, MOST_STEPS, PastRates
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scan_track import MAX_NOTES, ScanTrack
-from zconsole.history.scans import MOST_PAST
 from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
 from zconsole.pool.model import Scan
 from zconsole.system import state_dir
@@ -47,9 +47,39 @@ class HistoryStore(LockedStore):
     """Stores the histories of pools between runs."""
 
     _saved: dict[str, float] = field(default_factory=dict, init=False)
+    _past: dict[str, tuple[PastScan, ...]] = field(default_factory=dict, init=False)
+    """Finished scans of each pool as its file has them."""
+    _foreign: set[str] = field(default_factory=set, init=False)
+    """Pools whose file of finished scans must not be replaced."""
 
     def recall(self, guid: str, history: PoolHistory) -> str | None:
-        """Fill an empty history from a pool's file; returns a note on what went wrong."""
+        """Fill an empty history from a pool's files; returns a note on what went wrong."""
+        notes = (self._recall_past(guid, history), self._recall_scans(guid, history))
+        return "; ".join(note for note in notes if note) or None
+
+    def _recall_past(self, guid: str, history: PoolHistory) -> str | None:
+        """Take in the finished scans that each directory has."""
+        failed = None
+        for directory in self.readable:
+            path = directory / _past_name(guid)
+            try:
+                read = partial(state_dir.read_private, path, past_file.MOST_BYTES)
+                for past in past_file.decoded(json.loads(self.patient.call(read)), guid):
+                    history.scans.learn(past)
+            except FileNotFoundError:
+                continue
+            except StateError as error:
+                failed = f"earlier scans not read: {error}"
+            except past_file.LaterVersionError:
+                failed = f"earlier scans not read: a later version wrote {path}"
+                self._foreign.add(guid)
+            except (*DAMAGE, RecursionError) as error:
+                failed = f"earlier scans not read: {path} is damaged ({_why(error)})"
+        self._past[guid] = history.scans.past
+        return failed
+
+    def _recall_scans(self, guid: str, history: PoolHistory) -> str | None:
+        """Take in the running scans and the sparklines of the first directory that has them."""
         for directory in self.readable:
             path = directory / _name(guid)
             try:
@@ -60,8 +90,7 @@ class HistoryStore(LockedStore):
             except StateError as error:
                 return f"history not read: {error}"
             except (*DAMAGE, RecursionError) as error:
-                why = error if isinstance(error, RecordError) else type(error).__name__
-                return f"history not read: {path} is damaged ({why})"
+                return f"history not read: {path} is damaged ({_why(error)})"
             return None
         return None
 
@@ -75,7 +104,25 @@ class HistoryStore(LockedStore):
             return False
         self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
         self.write(self.directory / _name(guid), encode(history, guid, t))
+        self._keep_past(self.directory, guid, history.scans.past, at_once)
         return True
+
+    def _keep_past(
+        self, directory: Path, guid: str, past: tuple[PastScan, ...], at_once: bool
+    ) -> None:
+        """Write finished scans that the file does not have yet.
+
+        With ``at_once`` the others, too: a write that failed shows only at the next one.
+        """
+        is_new = past != self._past.get(guid, ())
+        if not past or guid in self._foreign or not (is_new or at_once):
+            return
+        self._past[guid] = past
+        self.write(directory / _past_name(guid), past_file.encoded(past, guid))
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, RecordError) else type(error).__name__
 
 
 def _name(guid: str) -> str:
@@ -83,6 +130,10 @@ def _name(guid: str) -> str:
     if not guid.isascii() or not guid.isdigit():
         raise StateError("no history kept: the pool has no GUID")
     return f"history-{guid}.json"
+
+
+def _past_name(guid: str) -> str:
+    return _name(guid).replace("history", "past", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,24 +167,17 @@ class SavedHistory:
     t: float
     scans: tuple[SavedScan, ...]
     series: Mapping[str, tuple[tuple[float | None, ...], ...]]
-    finished: tuple[PastScan, ...] = ()
 
 
 def encode(history: PoolHistory, guid: str, t: float) -> bytes:
     """The file's contents, within its bound: sparklines of devices go first when it is large."""
     tracks = [_saved(track) for track in history.scans.tracks if track.course.last]
-    finished = [_brief(past) for past in history.scans.past]
-    document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks, "finished": finished}
+    document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks}
     series = _series(history)
     data = json.dumps({**document, "series": series}, separators=(",", ":")).encode()
     if len(data) > MOST_BYTES:
         data = json.dumps({**document, "series": {}}, separators=(",", ":")).encode()
     return data
-
-
-def _brief(past: PastScan) -> PastScan:
-    points = tuple((round(at, 5), round(x, 1)) for at, x in past.points)
-    return past._replace(points=points, pace=tuple(round(factor, 3) for factor in past.pace))
 
 
 def _series(history: PoolHistory) -> dict[str, list[list[float | None]]]:
@@ -177,9 +221,7 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
         if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
             raise ValueError("series of another version")
         _check(*(value for row in rows for value in row))
-    past = tuple(_checked(each) for each in saved.finished[:MOST_PAST])
     # Only now, when all of it was found good: half a history would be worse than none.
-    history.scans.past = past
     for track in tracks:
         history.scans.restore(track)
     history.series.restore(saved.series)
@@ -212,23 +254,6 @@ def _restored(saved: SavedScan) -> ScanTrack:
     track = ScanTrack(scan, curve, saved.restarts, saved.notes[:MAX_NOTES], past)
     track.forecast = Forecast(Estimate(saved.low, saved.low, saved.low, "remembered"))
     return track
-
-
-def _checked(past: PastScan) -> PastScan:
-    """A finished scan that can be told by; raises ValueError for one that goes back in time."""
-    _check(past.start, past.seconds, past.total, past.watched, *(x for _, x in past.points))
-    points = past.points
-    ends = ((points[0][0] if points else 0.0, 0.0), (1.0, round(past.seconds, 1)))
-    rising = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(points))
-    if len(points) > MOST_POINTS or points[:1] + points[-1:] != ends or not rising:
-        raise ValueError("not a scan that this version keeps")
-    if points[0][0] not in (-1.0, 0.0) or len(past.pace) != HOURS:
-        raise ValueError("not a scan that this version keeps")
-    if not all(SLOWEST / 2 <= factor <= HOURS for factor in past.pace):
-        raise ValueError("not a finished scan's pace")
-    if past.seconds < LEAST_SECONDS or past.total < 1:
-        raise ValueError("a finished scan of nothing")
-    return past
 
 
 def _check(*numbers: float | None) -> None:

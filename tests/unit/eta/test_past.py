@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zconsole.eta.past import MOST_POINTS, PastScan, Totals, chosen, past_scan, predicted
+from zconsole.eta.past import (
+    MOST_POINTS,
+    PastScan,
+    Totals,
+    chosen,
+    past_scan,
+    places,
+    predicted,
+)
 from zconsole.eta.progress_curve import CurvePoint
 
 START, TOTAL = 1_800_000_000.0, 1000.0
@@ -49,15 +57,20 @@ def test_a_pool_that_grew_takes_as_much_longer():
 
 
 def test_a_pool_of_another_size_altogether_is_not_told_by_it():
-    assert predicted(earlier(), "scrub", points(90), Totals(TOTAL * 10, 0.0), 89.0) is None
+    assert chosen([earlier()], "scrub", None, Totals(TOTAL * 10, 0.0)) is None
+
+
+def test_of_scans_of_its_kind_one_of_about_its_size_is_chosen():
+    small = past_scan(("scrub", None, START + 9), START + 609, (), Totals(TOTAL / 100, 0.0))
+    assert chosen([small, earlier()], "scrub", None, TOTALS) == earlier()
 
 
 def test_the_comparison_is_at_the_same_place():
     found = told(400, slower=2.0).comparison
     assert (found.function, found.took) == ("scrub", 600)
     assert found.ahead == pytest.approx(-200, abs=10)
-    assert found.words == "last scrub took 10m00s, this one is 3m19s behind"
-    assert told(300).comparison.words == "last scrub took 10m00s, this one is as fast so far"
+    assert found.words == "last scrub took 10m00s; this one is 3m19s behind"
+    assert told(300).comparison.words == "last scrub took 10m00s; this one is as fast so far"
 
 
 def test_the_range_is_narrower_the_surer_it_is():
@@ -80,10 +93,31 @@ def test_a_scan_too_short_tells_nothing():
 def test_the_newest_watched_one_of_its_own_kind_is_chosen():
     new, old = earlier(start=START + 10), earlier(start=START)
     unwatched = past_scan(("scrub", None, START + 20), START + 620, (), TOTALS)
-    assert chosen([old, unwatched, new], "scrub", None) == new
-    assert chosen([new], "resilver", None) == new
-    assert chosen([new], "rebuild", "raidz1-0") is None
-    assert chosen([earlier("resilver")], "scrub", None) is None
+    assert chosen([old, unwatched, new], "scrub", None, TOTALS) == new
+    assert chosen([new], "resilver", None, TOTALS) == new
+    assert chosen([new], "rebuild", "raidz1-0", TOTALS) is None
+    assert chosen([earlier("resilver")], "scrub", None, TOTALS) is None
+
+
+def test_a_resilver_is_not_called_another_scrub():
+    found = predicted(earlier(), "resilver", points(400, 2.0), TOTALS, 399.0)
+    assert found.comparison.words == "last scrub took 10m00s; this resilver is 3m19s behind"
+
+
+def test_a_walk_that_nobody_watched_took_no_time_of_its_own():
+    past = past_scan(("scrub", None, START), START + 600, (), Totals(TOTAL, TOTAL))
+    assert past.when(-0.5) == 0
+    assert past.when(0.5) == 300
+
+
+def test_a_scan_that_left_most_of_its_bytes_out_tells_nothing():
+    few = points(100)
+    assert past_scan(("scrub", None, START), START + 100, few, TOTALS) is None
+
+
+def test_what_is_issued_at_once_during_a_walk_does_not_end_it():
+    walk = [CurvePoint(float(n), START + n, 1.0 if n else 0.0, 9.0 * n, 0.0) for n in range(100)]
+    assert places(walk, Totals(TOTAL, TOTAL)) == pytest.approx([0.009 * n - 1 for n in range(100)])
 
 
 @given(
@@ -102,7 +136,7 @@ def test_every_course_is_kept_in_few_points_that_never_go_back(steps):
     past = past_scan(("scrub", None, START), made[-1].t, made, totals)
     if past is not None:
         assert len(past.points) <= MOST_POINTS
-        assert past.points[0] == (-1.0 if totals.walk else 0.0, 0.0)
+        assert past.points[0] in ((-1.0, 0.0), (0.0, 0.0))
         assert past.points[-1] == (1.0, past.seconds)
         assert sorted(past.points) == list(past.points)
         assert sorted(x for _, x in past.points) == [x for _, x in past.points]

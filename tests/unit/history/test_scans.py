@@ -411,7 +411,7 @@ def test_the_second_scrub_is_foretold_within_a_twentieth_from_its_first_minute()
         found = history.scan_views[0]
         assert found.estimate.eta == pytest.approx(T + MONTH + 200 - one.t, rel=0.05)
     assert found.comparison.took == pytest.approx(200, abs=1)
-    assert found.estimate.reason.startswith("last scrub took 3m20s, this one is as fast so far; ")
+    assert found.estimate.reason.startswith("last scrub took 3m20s; this one is as fast so far; ")
 
 
 def test_a_resilver_learns_from_a_scrub_and_not_the_other_way_round():
@@ -443,3 +443,52 @@ def test_a_scan_that_ended_before_anybody_watched_still_tells_its_length():
     history = watched(ended(0, 2000))
     (past,) = history.scans.past
     assert (past.seconds, past.watched) == (2000, 0)
+
+
+def test_a_resilver_of_minutes_tells_nothing_of_one_of_hours():
+    history = watched(*running(range(2, 30), rate=400 * MIB), ended(0, 30))
+    for one in running(range(MONTH + 2, MONTH + 60), MONTH, rate=MIB):
+        history.push(one)
+    found = history.scan_views[0]
+    assert found.comparison is None
+    assert found.estimate.reason.startswith("issuing at ")
+
+
+def test_a_scan_beyond_its_total_has_no_estimate_from_the_past_either():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    for one in scrub(range(MONTH + 2, MONTH + 260), MONTH, 50 * MIB):
+        history.push(one)
+    assert history.scan_views[0].estimate.eta is None
+    assert history.scan_views[0].estimate.reason == "past 100 %: remaining unknown"
+
+
+def test_a_pause_before_anybody_watched_is_not_time_it_ran():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    start, paused = MONTH, 86400.0
+    for n in range(100, 130):
+        scan = resilver(n * 50 * MIB, start, function="scrub", pass_start=T + start)
+        history.push(sample(start + paused + n, scan._replace(pass_paused=paused)))
+    found = history.scan_views[0]
+    assert found.comparison.ahead == pytest.approx(0, abs=2)
+    assert found.estimate.eta == pytest.approx(71, rel=0.1)
+
+
+def test_a_scan_paused_while_nobody_watched_took_as_long_as_it_ran():
+    over = resilver(TOTAL, end=T + 9000, state="finished", stage=None, pass_paused=8000.0)
+    (past,) = watched(sample(9100, over)).scans.past
+    assert past.seconds == 1000
+
+
+def test_a_scan_by_a_clock_that_was_wrong_tells_nothing():
+    history = watched(sample(9000, resilver(TOTAL, -T, end=T + 9, state="finished", stage=None)))
+    assert history.scans.past == ()
+
+
+def test_the_last_scan_is_called_so_only_if_it_was():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    history.push(ended(MONTH, 500, "scrub"))
+    for one in scrub(range(2 * MONTH + 2, 2 * MONTH + 40), 2 * MONTH, 50 * MIB):
+        history.push(one)
+    assert history.scan_views[0].comparison.words.startswith(
+        "an earlier scrub took 3m20s; this one"
+    )

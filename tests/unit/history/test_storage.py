@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tests.records import replace
 from zconsole.history import storage
 from zconsole.history.pool import PoolHistory
-from zconsole.history.scans import MOST_PAST
 from zconsole.history.storage import HistoryStore, encode, restore
 from zconsole.pool.model import IoCounters, Pool, Sample, Scan, Vdev
 from zconsole.system.state_dir import StateError
@@ -197,56 +196,7 @@ def test_no_damage_to_a_file_gets_further_than_a_note(data):
     assert estimate.eta is None or estimate.eta >= 0
 
 
-def finished() -> PoolHistory:
-    """A pool whose resilver was watched to its end."""
-    history = watched(range(2, 200))
-    last = sample(200)
-    over = replace(last.pool.scans[0], state="finished", stage=None, end=T + 200)
-    history.push(replace(last, pool=replace(last.pool, scans=(over,))))
-    return history
-
-
-def test_finished_scans_are_kept_to_tell_the_next_ones_by():
-    (kept,) = finished().scans.past
-    (past,) = again(finished()).scans.past
-    assert past == kept._replace(points=past.points)
-    assert past.when(0.6) == pytest.approx(kept.when(0.6), abs=1)
-
-
-def test_finished_scans_of_any_number_are_read_in_part():
-    document = json.loads(encode(finished(), GUID, T))
-    document["finished"] *= 5000
-    history = PoolHistory()
-    restore(history, document, GUID)
-    assert len(history.scans.past) == MOST_PAST
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {3: 0.0},
-        {3: -1.0},
-        {3: float("nan")},
-        {4: 0.0},
-        {5: "all"},
-        {6: []},
-        {6: [[0.0, 0.0]]},
-        {6: [[0.0, 0.0], [0.5, 300.0], [1.0, 198.0]]},
-        {6: [[0.0, 0.0]] * 101},
-        {0: None},
-    ],
-)
-def test_a_finished_scan_that_cannot_be_is_refused(change):
-    document = json.loads(encode(finished(), GUID, T))
-    for place, value in change.items():
-        document["finished"][0][place] = value
-    history = PoolHistory()
-    with pytest.raises(ValueError, match=r"finished|not a scan|neither"):
-        restore(history, document, GUID)
-    assert history.scans.tracks == ()
-
-
-DOCUMENT = encode(finished(), GUID, T)
+DOCUMENT = encode(watched(range(2, 20)), GUID, T)
 
 
 def _places(node):

@@ -63,7 +63,7 @@ def test_a_scan_told_by_an_earlier_one_names_it():
     scan = Scan("scrub", "running", "issuing", start=5.0, total_bytes=100, issued_bytes=25)
     seen = view(scan, Estimate(60.0, 50.0, 80.0, "steady"))
     assert sample_object(frame(mirror_pool(scan), scans=(seen,)))["scan"]["past"] is None
-    told = seen._replace(comparison=Comparison("scrub", 33120.0, 2400.0))
+    told = seen._replace(comparison=Comparison("scrub", 33120.0, 2400.0, "scrub"))
     found = sample_object(frame(mirror_pool(scan), scans=(told,)))["scan"]
     assert found["past"] == {"function": "scrub", "seconds": 33120.0, "ahead_seconds": 2400.0}
 
