@@ -106,15 +106,22 @@ class Comparison(NamedTuple):
     """Whether the earlier one is the newest known of its function."""
 
     @property
-    def words(self) -> str:
-        """``last scrub took 9h12m; this one is 40m00s ahead``."""
+    def which(self) -> str:
+        """``last scrub``."""
+        return f"{'last' if self.is_last else 'an earlier'} {self.function}"
+
+    @property
+    def how(self) -> str:
+        """``40m00s ahead``."""
         if abs(self.ahead) < 0.01 * self.took:
-            how = "as fast so far"
-        else:
-            how = f"{units.duration(abs(self.ahead))} {'ahead' if self.ahead > 0 else 'behind'}"
-        which = "last" if self.is_last else "an earlier"
+            return "as fast"
+        return f"{units.duration(abs(self.ahead))} {'ahead' if self.ahead > 0 else 'behind'}"
+
+    @property
+    def words(self) -> str:
+        """``last scrub took 9h12m, this one is 40m00s ahead``."""
         this = "one" if self.running == self.function else self.running
-        return f"{which} {self.function} took {units.duration(self.took)}; this {this} is {how}"
+        return f"{self.which} took {units.duration(self.took)}, this {this} is {self.how}"
 
 
 class Prediction(NamedTuple):

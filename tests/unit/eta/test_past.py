@@ -69,8 +69,8 @@ def test_the_comparison_is_at_the_same_place():
     found = told(400, slower=2.0).comparison
     assert (found.function, found.took) == ("scrub", 600)
     assert found.ahead == pytest.approx(-200, abs=10)
-    assert found.words == "last scrub took 10m00s; this one is 3m19s behind"
-    assert told(300).comparison.words == "last scrub took 10m00s; this one is as fast so far"
+    assert found.words == "last scrub took 10m00s, this one is 3m19s behind"
+    assert told(300).comparison.words == "last scrub took 10m00s, this one is as fast"
 
 
 def test_the_range_is_narrower_the_surer_it_is():
@@ -101,7 +101,7 @@ def test_the_newest_watched_one_of_its_own_kind_is_chosen():
 
 def test_a_resilver_is_not_called_another_scrub():
     found = predicted(earlier(), "resilver", points(400, 2.0), TOTALS, 399.0)
-    assert found.comparison.words == "last scrub took 10m00s; this resilver is 3m19s behind"
+    assert found.comparison.words == "last scrub took 10m00s, this resilver is 3m19s behind"
 
 
 def test_a_walk_that_nobody_watched_took_no_time_of_its_own():

@@ -411,7 +411,7 @@ def test_the_second_scrub_is_foretold_within_a_twentieth_from_its_first_minute()
         found = history.scan_views[0]
         assert found.estimate.eta == pytest.approx(T + MONTH + 200 - one.t, rel=0.05)
     assert found.comparison.took == pytest.approx(200, abs=1)
-    assert found.estimate.reason.startswith("last scrub took 3m20s; this one is as fast so far; ")
+    assert found.estimate.reason.startswith("last scrub took 3m20s, this one is as fast; ")
 
 
 def test_a_resilver_learns_from_a_scrub_and_not_the_other_way_round():
@@ -490,5 +490,5 @@ def test_the_last_scan_is_called_so_only_if_it_was():
     for one in scrub(range(2 * MONTH + 2, 2 * MONTH + 40), 2 * MONTH, 50 * MIB):
         history.push(one)
     assert history.scan_views[0].comparison.words.startswith(
-        "an earlier scrub took 3m20s; this one"
+        "an earlier scrub took 3m20s, this one"
     )
