@@ -45,6 +45,8 @@ EARLY, SETTLING = 0.3, 6.0
 SURE = 0.05
 OTHER_WORK = log(5.0)
 """Log ratio of the speeds beyond which the earlier scan did other work: a resilver of minutes."""
+UNEXPLAINED = 0.5
+"""Share of a speed that is unlike the usual one which the rest may not have."""
 GROUP_SECONDS = 5.0
 """A transaction group: how far bytes may have run ahead, or more where they stood longer."""
 BASE_SPREAD = 0.15
@@ -247,7 +249,8 @@ def predicted(
     # A speed that is far from the usual one is not explained by chance: then it counts alone.
     usual = sqrt(usual * usual + unexplained**2)
     weight = usual**2 / (usual**2 + seen.doubt**2)
-    left = weight * seen.doubt**2 + (seen.apart / 2) ** 2
+    # Nor is it known whether the rest differs as much.
+    left = weight * seen.doubt**2 + (seen.apart / 2) ** 2 + (UNEXPLAINED * unexplained) ** 2
     ahead = past.when(where[-1]) - elapsed
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
@@ -282,6 +285,8 @@ def _seen(
         speed = expected(Slopes(xs, spent), whole - spent[-1], 2 * rounding * whole)
     if speed is None:
         return _Seen(mean, doubt, 0.0)
+    # The mean says the less of what is left, the less that is and the more speeds differed.
+    doubt = sqrt(doubt**2 + (share * speed.spread) ** 2)
     own = max(SURE, speed.spread, doubt * elapsed / span)
     weight = doubt**2 / (own**2 + doubt**2)
     found = mean + weight * (log(speed.rate) - mean)
