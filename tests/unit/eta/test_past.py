@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,3 +151,24 @@ def test_before_the_first_byte_the_walk_tells_where_it_is():
     past = past_scan(("scrub", None, START), START + 600, [*walk, *work], totals)
     found = predicted(past, "scrub", walk[:50], totals, 49.0)
     assert found.eta == pytest.approx(551, rel=0.05)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(1e-3, 1e6), st.floats(0, 1e15), st.floats(0, 1e15), st.floats(-1e6, 1e6)
+        ),
+        max_size=40,
+    ),
+    st.floats(1e-3, 1e10),
+    st.sampled_from([0.0, 1.0, 1e15]),
+    st.integers(0, 600),
+)
+def test_whatever_its_course_and_clock_the_prediction_is_a_time(steps, elapsed, walk, watched):
+    made = [CurvePoint(0.0, START, 0.0, 0.0, 0.0)]
+    for seconds, issued, scanned, jump in steps:
+        x, t, before, seen, _ = made[-1]
+        made.append(CurvePoint(x + seconds, t + seconds + jump, before + issued, seen + scanned, 0))
+    past = earlier(watched=watched)
+    found = predicted(past, "scrub", made, Totals(1e15, walk), elapsed, 1e6)
+    assert found is None or (0 <= found.eta < math.inf and 0 < found.spread <= 1)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.records import replace
 from tests.unit.history.test_storage import GUID, T, sample, watched
-from zconsole.history import past_file
+from zconsole.history import past_file, storage
 from zconsole.history.past_file import decoded, encoded
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scans import MOST_PAST, ScanTracker
@@ -26,8 +29,11 @@ def finished(start: float = 0.0) -> PoolHistory:
     return history
 
 
+ENCODED = encoded(finished().scans.past, GUID)
+
+
 def document() -> dict:
-    return json.loads(encoded(finished().scans.past, GUID))
+    return json.loads(ENCODED)
 
 
 def put(directory, text: str):
@@ -152,3 +158,27 @@ def test_the_same_scan_dated_a_second_apart_is_learned_once():
     tracker.learn(watched_one)
     tracker.learn(watched_one._replace(start=T + 2, watched=0.0))
     assert tracker.past == (watched_one,)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_no_damage_to_the_file_gets_further_than_an_estimate(data):
+    damaged = document()
+    scan = damaged["finished"][0]
+    holder = data.draw(st.sampled_from([scan, scan[6], *scan[6], scan[7]]))
+    index = data.draw(st.integers(0, len(holder) - 1))
+    holder[index] = data.draw(
+        st.one_of(
+            st.none(), st.text(max_size=3), st.floats(), st.integers(-(2**70), 2**70), st.just([])
+        )
+    )
+    history = PoolHistory()
+    try:
+        for past in decoded(damaged, GUID):
+            history.scans.learn(past)
+    except storage.DAMAGE:
+        return
+    for second in range(2, 8):
+        history.push(sample(second + 9000, start=9000.0))
+    estimate = history.scan_views[0].estimate
+    assert estimate.eta is None or 0 <= estimate.low <= estimate.eta <= estimate.high < math.inf
