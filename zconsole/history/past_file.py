@@ -19,7 +19,7 @@ from zconsole.history.scans import MOST_PAST
 from zconsole.system.records import from_json
 
 FORMAT = 1
-MOST_BYTES = 2**20
+MOST_BYTES = 2**18
 
 
 class LaterVersionError(Exception):

@@ -113,7 +113,7 @@ def test_another_pools_scans_are_not_read():
 
 def test_of_any_number_of_scans_only_some_are_read():
     crowd = document()
-    crowd["finished"] *= 5000
+    crowd["finished"] *= 100
     assert len(decoded(crowd, GUID)) == MOST_PAST
 
 
