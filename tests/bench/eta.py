@@ -10,7 +10,6 @@ range, and the median width of the range as a share of the time that was left.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,12 +18,14 @@ from pathlib import Path
 from statistics import fmean, median
 
 from tests.records import replace
+from zconsole.errors import NotUnderstoodError
 from zconsole.eta.estimate import Estimate
 from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import Sample, SampleFailure, Scan
 from zconsole.zfs.decode import decode
+from zconsole.zfs.sources.samples import NoSampleError, sample_of
 
-BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_WIDTH = 0.5, 0.02, 0.8, 1.0
+BAR_RATIO, BAR_WORSE, BAR_COVERED, BAR_EACH, BAR_WIDTH = 0.2, 0.02, 0.85, 0.5, 0.9
 FIRST, LAST = 0.05, 0.95
 ScanKey = tuple[str, str | None, float | None]
 FORMS = ("libzfs", "status", "text")
@@ -115,20 +116,32 @@ def recordings(
     for path in sorted(where.rglob("*.jsonl")) if where.is_dir() else [where]:
         pools: dict[str, list[Sample | SampleFailure]] = {}
         for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
-            try:
-                raw = json.loads(line)
-            except ValueError:
-                raise SystemExit(f"{path}: not a recording") from None
-            if form and form not in raw:
-                continue
-            for other in FORMS if form else ():
-                if other != form:
-                    raw.pop(other, None)
-            for sample in decode(raw):
+            for sample in _samples(line, form, pools):
                 pool = sample.pool if isinstance(sample, SampleFailure) else sample.pool.name
                 pools.setdefault(pool, []).append(sample)
+        if not pools:
+            raise SystemExit(f"{path}: not a recording")
         for samples in pools.values():
             yield f"{path.parent.name}/{path.stem}", samples
+
+
+def _samples(line: str, form: str | None, known: Iterable[str]) -> Sequence[Sample | SampleFailure]:
+    """What a line holds; of one without any pool, as while that is exported, a gap of each."""
+    t = None
+    try:
+        raw, _ = sample_of(line)
+        t = raw["t"]
+        for other in FORMS if form else ():
+            if other != form:
+                raw.pop(other, None)  # type: ignore[misc]
+        if found := decode(raw):
+            return found
+        why = "no pool in it"
+    except NoSampleError as error:
+        t, why = error.t, str(error)
+    except NotUnderstoodError as error:
+        why = str(error)
+    return [SampleFailure(pool, t, t, why, gap=True) for pool in known if t is not None]
 
 
 def table(judged: Iterable[Judged]) -> list[str]:
@@ -147,16 +160,22 @@ def table(judged: Iterable[Judged]) -> list[str]:
 
 
 def verdict(rows: Sequence[Judged]) -> list[str]:
-    """The four figures of the bar, each with what it has to be."""
+    """The figures of the bar, each with what it has to be."""
     ratio = math.exp(fmean(math.log(row.ratio) for row in rows))
+    beyond = max(rows, key=lambda row: fmean(row.ours) - fmean(row.zpool))
+    farthest = fmean(beyond.ours) - fmean(beyond.zpool)
     worse = sum(fmean(row.ours) > fmean(row.zpool) + BAR_WORSE for row in rows)
     covered = fmean([c for row in rows for c in row.covered])
+    least = min(rows, key=lambda row: fmean(row.covered))
     width = median([w for row in rows for w in row.widths])
     return [
         f"geometric mean of the ratios {ratio:.3f} (at most {BAR_RATIO})",
-        f"scans worse than zpool by {BAR_WORSE} {worse} of {len(rows)} (none)",
+        f"scans worse than zpool by {BAR_WORSE} {worse} of {len(rows)} (none); "
+        f"the worst {farthest:+.3f} ({beyond.name})",
         f"true end in the range {covered:.1%} (at least {BAR_COVERED:.0%})",
-        f"median width {width:.2f} (at most {BAR_WIDTH:.0f})",
+        f"the same in each scan, least {fmean(least.covered):.0%} "
+        f"(at least {BAR_EACH:.0%}; {least.name})",
+        f"median width {width:.2f} (at most {BAR_WIDTH})",
     ]
 
 

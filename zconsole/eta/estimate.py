@@ -13,17 +13,22 @@ from math import exp, sqrt
 from typing import NamedTuple
 
 from zconsole import units
+from zconsole.eta import bursts, turns
+from zconsole.eta.daily import EVEN, learned, worths
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.slopes import Slopes
+from zconsole.eta.trend import fitted
 from zconsole.eta.windows import Speed, expected
 
 MIN_POINTS = 3
 MIN_SECONDS = 2.0
 WARM_UP = 4.0
 """Seconds after its start in which a scan only fills the devices' queues."""
-BASE_SPREAD = 0.34
+BASE_SPREAD = 0.32
 """Log spread of the range when all windows agree: speeds have changed by a third before."""
-SPREAD_FACTOR = 1.3
+SLOWER = 1.15
+"""Share of the spread towards later: loads that come slow a scan down, little speeds it up."""
+SPREAD_FACTOR = 1.15
 MAX_SPREAD = 1.0
 SLACK = 2.0
 """Seconds either way that a transaction group may take longer or shorter."""
@@ -84,6 +89,10 @@ class Work(NamedTuple):
     average: float | None = None
     """Bytes/s that zpool averages over this pass."""
     verb: str = "issuing"
+    by_turns: bool = False
+    """Whether metadata is still walked, and what that finds may be issued by turns."""
+    to_scan: float | None = None
+    """Bytes whose metadata is walked in all, while that goes on."""
 
 
 class Forecast(NamedTuple):
@@ -101,25 +110,101 @@ def nothing(reason: str) -> Estimate:
     return Estimate(None, None, None, reason)
 
 
+class _Progress(NamedTuple):
+    """What was done at each point and is left now, in bytes, or in seconds where ``unit`` says."""
+
+    done: list[float]
+    left: float
+    unit: float = 1.0
+    """Of that in a byte issued."""
+    settled: bool = True
+    """Whether ``left`` has all that the devices still work off."""
+
+
 def forecast(course: ProgressCurve, work: Work) -> Forecast:
     """When the work is done, judging by its course; with the reason if that is unknown."""
     points = _issuing(course.points, work)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
         count = len(course.points)
         return _by_average(work, f"{count} sample{'s' if count != 1 else ''}")
-    done, queued = _meter(points, work)
-    slopes = Slopes([p.x for p in points], done)
-    undone = max(0.0, _ahead(slopes, done[-1])) if queued is None else queued
-    left = work.total - work.issued + undone
-    if left < -PAST_SHARE * work.total:
+    xs = [p.x for p in points]
+    progress = _progress(xs, points, work)
+    if progress is None:
+        return _by_average(work, "it advances in bursts")
+    if progress.left < -PAST_SHARE * work.total * progress.unit:
         return Forecast(nothing(PAST))
-    speed = expected(slopes, max(0.0, left), 2 * work.resolution)
+    left = max(0.0, progress.left)
+    ts = [p.t for p in points]
+    daily = learned(ts, xs, progress.done)
+    worth = worths(ts, xs, daily)
+    done, left, even = _by_trend(worth, progress.done, left, _in_memory(points, work))
+    speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
     if speed is None:
         return _by_average(work, f"no progress for {units.duration(course.idle)}")
-    tail = work.tail + (UNDONE_TAIL if queued is None else 0.0)
+    tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
-    estimate = ranged(max(0.0, left) / speed.rate + tail, spread, _reason(work, speed))
-    return Forecast(estimate, speed.rate, speed.seconds)
+    shown = speed._replace(rate=_byte_rate(points, speed, progress, even and daily == EVEN))
+    seconds = daily.until(ts[-1], left / speed.rate) if daily != EVEN else left / speed.rate
+    estimate = ranged(seconds + tail, spread, _reason(work, shown))
+    return Forecast(estimate, shown.rate, speed.seconds)
+
+
+def _by_trend(
+    xs: Sequence[float], done: list[float], left: float, in_memory: float | None
+) -> tuple[list[float], float, bool]:
+    """What was done and is left as work at an even speed, and whether that is what it was."""
+    total = done[-1] + left
+    if total <= 0:
+        return done, left, True
+    shares = [each / total for each in done]
+    trend = fitted(xs, shares, in_memory is not None, in_memory or 0.0)
+    if trend is None:
+        return done, left, True
+    worked = [total * trend.work(each / total) for each in done]
+    return worked, max(0.0, total * trend.work(1.0) - worked[-1]), False
+
+
+def _in_memory(points: Sequence[CurvePoint], work: Work) -> float | None:
+    """The share of what is left that was at most in memory; None for a scan that has walked all."""
+    if not work.by_turns:
+        return None
+    left = max(1.0, work.total - work.issued)
+    return min(1.0, max(0.0, *(p.scanned - p.issued for p in points)) / left)
+
+
+def _byte_rate(
+    points: Sequence[CurvePoint], speed: Speed, progress: _Progress, even: bool
+) -> float:
+    """Bytes/s issued; where seconds are counted, over the same time."""
+    if progress.unit == 1.0 and even:
+        return speed.rate
+    last = points[-1]
+    old = next(p for p in points if p.x >= last.x - max(speed.seconds, MIN_SECONDS))
+    moved, seconds = last.issued - old.issued, last.x - old.x
+    return moved / seconds if moved > 0 and seconds > 0 else speed.rate / progress.unit
+
+
+def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> _Progress | None:
+    """By the turns of walking and issuing, the bytes repaired, the bursts, or the bytes issued.
+
+    None while a scan advances in bursts and too few were seen.
+    """
+    cost = turns.costs(points) if work.to_scan is not None else None
+    if cost is not None and work.to_scan is not None:
+        spent = [cost.of(p.scanned, p.issued) for p in points]
+        left = cost.of(work.to_scan - points[-1].scanned, work.total - work.issued)
+        return _Progress(spent, left, cost.issue)
+    done, queued = _meter(points, work)
+    left = work.total - work.issued
+    if queued is not None:
+        return _Progress(done, left + queued)
+    level = None if work.by_turns else bursts.levelled(xs, done)
+    if level is not None:
+        return _Progress(level, left + done[-1] - level[-1])
+    if work.average and not work.by_turns and bursts.longest_still(xs, done) >= bursts.LONG_STILL:
+        return None
+    undone = max(0.0, _ahead(Slopes(xs, done), done[-1]))
+    return _Progress(done, left + undone, settled=False)
 
 
 def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
@@ -190,7 +275,7 @@ def _ahead(slopes: Slopes, issued: float) -> float:
 def ranged(eta: float, spread: float, reason: str) -> Estimate:
     """An estimate with a range of a factor e^spread either way."""
     low = max(0.0, eta * exp(-spread) - SLACK)
-    return Estimate(eta, low, eta * exp(spread) + SLACK, reason)
+    return Estimate(eta, low, eta * exp(SLOWER * spread) + SLACK, reason)
 
 
 def _reason(work: Work, speed: Speed) -> str:

@@ -18,6 +18,8 @@ LEAP_FACTOR = 4.0
 STANDSTILL = 60.0
 STANDSTILL_SHARE = 0.05
 """A hole this many seconds long, with less than this share of its usual work, was not work."""
+IMPORT_SHARE = 0.5
+"""The same where the pool was imported meanwhile."""
 BESIDE = 10.0
 """Seconds by which what another console remembered may be ahead of a sample of ours."""
 SANE = 2**60
@@ -83,24 +85,28 @@ class ProgressCurve:
         if broken or not (last.running and reading.running):
             seconds, steps = 0.0, (0.0, 0.0, 0.0)
         seconds = max(0.0, seconds - max(0.0, reading.paused - last.paused))
-        worked = self._worked(seconds, steps)
+        imported = last.pass_start != reading.pass_start
+        worked = self._worked(seconds, steps, imported)
         self._append(reading.t, worked, steps)
         if max(steps) <= 0:
             self.moved_at -= seconds - worked
         return broken
 
-    def _worked(self, seconds: float, steps: tuple[float, float, float]) -> float:
+    def _worked(self, seconds: float, steps: tuple[float, float, float], imported: bool) -> float:
         """Seconds of work between two samples: a hole in which next to nothing was done has few.
 
         The clock was set, or the machine or the pool stood still: that says nothing of the speed.
+        ``imported``: a pass has begun since, as it does when a pool is imported again.
         """
-        if len(self.points) < 2 or seconds < max(STANDSTILL, HOLE_INTERVALS * self._interval):
+        least = 0.0 if imported else STANDSTILL
+        if len(self.points) < 2 or seconds < max(least, HOLE_INTERVALS * self._interval):
             return seconds
         first, last, watched = self.points[0], self.points[-1], self.seconds
         usual = ((last.issued - first.issued), (last.scanned - first.scanned))
         shares = [s * watched / (u * seconds) for s, u in zip(steps, usual, strict=False) if u > 0]
         share = max(shares, default=1.0)
-        return share * seconds if share < STANDSTILL_SHARE else seconds
+        most = IMPORT_SHARE if imported else STANDSTILL_SHARE
+        return share * seconds if share < most else seconds
 
     @property
     def _interval(self) -> float:

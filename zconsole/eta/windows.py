@@ -41,6 +41,9 @@ CERTAIN = 0.1
 MEAN_PATIENCE = 0.3
 """The overall mean is forgiven more for not fitting the present than a window is."""
 
+LOAD_PATIENCE = 0.05
+"""Slower than the mean, it is likely under a load that ends; what is faster shows what it can."""
+
 
 class Window(NamedTuple):
     """The speed over the last ``seconds``, and how it would have misjudged the past."""
@@ -88,7 +91,7 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     apart = _weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
     missed = _weighted((e * e for e in errors), weights)
     seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
-    mean, share = slopes.mean, _mean_share(slopes, ahead, present)
+    mean, share = slopes.mean, max(_mean_share(slopes, ahead, present), _reverting(slopes, ahead))
     # Far ahead, the load of now is worth less than the mean: it will change before the end.
     if mean > 0:
         speed += share * (log(mean) - speed)
@@ -155,7 +158,37 @@ def _mean_share(slopes: Slopes, ahead: float, present: Present | None) -> float:
     share = MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
     if present is None or slopes.mean <= 0:
         return share
-    return share * exp(-MEAN_PATIENCE * present.misfit(slopes.mean))
+    slower = present.speed < log(slopes.mean)
+    patience = LOAD_PATIENCE if slower else MEAN_PATIENCE
+    return share * exp(-patience * present.misfit(slopes.mean))
+
+
+def _reverting(slopes: Slopes, ahead: float) -> float:
+    """Share of the mean, as a speed returns to it that came and went before.
+
+    A level that lasts for L seconds on average says something of the next L/2, and of ``ahead``
+    only as much as that is of it. One change says nothing of a return.
+    """
+    span = slopes.last - slopes.first
+    length = max(PRESENT_SECONDS, span / MOST_CHUNKS)
+    count = int(span / length)
+    lines = [
+        slopes.line(slopes.last - (k + 1) * length, slopes.last - k * length) for k in range(count)
+    ]
+    logs = [log(max(line.slope, 0.05 * slopes.mean)) for line in lines if line and slopes.mean > 0]
+    if len(logs) < 8:
+        return 0.0
+    middle = sum(logs) / len(logs)
+    band = 0.5 * sqrt(sum((each - middle) ** 2 for each in logs) / len(logs))
+    side, changes = 0, 0
+    for each in logs:
+        now = 1 if each > middle + band else -1 if each < middle - band else side
+        changes += side * now < 0
+        side = now
+    if changes < 2:
+        return 0.0
+    memory = span / changes / 2
+    return 1 - memory / ahead * (1 - exp(-ahead / memory))
 
 
 def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:

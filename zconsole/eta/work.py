@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zconsole import units
 from zconsole.eta.estimate import Work
+from zconsole.eta.past import Totals
 from zconsole.eta.progress_curve import ProgressReading
 from zconsole.pool.model import Activity, Scan, Vdev
 
@@ -77,6 +78,8 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         sure=rebuild,
         start=scan.start,
         walked=scan.two_stage and scan.stage == "issuing" and not rebuild,
+        by_turns=_walks(scan),
+        to_scan=float(scan.total_bytes or 0) if _walks(scan) and _exact(scan) else None,
         tail=REBUILD_TAIL if rebuild else TAIL,
         resolution=done[1],
         average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
@@ -86,6 +89,25 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         if rebuild
         else "scanning",
     )
+
+
+def scan_totals(scan: Scan) -> Totals | None:
+    """What a scan walks and issues in all; None where that is unknown."""
+    total = scan.total_bytes if scan.function == "rebuild" else scan.to_issue_bytes
+    if not total:
+        return None
+    walks = scan.two_stage and scan.scanned_bytes is not None and scan.function != "rebuild"
+    return Totals(float(total), float(scan.total_bytes or 0) if walks else 0.0)
+
+
+def _walks(scan: Scan) -> bool:
+    """Whether it still walks metadata."""
+    return scan.stage == "scanning" and scan.two_stage and scan.function != "rebuild"
+
+
+def _exact(scan: Scan) -> bool:
+    """Whether its counters are the kernel's, and those issued are not skipped ones (2.2)."""
+    return not (scan.printed or scan.resolution) and scan.skipped_bytes is not None
 
 
 def _processed(scan: Scan, done: tuple[float, float]) -> float:

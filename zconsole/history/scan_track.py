@@ -6,10 +6,18 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from zconsole import units
-from zconsole.eta.estimate import Estimate, Forecast, forecast, nothing
+from zconsole.eta.estimate import PAST, Estimate, Forecast, forecast, nothing, ranged
+from zconsole.eta.past import (
+    Comparison,
+    PastScan,
+    chosen,
+    past_scan,
+    predicted,
+    running_seconds,
+)
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
-from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_work
+from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
 from zconsole.history.past_rates import PastRates, PastRecorder
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
@@ -60,9 +68,13 @@ class ScanTrack:
         """Keys of the leaves that were being resilvered while it ran."""
         self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
         self.scan_rate: float | None = None
+        self.comparison: Comparison | None = None
 
-    def add(self, sample: Sample, scan: Scan, when: str) -> None:
-        """Take in one sample of this scan; ``when`` is its clock time in words."""
+    def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
+        """Take in one sample of this scan; ``when`` is its clock time in words.
+
+        ``known``: finished scans of the pool, to predict it by.
+        """
         self._mark_changes(sample, scan)
         self.scan = scan
         reading = scan_reading(sample.t, sample.clock, scan)
@@ -74,7 +86,7 @@ class ScanTrack:
         before = self.course.last
         if self.course.add(reading) and before is not None:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
-        self.forecast = self._forecast(sample, scan)
+        self.forecast = self._forecast(sample, scan, known)
         self.scan_rate = self._scan_rate(scan)
         # Nothing is issued while it is paused, nor before the walk has found what to issue.
         idle = scan.state == "paused" or scan.stage == "scanning"
@@ -115,7 +127,39 @@ class ScanTrack:
         self.notes.insert(0, text)
         del self.notes[MAX_NOTES:]
 
-    def _forecast(self, sample: Sample, scan: Scan) -> Forecast:
+    def finished(self, scan: Scan) -> PastScan | None:
+        """How it went, to tell the next one by, now that ``scan`` says it is finished."""
+        ran, totals = self.scan, scan_totals(self.scan)
+        if scan.state != "finished" or totals is None or ran.start is None or scan.end is None:
+            return None
+        key = (ran.function, ran.vdev, ran.start)
+        return past_scan(key, scan.end, self.course.points, totals, scan.pass_paused or 0.0)
+
+    def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
+        """By its own course, and by how an earlier scan went on from there."""
+        own = self._own_forecast(sample, scan)
+        self.comparison = None
+        totals = scan_totals(scan)
+        if scan.state != "running" or not sample.dated or own.estimate.reason == PAST:
+            return own
+        if totals is None or scan.start is None or not self.course.points:
+            return own
+        past = chosen(known, scan.function, scan.vdev, totals)
+        if past is None:
+            return own
+        done = issued_bytes(scan)
+        ran = running_seconds(self.course.points, scan.start, scan.pass_paused or 0.0)
+        told = predicted(
+            past, scan.function, self.course.points, totals, ran, done[1] if done else 0.0
+        )
+        if told is None:
+            return own
+        is_last = all(past.start >= each.start for each in known if each.function == past.function)
+        self.comparison = told.comparison._replace(is_last=is_last)
+        reason = f"{self.comparison.words}; {own.estimate.reason}"
+        return own._replace(estimate=ranged(told.eta, told.spread, reason))
+
+    def _own_forecast(self, sample: Sample, scan: Scan) -> Forecast:
         work = scan_work(scan, sample.pool.root)
         if scan.state == "paused":
             return Forecast(nothing("paused"))
@@ -176,6 +220,7 @@ class ScanTrack:
             full=_to_full(sample.pool.root, scan, shown) if running else None,
             notes=tuple(self.notes),
             past=self.past.past,
+            comparison=self.comparison if running else None,
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
+from zconsole.eta.past import PastScan
 from zconsole.history.changes import Tree
 from zconsole.history.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
 from zconsole.history.views import ScanView
@@ -15,6 +16,8 @@ WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
 ABORTED = ("scan aborted",)
 DEFERRED = ("starting deferred resilver",)
 """Internal history records (dsl_scan.c) that begin so."""
+MOST_PAST, MOST_ALIKE = 16, 3
+"""Finished scans that are kept in all, and of one function and vdev."""
 CAUSE_SECONDS = 90.0
 """What happened this long before a restart may have caused it."""
 
@@ -27,6 +30,8 @@ class ScanTracker:
         self._tracks: dict[str, ScanTrack] = {}
         self._waiting: tuple[str, ...] = ()
         """Names of the leaves that waited for a further resilver in the last sample."""
+        self.past: tuple[PastScan, ...] = ()
+        """Finished scans as they went, newest first: the next ones are told by them."""
         self.over_since: float | None = None
         """Since when (epoch seconds) no scan runs; None while one runs or is paused."""
         self._last: float | None = None
@@ -60,12 +65,14 @@ class ScanTracker:
         track = self._tracks.get(slot)
         if track is not None and _same(track.scan, scan):
             events = list(_changes(sample.t, track.scan, scan))
+            if track.scan.active:
+                self.learn(track.finished(scan))
         elif track is not None and not _newer(scan, track.scan):
             return []
         else:
             track, events = self._open(sample, scan, track, recent)
             self._tracks[slot] = track
-        track.add(sample, scan, self._clock(sample.t))
+        track.add(sample, scan, self._clock(sample.t), self.past)
         return events
 
     def _open(
@@ -73,6 +80,7 @@ class ScanTracker:
     ) -> tuple[ScanTrack, list[Event]]:
         """A scan not seen so far: found running, started, restarted, or a follow-on pass."""
         track = ScanTrack(scan, restarts=self._known(sample, scan))
+        self.learn(track.finished(scan))
         if before is None and self._last is None:
             return track, []
         name, severity, text = f"{scan.function}_start", "info", "started"
@@ -95,6 +103,18 @@ class ScanTracker:
         if not scan.active:  # it was over before it was seen
             events += _changes(sample.t, scan._replace(state="running"), scan)
         return track, events
+
+    def learn(self, past: PastScan | None) -> None:
+        """Keep a finished scan, the newest few of each kind."""
+        if past is None:
+            return
+        again = [known for known in self.past if known.is_same(past)]
+        best = max((*again, past), key=lambda known: known.watched)
+        others = [known for known in self.past if known not in again]
+        newest = sorted((*others, best), key=lambda known: -known.start)
+        kinds = [(known.function, known.vdev) for known in newest]
+        kept = [k for n, k in enumerate(newest) if kinds[:n].count(kinds[n]) < MOST_ALIKE]
+        self.past = tuple(kept[:MOST_PAST])
 
     def _known(self, sample: Sample, scan: Scan) -> int | None:
         """0 when the scan was watched from its start; None when it may have restarted before."""

@@ -1,8 +1,8 @@
 """History that survives: the running scans of a pool and the sparklines, kept on disk.
 
 One file per pool (by GUID) holds its scans (by function, vdev and start) in a few hundred points
-each, and the newest rates. The first console writes it; others read it. An unreadable file is left
-alone, with a note, and history starts again.
+each, and the newest rates; another its finished scans (``past_file``). The first console writes
+them; others read them. An unreadable file is left alone, with a note, and history starts again.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from zconsole.eta.estimate import Estimate, Forecast
+from zconsole.eta.past import PastScan
 from zconsole.eta.progress_curve import MAX_POINTS, SANE, CurvePoint, ProgressCurve, ProgressReading
+from zconsole.history import past_file
 from zconsole.history.past_rates import MOST_MARKS, MOST_STEPS, PastRates
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scan_track import MAX_NOTES, ScanTrack
@@ -44,9 +47,39 @@ class HistoryStore(LockedStore):
     """Stores the histories of pools between runs."""
 
     _saved: dict[str, float] = field(default_factory=dict, init=False)
+    _past: dict[str, tuple[PastScan, ...]] = field(default_factory=dict, init=False)
+    """Finished scans of each pool as its file has them."""
+    _foreign: set[str] = field(default_factory=set, init=False)
+    """Pools whose file of finished scans must not be replaced."""
 
     def recall(self, guid: str, history: PoolHistory) -> str | None:
-        """Fill an empty history from a pool's file; returns a note on what went wrong."""
+        """Fill an empty history from a pool's files; returns a note on what went wrong."""
+        notes = (self._recall_past(guid, history), self._recall_scans(guid, history))
+        return "; ".join(note for note in notes if note) or None
+
+    def _recall_past(self, guid: str, history: PoolHistory) -> str | None:
+        """Take in the finished scans that each directory has."""
+        failed = None
+        for directory in self.readable:
+            path = directory / _past_name(guid)
+            try:
+                read = partial(state_dir.read_private, path, past_file.MOST_BYTES)
+                for past in past_file.decoded(json.loads(self.patient.call(read)), guid):
+                    history.scans.learn(past)
+            except FileNotFoundError:
+                continue
+            except StateError as error:
+                failed = f"earlier scans not read: {error}"
+            except past_file.LaterVersionError:
+                failed = f"earlier scans not read: a later version wrote {path}"
+                self._foreign.add(guid)
+            except (*DAMAGE, RecursionError) as error:
+                failed = f"earlier scans not read: {path} is damaged ({_why(error)})"
+        self._past[guid] = history.scans.past
+        return failed
+
+    def _recall_scans(self, guid: str, history: PoolHistory) -> str | None:
+        """Take in the running scans and the sparklines of the first directory that has them."""
         for directory in self.readable:
             path = directory / _name(guid)
             try:
@@ -57,8 +90,7 @@ class HistoryStore(LockedStore):
             except StateError as error:
                 return f"history not read: {error}"
             except (*DAMAGE, RecursionError) as error:
-                why = error if isinstance(error, RecordError) else type(error).__name__
-                return f"history not read: {path} is damaged ({why})"
+                return f"history not read: {path} is damaged ({_why(error)})"
             return None
         return None
 
@@ -72,7 +104,25 @@ class HistoryStore(LockedStore):
             return False
         self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
         self.write(self.directory / _name(guid), encode(history, guid, t))
+        self._keep_past(self.directory, guid, history.scans.past, at_once)
         return True
+
+    def _keep_past(
+        self, directory: Path, guid: str, past: tuple[PastScan, ...], at_once: bool
+    ) -> None:
+        """Write finished scans that the file does not have yet.
+
+        With ``at_once`` the others, too: a write that failed shows only at the next one.
+        """
+        is_new = past != self._past.get(guid, ())
+        if not past or guid in self._foreign or not (is_new or at_once):
+            return
+        self._past[guid] = past
+        self.write(directory / _past_name(guid), past_file.encoded(past, guid))
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, RecordError) else type(error).__name__
 
 
 def _name(guid: str) -> str:
@@ -80,6 +130,10 @@ def _name(guid: str) -> str:
     if not guid.isascii() or not guid.isdigit():
         raise StateError("no history kept: the pool has no GUID")
     return f"history-{guid}.json"
+
+
+def _past_name(guid: str) -> str:
+    return _name(guid).replace("history", "past", 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from zconsole.eta.estimate import Estimate
+from zconsole.eta.past import Comparison
 from zconsole.history.past_rates import PastRates
 from zconsole.pool.model import Activity, Scan
 
@@ -32,6 +33,8 @@ class ScanView(NamedTuple):
     """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
     past: PastRates = PastRates()
     """Its issue rate since it began, through restarts and follow-on passes."""
+    comparison: Comparison | None = None
+    """How it goes against the earlier scan by which it is told."""
 
 
 class ActivityView(NamedTuple):

@@ -186,6 +186,7 @@ class Session:
         if isinstance(seen, SampleFailure):
             return self._troubled(seen)
         name, guid = seen.pool.name, seen.pool.guid
+        self._part_with(name, guid)
         # Before the first sample is taken in: history can only begin with what was kept.
         if name not in self._last and guid is not None:
             self._recall(name, guid)
@@ -203,6 +204,14 @@ class Session:
                 self._monitor(name).scrubs.recall(self._reports.full_scrub(guid))
             except StateError as error:
                 self._note(name, f"reports not read: {error}")
+
+    def _part_with(self, name: str, guid: str | None) -> None:
+        """Forget another pool that had this name: its scans tell nothing of those of this one."""
+        last = self._last.get(name)
+        if last is None or None in (guid, last.guid) or guid == last.guid:
+            return
+        self._keep(last, at_once=True)
+        del self._last[name], self._monitors[name]
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
         if self._store is None or frame.guid is None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zconsole.eta.estimate import Estimate
+from zconsole.eta.past import Comparison
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
@@ -111,11 +112,19 @@ def scan_object(view: ScanView) -> dict[str, Any]:
         "eta_high_seconds": estimate.high,
         "eta_reason": estimate.reason,
         "zpool_eta_seconds": scan.zpool_eta,
+        "past": _past_object(view.comparison),
         "restarts": view.restarts,
         "stalled_seconds": view.stalled,
         "full_eta_seconds": view.full.eta if view.full else None,
         "notes": list(view.notes),
     }
+
+
+def _past_object(found: Comparison | None) -> dict[str, Any] | None:
+    """The earlier scan by which one is told, and how many seconds ahead of it that is."""
+    if found is None:
+        return None
+    return {"function": found.function, "seconds": found.took, "ahead_seconds": found.ahead}
 
 
 def _activity_object(view: ActivityView) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def scrub(
     errors: bool = False,
     txgs: tuple[int, int] | None = None,
 ) -> None:
-    """``zpool scrub [-e] [-p|-s] POOL``; ``action``: start, pause, stop; ``txgs`` as in ``begin``."""
+    """``zpool scrub [-e] [-p|-s] POOL``; ``action``: start, pause, stop; ``txgs`` of ``begin``."""
     verb = {"start": "scrub", "pause": "pause scrubbing", "stop": "cancel scrubbing"}[action]
     failed = f"cannot {verb} {pool.name}"
     if pool.resilvering or pool.rebuilding:

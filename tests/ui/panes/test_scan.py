@@ -8,6 +8,7 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.eta.estimate import Estimate
+from zconsole.eta.past import Comparison
 from zconsole.history.past_rates import PastRates
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Scan
@@ -307,6 +308,19 @@ class TestScan:
         assert text(scan_lines(many, LOOK, 80)).count("trouble") == 1
         assert text(scan_lines(many, LOOK, 200, roomy=True)).count("trouble") == 2
         assert text(scan_lines(many, LOOK, 200, roomy=True, whole=True)).count("trouble") == 5
+
+    def test_how_it_goes_against_the_last_one_is_told_at_every_size_once(self):
+        base = frames.resilver()
+        against = Comparison("resilver", 33_120.0, 2_400.0, "resilver")
+        estimate = base.scans[0].estimate._replace(reason=f"{against.words}; issuing at 124M/s")
+        first = base.scans[0]._replace(comparison=against, estimate=estimate, notes=())
+        seen = replace(base, scans=(first, *base.scans[1:]))
+        for shape in ({}, {"compact": True}):
+            said = text(scan_lines(seen, LOOK, 80, **shape))
+            assert said.count("last resilver 9h12m, now 40m00s ahead") == 1
+        roomy = text(scan_lines(seen, LOOK, 120, roomy=True))
+        assert f"based on    {against.words}; issuing at" in roomy
+        assert roomy.count("last resilver") == 1
 
     def test_tunables_away_from_their_defaults_are_told_where_there_is_room(self):
         said = text(scan_lines(frames.flaky(), LOOK, 200, roomy=True))

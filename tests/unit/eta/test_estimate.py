@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import sys
 from itertools import pairwise
@@ -8,17 +9,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.bench.eta import judge, main, table, verdict
+from tests.bench.eta import judge, main, recordings, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
 from zconsole.eta import estimate
 from zconsole.eta.estimate import Work, forecast
 from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
 from zconsole.eta.work import TAIL
+from zconsole.pool.model import Sample
 
 pytestmark = pytest.mark.slow
 
 MIB = 2**20
 GIB = 2**30
+START = 1_800_000_000
 
 
 def course(rates: list[float], processed_share: float = 0.0, step: float = 1.0) -> ProgressCurve:
@@ -204,6 +207,49 @@ def test_bytes_skipped_during_the_walk_are_no_speed():
 def test_a_little_past_the_total_it_is_about_to_end():
     found = told(course([10 * MIB] * 100), 998 * MIB)
     assert found.estimate.eta == pytest.approx(0, abs=5)
+
+
+EMPTY = [
+    {"text": ""},
+    {"text": "no pools available\n"},
+    {"text": "cannot open 'tank': no such pool\n"},
+    {"text": "", "status": {"pools": {}}},
+    {"text": "", "status": {}},
+    {"text": "", "status": None},
+    {"libzfs": None},
+]
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+def test_a_recording_goes_on_after_the_pool_was_exported(empty, tmp_path):
+    raws = [
+        {"t": START + n, "status": {"pools": {"tank": {"name": "tank"} | _status(n)}}}
+        for n in range(100)
+    ]
+    raws[40:60] = [{"t": START + n, **empty} for n in range(40, 60)]
+    path = tmp_path / "exported.jsonl"
+    path.write_text("".join(f"{json.dumps(raw)}\n" for raw in raws))
+    ((_, samples),) = recordings(path)
+    assert sum(isinstance(sample, Sample) for sample in samples) == 80
+    (row,) = judge("exported", samples)
+    assert len(row.ours) == 69
+
+
+def _status(second: int) -> dict[str, object]:
+    over = second >= 98
+    scan = {
+        "function": "SCRUB",
+        "state": "FINISHED" if over else "SCANNING",
+        "start_time": START,
+        "end_time": START + 98 if over else 0,
+        "to_examine": 980 * MIB,
+        "examined": 980 * MIB,
+        "issued": min(98, second) * 10 * MIB,
+        "pass_start": START,
+        "issued_bytes_per_scan": second * 10 * MIB,
+    }
+    root = {"name": "tank", "vdev_type": "root", "guid": "1", "state": "ONLINE", "vdevs": {}}
+    return {"state": "ONLINE", "pool_guid": "1", "scan_stats": scan, "vdevs": {"tank": root}}
 
 
 @pytest.mark.parametrize("content", [None, "hello\n"])

@@ -385,3 +385,110 @@ def test_tunables_changed_while_it_runs_are_marked():
         (6, "3 tunables changed"),
         (7, "zfs_b=4, zfs_c=4"),
     ]
+
+
+def ended(start: float, seconds: float, function: str = "resilver") -> Sample:
+    fields = {"function": function, "state": "finished", "stage": None}
+    return sample(start + seconds, resilver(TOTAL, start, end=T + start + seconds, **fields))
+
+
+def scrub(seconds: range, start: float, rate: float) -> list[Sample]:
+    return [
+        sample(n, resilver((n - start) * rate, start, function="scrub", pass_start=T + start))
+        for n in seconds
+    ]
+
+
+MONTH = 30 * 86400
+
+
+def test_the_second_scrub_is_foretold_within_a_twentieth_from_its_first_minute():
+    once = [*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub")]
+    again = scrub(range(MONTH + 2, MONTH + 60), MONTH, 50 * MIB)
+    history = watched(*once)
+    for one in again:
+        history.push(one)
+        found = history.scan_views[0]
+        assert found.estimate.eta == pytest.approx(T + MONTH + 200 - one.t, rel=0.05)
+    assert found.comparison.took == pytest.approx(200, abs=1)
+    assert found.estimate.reason.startswith("last scrub took 3m20s, this one is as fast; ")
+
+
+def test_a_resilver_learns_from_a_scrub_and_not_the_other_way_round():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    history.push(running(range(MONTH, MONTH + 3), MONTH)[-1])
+    assert history.scan_views[0].comparison.function == "scrub"
+    other = watched(*running(range(2, 200)), ended(0, 200))
+    for one in scrub(range(MONTH + 2, MONTH + 5), MONTH, 50 * MIB):
+        other.push(one)
+    assert other.scan_views[0].comparison is None
+
+
+def test_a_canceled_scan_tells_nothing():
+    gone = resilver(90 * MIB, state="canceled", stage=None, end=T + 100)
+    history = watched(*running(range(2, 100)), sample(100, gone))
+    assert history.scans.past == ()
+
+
+def test_of_many_past_scans_the_newest_few_are_kept():
+    history = PoolHistory(UTC)
+    for month in range(6):
+        start = month * MONTH
+        for one in (*running(range(start + 2, start + 60), start), ended(start, 200)):
+            history.push(one)
+    assert [past.start for past in history.scans.past] == [T + n * MONTH for n in (5, 4, 3)]
+
+
+def test_a_scan_that_ended_before_anybody_watched_still_tells_its_length():
+    history = watched(ended(0, 2000))
+    (past,) = history.scans.past
+    assert (past.seconds, past.watched) == (2000, 0)
+
+
+def test_a_resilver_of_minutes_tells_nothing_of_one_of_hours():
+    history = watched(*running(range(2, 30), rate=400 * MIB), ended(0, 30))
+    for one in running(range(MONTH + 2, MONTH + 60), MONTH, rate=MIB):
+        history.push(one)
+    found = history.scan_views[0]
+    assert found.comparison is None
+    assert found.estimate.reason.startswith("issuing at ")
+
+
+def test_a_scan_beyond_its_total_has_no_estimate_from_the_past_either():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    for one in scrub(range(MONTH + 2, MONTH + 260), MONTH, 50 * MIB):
+        history.push(one)
+    assert history.scan_views[0].estimate.eta is None
+    assert history.scan_views[0].estimate.reason == "past 100 %: remaining unknown"
+
+
+def test_a_pause_before_anybody_watched_is_not_time_it_ran():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    start, paused = MONTH, 86400.0
+    for n in range(100, 130):
+        scan = resilver(n * 50 * MIB, start, function="scrub", pass_start=T + start)
+        history.push(sample(start + paused + n, scan._replace(pass_paused=paused)))
+    found = history.scan_views[0]
+    assert found.comparison.ahead == pytest.approx(0, abs=2)
+    assert found.estimate.eta == pytest.approx(71, rel=0.1)
+
+
+def test_a_scan_paused_while_nobody_watched_took_as_long_as_it_ran():
+    over = resilver(TOTAL, end=T + 9000, state="finished", stage=None, pass_paused=8000.0)
+    (past,) = watched(sample(9100, over)).scans.past
+    assert past.seconds == 1000
+
+
+def test_a_scan_by_a_clock_that_was_wrong_tells_nothing():
+    history = watched(sample(9000, resilver(TOTAL, -T, end=T + 9, state="finished", stage=None)))
+    assert history.scans.past == ()
+
+
+def test_the_last_scan_is_called_so_only_if_it_was():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    history.push(ended(MONTH, 500, "scrub"))
+    for one in scrub(range(2 * MONTH + 2, 2 * MONTH + 40), 2 * MONTH, 50 * MIB):
+        history.push(one)
+    assert history.scan_views[0].comparison.words.startswith(
+        "an earlier scrub took 3m20s, this one"
+    )

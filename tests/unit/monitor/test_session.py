@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 
@@ -29,6 +30,25 @@ def test_a_dropped_session_loses_neither_sparkline_nor_estimate(tmp_path):
     assert fresh.scan.window is None
     leaf = next(row for row in after.rows if row.vdev.resilvering)
     assert sum(v is not None for v in after.series.tail(leaf.key, "write", 100)) > 50
+
+
+def test_another_pool_of_the_same_name_has_a_past_of_its_own(tmp_path):
+    tmp_path.chmod(0o700)
+    raws = rounds(1)[0]
+    (old,) = Session().advance(raws)
+    text = json.dumps(raws[0]["libzfs"])
+    other = {**raws[0], "libzfs": json.loads(text.replace(old.guid, "4711"))}
+    session = Session(store=HistoryStore(tmp_path))
+    session.advance(raws)
+    before = session.history(old.pool)
+    (new,) = session.advance([other])
+    assert (new.pool, new.guid) == (old.pool, "4711")
+    assert session.history(old.pool) is not before
+    session.close()
+    assert {path.name for path in tmp_path.glob("history-*.json")} == {
+        f"history-{old.guid}.json",
+        "history-4711.json",
+    }
 
 
 def test_damaged_history_is_a_note_and_never_an_end(tmp_path):

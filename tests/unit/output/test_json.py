@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tests.factory import frame, mirror_pool, view
 from zconsole.eta.estimate import Estimate
+from zconsole.eta.past import Comparison
 from zconsole.history.scrubs import ScrubAge
 from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
@@ -58,6 +59,15 @@ def test_a_running_scan_comes_with_its_estimate():
         "skipped_bytes": None,
     }.items()  # fmt: skip
     assert found.keys() >= CONTRACT_SCAN
+
+
+def test_a_scan_told_by_an_earlier_one_names_it():
+    scan = Scan("scrub", "running", "issuing", start=5.0, total_bytes=100, issued_bytes=25)
+    seen = view(scan, Estimate(60.0, 50.0, 80.0, "steady"))
+    assert sample_object(frame(mirror_pool(scan), scans=(seen,)))["scan"]["past"] is None
+    told = seen._replace(comparison=Comparison("scrub", 33120.0, 2400.0, "scrub"))
+    found = sample_object(frame(mirror_pool(scan), scans=(told,)))["scan"]
+    assert found["past"] == {"function": "scrub", "seconds": 33120.0, "ahead_seconds": 2400.0}
 
 
 def test_the_tree_is_nested_as_the_topology_is():

@@ -153,10 +153,14 @@ def _basis(view: ScanView) -> list[str]:
 
 
 def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
-    """Repaired bytes, errors, restarts, what the disks could do, how long it has run."""
+    """Repaired bytes, errors, the last scan, restarts, what the disks could do, its start."""
     scan, look = view.scan, ink.look
     for label, value, severity in result_facts(scan, look.size):
         yield (Span(f"{label} ", "dim"), Span(value, severity))
+    past = view.comparison
+    if past is not None and not ink.roomy:  # there it begins what the ETA is based on
+        said = f"{units.duration(past.took)}, now {past.how}"
+        yield (Span(f"{past.which} ", "dim"), Span(said))
     if view.restarts:
         yield (Span(f"restarts {view.restarts}", "warning"),)
     if view.scan_rate is not None and view.stage == "scanning" and scan.two_stage:

@@ -1,0 +1,98 @@
+"""ETAs of long simulated scans, against three others: ``python -m tests.bench.eta_long``.
+
+Forty seeded scans of 8 hours to 20 days (``tests.bench.long_scans``). At 10, 25 and 50 % of the
+time that can be predicted, the error |eta - true| / max(eta, true) of ours, and of the same from
+zpool's average over the pass, from the last 30 minutes, and from an exponentially smoothed rate.
+``--past`` tells each scan's successor, once the first was watched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from statistics import median, quantiles
+
+from tests.bench.eta import error
+from tests.bench.long_scans import LongScan, Track, long_scans
+from zconsole.history.pool import PoolHistory
+
+COUNT = 40
+SEED = 26
+MOMENTS = (0.10, 0.25, 0.50)
+WINDOW = 1800.0
+SMOOTHED = 1800.0
+"""Seconds in which the weight of what was falls to 1/e."""
+Row = dict[str, float]
+"""The error of each estimator at one moment."""
+NAMES = ("ours", "zpool", "window", "smooth")
+
+
+def estimates(scan: LongScan, history: PoolHistory) -> Iterator[Row]:
+    """The errors at each of the moments; the history takes in every sample."""
+    wanted = [scan.onset + share * (scan.end - scan.onset) for share in MOMENTS]
+    for sample in scan.samples:
+        history.push(sample)
+        if wanted and sample.t >= wanted[0] and sample.t < scan.end:
+            wanted.pop(0)
+            view = history.scan_views[0]
+            left = (view.scan.to_issue_bytes or 0) - (view.scan.issued_bytes or 0)
+            told = others(scan.track, sample.t, left)
+            told["ours"], told["zpool"] = view.estimate.eta, view.scan.zpool_eta
+            yield {name: error(told[name], scan.end - sample.t) for name in NAMES}
+
+
+def others(track: Track, t: float, left: float) -> dict[str, float | None]:
+    """Seconds to go by a window and by exponential smoothing."""
+    seen = [point for point in track if point[0] <= t]
+    if len(seen) < 2:
+        return {"window": None, "smooth": None}
+    old = next(point for point in seen if point[0] >= t - WINDOW)
+    rate = (seen[-1][1] - old[1]) / WINDOW
+    smooth = seen[1][1] / (seen[1][0] - seen[0][0])
+    for a, b in pairwise(seen):
+        weight = min(1.0, (b[0] - a[0]) / SMOOTHED)
+        smooth += weight * ((b[1] - a[1]) / (b[0] - a[0]) - smooth)
+    return {
+        "window": left / rate if rate > 0 else None,
+        "smooth": left / smooth if smooth else None,
+    }
+
+
+def table(rows: Sequence[tuple[str, list[Row]]]) -> list[str]:
+    """One line a moment and estimator: the median over the scans, and their quartiles."""
+    lines = [f"{len(rows)} scans", f"{'at':>4}  {'':6} median  quartiles"]
+    for n, share in enumerate(MOMENTS):
+        for name in NAMES:
+            errors = [found[n][name] for _, found in rows if len(found) > n]
+            low, _, high = quantiles(errors, n=4)
+            lines.append(f"{share:4.0%}  {name:6} {median(errors):6.3f}  {low:.3f} to {high:.3f}")
+    return lines
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--past", action="store_true", help="tell the second scan of each pool")
+    parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--each", action="store_true", help="print each scan, too")
+    options = parser.parse_args(arguments)
+    rows = []
+    for play in islice(long_scans(options.seed), options.count):
+        scan, history = play(), PoolHistory()
+        found = list(estimates(scan, history))
+        if options.past:
+            scan = play()
+            found = list(estimates(scan, history))
+        rows.append((scan.name, found))
+        if options.each:
+            hours = (scan.end - scan.start) / 3600
+            errors = "  ".join(" ".join(f"{row[name]:.3f}" for name in NAMES) for row in found)
+            print(f"{scan.name:24} {hours:6.1f} h  {errors}", flush=True)
+    print("\n".join(table(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
