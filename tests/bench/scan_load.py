@@ -3,7 +3,8 @@
 The queue follows vdev_queue.c: the scan has ``min_active`` requests (at most ``nia_credit``) in the
 disk while applications have any, ``max_active`` after ``nia_delay`` quiet ones, and only
 ``min_time`` of a transaction group that waits. A request of an application waits behind those and
-behind other applications' requests. Applications are a closed loop: a thread thinks, asks and waits.
+behind other applications' requests. Applications are a closed loop: a
+thread thinks, asks and waits.
 Disk physics are the simulated pool's. Nothing here knows the controller.
 """
 

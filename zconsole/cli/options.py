@@ -299,21 +299,22 @@ def _configure_swap(parser: argparse.ArgumentParser) -> None:
 def _configure_tunables(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
-        "    restore [NAME ...]] [--limit LIMIT] [--for SECONDS] [--json]"
+        "    restore [NAME ...] | hold-latency SECONDS|off] [--limit LIMIT] [--for SECONDS] [--json]"
     )
     parser.add_argument(
         "action",
         nargs="?",
         default="list",
-        choices=("list", "set", "preset", "restore"),
-        help="list all (default), set values, apply a preset, or restore the originals",
+        choices=("list", "set", "preset", "restore", "hold-latency"),
+        help="list all (default), set values, apply a preset, restore the originals, or let scans"
+        " go as fast as the latency of applications allows",
     )
     parser.add_argument(
         "words",
         nargs="*",
         metavar="NAME",
         help=f"NAME=VALUE to set (bytes also as 16M); preset: {', '.join(PRESETS)};"
-        " names to restore (default: all)",
+        " names to restore (default: all); the latency to hold in seconds, or off",
     )
     parser.add_argument(
         "--limit", choices=LIMITED_BY, help="lift only this limit with preset faster-resilver"

@@ -191,6 +191,11 @@ class Control:
             and self._parameters.read(name) == entry.value
         }
 
+    def held(self) -> tuple[str, ...]:
+        """What this very owner set and has not put back."""
+        saved = self._memory.peek(self._parameters.era)
+        return tuple(n for n, entry in saved.values.items() if entry.owner == self._owner)
+
     def until(self, pool_guid: str) -> bool:
         """Switch whether all we set goes back at the end of this pool's scan; whether it will.
 
