@@ -65,7 +65,7 @@ def _levers(control: Control) -> tuple[Setting, ...]:
 
 def _scanning() -> tuple[Pool, ...]:
     update = asyncio.run(local.once(()))
-    pools = autopilot.scanning(frame.sample.pool for frame in update.frames)
+    pools = autopilot.scanning(f.sample.pool for f in update.frames if f.sample)
     if not pools:
         raise UnavailableError("no pool has a resilver, scrub or rebuild: nothing to steer")
     for pool in pools:

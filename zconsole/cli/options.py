@@ -299,7 +299,8 @@ def _configure_swap(parser: argparse.ArgumentParser) -> None:
 def _configure_tunables(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
-        "    restore [NAME ...] | hold-latency SECONDS|off] [--limit LIMIT] [--for SECONDS] [--json]"
+        "    restore [NAME ...] | hold-latency SECONDS|off]\n"
+        "    [--limit LIMIT] [--for SECONDS] [--json]"
     )
     parser.add_argument(
         "action",

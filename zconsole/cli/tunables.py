@@ -1,4 +1,4 @@
-"""``zconsole tunables``: list, set, preset, restore and steer the tunables of scans and rebuilds."""
+"""``zconsole tunables``: list, set, restore and steer the tunables of scans and rebuilds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
 
 
 def _calms(args: argparse.Namespace) -> bool:
-    return args.action == "restore" or args.words == [hold_latency.OFF]
+    """Whether it only undoes what was set."""
+    return bool(args.action == "restore" or args.words == [hold_latency.OFF])
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -21,7 +21,7 @@ INTERVAL = 10.0
 """Seconds between two decisions: about two transaction groups."""
 WINDOW = 3
 """Intervals of requests looked at together."""
-LOW, HIGH = 0.9, 1.1
+LOW, HIGH = 1.0, 1.15
 """Shares of the target between which nothing changes."""
 WAIT, LONGEST_WAIT = 60.0, 960.0
 """Seconds before a level that was too fast is tried again; doubled each time, up to this."""
