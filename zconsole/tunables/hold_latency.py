@@ -21,7 +21,7 @@ INTERVAL = 10.0
 """Seconds between two decisions: about two transaction groups."""
 WINDOW = 3
 """Intervals of requests looked at together."""
-LOW, HIGH = 1.0, 1.15
+LOW, HIGH = 0.95, 1.1
 """Shares of the target between which nothing changes."""
 WAIT, LONGEST_WAIT = 60.0, 960.0
 """Seconds before a level that was too fast is tried again; doubled each time, up to this."""
@@ -98,7 +98,7 @@ def _disk_time(asked: Sequence[int], disk: Sequence[int]) -> float:
     """The most that the 95th percentile of applications can be in the disk.
 
     Requests of the scan are in the same histogram, and faster: they are sorted. Of n requests of
-    applications, a twentieth at most waits longer than the n/20 slowest of all.
+    applications, 5 % at most take longer than the slowest n/20 of all.
     """
     every = max(1, sum(disk))
     return quantile(disk, 1.0 - (1.0 - SHARE) * min(1.0, sum(asked) / every))
@@ -141,6 +141,8 @@ class Steering:
     wait: float = WAIT
     changed: float | None = None
     """When the level changed last: requests before that say nothing about it."""
+    rose: bool = True
+    """Whether it changed upwards: going down is then a reversal, and makes ``wait`` longer."""
 
     def above(self, floor: float) -> Steering:
         """The same with another floor, which it is not below."""
@@ -167,9 +169,14 @@ def _slower(now: Steering, t: float, ratio: float) -> Steering:
     level = max(now.floor, now.level - step)
     if level == now.level:
         return now
-    again = now.too_fast is not None and now.level >= now.too_fast
-    wait = min(LONGEST_WAIT, 2 * now.wait) if again else WAIT
-    return replace(now, level=level, too_fast=now.level, until=t + wait, wait=wait, changed=t)
+    wait = now.wait
+    if now.rose:
+        again = now.too_fast is not None and t - now.until < LONGEST_WAIT
+        wait = min(LONGEST_WAIT, 2 * wait) if again else WAIT
+    until = t + wait
+    return replace(
+        now, level=level, too_fast=now.level, until=until, wait=wait, changed=t, rose=False
+    )
 
 
 def _faster(now: Steering, t: float) -> Steering:
@@ -177,4 +184,4 @@ def _faster(now: Steering, t: float) -> Steering:
     barred = now.too_fast is not None and level >= now.too_fast and t < now.until
     if barred or level == now.level:
         return now
-    return replace(now, level=level, changed=t)
+    return replace(now, level=level, changed=t, rose=True)

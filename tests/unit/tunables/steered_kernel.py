@@ -1,6 +1,6 @@
 """A simulated scrub whose latencies the test names, for the process of the autopilot.
 
-``python -m tests.unit.tunables.steered_kernel ARGUMENTS`` is ``zconsole.tunables.autopilot`` over it.
+``python -m tests.unit.tunables.steered_kernel`` is ``zconsole.tunables.autopilot`` over it.
 """
 
 from __future__ import annotations

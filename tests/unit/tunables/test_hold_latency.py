@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.bench.hold_latency import flown
@@ -135,9 +137,9 @@ def test_a_level_that_was_too_fast_is_tried_again_ever_later():
 
 
 @pytest.mark.parametrize("seed", [0, 7, 23])
-def test_under_steady_load_it_reverses_at_most_six_times_an_hour(seed):
+def test_under_steady_load_it_turns_down_at_most_six_times_an_hour(seed):
     now = load(seed, steady=True)
     _, levels = flown(now, target_of(now))
-    moves = [b - a for a, b in zip(levels, levels[1:], strict=False) if b != a]
-    turns = sum(a * b < 0 for a, b in zip(moves, moves[1:], strict=False))
+    moves = [b - a for a, b in pairwise(levels) if b != a]
+    turns = sum(a * b < 0 for a, b in pairwise(moves))
     assert turns <= 12, levels
