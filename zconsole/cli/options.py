@@ -15,13 +15,8 @@ from zconsole.cli.option_types import (
     seconds,
     slip,
     whole,
-    within_a_day,
 )
 from zconsole.errors import UsageError
-
-PRESETS = ("faster-resilver", "gentle", "default")
-LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
-"""As in ``zconsole.tunables.presets``; repeated here so that help loads no catalog."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -297,38 +292,9 @@ def _configure_swap(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_tunables(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
-        "    restore [NAME ...] | hold-latency SECONDS|off]\n"
-        "    [--limit LIMIT] [--for SECONDS] [--json]"
-    )
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=("list", "set", "preset", "restore", "hold-latency"),
-        help="list all (default), set values, apply a preset, restore the originals, or let scans"
-        " go as fast as the latency of applications allows",
-    )
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="NAME",
-        help=f"NAME=VALUE to set (bytes also as 16M); preset: {', '.join(PRESETS)};"
-        " names to restore (default: all); the latency to hold in seconds, or off",
-    )
-    parser.add_argument(
-        "--limit", choices=LIMITED_BY, help="lift only this limit with preset faster-resilver"
-    )
-    parser.add_argument(
-        "--for",
-        dest="seconds",
-        type=within_a_day,
-        default=600.0,
-        metavar="SECONDS",
-        help="restore zfs_scan_suspend_progress after SECONDS (default: 600)",
-    )
-    _json(parser, "print JSON, one tunable per line")
+    from zconsole.cli.tunables_options import configure
+
+    configure(parser)
 
 
 def _configure_light(parser: argparse.ArgumentParser) -> None:
