@@ -41,7 +41,8 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     memory = FileTunableStore(state_dir(create=False), partial(state_dir, create=True))
     control = Control(parameters, memory, audit_log())
     if args.action == "hold-latency":
-        _show(args, hold_latency.switch(hold_latency.wanted(args.words), control, module))
+        asked = hold_latency.wanted(args.words)
+        _show(args, hold_latency.switch(asked, control, parameters, module, args.yes))
         return ExitCode.OK
     if args.action == "set":
         return _set(args, control, values, module)

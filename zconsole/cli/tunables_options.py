@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
         "    restore [NAME ...] | hold-latency SECONDS|off]\n"
-        "    [--limit LIMIT] [--for SECONDS] [--json]"
+        "    [--limit LIMIT] [--for SECONDS] [--yes] [--json]"
     )
     parser.add_argument(
         "action",
@@ -31,7 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="NAME",
         help=f"NAME=VALUE to set (bytes also as 16M); preset: {', '.join(PRESETS)};"
-        " names to restore (default: all); the latency to hold in seconds, or off",
+        " names to restore (default: all); the latency to hold (20ms), others by time of day"
+        " (22:00-06:00=100ms) and below-defaults, or off",
     )
     parser.add_argument(
         "--limit", choices=LIMITED_BY, help="lift only this limit with preset faster-resilver"
@@ -43,5 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=600.0,
         metavar="SECONDS",
         help="restore zfs_scan_suspend_progress after SECONDS (default: 600)",
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="go below the defaults (below-defaults) without asking"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one tunable per line")

@@ -1,8 +1,9 @@
 """The process that holds a latency: a guard that steers the scan's tunables, and restores them.
 
-One a machine. Two processes: one samples and steers (``hold_latency.py`` decides), its parent does
-nothing but wait for its end, so that the originals are restored even if either is killed. Run as
-``python -m zconsole.tunables.autopilot``.
+One a machine. Two processes: one samples and steers (``pilot.py``), its parent only waits
+for its end, so that the originals are restored even if either is killed. What both leave behind,
+killed at once, is restored by the next start, by ``off``, or by the next boot, which forgets all
+values. Run as ``python -m zconsole.tunables.autopilot``.
 """
 
 from __future__ import annotations
@@ -10,181 +11,147 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from zconsole.errors import ZconsoleError
-from zconsole.pool.model import Pool, Sample
-from zconsole.pool.redundancy import redundancy
+from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import alive, process_mark
+from zconsole.system.patient import Patient
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
-from zconsole.system.state_dir import read_private, state_dir, try_lock
-from zconsole.tunables.control import Control, TunableRecord, recorded
-from zconsole.tunables.guard import START, WRITTEN, delivered, forked, put_back, quiet
-from zconsole.tunables.hold_latency import (
-    GENTLEST,
-    INTERVAL,
-    LEVERS,
-    WINDOW,
-    Histograms,
-    Steering,
-    added,
-    latency,
-    since,
-    steered,
-    values,
+from zconsole.system.records import from_json
+from zconsole.system.state_dir import (
+    StateError,
+    read_private,
+    state_dir,
+    try_lock,
+    write_private,
 )
-from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
+from zconsole.tunables.control import Control, Restored, recorded
+from zconsole.tunables.guard import START, WRITTEN, delivered, forked, quiet
+from zconsole.tunables.hold_latency import INTERVAL
+from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
+from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
 from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.targets import Targets, targets
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource
 
 LOCK = "autopilot.lock"
+"""Who runs: locked and with the mark of its process."""
+STATUS = "autopilot.json"
 LOOK = 0.5
 """Seconds between two looks at whether to stop."""
 BLIND = 60.0
 """Seconds without a sample after which it ends: nobody knows what applications wait."""
 PATIENCE = 15.0
 """Seconds the steering process has to restore once it was told to stop."""
-ACTION = "hold-latency"
-"""What the audit log calls each step."""
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+RUNS = "an autopilot runs already: stop it with zconsole tunables hold-latency off"
 
 
-def scanning(pools: Iterable[Pool]) -> tuple[Pool, ...]:
-    """The pools with a resilver, scrub or rebuild that runs or is paused."""
-    return tuple(pool for pool in pools if any(scan.active for scan in pool.scans))
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What an autopilot does, as of its newest step."""
+
+    mark: str
+    """Of its process; what a dead one left says nothing."""
+    t: float
+    """Epoch seconds of the step."""
+    targets: tuple[str, ...]
+    """As ``Targets.words``."""
+    level: float
+    """0 is as found, below it gentler, above it faster."""
+    pools: tuple[str, ...] = ()
+    """Those that scan."""
 
 
-def histograms(pool: Pool) -> dict[str, list[int]]:
-    """The latency histograms of all its devices as one; empty where the source has none."""
-    return added([leaf.histograms for leaf in pool.root.leaves() if leaf.histograms])
+async def steer(
+    pilot: Pilot, source: Source, over: Callable[[], str], step: Callable[[tuple[Pool, ...]], None]
+) -> str:
+    """Steer until it is over, the scans end or somebody sets a tunable; returns why it ended.
 
-
-def at_risk(pool: Pool) -> bool:
-    """Whether the next failure of a device may lose data of this pool."""
-    return any(entry.left == 0 for entry in redundancy(pool.root, pool.scans))
-
-
-class Pilot:
-    """Decides from samples and sets the tunables; asks for neither time nor signals."""
-
-    def __init__(self, control: Control, parameters: Parameters, target: float) -> None:
-        self._control = control
-        self._parameters = parameters
-        found = {name: parameters.read(name) for name in LEVERS}
-        self.originals = {name: value for name, value in found.items() if value is not None}
-        self.ours = dict(self.originals)
-        """What each was set to, or found at."""
-        self.steering = Steering(target)
-        self._last: dict[str, dict[str, list[int]]] = {}
-        self._recent: dict[str, deque[Histograms]] = {}
-
-    @property
-    def untouched(self) -> bool:
-        """Whether every tunable is as it was left: nobody else set one."""
-        return all(self._parameters.read(name) == value for name, value in self.ours.items())
-
-    def take(self, pools: Sequence[Pool], clock: float, t: float) -> None:
-        """Decide on a round of the pools that scan, at ``clock`` (steady) and ``t`` (epoch).
-
-        The pool whose applications wait longest counts. Raises ZconsoleError where a tunable
-        cannot be set.
-        """
-        measured = [found for found in map(self._measure, pools) if found is not None]
-        floor = 0.0 if any(map(at_risk, pools)) else GENTLEST
-        before = self.steering
-        now = steered(before.above(floor), clock, max(measured, default=None))
-        if now.level == before.level:
-            self.steering = now
-            return
-        wanted = values(now.level, self.originals)
-        changed = {n: v for n, v in wanted.items() if v != self.ours[n]}
-        self._control.set(changed, t, action=f"{ACTION} {now.target:g}")
-        self.steering, self.ours = now, wanted
-        self._recent.clear()
-
-    def _measure(self, pool: Pool) -> float | None:
-        key, new = pool.guid or pool.name, histograms(pool)
-        old, self._last[key] = self._last.get(key), new
-        recent = self._recent.setdefault(key, deque(maxlen=WINDOW))
-        if old is not None and (found := since(new, old)) is not None:
-            recent.append(found)
-        return latency(added(recent))
-
-    def restore(
-        self, t: float, record: Callable[[], AbstractContextManager[TunableRecord]]
-    ) -> None:
-        """Put the originals back, but for what somebody else set meanwhile."""
-        with contextlib.suppress(OSError, ZconsoleError):
-            self._control.restore(t, self._control.held())
-        # The file of originals may be gone, or the disk not answer.
-        left = {n: v for n, v in self.ours.items() if v != self.originals[n]}
-        put_back(self._parameters, left, self.originals, record)
-
-
-async def steer(pilot: Pilot, source: Source, over: Callable[[], bool]) -> str:
-    """Steer until it is over, the scans end or somebody sets a tunable; returns why it ended."""
+    ``step`` is called after each step with the pools that scan.
+    """
     seen = time.monotonic()
-    quiet_rounds = 0
+    idle = 0
     while True:
         if why := await _pause(pilot, over):
             return why
         pools = await _sampled(source)
         clock = time.monotonic()
-        if not pilot.untouched:
-            return "somebody else set a tunable"
-        if not pools:
+        if name := pilot.set_by_others():
+            return f"somebody else set {name}"
+        if pools is None:
             if clock - seen > BLIND:
-                return "no sample with latency histograms"
+                return f"no sample with latency histograms for {BLIND:g} s"
             continue
-        seen, running = clock, scanning(pools)
-        quiet_rounds = 0 if running else quiet_rounds + 1
-        if quiet_rounds > 1:
+        seen = clock
+        active = scanning(pools)
+        idle = 0 if active else idle + 1
+        if idle > 1:
             return "no scan runs any more"
-        if running:
-            pilot.take(running, clock, time.time())
+        # Beside a paused scan nobody waits: its tunables stay as they are until it goes on.
+        running = [p for p in active if any(scan.state == "running" for scan in p.scans)]
+        if running and pilot.take(running, clock, time.time()):
+            step(active)
 
 
-async def _pause(pilot: Pilot, over: Callable[[], bool]) -> str:
+async def _pause(pilot: Pilot, over: Callable[[], str]) -> str:
     """Wait for the next round; why to end instead, or nothing."""
     for _ in range(round(INTERVAL / LOOK)):
-        if over():
-            return "told to stop"
-        if not pilot.untouched:
-            return "somebody else set a tunable"
+        if why := over():
+            return why
+        if name := pilot.set_by_others():
+            return f"somebody else set {name}"
         await asyncio.sleep(LOOK)
     return ""
 
 
-async def _sampled(source: Source) -> tuple[Pool, ...]:
-    """The pools that answered; () unless every one that scans has latency histograms."""
+async def _sampled(source: Source) -> tuple[Pool, ...] | None:
+    """All imported pools; None unless each answered, those that scan with latency histograms.
+
+    What a pool that doesn't answer would bear, nobody knows.
+    """
     try:
         raws = await source.sample() or ()
-        found = [each for raw in raws for each in decode(raw) if isinstance(each, Sample)]
+        found = [each for raw in raws for each in decode(raw)]
     except ZconsoleError:
-        return ()
-    pools = tuple(sample.pool for sample in found)
-    return pools if all("sync_r" in histograms(pool) for pool in scanning(pools)) else ()
+        return None
+    if any(isinstance(each, SampleFailure) and not each.absent for each in found):
+        return None
+    pools = tuple(each.pool for each in found if isinstance(each, Sample))
+    return pools if all("sync_r" in histograms(pool) for pool in scanning(pools)) else None
 
 
-async def start(runner: ProcessRunner, state: Path, target: float, module: Path = MODULE) -> None:
-    """Start the autopilot for a latency in seconds, in a session of its own.
+async def start(
+    runner: ProcessRunner,
+    state: Path,
+    wanted: Targets,
+    below: bool = False,
+    watch: str | None = None,
+    module: Path = MODULE,
+) -> None:
+    """Start the autopilot in a session of its own.
 
-    Raises ZconsoleError when it could not be started, above all because one runs already.
+    ``below``: whether it may go below the defaults without redundancy. It ends with the process of
+    ``watch``, a mark of ``host.process_mark``; None: it goes on without anybody. Raises
+    ZconsoleError when it could not be started, above all because one runs already.
     """
-    words = ["--state", str(state), "--module", str(module), "--target", str(target)]
-    argv = [sys.executable, "-m", "zconsole.tunables.autopilot", *words]
+    words = ["--state", str(state), "--module", str(module)]
+    words += ["--below-defaults"] if below else []
+    words += ["--watch", watch] if watch else []
+    argv = [sys.executable, "-m", "zconsole.tunables.autopilot", *words, "--", *wanted.words]
     # Never in the console's own directory: modules there would run as root.
     try:
         done = await runner.run(argv, START, PACKAGE_ROOT)
@@ -194,21 +161,51 @@ async def start(runner: ProcessRunner, state: Path, target: float, module: Path 
         raise ZconsoleError(done.stderr.strip() or "the autopilot could not be started")
 
 
-def stop(state: Path) -> bool:
-    """Tell the machine's autopilot to restore and end; whether one ran."""
+def status(state: Path) -> Status | None:
+    """What the autopilot of this machine does; None while none runs. May take seconds."""
     try:
-        mark = read_private(state / LOCK, 100).decode("ascii", "replace").strip()
-    except FileNotFoundError:
-        return False
+        text = Patient().call(partial(read_private, state / STATUS, 10_000))
+        found = from_json(Status, json.loads(text))
+    except (OSError, StateError, ValueError, RecursionError):
+        return None
+    return found if alive(found.mark) else None
+
+
+def stop(state: Path) -> bool:
+    """Tell the machine's autopilot to restore and end; whether one ran.
+
+    Raises ZconsoleError where it may not be told, or doesn't end.
+    """
+    mark = newest(state)
     if not alive(mark):
         return False
-    os.kill(int(mark.partition(":")[0]), signal.SIGTERM)
+    pid = mark.partition(":")[0]
+    try:
+        os.kill(int(pid), signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        raise ZconsoleError(f"the autopilot (process {pid}) is another user's") from None
     end = time.monotonic() + 2 * PATIENCE
     while alive(mark) and time.monotonic() < end:
         time.sleep(LOOK / 5)
     if alive(mark):
-        raise ZconsoleError(f"the autopilot (process {mark.partition(':')[0]}) didn't end")
+        raise ZconsoleError(f"the autopilot (process {pid}) didn't end")
     return True
+
+
+def clear(mark: str, control: Control) -> tuple[Restored, ...]:
+    """Restore what the autopilot of this mark left behind, if it was killed with its guard."""
+    left = [n for n, entry in control.orphans().items() if entry.owner == mark]
+    return control.restore(time.time(), left) if left else ()
+
+
+def newest(state: Path) -> str:
+    """The mark of the newest autopilot, running or not; empty where there never was one."""
+    try:
+        return read_private(state / LOCK, 100).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -223,20 +220,17 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     mark = process_mark(os.getpid()) or ""
     try:
-        lock = try_lock(args.state / LOCK)
-        problem = "" if lock is not None else "an autopilot runs already: stop it with off"
-        if lock is not None:
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, mark.encode(), 0)
+        before = _take_over(args, mark)
     except (ZconsoleError, OSError) as error:
-        problem = str(error)
-    if problem:
-        delivered(problem, verdict)
+        delivered(str(error), verdict)
         return 1
     child = os.fork()
     if child == 0:
         os.close(verdict)
-        os._exit(_steering(args, mark))
+        try:
+            _steering(args, mark, before)
+        finally:
+            os._exit(0)
     if not delivered(WRITTEN, verdict):
         os.kill(child, signal.SIGTERM)
     _wait_for(child)
@@ -247,41 +241,83 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     return 0
 
 
+def _take_over(args: argparse.Namespace, mark: str) -> str:
+    """Become the only autopilot; returns the mark of the one before.
+
+    Raises ZconsoleError or OSError where there is one, or nothing can be set here.
+    """
+    parameters = SysfsParameters(args.module, args.boot_id)
+    targets(args.words)
+    for name in levers(parameters):
+        if not os.access(parameters.path(name), os.W_OK):
+            raise UnavailableError(f"{name} can't be written; this needs root")
+    if parameters.claim() is None:
+        raise ZconsoleError(RUNS)
+    lock = try_lock(args.state / LOCK)
+    if lock is None:
+        raise ZconsoleError(RUNS)
+    before = newest(args.state)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, mark.encode(), 0)
+    return before
+
+
 def _wait_for(child: int) -> None:
     """Return when the child has ended; a signal ends it, by force if it doesn't listen."""
-    end: float | None = None
+    end = float("inf")
     while os.waitpid(child, os.WNOHANG)[0] == 0:
         if signal.sigtimedwait(STOPS, LOOK) is not None:
             os.kill(child, signal.SIGTERM)
-            end = end or time.monotonic() + PATIENCE
-        if end is not None and time.monotonic() > end:
+            end = min(end, time.monotonic() + PATIENCE)
+        if time.monotonic() > end:
             os.kill(child, signal.SIGKILL)
+        if time.monotonic() > end + PATIENCE:
+            return  # a thread of it hangs in the kernel: nothing of it runs any more
 
 
-def _steering(args: argparse.Namespace, mark: str) -> int:
-    """The steering process's whole life."""
+def _steering(args: argparse.Namespace, mark: str, before: str) -> None:
+    """The steering process's whole life; ``before`` is the mark of the autopilot before it."""
     told: list[int] = []
     for number in STOPS:
         signal.signal(number, lambda caught, _: told.append(caught))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     control, log = _control(args, mark)
-    pilot = Pilot(control, SysfsParameters(args.module, args.boot_id), args.target)
-
-    def _over() -> bool:
-        return bool(told) or not alive(mark)
-
     with contextlib.suppress(ZconsoleError, OSError):
-        why = asyncio.run(_flown(pilot, _over))
-        log.note(time.time(), "ended", kind="autopilot", action=ACTION, result=why)
-    pilot.restore(time.time(), lambda: recorded(log, time.time(), "restore"))
+        clear(before, control)
+    wanted = targets(args.words)
+    pilot = Pilot(control, SysfsParameters(args.module, args.boot_id), wanted, args.below_defaults)
+
+    def _over() -> str:
+        if args.watch is not None and not alive(args.watch):
+            return "its console ended"
+        return "told to stop" if told or not alive(mark) else ""
+
+    def _step(pools: tuple[Pool, ...]) -> None:
+        names = tuple(pool.name for pool in pools)
+        now = Status(mark, time.time(), wanted.words, pilot.steering.level, names)
+        text = json.dumps(asdict(now)).encode("ascii")
+        with contextlib.suppress(StateError):
+            Patient().call(partial(write_private, args.state / STATUS, text))
+
+    _step(())
+    try:
+        why = asyncio.run(_flown(pilot, _over, _step))
+    except (ZconsoleError, OSError) as error:
+        why = f"failed: {error}"
+    finally:
+        # Whatever happened: the log must not keep the originals waiting.
+        with contextlib.suppress(ZconsoleError, OSError):
+            pilot.restore(time.time(), lambda: recorded(log, time.time(), "restore"))
+    log.note(time.time(), "ended", kind="autopilot", action=ACTION, result=why)
     log.settle()
-    return 0
 
 
-async def _flown(pilot: Pilot, over: Callable[[], bool]) -> str:
+async def _flown(
+    pilot: Pilot, over: Callable[[], str], step: Callable[[tuple[Pool, ...]], None]
+) -> str:
     source = LiveSource()
     try:
-        return await steer(pilot, source, over)
+        return await steer(pilot, source, over, step)
     finally:
         await source.aclose()
 
@@ -297,7 +333,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--module", type=Path, default=MODULE)
     parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
-    parser.add_argument("--target", type=float, required=True)
+    parser.add_argument("--watch")
+    parser.add_argument("--below-defaults", action="store_true")
+    parser.add_argument("words", nargs="+")
     return parser
 
 

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,9 @@ from zconsole.system.audit import audit_log
 from zconsole.system.host import alive, process_mark
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.state_dir import state_dir
-from zconsole.tunables.control import Control, Setting, TunableRecord, recorded
+from zconsole.tunables.control import Control, Setting, TunableRecord, put_back, recorded
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
-from zconsole.tunables.store import Change, FileTunableStore
+from zconsole.tunables.store import FileTunableStore
 
 LOOK = 0.25
 """Seconds between two readings of the value."""
@@ -115,24 +115,6 @@ def hold(
             break
     if held.set_by_us is not None and held.original is not None:
         put_back(parameters, {name: held.set_by_us}, {name: held.original}, record)
-
-
-def put_back(
-    parameters: Parameters,
-    ours: Mapping[str, int],
-    originals: Mapping[str, int],
-    record: Callable[[], AbstractContextManager[TunableRecord]],
-) -> None:
-    """Write the originals of what still has our value; what somebody else changed is left."""
-    changes = [(n, v, originals[n]) for n, v in ours.items() if parameters.read(n) == v]
-    if not changes:
-        return
-    with record() as written:
-        todo = [Change(written.t, *change) for change in changes]
-        written.begin(todo, restore=True)
-        for change in todo:
-            parameters.write(change.name, change.after)
-            written.done.append(change)
 
 
 def _guard(args: argparse.Namespace, verdict: int) -> int:

@@ -7,8 +7,10 @@ go towards the gentle preset, above it towards the faster one.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from zconsole.tunables.catalog import BY_NAME
 
@@ -104,9 +106,45 @@ def _disk_time(asked: Sequence[int], disk: Sequence[int]) -> float:
     return quantile(disk, 1.0 - (1.0 - SHARE) * min(1.0, sum(asked) / every))
 
 
-def values(level: float, originals: Mapping[str, int]) -> dict[str, int]:
-    """The tunables of a level, between their presets and how they were found."""
+class Meter:
+    """What applications wait, over the newest readings of a pool's histograms."""
+
+    def __init__(self, span: float = WINDOW * INTERVAL) -> None:
+        """``span``: seconds looked at together."""
+        self._span = span
+        self._readings: deque[tuple[float, Histograms]] = deque()
+
+    def take(self, t: float, histograms: Histograms) -> None:
+        """A reading at ``t`` (steady clock); those before it count no more where counters fell."""
+        readings = self._readings
+        if readings and since(histograms, readings[-1][1]) is None:
+            readings.clear()
+        readings.append((t, histograms))
+        while len(readings) > 2 and readings[1][0] <= t - self._span:
+            readings.popleft()
+
+    def restart(self) -> None:
+        """Forget what was before the newest reading: the scan goes at another pace now."""
+        while len(self._readings) > 1:
+            self._readings.popleft()
+
+    @property
+    def latency(self) -> float | None:
+        """See ``latency``; None before the second reading, too."""
+        if len(self._readings) < 2:
+            return None
+        return latency(since(self._readings[-1][1], self._readings[0][1]) or {})
+
+
+def values(
+    level: float, originals: Mapping[str, int], least: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, int]:
+    """The tunables of a level, between their presets and how they were found.
+
+    None is gentler than in ``least``, where that names it.
+    """
     found = {name: _value(name, level, original) for name, original in originals.items()}
+    found |= {n: _faster_of(n, found[n], value) for n, value in least.items() if n in found}
     for name in found:
         most = name.replace("_min_active", "_max_active")
         if most != name and most in found:
@@ -114,9 +152,19 @@ def values(level: float, originals: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def _value(name: str, level: float, original: int) -> int:
+def _ends(name: str) -> tuple[int, int]:
+    """The gentle and the fast value of a tunable."""
     presets = BY_NAME[name].presets
-    gentle, fast = presets["gentle"], next(v for n, v in presets.items() if n != "gentle")
+    return presets["gentle"], next(v for n, v in presets.items() if n != "gentle")
+
+
+def _faster_of(name: str, one: int, other: int) -> int:
+    gentle, fast = _ends(name)
+    return max(one, other) if fast > gentle else min(one, other)
+
+
+def _value(name: str, level: float, original: int) -> int:
+    gentle, fast = _ends(name)
     end, share = (gentle, level / GENTLEST) if level < 0 else (fast, level / FASTEST)
     # One that is beyond its preset already stays there: no level turns its direction round.
     way = (fast - gentle) * (1 if level > 0 else -1)
@@ -125,14 +173,25 @@ def _value(name: str, level: float, original: int) -> int:
     return round(original * float((end / original) ** share))
 
 
+def longest(function: str, least: Mapping[str, int]) -> float:
+    """How many times as long a scan may take at its gentlest as at ``least``, at the very worst.
+
+    Its rate follows the requests that it may have in the disks, and its share of the time.
+    """
+    kind = "rebuild" if function == "rebuild" else "scrub"
+    at_once = (f"zfs_vdev_{kind}_max_active", "zfs_rebuild_vdev_limit", "zfs_scan_vdev_limit")
+    ratios = {name: value / _ends(name)[0] for name, value in least.items()}
+    other = "zfs_scan_vdev_limit" if kind == "rebuild" else "zfs_rebuild_vdev_limit"
+    requests = [ratios.get(name, 1.0) for name in at_once if name != other]
+    return max(1.0, *requests) * max(1.0, ratios.get(f"zfs_{function}_min_time_ms", 1.0))
+
+
 @dataclass(frozen=True, slots=True)
 class Steering:
     """Where the autopilot is; ``steered`` gives the next one."""
 
     target: float
     """Seconds."""
-    floor: float = GENTLEST
-    """0.0 where it must not go below what it found."""
     level: float = 0.0
     too_fast: float | None = None
     """The lowest level at which latency was above the target."""
@@ -143,10 +202,6 @@ class Steering:
     """When the level changed last: requests before that say nothing about it."""
     rose: bool = True
     """Whether it changed upwards: going down is then a reversal, and makes ``wait`` longer."""
-
-    def above(self, floor: float) -> Steering:
-        """The same with another floor, which it is not below."""
-        return replace(self, floor=floor, level=max(self.level, floor))
 
 
 def steered(now: Steering, t: float, measured: float | None) -> Steering:
@@ -166,7 +221,7 @@ def steered(now: Steering, t: float, measured: float | None) -> Steering:
 
 def _slower(now: Steering, t: float, ratio: float) -> Steering:
     step = min(LARGEST, STEP * (1 + int((ratio - HIGH) / 0.25)))
-    level = max(now.floor, now.level - step)
+    level = max(GENTLEST, now.level - step)
     if level == now.level:
         return now
     wait = now.wait

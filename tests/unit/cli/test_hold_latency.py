@@ -1,19 +1,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from zconsole.cli import hold_latency, local, tunables
+from zconsole.cli import local, tunables
 from zconsole.cli.options import parser_of
 from zconsole.errors import UnavailableError, UsageError
 from zconsole.monitor.feed import Update
 from zconsole.pool.model import Pool, Scan, Vdev
-from zconsole.tunables.catalog import BY_NAME
-from zconsole.tunables.control import Setting
+from zconsole.system.audit import MemoryLog
+from zconsole.system.state_dir import state_dir
+from zconsole.tunables import autopilot
+from zconsole.tunables.autopilot import LOCK
+from zconsole.tunables.control import Control
+from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.targets import Targets
 from zconsole.zfs.sources.base import Capabilities
 
 NAME = "zfs_vdev_scrub_max_active"
+DEAD = "999999999:1"
+"""A mark of no process."""
+READ = tuple(1000 if bucket == 20 else 0 for bucket in range(37))
 
 
 @pytest.fixture
@@ -38,7 +48,7 @@ def run(module: Path, *words: str, read_only: bool = False) -> int:
 
 
 def pool(name: str, kind: str) -> Pool:
-    leaves = tuple(Vdev(f"{name}{i}", "disk") for i in range(2))
+    leaves = tuple(Vdev(f"{name}{i}", "disk", histograms={"sync_r": READ}) for i in range(2))
     tops = leaves if kind == "stripe" else (Vdev("mirror-0", "mirror", children=leaves),)
     root = Vdev(name, "root", children=tops)
     return Pool(name, "ONLINE", root, scans=(Scan("scrub", "running"),))
@@ -73,19 +83,42 @@ def test_off_where_none_runs_says_so(module, capsys):
     assert "no autopilot runs" in capsys.readouterr().err
 
 
-def test_the_plan_names_every_pool_that_scans_and_what_it_steers_by():
-    lever = Setting(BY_NAME[NAME], 3, 3, "")
-    lines = hold_latency.plan(0.02, [pool("tank", "mirror"), pool("data", "mirror")], [lever])
-    text = "\n".join(lines)
-    assert "tank: scrub" in text
-    assert "data: scrub" in text
-    assert "queue wait of synchronous" in text
-    assert f"{NAME}: 1 to 10, now 3" in text
-    assert "never slower" not in text
+def test_what_a_killed_autopilot_left_is_restored_by_off(module, capsys):
+    state = state_dir(create=True)
+    parameters = SysfsParameters(module)
+    Control(parameters, FileTunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
+    (state / LOCK).write_text(DEAD)
+    assert run(module, "off") == 0
+    assert parameters.read(NAME) == 3
+    assert "restored what a killed one left" in capsys.readouterr().err
 
 
-def test_the_plan_says_that_a_pool_without_redundancy_is_never_slowed_down():
-    lever = Setting(BY_NAME[NAME], 3, 3, "")
-    text = "\n".join(hold_latency.plan(0.02, [pool("tank", "stripe")], [lever]))
-    assert f"{NAME}: 3 to 10, now 3" in text
-    assert "never slower than now while tank" in text
+def scanned(monkeypatch, kind: str = "stripe") -> None:
+    class Seen:
+        sample = True
+        scan = None
+        seen = pool("tank", kind)
+
+    async def once(_: object):
+        return SimpleNamespace(frames=(Seen(),))
+
+    monkeypatch.setattr(local, "once", once)
+
+
+def test_below_the_defaults_nobody_goes_unasked(module, monkeypatch, capsys):
+    scanned(monkeypatch)
+    with pytest.raises(UsageError, match="pass --yes"):
+        run(module, "20ms", "below-defaults")
+    assert "may take up to" in capsys.readouterr().err
+
+
+def test_yes_goes_below_the_defaults(module, monkeypatch):
+    scanned(monkeypatch)
+    started = []
+
+    async def start(*args, **_):
+        started.append(args[2:])
+
+    monkeypatch.setattr(autopilot, "start", start)
+    assert run(module, "20ms", "below-defaults", "--yes") == 0
+    assert started == [(Targets(0.02), True)]

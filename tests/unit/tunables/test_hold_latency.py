@@ -11,9 +11,11 @@ from zconsole.tunables.hold_latency import (
     GENTLEST,
     LEVERS,
     LONGEST_WAIT,
+    Meter,
     Steering,
     added,
     latency,
+    longest,
     quantile,
     since,
     steered,
@@ -113,15 +115,38 @@ def test_far_above_the_target_it_goes_down_by_a_bounded_step():
     assert steered(Steering(0.02), 100.0, 2.0).level == -2.0
 
 
-def test_never_below_its_floor():
-    now = Steering(0.02, floor=0.0, level=0.5)
-    for t in range(0, 1000, 20):
-        now = steered(now, float(t), 2.0)
-    assert now.level == 0.0
+def test_no_level_is_gentler_than_the_least_that_is_named():
+    least = {"zfs_vdev_scrub_max_active": 3, "zfs_vdev_nia_delay": 5}
+    found = values(GENTLEST, FOUND, least)
+    assert (found["zfs_vdev_scrub_max_active"], found["zfs_vdev_nia_delay"]) == (3, 5)
+    assert found["zfs_resilver_min_time_ms"] == 750
 
 
-def test_a_new_floor_lifts_it_at_once():
-    assert Steering(0.02, level=-3.0).above(0.0).level == 0.0
+def test_the_least_stops_nothing_from_being_faster():
+    assert values(FASTEST, FOUND, FOUND) == values(FASTEST, FOUND)
+
+
+def test_the_worst_case_follows_requests_and_time():
+    assert longest("resilver", FOUND) == 3 * 4
+    assert longest("scrub", FOUND) == 3
+    assert longest("rebuild", FOUND) == 1
+
+
+def test_a_meter_forgets_what_was_before_its_span():
+    meter = Meter(30.0)
+    for i in range(10):
+        slow, fast = min(i, 4) * 100, max(0, i - 4) * 100
+        counts = histogram(b20=fast, b26=slow)
+        meter.take(10.0 * i, {"sync_r": counts, "disk_r": counts})
+    assert meter.latency is not None
+    assert meter.latency < 2**22 / 1e9
+
+
+def test_a_meter_starts_anew_where_counters_fell():
+    meter = Meter()
+    meter.take(0.0, {"sync_r": histogram(b20=100)})
+    meter.take(10.0, {"sync_r": histogram(b20=50)})
+    assert meter.latency is None
 
 
 def test_a_level_that_was_too_fast_is_tried_again_ever_later():
