@@ -1,10 +1,10 @@
 """`python -m tests.vm.held_latency`: how well the autopilot holds a latency on a live kernel.
 
-A scrub of a mirror whose disks do so many operations a second, beside applications that think, read
-and wait (`inside/applications.py`). First each fixed setting for a while; the target is between the
-latencies of the gentlest and of the fastest. Then the autopilot. Printed is what the applications
-themselves measured. Wanted: 9 of 10 minutes with a p95 within 1.2 times the target, and the scan done
-within 1.3 times the time that the fastest fixed setting takes that meets the target.
+A scrub of a mirror whose disks do so many operations a second, beside applications that think,
+read and wait (`inside/applications.py`). First each fixed setting for a while; the target is
+between the latencies of the gentlest and of the fastest. Then the autopilot. What is printed is
+what the applications themselves measured. Wanted: 9 of 10 minutes with a p95 within 1.2 times the
+target, and the scan done within 1.3 times the time of the fastest fixed setting that meets it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Bench:
         text = self.vm.run("date +%s.%N; zconsole status tank --json").stdout
         now, _, status = text.partition("\n")
         scan = json.loads(status)["scan"]
-        return float(now), float(scan["issued"]), scan["state"] == "running"
+        return float(now), float(scan["issued_bytes"]), scan["state"] == "running"
 
     def latencies(self, start: float, end: float) -> list[float]:
         """What the applications measured between two times of the guest, seconds."""

@@ -1,7 +1,7 @@
 """Applications beside a scan: threads that think, read a little somewhere in a file, and wait.
 
-``python3 applications.py FILE LOG THREADS THINK`` (seconds, on average) writes a line for each read:
-the time it began (epoch seconds) and how long it took, as the reader saw it. Runs until it is killed.
+``python3 applications.py FILE LOG THREADS THINK`` (seconds, on average) writes a line for each
+read: when it began (epoch seconds) and how long it took, as the reader saw it. Runs until killed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TextIO
 
 SIZE = 16384
@@ -33,7 +34,7 @@ def reader(number: int, path: str, think: float, log: TextIO) -> None:
 def main(words: list[str]) -> None:
     """Start the threads and wait."""
     path, kept, threads, think = words[0], words[1], int(words[2]), float(words[3])
-    with open(kept, "w", buffering=1, encoding="ascii") as log:
+    with Path(kept).open("w", buffering=1, encoding="ascii") as log:
         for number in range(threads):
             rest = (number, path, think, log)
             threading.Thread(target=reader, args=rest, daemon=True).start()
