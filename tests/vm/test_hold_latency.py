@@ -8,10 +8,12 @@ import time
 import pytest
 
 from tests.vm.machine import Machine
+from tests.vm.terminal import Terminal
 from zconsole.tunables.hold_latency import LEVERS
 
 PARAMETERS = "/sys/module/zfs/parameters"
 STATE = "/var/lib/zconsole"
+NAME = "zfs_vdev_scrub_max_active"
 SIZE = "2G"
 
 
@@ -54,7 +56,7 @@ def scrubbed(vm: Machine):
 
 @pytest.mark.slow
 def test_off_restores_what_it_found(vm: Machine, scrubbed):
-    said = vm.run("zconsole tunables hold-latency 0.05").stderr
+    said = vm.run("zconsole tunables hold-latency 50ms").stderr
     assert "hold: scrub" in said
     assert steering(vm, scrubbed)
     vm.run("zconsole tunables hold-latency off")
@@ -63,7 +65,7 @@ def test_off_restores_what_it_found(vm: Machine, scrubbed):
 
 @pytest.mark.slow
 def test_killed_it_leaves_the_originals_behind(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 0.05")
+    vm.run("zconsole tunables hold-latency 50ms")
     assert steering(vm, scrubbed)
     pid = vm.run(f"cat {STATE}/autopilot.lock").stdout.partition(":")[0]
     vm.run(f"kill -9 {pid}")
@@ -71,8 +73,56 @@ def test_killed_it_leaves_the_originals_behind(vm: Machine, scrubbed):
 
 
 @pytest.mark.slow
+def test_guard_and_steering_killed_at_once_leave_what_the_next_off_restores(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    pid = vm.run(f"cat {STATE}/autopilot.lock").stdout.partition(":")[0]
+    vm.run(f"kill -9 -- -{pid}; sleep 1")
+    assert found(vm) != scrubbed
+    vm.run("zconsole tunables hold-latency off")
+    assert found(vm) == scrubbed
+
+
+@pytest.mark.slow
+def test_a_console_killed_while_it_steers_leaves_the_originals_behind(vm: Machine, scrubbed):
+    console = Terminal(vm)
+    console.open()
+    console.wait("hold")
+    console.press("T")
+    console.wait("V lets scans go")
+    console.press("V")
+    console.wait("HOLD THE LATENCY")
+    console.press("5", "0", "m", "s", "Enter")
+    console.wait("Pools that scan now")
+    console.press("Tab", "Enter")
+    console.wait("Holding 50ms")
+    assert steering(vm, scrubbed)
+    vm.run("p=$(tmux list-panes -t con -F '#{pane_pid}'); pkill -9 -P $p; kill -9 $p")
+    assert restored(vm, scrubbed)
+    console.end()
+
+
+@pytest.mark.slow
+def test_a_value_that_a_person_sets_stays(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    vm.run(f"echo 7 > {PARAMETERS}/{NAME}")
+    assert restored(vm, {**scrubbed, f"{PARAMETERS}/{NAME}": "7"})
+    vm.run(f"echo {scrubbed[f'{PARAMETERS}/{NAME}']} > {PARAMETERS}/{NAME}")
+
+
+@pytest.mark.slow
+def test_an_exported_pool_ends_it(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    vm.run("zpool export hold")
+    assert restored(vm, scrubbed, 60.0)
+    vm.run("zpool import -d /var/tmp hold")
+
+
+@pytest.mark.slow
 def test_the_end_of_the_scan_ends_it(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 0.05")
+    vm.run("zconsole tunables hold-latency 50ms")
     assert steering(vm, scrubbed)
     vm.run("zpool scrub -s hold")
     assert restored(vm, scrubbed, 60.0)
@@ -80,7 +130,7 @@ def test_the_end_of_the_scan_ends_it(vm: Machine, scrubbed):
 
 @pytest.mark.slow
 def test_each_step_is_in_the_audit_log(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 0.05")
+    vm.run("zconsole tunables hold-latency 50ms")
     assert steering(vm, scrubbed)
     lines = vm.run(f"cat {STATE}/audit.jsonl").stdout.splitlines()
     assert any(json.loads(line).get("action") == "hold-latency 0.05" for line in lines)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from zconsole.actions.autopilots import make_way
 from zconsole.cli import local
 from zconsole.cli.output import say
 from zconsole.errors import UsageError, ZconsoleError
@@ -42,10 +43,7 @@ def switch(
     if asked is None:
         _stop(place, control)
         return _levers(control)
-    if not autopilot.status(place):
-        autopilot.clear(autopilot.newest(place), control)
-    if ours := [each.tunable.name for each in _levers(control) if each.ours]:
-        raise UsageError(f"restore {ours[0]} first: zconsole tunables restore {' '.join(ours)}")
+    make_way(place, control)
     _show(_plan(asked, parameters))
     if asked.below and not yes:
         _confirm()

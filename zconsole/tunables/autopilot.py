@@ -38,7 +38,7 @@ from zconsole.system.state_dir import (
 )
 from zconsole.tunables.control import Control, Restored, recorded
 from zconsole.tunables.guard import START, WRITTEN, delivered, forked, quiet
-from zconsole.tunables.hold_latency import INTERVAL
+from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
 from zconsole.tunables.store import FileTunableStore
@@ -74,6 +74,16 @@ class Status:
     """0 is as found, below it gentler, above it faster."""
     pools: tuple[str, ...] = ()
     """Those that scan."""
+    watch: str | None = None
+    """The mark of the console it ends with, if there is one."""
+
+    def __str__(self) -> str:
+        """What it does, for people."""
+        how = "as found" if not self.level else "faster" if self.level > 0 else "gentler"
+        held = targets(self.targets)
+        return (
+            f"holds {held}; scans go {how} (level {self.level:+g} of {GENTLEST:g} to {FASTEST:+g})"
+        )
 
 
 async def steer(
@@ -294,7 +304,7 @@ def _steering(args: argparse.Namespace, mark: str, before: str) -> None:
 
     def _step(pools: tuple[Pool, ...]) -> None:
         names = tuple(pool.name for pool in pools)
-        now = Status(mark, time.time(), wanted.words, pilot.steering.level, names)
+        now = Status(mark, time.time(), wanted.words, pilot.steering.level, names, args.watch)
         text = json.dumps(asdict(now)).encode("ascii")
         with contextlib.suppress(StateError):
             Patient().call(partial(write_private, args.state / STATUS, text))
