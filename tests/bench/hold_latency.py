@@ -8,7 +8,6 @@ the fastest fixed setting that meets the target. Wanted: 0.9 or more, and 1.3 or
 from __future__ import annotations
 
 import sys
-from collections import deque
 
 from tests.bench.scan_load import (
     DEFAULTS,
@@ -30,18 +29,16 @@ from zconsole.tunables import hold_latency as pilot
 def flown(now: Load, target: float, seconds: float = HOUR) -> tuple[list[Step], list[float]]:
     """The load under the autopilot: what each step brought, and the level it had."""
     disk, steering = LoadedDisk(now), pilot.Steering(target)
-    recent: deque[dict[str, list[int]]] = deque(maxlen=pilot.WINDOW)
-    before = counters(disk)
+    meter = pilot.Meter()
+    meter.take(disk.t, counters(disk))
     steps, levels = [], []
     for _ in range(round(seconds / WINDOW)):
         steps.append(disk.step({**DEFAULTS, **pilot.values(steering.level, DEFAULTS)}))
         levels.append(steering.level)
-        after = counters(disk)
-        recent.append(pilot.since(after, before) or {})
-        before = after
-        steering = pilot.steered(steering, disk.t, pilot.latency(pilot.added(recent)))
+        meter.take(disk.t, counters(disk))
+        steering = pilot.steered(steering, disk.t, meter.latency)
         if steering.changed == disk.t:
-            recent.clear()
+            meter.restart()
     return steps, levels
 
 

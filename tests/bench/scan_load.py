@@ -1,4 +1,4 @@
-"""A disk under a scan and applications: 50 seeded loads, each with a latency target.
+"""A disk under a scan and applications: seeded loads, each with a latency target.
 
 The queue follows vdev_queue.c: the scan has ``min_active`` requests (at most ``nia_credit``) in the
 disk while applications have any, ``max_active`` after ``nia_delay`` quiet ones, and only
@@ -23,7 +23,10 @@ WINDOW = 10.0
 DRAWN = 40
 """Requests of applications drawn in a step."""
 HOUR = 3600.0
-SEEDS = range(50)
+TUNED_BY = range(50)
+"""Seeds whose loads were looked at while the controller was tuned."""
+SEEDS = range(20261125, 20261175)
+"""Seeds that nobody had looked at when the controller was done: the figures are of these."""
 DEPTH = 10
 """Synchronous reads a disk is given at once (zfs_vdev_sync_read_max_active)."""
 
