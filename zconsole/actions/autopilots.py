@@ -8,6 +8,7 @@ from typing import Protocol
 from zconsole.errors import UsageError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.state_dir import state_dir
 from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Control
@@ -55,6 +56,7 @@ class MachineAutopilots:
         return await in_daemon_thread(lambda: autopilot.status(self._directory))
 
     def _make_way(self) -> None:
+        state_dir(create=True)
         make_way(self._directory, self._control)
 
 
