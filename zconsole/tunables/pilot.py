@@ -82,8 +82,6 @@ class Pilot:
         self._begun = self.ours
         """What a step that failed wanted: some of that may be in the kernel."""
         self.steering = Steering(targets.usual)
-        self.measured: float | None = None
-        """Seconds that applications of the slowest pool wait; None while nobody asks."""
         self._meters: dict[str, Meter] = {}
 
     def set_by_others(self) -> str:
@@ -98,11 +96,10 @@ class Pilot:
         ZconsoleError where one cannot be.
         """
         measured = [found for each in pools if (found := self._measure(each, clock)) is not None]
-        self.measured = max(measured, default=None)
         bounded = not self._below and any(map(at_risk, pools))
         least = self._defaults if bounded else {}
         before = replace(self.steering, target=self._targets.at(t))
-        now = steered(before, clock, self.measured)
+        now = steered(before, clock, max(measured, default=None))
         if now.level < before.level and self.ours == values(GENTLEST, self.originals, least):
             now = before  # lower levels would all be the same, and the way back longer
         wanted = values(now.level, self.originals, least)
