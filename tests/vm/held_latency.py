@@ -29,11 +29,10 @@ BLOCK = 32768
 """Bytes of one read of the scan: without joining, so that operations a second limit it."""
 SETTLE = 15.0
 """Seconds after a change that count for nothing."""
-OTHERS: Sequence[Mapping[str, int]] = (
-    {"zfs_vdev_scrub_min_active": 1, "zfs_vdev_scrub_max_active": 10, "zfs_vdev_nia_credit": 12},
-    {"zfs_vdev_scrub_min_active": 2, "zfs_vdev_scrub_max_active": 3},
-)
-"""Fixed settings that the autopilot has no level for."""
+OTHER = {"zfs_vdev_scrub_min_active": 1, "zfs_vdev_scrub_max_active": 10, "zfs_vdev_nia_credit": 12}
+"""A fixed setting that the autopilot has no level for."""
+SHOWN = "zfs_vdev_scrub_max_active"
+"""The tunable whose steps are printed."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,17 @@ class Bench:
         pairs = [(float(p[0]), float(p[1])) for p in lines if len(p) == 2]
         return [took for began, took in pairs if start <= began < end]
 
+    def steps(self, start: float) -> list[str]:
+        """The values of SHOWN that the autopilot set, with seconds since ``start``."""
+        lines = self.vm.run("cat /var/lib/zconsole/audit.jsonl").stdout.splitlines()
+        ended = [r for r in map(json.loads, lines) if r["event"] == "ended"]
+        return [
+            f"{r['t'] - start:.0f}s:{v['new']}"
+            for r in ended
+            for v in r.get("values", ())
+            if v["name"] == SHOWN and r["t"] >= start
+        ]
+
     def fixed(self, wanted: Mapping[str, int], seconds: float) -> tuple[float, float]:
         """The scan's bytes/s and the applications' p95 under a fixed setting."""
         self.write(wanted)
@@ -107,32 +117,43 @@ def p95(found: Sequence[float]) -> float:
 
 def settings(found: Mapping[str, int]) -> list[tuple[str, dict[str, int]]]:
     """Fixed settings with their names; the gentlest first, the fastest second."""
-    levels = (GENTLEST, FASTEST, -2.0, 0.0, 1.0, 2.0, 3.0, 4.5)
+    levels = (GENTLEST, FASTEST, 0.0, 2.0, 4.0)
     made = [(f"level {level:+g}", values(level, found)) for level in levels]
-    return made + [(f"other {i}", {**found, **each}) for i, each in enumerate(OTHERS)]
+    return [*made, ("other", {**found, **OTHER})]
 
 
 def measure(bench: Bench, args: argparse.Namespace) -> bool:
     """Print the figures; whether all are as wanted."""
     found = bench.prepare(args.iops, args.threads, args.think)
-    tried = []
-    for name, wanted in settings(found):
-        rate, worst = bench.fixed(wanted, args.fixed)
-        tried.append((rate, worst))
-        print(f"{name:10}  {rate / 1e6:5.2f} MB/s  p95 {worst * 1e3:5.0f} ms", flush=True)
+    choices = settings(found)
+    tried = [_tried(bench, *choice, args.fixed) for choice in choices]
     bench.write(found)
     (slow, low), (fast, high) = tried[:2]
     print(f"fastest to gentlest: rate {fast / slow:.1f}, p95 {high / low:.1f}")
     target = low * (high / low) ** args.strictness
-    best = max((rate for rate, worst in tried if worst <= 1.2 * target), default=0.0)
+    able = [i for i, (_, worst) in enumerate(tried) if worst <= 1.2 * target]
+    chosen = max(able, key=lambda i: tried[i][0])
     start, end, rate = bench.flown(target, args.seconds)
     whole = int((end - start) // 60)
     minutes = [p95(bench.latencies(start + 60 * i, start + 60 * (i + 1))) for i in range(whole)]
     held = sum(each <= 1.2 * target for each in minutes) / max(1, whole)
+    print(f"steps of {SHOWN}:", *bench.steps(start))
     print("p95 of each minute:", *(f"{each * 1e3:.0f}" for each in minutes))
+    # A host that is busy with something else slows the guest: what it did before is measured again.
+    print("again, the gentlest and the best fixed setting:", flush=True)
+    again = [_tried(bench, *choices[i], args.fixed) for i in (0, chosen)]
+    best = (tried[chosen][0] + again[1][0]) / 2
     print(f"target {target * 1e3:.1f} ms: held in {held:.2f} of {whole} minutes (wanted: 0.90)")
     print(f"{rate / 1e6:.2f} MB/s: {best / rate:.2f} times the best fixed time (wanted: 1.30)")
     return held >= 0.9 and best / rate <= 1.3
+
+
+def _tried(
+    bench: Bench, name: str, wanted: Mapping[str, int], seconds: float
+) -> tuple[float, float]:
+    rate, worst = bench.fixed(wanted, seconds)
+    print(f"{name:10}  {rate / 1e6:5.2f} MB/s  p95 {worst * 1e3:5.0f} ms", flush=True)
+    return rate, worst
 
 
 def main(argv: Sequence[str] | None = None) -> int:
