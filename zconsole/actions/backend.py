@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from zconsole.actions.autopilots import Autopilots, MachineAutopilots
 from zconsole.actions.facts import Asker, MachineFacts
 from zconsole.actions.lights import LightSwitch, MachineLights
 from zconsole.actions.scrub_window import WindowSwitch
@@ -52,6 +53,7 @@ class ActionBackend:
     parameters: Parameters
     control: Control
     freeze: Freeze
+    autopilots: Autopilots
     denied: str = ""
     """Why nothing may be changed here, whatever the source says; empty when it may."""
     clock: Callable[[], float] = time.time
@@ -77,15 +79,17 @@ def live_backend(read_only: bool) -> ActionBackend:
     async def _freeze(name: str, value: int) -> None:
         await guard.start(runner, directory, name, value, FROZEN, mark)
 
+    control = Control(
+        parameters, FileTunableStore(directory, partial(state_dir, create=True)), log, mark
+    )
     return ActionBackend(
         runner,
         LastingRunner(),
         MachineFacts(runner),
         log,
         parameters,
-        Control(
-            parameters, FileTunableStore(directory, partial(state_dir, create=True)), log, mark
-        ),
+        control,
         _freeze,
+        MachineAutopilots(runner, directory, control, mark),
         denied,
     )

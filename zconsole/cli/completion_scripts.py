@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import resources
 
 from zconsole.cli.grammar import Argument, Command, Option, Word, command_tree
-from zconsole.cli.options import PRESETS
+from zconsole.cli.tunables_options import PRESETS
 from zconsole.tunables.catalog import TUNABLES
 from zconsole.ui.theme.files import packaged_directory
 

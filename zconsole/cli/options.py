@@ -15,15 +15,11 @@ from zconsole.cli.option_types import (
     seconds,
     slip,
     whole,
-    within_a_day,
 )
 from zconsole.errors import UsageError
 
 DEMO = "resilver"
-"""As in ``zconsole.sim.scenarios``, for the same reason."""
-PRESETS = ("faster-resilver", "gentle", "default")
-LIMITED_BY = ("new-disk-writes", "txg-time", "scan-reads", "rebuild", "memory")
-"""As in ``zconsole.tunables.presets``; repeated here so that help loads no catalog."""
+"""As in ``zconsole.sim.scenarios``; repeated here so that help loads no scenario."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -301,36 +297,9 @@ def _configure_swap(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_tunables(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "zconsole tunables [list | set NAME=VALUE ... | preset NAME |\n"
-        "    restore [NAME ...]] [--limit LIMIT] [--for SECONDS] [--json]"
-    )
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=("list", "set", "preset", "restore"),
-        help="list all (default), set values, apply a preset, or restore the originals",
-    )
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="NAME",
-        help=f"NAME=VALUE to set (bytes also as 16M); preset: {', '.join(PRESETS)};"
-        " names to restore (default: all)",
-    )
-    parser.add_argument(
-        "--limit", choices=LIMITED_BY, help="lift only this limit with preset faster-resilver"
-    )
-    parser.add_argument(
-        "--for",
-        dest="seconds",
-        type=within_a_day,
-        default=600.0,
-        metavar="SECONDS",
-        help="restore zfs_scan_suspend_progress after SECONDS (default: 600)",
-    )
-    _json(parser, "print JSON, one tunable per line")
+    from zconsole.cli.tunables_options import configure
+
+    configure(parser)
 
 
 def _configure_light(parser: argparse.ArgumentParser) -> None:

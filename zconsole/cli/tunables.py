@@ -1,4 +1,4 @@
-"""``zconsole tunables``: list, set, preset and restore the tunables of scans and rebuilds."""
+"""``zconsole tunables``: list, set, restore and steer the tunables of scans and rebuilds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from zconsole.cli import hold_latency
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UnavailableError, UsageError
@@ -32,13 +33,17 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     parameters = SysfsParameters(module)
     if args.action == "list":
         return _list(args, parameters)
-    refuse_denied(args, f"{args.action} changes tunables", calms=args.action == "restore")
+    refuse_denied(args, f"{args.action} changes tunables", calms=_calms(args))
     values = assignments(args.words) if args.action == "set" else {}
     _check(args)
     if not parameters.era:
         raise UnavailableError("the ZFS kernel module is not loaded")
     memory = FileTunableStore(state_dir(create=False), partial(state_dir, create=True))
     control = Control(parameters, memory, audit_log())
+    if args.action == "hold-latency":
+        asked = hold_latency.wanted(args.words)
+        _show(args, hold_latency.switch(asked, control, parameters, module, args.yes))
+        return ExitCode.OK
     if args.action == "set":
         return _set(args, control, values, module)
     if args.action == "preset":
@@ -46,10 +51,17 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     return _restore(args, control)
 
 
+def _calms(args: argparse.Namespace) -> bool:
+    """Whether it only undoes what was set."""
+    return bool(args.action == "restore" or args.words == [hold_latency.OFF])
+
+
 def _check(args: argparse.Namespace) -> None:
     """Raise UsageError for bad arguments, whether or not ZFS is here."""
     if args.action == "preset" and (len(args.words) != 1 or args.words[0] not in NAMES):
         raise UsageError(f"preset needs one of {', '.join(NAMES)}")
+    if args.action == "hold-latency":
+        hold_latency.wanted(args.words)
     if args.action == "restore":
         for name in args.words:
             known(name)

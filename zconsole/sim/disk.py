@@ -14,6 +14,8 @@ RUNNING, WORK_CANCELED, SUSPENDED, COMPLETE = 1, 2, 3, 4
 NO_ERRORS = (0.0, 0.0, 0.0, 0.0)
 WRITE_SEEK = 0.7
 """Writes wait in the device's cache and are put in order there: shorter ways for the heads."""
+QUEUED = 0.1
+"""Share of its time that a synchronous request waits in the queue: most is in the device."""
 HISTOGRAM = 37
 """Buckets of a latency histogram; bucket i counts waits up to 2^(i+1) ns (VDEV_L_HISTO_BUCKETS)."""
 
@@ -147,6 +149,9 @@ class Leaf:
     rebuild_processed: float = 0.0
     reads: Transfers = field(default_factory=Transfers)
     writes: Transfers = field(default_factory=Transfers)
+    sync_r: Waits = field(default_factory=Waits)
+    sync_w: Waits = field(default_factory=Waits)
+    """Queue waits of what applications ask for."""
     busy_time: float = 0.0
     in_flight: float = 0.0
     cksum_errors: float = 0.0
@@ -262,4 +267,8 @@ class Leaf:
         count.bytes += ops * flow.size
         count.time += ops * wait
         count.waits.add(wait, ops)
+        if flow.kind == "sync_r":
+            self.sync_r.add(QUEUED * wait, ops)
+        elif flow.kind == "sync_w":
+            self.sync_w.add(QUEUED * wait, ops)
         return ops * flow.size if flow.write else 0.0

@@ -275,6 +275,8 @@ def _extended(leaf: Leaf) -> dict[str, Any]:
         found[pend_name], found[active_name] = int(pending), round(active)
     found["vdev_disk_r_lat_histo"] = leaf.reads.waits.counts[:]
     found["vdev_disk_w_lat_histo"] = leaf.writes.waits.counts[:]
+    found["vdev_sync_r_lat_histo"] = leaf.sync_r.counts[:]
+    found["vdev_sync_w_lat_histo"] = leaf.sync_w.counts[:]
     return found
 
 

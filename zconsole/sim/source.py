@@ -107,6 +107,13 @@ def _autosit(pool: PoolState) -> list[dict[str, str]]:
     ]
 
 
+def glance(pool: PoolState) -> Raw:
+    """The raw form of ``pool`` now; its events are left for the next sample."""
+    events, found = pool.events, raw(pool)
+    pool.events = events
+    return found
+
+
 def clock(pool: PoolState) -> float:
     """Seconds of the simulated machine's steady clock; it was booted a day before the story."""
     return pool.t + 86400.0

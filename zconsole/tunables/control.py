@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -193,6 +194,11 @@ class Control:
             and self._parameters.read(name) == entry.value
         }
 
+    def held(self) -> tuple[str, ...]:
+        """What this very owner set and has not put back."""
+        saved = self._memory.peek(self._parameters.era)
+        return tuple(n for n, entry in saved.values.items() if entry.owner == self._owner)
+
     def until(self, pool_guid: str) -> bool:
         """Switch whether all we set goes back at the end of this pool's scan; whether it will.
 
@@ -307,6 +313,34 @@ class Control:
         record.done.append(Change(record.t, name, entry.value, entry.original))
         saved.changes.append(record.done[-1])
         return Restored(name, True, f"restored to {tunable.exact(entry.original)}")
+
+
+def put_back(
+    parameters: Parameters,
+    ours: Mapping[str, int],
+    originals: Mapping[str, int],
+    record: Callable[[], AbstractContextManager[TunableRecord]],
+) -> None:
+    """Write the originals of what still has our value; what somebody else changed is left.
+
+    Asks no file. Raises, once all the others are back, what the kernel answered to the first that
+    it refused.
+    """
+    changes = [(n, v, originals[n]) for n, v in ours.items() if parameters.read(n) == v]
+    if not changes:
+        return
+    refused: ZconsoleError | None = None
+    with record() as written:
+        todo = [Change(written.t, *change) for change in changes]
+        written.begin(todo, restore=True)
+        for change in todo:
+            try:
+                parameters.write(change.name, change.after)
+                written.done.append(change)
+            except ZconsoleError as error:
+                refused = refused or error
+        if refused is not None:
+            raise refused
 
 
 def known(name: str) -> Tunable:

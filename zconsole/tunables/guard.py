@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from zconsole.errors import ZconsoleError
@@ -24,9 +25,9 @@ from zconsole.system.audit import audit_log
 from zconsole.system.host import alive, process_mark
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.state_dir import state_dir
-from zconsole.tunables.control import Control, Setting, TunableRecord, recorded
+from zconsole.tunables.control import Control, Setting, TunableRecord, put_back, recorded
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
-from zconsole.tunables.store import Change, FileTunableStore
+from zconsole.tunables.store import FileTunableStore
 
 LOOK = 0.25
 """Seconds between two readings of the value."""
@@ -78,10 +79,15 @@ async def start(
 def main(argv: Sequence[str] | None = None) -> int:
     """Fork the guard, wait until it has written the value, and return its verdict."""
     args = _parser().parse_args(argv)
+    return forked(partial(_guard, args))
+
+
+def forked(guard: Callable[[int], int]) -> int:
+    """Run a guard in a fork, which gets the descriptor for its verdict; return that verdict."""
     reader, writer = os.pipe()
     if os.fork() == 0:
         os.close(reader)
-        os._exit(_guard(args, writer))
+        os._exit(guard(writer))
     os.close(writer)
     with os.fdopen(reader) as verdict:
         answer = verdict.read()
@@ -107,18 +113,14 @@ def hold(
     while not over() and parameters.read(name) == held.set_by_us:
         if wait():
             break
-    if parameters.read(name) == held.set_by_us and held.original is not None:
-        with record() as written:
-            change = Change(written.t, name, held.set_by_us, held.original)
-            written.begin([change], restore=True)
-            parameters.write(name, held.original)
-            written.done.append(change)
+    if held.set_by_us is not None and held.original is not None:
+        put_back(parameters, {name: held.set_by_us}, {name: held.original}, record)
 
 
 def _guard(args: argparse.Namespace, verdict: int) -> int:
     """The forked guard's whole life; never returns to the caller's code."""
     os.setsid()
-    _quiet(keep=verdict)
+    quiet(keep=verdict)
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     # Blocked before the value is written: a signal in between would leave it behind.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -130,9 +132,9 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
         held = control.set({name: int(text)}, time.time(), guard=True)[0]
     except (ZconsoleError, OSError, ValueError) as error:
         log.settle()
-        _delivered(str(error), verdict)
+        delivered(str(error), verdict)
         return 1
-    end = time.monotonic() + (args.seconds if _delivered(WRITTEN, verdict) else 0.0)
+    end = time.monotonic() + (args.seconds if delivered(WRITTEN, verdict) else 0.0)
 
     def _over() -> bool:
         return time.monotonic() >= end or (args.watch is not None and not alive(args.watch))
@@ -147,7 +149,7 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     return 0
 
 
-def _delivered(word: str, verdict: int) -> bool:
+def delivered(word: str, verdict: int) -> bool:
     """Whether whoever started the guard still waits for its word.
 
     A console killed meanwhile, or out of patience, has told nobody that the value is held.
@@ -161,7 +163,7 @@ def _delivered(word: str, verdict: int) -> bool:
     return True
 
 
-def _quiet(keep: int) -> None:
+def quiet(keep: int) -> None:
     """Let go of the console's terminal and pipes, and be the last to die for lack of memory."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 from typing import Protocol
@@ -80,3 +81,17 @@ class SysfsParameters:
             raise UnavailableError(f"{name}: permission denied; this needs root") from error
         except OSError as error:
             raise ZconsoleError(f"{name}={value}: refused: {error.strerror}") from error
+
+    def claim(self) -> int | None:
+        """A descriptor that is the only claim to steer this kernel; None while there is another.
+
+        It is a lock on the module's directory, which is the same for all, wherever each keeps its
+        state; the end of the process releases it. Raises OSError where there is no module.
+        """
+        handle = os.open(self._module, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        return handle

@@ -11,7 +11,8 @@ import pytest
 
 from tests.unit.cli.shells import BASH, ZSH, InteractiveShell, fish_completes
 from zconsole.cli.completion_scripts import SCRIPTS
-from zconsole.cli.options import COMMANDS, PRESETS
+from zconsole.cli.options import COMMANDS
+from zconsole.cli.tunables_options import PRESETS
 from zconsole.sim import scenarios
 
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")

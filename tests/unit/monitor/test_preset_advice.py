@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.factory import frame, mirror_pool
-from zconsole.cli.options import LIMITED_BY
+from zconsole.cli.tunables_options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import CAUSES, Verdict
 from zconsole.monitor.preset_advice import OUT_OF_REACH, hopeless, likely_limit
 from zconsole.pool.model import Scan

@@ -19,6 +19,7 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
 from zconsole.sim import commands, growth, lifecycle
+from zconsole.sim.backends.autopilot import OWNER, SimulatedAutopilots
 from zconsole.sim.backends.lights import SimulatedLights, locate_of
 from zconsole.sim.backends.windows import SimulatedWindows
 from zconsole.sim.commands import CommandError
@@ -110,8 +111,9 @@ class SimulatedFacts:
 
 def simulated_backend(world: World) -> ActionBackend:
     """The backend of simulated pools: its commands, tunables and log stay in this process."""
-    parameters, log = SimulatedParameters(world), MemoryLog()
-    control = Control(parameters, VolatileTunableStore(), log)
+    parameters, log, store = SimulatedParameters(world), MemoryLog(), VolatileTunableStore()
+    control = Control(parameters, store, log)
+    pilots = Control(parameters, store, log, OWNER)
 
     async def _freeze(name: str, value: int) -> None:
         control.set({name: value}, world.pools[0].now, guard=True)
@@ -125,6 +127,7 @@ def simulated_backend(world: World) -> ActionBackend:
         parameters,
         control,
         _freeze,
+        SimulatedAutopilots(world, pilots, parameters, log),
         clock=lambda: world.pools[0].now,
         steady=lambda: clock(world.pools[0]),
         rebalance_backend=lambda: _rebalance_backend(world, log),

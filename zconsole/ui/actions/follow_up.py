@@ -16,6 +16,7 @@ from zconsole.pool.model import Event
 from zconsole.scan_report.statistics import mean
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
 from zconsole.tunables.store import Change
+from zconsole.ui.actions.latency_window import LatencyWindow
 from zconsole.ui.actions.tunables_pane import changes_text
 
 KEPT = 3600
@@ -37,6 +38,7 @@ class FollowUp:
         self._following: list[tuple[ActionPlan, Facts, float]] = []
         """Plans on their way to their end, and when their commands were done."""
         self._points: dict[str, deque[EffectSample]] = {}
+        self._waits: dict[str, LatencyWindow] = {}
         self._scanning: set[str] = set()
         self._done: list[tuple[str, Event]] = []
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
@@ -48,6 +50,8 @@ class FollowUp:
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
             points.append(EffectSample(frame.t, _issue_rate(frame), _latency(frame)))
+            if frame.sample is not None:
+                self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
         self._came.set()
         self._came = asyncio.Event()
 
@@ -120,6 +124,11 @@ class FollowUp:
     ) -> None:
         """Keep what was done to a pool, or came of that, for its events."""
         self._done.append((pool, Event(t, name, text, severity, origin="console")))
+
+    def waits(self) -> float | None:
+        """Seconds that applications of the slowest pool wait now; None where few of them ask."""
+        found = (window.latency for window in self._waits.values())
+        return max((each for each in found if each is not None), default=None)
 
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
         """What a change did to the scan of a pool, as far as it was watched.

@@ -51,6 +51,12 @@ def said_lines(said: Iterable[Span], look: DisplayFormat, width: int) -> tuple[L
     return tuple(line for s in said for line in wrapped(s.text, s.role, look, width))
 
 
+def part(title: str, texts: Iterable[str], role: str) -> list[Span]:
+    """Texts below their heading, for ``said_lines``; nothing without any."""
+    found = [Span(f"  {text}", role) for text in texts]
+    return [Span(title, "bold"), *found] if found else []
+
+
 def candidate_lines(
     candidates: Sequence[Candidate], look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 
 from zconsole.errors import ZconsoleError
@@ -12,7 +12,8 @@ from zconsole.tunables.catalog import BYTES
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
-from zconsole.ui.actions.plan_lines import said_lines
+from zconsole.ui.actions.hold_flow import hold_flow, running
+from zconsole.ui.actions.plan_lines import part, said_lines
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, question_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen
@@ -43,7 +44,10 @@ async def tunables_flow(context: FlowContext) -> None:
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        screen = TunablesScreen(partial(_shown, context, settings), lambda: context.look, row)
+        held = await context.backend.autopilots.status()
+        shown = partial(_shown, context, settings)
+        key = context.look.keys.way("hold-latency")
+        screen = TunablesScreen(shown, lambda: context.look, row, running(held, key))
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return
@@ -75,6 +79,8 @@ async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
         await _ask_value(context, setting)
     elif request == "restore":
         await _restore(context)
+    elif request == "hold":
+        await hold_flow(context)
     elif request == "until":
         await _until_the_end(context)
     else:
@@ -129,8 +135,8 @@ async def _confirm_values(
     control, live = context.backend.control, context.backend.parameters.read
     arrow = context.look.glyphs.arrow
     changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
-    said = _part("Warnings", filter(None, remarks), "warning")
-    said += [*_part("Will set", changes, "bold"), *_part("What it does", EFFECTS, "")]
+    said = part("Warnings", filter(None, remarks), "warning")
+    said += [*part("Will set", changes, "bold"), *part("What it does", EFFECTS, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         held = {n: v for n, v in values.items() if known(n).guarded and v}
@@ -148,12 +154,6 @@ async def _confirm_values(
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
     await _show(context, title, said, _run, f"zconsole tunables set {words}")
-
-
-def _part(title: str, texts: Iterable[str], role: str) -> list[Span]:
-    """Texts below their heading; nothing without any."""
-    found = [Span(f"  {text}", role) for text in texts]
-    return [Span(title, "bold"), *found] if found else []
 
 
 def _change(name: str, before: int | None, after: int | None, arrow: str) -> str:

@@ -54,8 +54,12 @@ class TunablesScreen(PickScreen):
         shown: Callable[[], Sequence[Shown]],
         look: Callable[[], DisplayFormat],
         start: int,
+        held: str = "",
     ) -> None:
-        """``look`` is asked each time: units change while it is on the screen."""
+        """``look`` is asked each time: units change while it is on the screen.
+
+        ``held``: what the autopilot does, or that it can be started.
+        """
         self._now: Sequence[Shown] = ()
 
         def _lines(width: int) -> tuple[Line, ...]:
@@ -63,7 +67,8 @@ class TunablesScreen(PickScreen):
             return tunable_lines(self._now, look(), width)
 
         def _about(index: int, width: int) -> tuple[Line, ...]:
-            return about_lines(self._now[index], look(), width)
+            pilot = wrapped(held, "notice", look(), width, " ") if held else ()
+            return (*pilot, *about_lines(self._now[index], look(), width))
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
         self.request = "set"

@@ -39,6 +39,9 @@ from zconsole.zfs.raw import QUEUES
 _HISTOGRAM_KEYS = (
     ("disk_r", "vdev_disk_r_lat_histo"),
     ("disk_w", "vdev_disk_w_lat_histo"),
+    ("sync_r", "vdev_sync_r_lat_histo"),
+    ("sync_w", "vdev_sync_w_lat_histo"),
+    ("async_r", "vdev_async_r_lat_histo"),
 )
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48

@@ -178,7 +178,9 @@ def test_every_queue_and_histogram_of_a_leaf_is_read(state: Path) -> None:
     for leaf in forms(state)["libzfs.json"].pool.root.leaves():
         if leaf.state == "ONLINE" and (leaf.kind, leaf.vclass) == ("disk", "normal"):
             assert leaf.queues.keys() == queues, leaf.name
-            assert leaf.histograms.keys() == {"disk_r", "disk_w"}, leaf.name
+            assert leaf.histograms.keys() == {"disk_r", "disk_w", "sync_r", "sync_w", "async_r"}, (
+                leaf.name
+            )
 
 
 def test_a_draid_knows_its_shape_and_its_spares() -> None:

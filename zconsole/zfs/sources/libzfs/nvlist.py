@@ -66,10 +66,14 @@ _ROOT_FIELDS = {
     _CONDENSE: NVLIST,
 }
 
+LATENCIES = tuple(
+    f"vdev_{name}_lat_histo" for name in ("disk_r", "disk_w", "sync_r", "sync_w", "async_r")
+)
+"""Disk time by direction, and queue wait of what applications ask for (include/sys/fs/zfs.h)."""
+
 _LEAF_FIELDS = {
     **{name: U64 for pair in QUEUES.values() for name in pair},
-    "vdev_disk_r_lat_histo": U64_ARRAY,
-    "vdev_disk_w_lat_histo": U64_ARRAY,
+    **dict.fromkeys(LATENCIES, U64_ARRAY),
 }
 
 _FIELDS_BELOW: Mapping[str, Mapping[str, int]] = {

@@ -88,7 +88,7 @@ def test_a_real_config_is_read():
     assert (raidz["type"], raidz["nparity"], len(raidz["vdev_stats"])) == ("raidz", 1, 8 * 48)
     assert [disk["path"] for disk in raidz["children"]] == ["/dev/vdd1", "/dev/vde1", "/dev/vdf1"]
     for disk in raidz["children"]:
-        assert len(disk["vdev_stats_ex"]) == 16
+        assert len(disk["vdev_stats_ex"]) == 19
         assert struct.unpack_from("=6Q", disk["vdev_stats"], 8)[0] == 7  # VDEV_STATE_HEALTHY
         assert any(disk["vdev_stats_ex"]["vdev_disk_w_lat_histo"])
 

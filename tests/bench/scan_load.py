@@ -1,0 +1,220 @@
+"""A disk under a scan and applications: seeded loads, each with a latency target.
+
+The queue follows vdev_queue.c: the scan has ``min_active`` requests (at most ``nia_credit``) in the
+disk while applications have any, ``max_active`` after ``nia_delay`` quiet ones, and only
+``min_time`` of a transaction group that waits. A request of an application waits behind those and
+behind other applications' requests. Applications are a closed loop: a
+thread thinks, asks and waits.
+Disk physics are the simulated pool's. Nothing here knows the controller.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from zconsole.sim.disk import HISTOGRAM, DiskModel, Leaf
+
+WINDOW = 10.0
+"""Seconds of one step."""
+DRAWN = 40
+"""Requests of applications drawn in a step."""
+HOUR = 3600.0
+TUNED_BY = range(50)
+"""Seeds whose loads were looked at while the controller was tuned."""
+SEEDS = range(20261125, 20261175)
+"""Seeds that nobody had looked at when the controller was done: the figures are of these."""
+DEPTH = 10
+"""Synchronous reads a disk is given at once (zfs_vdev_sync_read_max_active)."""
+
+DEFAULTS: Mapping[str, int] = {
+    "zfs_vdev_scrub_min_active": 1,
+    "zfs_vdev_scrub_max_active": 3,
+    "zfs_vdev_nia_credit": 5,
+    "zfs_vdev_nia_delay": 5,
+    "zfs_scan_vdev_limit": 16 << 20,
+    "zfs_resilver_min_time_ms": 3000,
+}
+
+
+class Load(NamedTuple):
+    """What the applications ask of one disk, and what they bear."""
+
+    seed: int
+    threads: float
+    think: float
+    """Seconds between an answer and the next request."""
+    size: float
+    writes: float
+    """Share of a transaction group's time that it waits to be synced."""
+    swing: float
+    """How far the number of threads moves up and down, 0…1."""
+    period: float
+    """Seconds of one such move."""
+    strictness: float
+    """Where the target lies between the latency of the gentlest and the fastest, 0…1."""
+    seek: float
+    scan_size: float
+
+    def busy(self, t: float) -> float:
+        """Threads at ``t`` seconds."""
+        return self.threads * (1.0 + self.swing * math.sin(2.0 * math.pi * t / self.period))
+
+
+def load(seed: int, steady: bool = False) -> Load:
+    """The load of one seed; ``steady`` without its ups and downs."""
+    draw = random.Random(seed)
+    return Load(
+        seed,
+        threads=draw.uniform(1.0, 6.0),
+        think=draw.uniform(0.03, 0.2),
+        size=draw.choice((4096.0, 16384.0, 65536.0)),
+        writes=draw.uniform(0.2, 0.8),
+        swing=0.0 if steady else draw.uniform(0.0, 0.5),
+        period=draw.uniform(600.0, 2400.0),
+        strictness=draw.uniform(0.25, 0.75),
+        seek=draw.uniform(0.006, 0.010),
+        scan_size=draw.choice((131072.0, 262144.0, 524288.0)),
+    )
+
+
+class Step(NamedTuple):
+    """What a step brought."""
+
+    rate: float
+    """Bytes/s of the scan."""
+    latencies: list[float]
+    """What the applications themselves measured, seconds."""
+
+
+@dataclass
+class LoadedDisk:
+    """The disk, its counters as ZFS keeps them, and the applications."""
+
+    load: Load
+    t: float = 0.0
+    answer: float = 0.02
+    """Mean seconds of an answer in the last step."""
+    queue_wait: list[int] = field(default_factory=lambda: [0] * HISTOGRAM)
+    disk_time: list[int] = field(default_factory=lambda: [0] * HISTOGRAM)
+
+    def __post_init__(self) -> None:
+        model = DiskModel("disk", 8 << 40, 220e6, 110e6, self.load.seek)
+        self._leaf = Leaf("/dev/sda", "sda", 1, model, "sda")
+        self._random = random.Random(self.load.seed + 1000)
+
+    def step(self, knobs: Mapping[str, int]) -> Step:
+        """Another WINDOW under these tunables."""
+        now, leaf, draw = self.load, self._leaf, self._random
+        most = max(1.0, knobs["zfs_scan_vdev_limit"] / now.scan_size)
+        own = leaf.media_time(now.size, now.size, 1.0, False)
+        rate = now.busy(self.t) / (now.think + self.answer)
+        crowd = min(0.95, rate * own)
+        least = float(knobs["zfs_vdev_scrub_min_active"])
+        beside = min(most, least, knobs["zfs_vdev_nia_credit"])
+        scan_time = leaf.media_time(now.scan_size, 4 * now.scan_size, least, False)
+        quiet = math.exp(-rate * knobs["zfs_vdev_nia_delay"] * scan_time)
+        alone = min(most, quiet * knobs["zfs_vdev_scrub_max_active"] + (1.0 - quiet) * least)
+        duty = min(1.0, 1.0 - now.writes + knobs["zfs_resilver_min_time_ms"] / 5000.0)
+        busy = 1.0 - math.exp(-rate * (own + beside * scan_time))
+        latencies = []
+        for _ in range(DRAWN):
+            scans = 0.0
+            if draw.random() < duty:
+                mean = beside if draw.random() < busy else alone
+                scans = int(mean) + (draw.random() < mean % 1.0)
+            crowded = int(math.log(max(1e-9, draw.random())) / math.log(crowd)) if crowd else 0
+            waits = scans * scan_time * draw.uniform(0.6, 1.2)
+            queued = max(0, crowded - DEPTH) * own
+            disk = own * draw.uniform(0.5, 1.5) + min(crowded, DEPTH) * own + waits
+            latencies.append(queued + disk)
+            self._count(self.queue_wait, queued, rate)
+            self._count(self.disk_time, disk, rate)
+        speed = self._scan(beside, alone, busy, crowd, duty)
+        for _ in range(DRAWN):
+            mean = beside if draw.random() < busy else alone
+            self._count(self.disk_time, max(1.0, mean) * scan_time, speed / now.scan_size)
+        self.answer += 0.3 * (sum(latencies) / DRAWN - self.answer)
+        self.t += WINDOW
+        return Step(speed, latencies)
+
+    def _scan(self, beside: float, alone: float, busy: float, crowd: float, duty: float) -> float:
+        """Bytes/s of the scan: what applications leave, by the requests it keeps in the disk."""
+        rate = 0.0
+        for share, active in ((busy, beside), (1.0 - busy, alone)):
+            media = self._leaf.media_time(
+                self.load.scan_size, 4 * self.load.scan_size, active, False
+            )
+            left = active / (active + 3.0 * crowd)
+            filled = min(1.0, active * media / (media + 0.004))
+            rate += share * left * filled * self.load.scan_size / media
+        return rate * (1.0 - crowd) * duty
+
+    def _count(self, histogram: list[int], seconds: float, rate: float) -> None:
+        bucket = max(0, int(seconds * 1e9).bit_length() - 1)
+        histogram[min(bucket, HISTOGRAM - 1)] += max(1, round(rate * WINDOW / DRAWN))
+
+
+def p95(values: list[float]) -> float:
+    """The 95th percentile."""
+    return sorted(values)[int(0.95 * (len(values) - 1))]
+
+
+def minutes(steps: list[Step]) -> list[float]:
+    """The p95 of every minute."""
+    each = round(60.0 / WINDOW)
+    groups = [steps[i : i + each] for i in range(0, len(steps), each)]
+    return [p95([x for step in group for x in step.latencies]) for group in groups]
+
+
+def fixed(now: Load, knobs: Mapping[str, int], seconds: float = HOUR) -> list[Step]:
+    """The load under a fixed setting."""
+    disk = LoadedDisk(now)
+    return [disk.step(knobs) for _ in range(round(seconds / WINDOW))]
+
+
+def held(steps: list[Step], target: float) -> float:
+    """Share of the minutes with a p95 within 1.2 times the target."""
+    found = minutes(steps)
+    return sum(p <= 1.2 * target for p in found) / len(found)
+
+
+def speed(steps: list[Step]) -> float:
+    """Mean bytes/s of the scan."""
+    return sum(step.rate for step in steps) / len(steps)
+
+
+def settings() -> list[dict[str, int]]:
+    """Fixed settings that somebody might choose: gentlest first, fastest last."""
+    return [
+        {
+            **DEFAULTS,
+            "zfs_vdev_scrub_min_active": least,
+            "zfs_vdev_scrub_max_active": most,
+            "zfs_vdev_nia_credit": max(credit, least),
+            "zfs_resilver_min_time_ms": ms,
+        }
+        for ms in (300, 750, 1500, 3000, 6000)
+        for least, most in ((1, 1), (1, 3), (1, 10), (2, 3), (2, 10), (4, 10))
+        for credit in (1, 12)
+    ]
+
+
+def target_of(now: Load) -> float:
+    """The latency that the applications of a load bear: between the gentlest and the fastest."""
+    runs = [fixed(now, settings()[end]) for end in (0, -1)]
+    low, high = (p95([x for step in steps for x in step.latencies]) for steps in runs)
+    return low * (high / low) ** now.strictness
+
+
+def best(now: Load, target: float) -> float:
+    """Bytes/s of the fastest fixed setting that meets the target in 9 of 10 minutes; 0 for none."""
+    by_speed = sorted(settings(), key=lambda c: -speed(fixed(now, c, HOUR / 12)))
+    for choice in by_speed:
+        steps = fixed(now, choice)
+        if held(steps, target) >= 0.9:
+            return speed(steps)
+    return 0.0

@@ -1,0 +1,108 @@
+"""The autopilot by keys, on the simulated pool."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.actions.acting import Acting, acting
+from zconsole.sim.backends import autopilot
+from zconsole.tunables.hold_plan import Order
+from zconsole.tunables.targets import Targets
+
+RUN = ("tab", "enter")
+NAME = "zfs_vdev_scrub_max_active"
+SCENARIO = "foreground"
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr(autopilot, "LOOK", 0.01)
+
+
+async def start(a: Acting, target: str = "500ms") -> str:
+    await a.press("T", "V", *target)
+    await a.press("enter")
+    plan = a.screen
+    await a.press(*RUN, "escape")
+    return plan
+
+
+async def test_the_plan_names_pools_and_what_it_steers_by():
+    async with acting(SCENARIO, (120, 50)) as a:
+        plan = await start(a)
+        assert "resilver running" in plan
+        assert "queue wait of synchronous reads and writes" in plan
+        assert "buckets are powers of two" in plan
+        assert "Now:" in plan
+        assert f"{NAME}  " in plan
+
+
+async def test_a_generous_target_makes_the_scan_faster_and_stopping_restores():
+    async with acting(SCENARIO, (120, 50)) as a:
+        before = a.backend.control.setting(NAME).value
+        await start(a)
+        await a.pass_time(300, 10)
+        assert a.backend.control.setting(NAME).value > before
+        said = await a.press("V")
+        assert "holds 500ms; scans go faster" in said
+        await a.press(*RUN)
+        assert a.backend.control.setting(NAME).value == before
+
+
+async def test_each_step_is_an_event_that_marks_the_graph():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await start(a)
+        await a.press("escape")
+        await a.pass_time(120, 10)
+        frame = a.app.view_state.frame
+        assert any(e.origin == "console" and "zfs_" in e.text for e in frame.events)
+        assert any(r["action"] == "hold-latency 0.5" for r in a.backend.log.recent())
+
+
+async def test_setting_a_tunable_ends_it_and_that_value_stays():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await start(a)
+        await a.pass_time(60, 10)
+        a.backend.control.set({NAME: 7}, a.backend.clock())
+        await a.pass_time(20, 10)
+        assert await a.backend.autopilots.status() is None
+        assert a.backend.control.setting(NAME).value == 7
+
+
+async def test_another_console_sees_what_runs():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await a.backend.autopilots.start(Order(Targets(0.5)))
+        await a.pass_time(30, 10)
+        assert "Autopilot holds 500ms" in await a.press("T")
+
+
+async def test_the_list_of_tunables_names_the_key():
+    async with acting(SCENARIO, (80, 24)) as a:
+        assert "V lets scans go as fast as" in await a.press("T")
+
+
+async def test_words_that_are_no_latency_are_asked_for_again():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await a.press("T", "V", *"fast", "enter")
+        assert "fast" in a.screen
+        assert "HOLD THE LATENCY" in a.screen
+
+
+async def test_without_a_scan_nothing_is_asked():
+    async with acting("healthy", (120, 50)) as a:
+        await a.press("T", "V")
+        assert "nothing to steer" in a.screen
+
+
+async def test_read_only_shows_the_plan_and_runs_nothing():
+    async with acting(SCENARIO, (120, 50), read_only=True) as a:
+        await start(a)
+        assert await a.backend.autopilots.status() is None
+
+
+async def test_below_the_defaults_has_to_be_typed():
+    async with acting("mirror-scrub", (120, 50)) as a:
+        await a.press("T", "V", *"20ms", "space", *"below-defaults", "enter")
+        assert 'Type "below-defaults"' in a.screen
+        await a.press(*RUN)
+        assert await a.backend.autopilots.status() is None

@@ -1,0 +1,28 @@
+"""Pilots over a simulated scrub, as tests need them."""
+
+from __future__ import annotations
+
+from tests.unit.tunables.steered_kernel import ScrubSource
+from zconsole.pool.model import Sample
+from zconsole.tunables.pilot import Pilot, scanning
+from zconsole.tunables.targets import Hours, Targets
+from zconsole.zfs.decode import decode
+
+FAST, SLOW = 18, 27
+"""Buckets far below and far above 20 ms."""
+
+
+async def pools(source: ScrubSource):
+    found = [each for raw in await source.sample() for each in decode(raw)]
+    return scanning(each.pool for each in found if isinstance(each, Sample))
+
+
+def pilot(kernel, target=0.02, hours: tuple[Hours, ...] = (), below=False) -> Pilot:
+    return Pilot(kernel.console("1:1"), kernel.parameters, Targets(target, hours), below)
+
+
+async def flown(kernel, source, rounds=60, target=0.02) -> Pilot:
+    found = pilot(kernel, target)
+    for i in range(rounds):
+        found.take(await pools(source), 20.0 * i, 1000.0 + i)
+    return found

@@ -1,0 +1,52 @@
+"""A simulated scrub whose latencies the test names, for the process of the autopilot.
+
+``python -m tests.unit.tunables.steered_kernel`` is ``zconsole.tunables.autopilot`` over it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from zconsole.sim.source import World
+from zconsole.tunables import autopilot
+from zconsole.zfs.raw import Raw
+
+BUCKETS = 37
+
+
+def leaves(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    children = node.get("children", [])
+    for child in children:
+        yield from leaves(child)
+    if not children:
+        yield node
+
+
+class ScrubSource:
+    """The scrub of a healthy pool: 1,000 more reads a sample, each in this bucket."""
+
+    def __init__(self, bucket: int = 18, scenario: str = "mirror-scrub") -> None:
+        self.bucket = bucket
+        self._world = World(scenario, 1)
+        self._counts = [0] * BUCKETS
+
+    async def sample(self) -> tuple[Raw, ...]:
+        self._counts[self.bucket] += 1000
+        raws = self._world.raws()
+        for raw in raws:
+            for leaf in leaves(raw["libzfs"]["vdev_tree"]):  # type: ignore[index]
+                more = {"vdev_sync_r_lat_histo": [0, *self._counts[1:]]}
+                more["vdev_disk_r_lat_histo"] = self._counts[:]
+                leaf.setdefault("vdev_stats_ex", {}).update(more)
+        return raws
+
+    async def aclose(self) -> None:
+        return None
+
+
+if __name__ == "__main__":
+    autopilot.LiveSource = ScrubSource  # type: ignore[assignment,misc]
+    autopilot.INTERVAL = 0.5
+    sys.exit(autopilot.main())

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.bench.hold_latency import flown
+from tests.bench.scan_load import load, target_of
+from zconsole.tunables.hold_latency import (
+    FASTEST,
+    GENTLEST,
+    LEVERS,
+    LONGEST_WAIT,
+    Meter,
+    Steering,
+    added,
+    latency,
+    longest,
+    quantile,
+    since,
+    steered,
+    values,
+)
+
+FOUND = {
+    "zfs_vdev_scrub_min_active": 1,
+    "zfs_vdev_scrub_max_active": 3,
+    "zfs_vdev_nia_delay": 5,
+    "zfs_resilver_min_time_ms": 3000,
+}
+
+
+def histogram(**counts: int) -> list[int]:
+    """37 buckets, some filled: b24=10."""
+    return [counts.get(f"b{i}", 0) for i in range(37)]
+
+
+def test_a_quantile_stays_inside_its_bucket():
+    counts = histogram(b20=80, b24=20)
+    assert 2**24 <= quantile(counts) * 1e9 <= 2**25
+    assert 2**20 <= quantile(counts, 0.5) * 1e9 <= 2**21
+
+
+def test_no_requests_take_no_time():
+    assert quantile(histogram()) == 0.0
+
+
+def test_few_requests_say_nothing():
+    assert latency({"sync_r": histogram(b20=19), "disk_r": histogram(b24=900)}) is None
+
+
+def test_writes_count_as_much_as_reads():
+    slow = {"sync_w": histogram(b26=100), "disk_w": histogram(b24=100)}
+    fast = {"sync_r": histogram(b10=100), "disk_r": histogram(b20=100)}
+    assert latency({**slow, **fast}) == latency(slow)
+
+
+def test_asynchronous_requests_do_not_steer():
+    asked = {"sync_r": histogram(b10=100), "disk_r": histogram(b20=100)}
+    assert latency({**asked, "async_r": histogram(b36=9000)}) == latency(asked)
+
+
+def test_fast_requests_of_the_scan_do_not_hide_slow_ones_of_applications():
+    asked = histogram(b10=100)
+    alone = latency({"sync_r": asked, "disk_r": histogram(b24=100)})
+    mixed = latency({"sync_r": asked, "disk_r": histogram(b20=5000, b24=100)})
+    assert alone is not None
+    assert mixed == pytest.approx(alone, rel=0.3)
+
+
+def test_counters_that_fell_are_no_difference():
+    assert since({"disk_r": [1, 2]}, {"disk_r": [2, 2]}) is None
+    assert since({"disk_r": [3, 2]}, {"disk_r": [2, 2]}) == {"disk_r": [1, 0]}
+
+
+def test_devices_add_up():
+    assert added([{"disk_r": [1, 2]}, {"disk_r": [3, 4], "sync_r": [5]}]) == {
+        "disk_r": [4, 6],
+        "sync_r": [5],
+    }
+
+
+def test_level_zero_is_what_was_found():
+    assert values(0.0, FOUND) == FOUND
+
+
+@pytest.mark.parametrize("level", [GENTLEST, -1.5, 0.5, 3.0, FASTEST])
+def test_a_least_never_exceeds_its_most(level):
+    found = values(level, {**FOUND, "zfs_vdev_scrub_min_active": 3})
+    assert found["zfs_vdev_scrub_min_active"] <= found["zfs_vdev_scrub_max_active"]
+
+
+def test_a_value_beyond_its_preset_is_never_turned_round():
+    found = {"zfs_vdev_scrub_max_active": 40, "zfs_vdev_nia_delay": 1}
+    assert values(FASTEST, found) == found
+    found = {"zfs_resilver_min_time_ms": 100, "zfs_vdev_nia_delay": 50}
+    assert values(GENTLEST, found) == found
+
+
+def test_it_sets_no_tunable_of_writes():
+    assert not any("async" in name for name in LEVERS)
+    assert "zfs_scan_vdev_limit" in LEVERS
+
+
+def test_nobody_asks_so_it_goes_faster_by_small_steps():
+    now = Steering(0.02)
+    later = steered(now, 100.0, None)
+    assert 0.0 < later.level - now.level <= 0.5
+    for t in range(200, 2000, 20):
+        later = steered(later, float(t), None)
+    assert later.level == FASTEST
+
+
+def test_far_above_the_target_it_goes_down_by_a_bounded_step():
+    assert steered(Steering(0.02), 100.0, 2.0).level == -2.0
+
+
+def test_no_level_is_gentler_than_the_least_that_is_named():
+    least = {"zfs_vdev_scrub_max_active": 3, "zfs_vdev_nia_delay": 5}
+    found = values(GENTLEST, FOUND, least)
+    assert (found["zfs_vdev_scrub_max_active"], found["zfs_vdev_nia_delay"]) == (3, 5)
+    assert found["zfs_resilver_min_time_ms"] == 750
+
+
+def test_the_least_stops_nothing_from_being_faster():
+    assert values(FASTEST, FOUND, FOUND) == values(FASTEST, FOUND)
+
+
+def test_the_worst_case_follows_requests_and_time():
+    assert longest("resilver", FOUND) == 3 * 4
+    assert longest("scrub", FOUND) == 3
+    assert longest("rebuild", FOUND) == 1
+
+
+def test_a_meter_forgets_what_was_before_its_span():
+    meter = Meter(30.0)
+    for i in range(10):
+        slow, fast = min(i, 4) * 100, max(0, i - 4) * 100
+        counts = histogram(b20=fast, b26=slow)
+        meter.take(10.0 * i, {"sync_r": counts, "disk_r": counts})
+    assert meter.latency is not None
+    assert meter.latency < 2**22 / 1e9
+
+
+def test_a_meter_starts_anew_where_counters_fell():
+    meter = Meter()
+    meter.take(0.0, {"sync_r": histogram(b20=100)})
+    meter.take(10.0, {"sync_r": histogram(b20=50)})
+    assert meter.latency is None
+
+
+def test_a_level_that_was_too_fast_is_tried_again_ever_later():
+    now, waits, t = Steering(0.02, level=1.0), [], 0.0
+    while t < 40_000.0:
+        t += 10.0
+        before = now
+        now = steered(now, t, 0.03 if now.level >= 1.0 else 0.01)
+        if now.level < before.level:
+            waits.append(now.until - t)
+    assert waits[:3] == [60.0, 120.0, 240.0]
+    assert waits[-1] == LONGEST_WAIT
+
+
+@pytest.mark.parametrize("seed", [0, 7, 23])
+def test_under_steady_load_it_turns_down_at_most_six_times_an_hour(seed):
+    now = load(seed, steady=True)
+    _, levels = flown(now, target_of(now))
+    moves = [b - a for a, b in pairwise(levels) if b != a]
+    turns = sum(a * b < 0 for a, b in pairwise(moves))
+    assert turns <= 12, levels

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.tunables.pilots import FAST, SLOW, flown, pilot
+from tests.unit.tunables.steered_kernel import ScrubSource
+from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.tunables.pilot import Pilot, at_risk
+from zconsole.tunables.targets import Hours
+
+NAME = "zfs_vdev_scrub_max_active"
+TIME = "zfs_resilver_min_time_ms"
+
+
+def lone(rounds: int, bucket: int = SLOW, others: int = 0) -> Pool:
+    """A scrub of a pool of one disk, or of a mirror, after so many rounds of requests."""
+    counts = tuple(1000 * rounds if i == bucket else 0 for i in range(37))
+    disks = tuple(
+        Vdev(f"sd{i}", "disk", state="ONLINE", histograms={"sync_r": counts, "disk_r": counts})
+        for i in range(1 + others)
+    )
+    tops = (Vdev("mirror-0", "mirror", children=disks),) if others else disks
+    root = Vdev("tank", "root", children=tops)
+    return Pool("tank", "ONLINE", root, scans=(Scan("scrub", "running"),))
+
+
+def take(steered: Pilot, rounds: int, first: int = 0, others: int = 0, bucket: int = SLOW) -> None:
+    for i in range(first, first + rounds):
+        steered.take([lone(i, bucket, others)], 20.0 * i, 1000.0 + i)
+
+
+async def test_fast_answers_let_the_scan_go_faster(kernel):
+    await flown(kernel, ScrubSource(FAST))
+    assert kernel.read(NAME) == 10
+
+
+async def test_slow_answers_slow_it_down(kernel):
+    await flown(kernel, ScrubSource(SLOW))
+    assert kernel.read(NAME) == 1
+
+
+def test_without_redundancy_it_is_never_slower_than_the_defaults(kernel):
+    assert at_risk(lone(1))
+    take(pilot(kernel), 20)
+    assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
+
+
+def test_without_redundancy_values_found_below_the_defaults_are_raised_to_them(kernel):
+    kernel.write(NAME, 1)
+    kernel.write(TIME, 750)
+    steered = pilot(kernel)
+    take(steered, 20)
+    assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
+    steered.restore(2000.0, lambda: pytest.fail("nothing is left to put back"))
+    assert (kernel.read(NAME), kernel.read(TIME)) == (1, 750)
+
+
+def test_without_redundancy_values_found_above_the_defaults_may_go_down_to_them(kernel):
+    kernel.write(NAME, 8)
+    take(pilot(kernel), 20)
+    assert kernel.read(NAME) == 3
+
+
+def test_a_pool_that_loses_its_redundancy_goes_back_to_the_defaults_at_once(kernel):
+    steered = pilot(kernel)
+    take(steered, 20, others=1)
+    assert kernel.read(NAME) == 1
+    take(steered, 1, first=20)
+    assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
+
+
+def test_below_the_defaults_only_where_that_was_confirmed(kernel):
+    take(pilot(kernel, below=True), 20)
+    assert kernel.read(NAME) == 1
+
+
+def test_what_was_as_slow_as_it_may_be_is_soon_faster_again(kernel):
+    steered = pilot(kernel)
+    take(steered, 20)
+    take(steered, 8, first=100, bucket=FAST)
+    assert kernel.read(TIME) > 3000
+
+
+def test_a_target_of_the_hour_counts(kernel):
+    always = (Hours(0, 12 * 60, 10.0), Hours(12 * 60, 0, 10.0))
+    take(pilot(kernel, hours=always), 30)
+    assert kernel.read(TIME) > 3000
+
+
+async def test_each_step_is_logged_and_a_mark_for_the_graph(kernel):
+    await flown(kernel, ScrubSource(FAST), rounds=5)
+    assert any(change.name == TIME for change in kernel.console().past().changes)
+    steps = [record for record in kernel.log.recent() if record["action"] == "hold-latency 0.02"]
+    assert [record["event"] for record in steps][:4] == ["begun", "ended"] * 2
+
+
+async def test_it_names_what_somebody_set(kernel):
+    steered = await flown(kernel, ScrubSource(FAST), rounds=4)
+    assert steered.set_by_others() == ""
+    kernel.write(NAME, 7)
+    assert steered.set_by_others() == NAME
+
+
+async def test_a_value_that_somebody_set_stays_and_the_others_go_back(kernel):
+    steered = await flown(kernel, ScrubSource(FAST))
+    kernel.write(NAME, 7)
+    steered.restore(2000.0, lambda: pytest.fail("nothing is left to put back"))
+    assert (kernel.read(NAME), kernel.read(TIME)) == (7, 3000)
+
+
+async def test_a_value_that_somebody_set_by_another_console_stays(kernel):
+    steered = await flown(kernel, ScrubSource(FAST))
+    kernel.console().set({NAME: 7}, 1500.0)
+    steered.restore(2000.0, lambda: pytest.fail("nothing is left to put back"))
+    assert (kernel.read(NAME), kernel.read(TIME)) == (7, 3000)
+
+
+class Refusing:
+    """A kernel that refuses one tunable."""
+
+    def __init__(self, kernel, name: str) -> None:
+        self._inner, self._name = kernel.parameters, name
+
+    def __getattr__(self, name: str):
+        return getattr(self._inner, name)
+
+    def write(self, name: str, value: int) -> None:
+        if name == self._name:
+            raise ZconsoleError(f"{name}={value}: refused")
+        self._inner.write(name, value)
+
+
+def test_a_step_that_failed_in_the_middle_is_taken_back_without_the_file_of_originals(kernel):
+    from zconsole.tunables.control import Control, recorded
+    from zconsole.tunables.store import FileTunableStore
+    from zconsole.tunables.targets import Targets
+
+    refusing = Refusing(kernel, "zfs_scan_vdev_limit")
+    control = Control(refusing, FileTunableStore(kernel.state), kernel.log, "1:1")
+    steered = Pilot(control, refusing, Targets(0.02))
+    with pytest.raises(ZconsoleError):
+        take(steered, 20, others=1)
+    assert kernel.read(TIME) != 3000
+    (kernel.state / "tunables.json").unlink()
+    steered.restore(2000.0, lambda: recorded(kernel.log, 2000.0, "restore"))
+    assert kernel.read(TIME) == 3000
+
+
+def test_a_kernel_whose_tunables_cannot_be_read_has_no_pilot(kernel):
+    for path in (kernel.module / "parameters").iterdir():
+        path.unlink()
+    with pytest.raises(UnavailableError, match="no tunable"):
+        pilot(kernel)

@@ -1,0 +1,136 @@
+"""The autopilot on a live kernel: it steers a scrub, and leaves the originals behind."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.vm.machine import Machine
+from tests.vm.terminal import Terminal
+from zconsole.tunables.hold_latency import LEVERS
+
+PARAMETERS = "/sys/module/zfs/parameters"
+STATE = "/var/lib/zconsole"
+NAME = "zfs_vdev_scrub_max_active"
+SIZE = "2G"
+
+
+def found(vm: Machine) -> dict[str, str]:
+    """The levers that this kernel has, with their values."""
+    paths = " ".join(f"{PARAMETERS}/{name}" for name in LEVERS)
+    lines = vm.run(f"grep -H . {paths} 2>/dev/null || true").stdout.splitlines()
+    return dict(line.split(":", 1) for line in lines)
+
+
+def steering(vm: Machine, before: dict[str, str], seconds: float = 90.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found(vm) != before:
+            return True
+        time.sleep(2.0)
+    return False
+
+
+def restored(vm: Machine, before: dict[str, str], seconds: float = 30.0) -> bool:
+    end = time.monotonic() + seconds
+    while found(vm) != before and time.monotonic() < end:
+        time.sleep(1.0)
+    return found(vm) == before
+
+
+@pytest.fixture
+def scrubbed(vm: Machine):
+    """A mirror of two files whose scrub is slow enough to be steered."""
+    vm.run(f"rm -rf {STATE}; truncate -s {SIZE} /var/tmp/hold-a /var/tmp/hold-b")
+    vm.run("zpool create -f hold mirror /var/tmp/hold-a /var/tmp/hold-b")
+    vm.run("dd if=/dev/urandom of=/hold/data bs=1M count=1000 && zpool sync hold")
+    vm.run(f"echo 1 > {PARAMETERS}/zfs_scan_suspend_progress; zpool scrub hold")
+    before = found(vm)
+    yield before
+    vm.run("zconsole tunables hold-latency off || true")
+    vm.run(f"echo 0 > {PARAMETERS}/zfs_scan_suspend_progress; zpool destroy hold")
+    vm.run("rm -f /var/tmp/hold-a /var/tmp/hold-b")
+
+
+@pytest.mark.slow
+def test_off_restores_what_it_found(vm: Machine, scrubbed):
+    said = vm.run("zconsole tunables hold-latency 50ms").stderr
+    assert "hold: scrub" in said
+    assert steering(vm, scrubbed)
+    vm.run("zconsole tunables hold-latency off")
+    assert found(vm) == scrubbed
+
+
+@pytest.mark.slow
+def test_killed_it_leaves_the_originals_behind(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    pid = vm.run(f"cat {STATE}/autopilot.lock").stdout.partition(":")[0]
+    vm.run(f"kill -9 {pid}")
+    assert restored(vm, scrubbed)
+
+
+@pytest.mark.slow
+def test_guard_and_steering_killed_at_once_leave_what_the_next_off_restores(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    pid = vm.run(f"cat {STATE}/autopilot.lock").stdout.partition(":")[0]
+    vm.run(f"kill -9 -- -{pid}; sleep 1")
+    assert found(vm) != scrubbed
+    vm.run("zconsole tunables hold-latency off")
+    assert found(vm) == scrubbed
+
+
+@pytest.mark.slow
+def test_a_console_killed_while_it_steers_leaves_the_originals_behind(vm: Machine, scrubbed):
+    console = Terminal(vm)
+    console.open()
+    console.wait("hold")
+    console.press("T")
+    console.wait("V lets scans go")
+    console.press("V")
+    console.wait("HOLD THE LATENCY")
+    console.press("5", "0", "m", "s", "Enter")
+    console.wait("Pools that scan now")
+    console.press("Tab", "Enter")
+    console.wait("Holding 50ms")
+    assert steering(vm, scrubbed)
+    vm.run("p=$(tmux list-panes -t con -F '#{pane_pid}'); pkill -9 -P $p; kill -9 $p")
+    assert restored(vm, scrubbed)
+    console.end()
+
+
+@pytest.mark.slow
+def test_a_value_that_a_person_sets_stays(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    vm.run(f"echo 7 > {PARAMETERS}/{NAME}")
+    assert restored(vm, {**scrubbed, f"{PARAMETERS}/{NAME}": "7"})
+    vm.run(f"echo {scrubbed[f'{PARAMETERS}/{NAME}']} > {PARAMETERS}/{NAME}")
+
+
+@pytest.mark.slow
+def test_an_exported_pool_ends_it(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    vm.run("zpool export hold")
+    assert restored(vm, scrubbed, 60.0)
+    vm.run("zpool import -d /var/tmp hold")
+
+
+@pytest.mark.slow
+def test_the_end_of_the_scan_ends_it(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    vm.run("zpool scrub -s hold")
+    assert restored(vm, scrubbed, 60.0)
+
+
+@pytest.mark.slow
+def test_each_step_is_in_the_audit_log(vm: Machine, scrubbed):
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, scrubbed)
+    lines = vm.run(f"cat {STATE}/audit.jsonl").stdout.splitlines()
+    assert any(json.loads(line).get("action") == "hold-latency 0.05" for line in lines)

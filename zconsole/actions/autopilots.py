@@ -1,0 +1,72 @@
+"""The autopilot as a console starts and stops it: on this machine, or on a simulated one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from zconsole.errors import UsageError
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.state_dir import state_dir
+from zconsole.tunables import autopilot
+from zconsole.tunables.autopilot import Status
+from zconsole.tunables.control import Control
+from zconsole.tunables.hold_latency import LEVERS
+from zconsole.tunables.hold_plan import Order
+
+
+class Autopilots(Protocol):
+    """The one autopilot of a machine, if it runs."""
+
+    async def start(self, wanted: Order) -> None:
+        """Start it, for as long as this console runs. Raises ZconsoleError."""
+
+    async def stop(self) -> bool:
+        """Have the originals restored, and end it; whether one ran. Raises ZconsoleError."""
+
+    async def status(self) -> Status | None:
+        """What it does, whoever started it; None while none runs."""
+
+
+class MachineAutopilots:
+    """The autopilot of this machine, which ends with the console that started it."""
+
+    def __init__(
+        self, runner: ProcessRunner, directory: Path, control: Control, mark: str | None
+    ) -> None:
+        self._runner = runner
+        self._directory = directory
+        self._control = control
+        self._mark = mark
+
+    async def start(self, wanted: Order) -> None:
+        """See Autopilots.start."""
+        await in_daemon_thread(self._make_way)
+        await autopilot.start(
+            self._runner, self._directory, wanted.targets, wanted.below, self._mark
+        )
+
+    async def stop(self) -> bool:
+        """See Autopilots.stop."""
+        return await in_daemon_thread(lambda: autopilot.stop(self._directory))
+
+    async def status(self) -> Status | None:
+        """See Autopilots.status."""
+        return await in_daemon_thread(lambda: autopilot.status(self._directory))
+
+    def _make_way(self) -> None:
+        state_dir(create=True)
+        make_way(self._directory, self._control)
+
+
+def make_way(directory: Path, control: Control) -> None:
+    """Restore what a killed autopilot left.
+
+    Raises UsageError where a person has set what the next one would set: they are not taken over.
+    """
+    if autopilot.status(directory) is None:
+        autopilot.clear(autopilot.newest(directory), control)
+    settings = map(control.setting, LEVERS)
+    if ours := [each.tunable.name for each in settings if each.ours]:
+        raise UsageError(f"restore {ours[0]} first: zconsole tunables restore {' '.join(ours)}")

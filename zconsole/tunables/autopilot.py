@@ -1,0 +1,353 @@
+"""The process that holds a latency: a guard that steers the scan's tunables, and restores them.
+
+One a machine. Two processes: one samples and steers (``pilot.py``), its parent only waits
+for its end, so that the originals are restored even if either is killed. What both leave behind,
+killed at once, is restored by the next start, by ``off``, or by the next boot, which forgets all
+values. Run as ``python -m zconsole.tunables.autopilot``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.pool.model import Pool, Sample, SampleFailure
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.audit import Audit, audit_log
+from zconsole.system.host import alive, process_mark
+from zconsole.system.patient import Patient
+from zconsole.system.process import PACKAGE_ROOT, DeadlineError
+from zconsole.system.records import from_json
+from zconsole.system.state_dir import (
+    StateError,
+    read_private,
+    state_dir,
+    try_lock,
+    write_private,
+)
+from zconsole.tunables.control import Control, Restored, recorded
+from zconsole.tunables.guard import START, WRITTEN, delivered, forked, quiet
+from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL
+from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
+from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
+from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.targets import Targets, targets
+from zconsole.zfs.decode import decode
+from zconsole.zfs.sources.base import Source
+from zconsole.zfs.sources.live import LiveSource
+
+LOCK = "autopilot.lock"
+"""Who runs: locked and with the mark of its process."""
+STATUS = "autopilot.json"
+LOOK = 0.5
+"""Seconds between two looks at whether to stop."""
+BLIND = 60.0
+"""Seconds without a sample after which it ends: nobody knows what applications wait."""
+PATIENCE = 15.0
+"""Seconds the steering process has to restore once it was told to stop."""
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+RUNS = "an autopilot runs already: stop it with zconsole tunables hold-latency off"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What an autopilot does, as of its newest step."""
+
+    mark: str
+    """Of its process; what a dead one left says nothing."""
+    t: float
+    """Epoch seconds of the step."""
+    targets: tuple[str, ...]
+    """As ``Targets.words``."""
+    level: float
+    """0 is as found, below it gentler, above it faster."""
+    pools: tuple[str, ...] = ()
+    """Those that scan."""
+    watch: str | None = None
+    """The mark of the console it ends with, if there is one."""
+
+    def __str__(self) -> str:
+        """What it does, for people."""
+        how = "as found" if not self.level else "faster" if self.level > 0 else "gentler"
+        held = targets(self.targets)
+        return (
+            f"holds {held}; scans go {how} (level {self.level:+g} of {GENTLEST:g} to {FASTEST:+g})"
+        )
+
+
+async def steer(
+    pilot: Pilot, source: Source, over: Callable[[], str], step: Callable[[tuple[Pool, ...]], None]
+) -> str:
+    """Steer until it is over, the scans end or somebody sets a tunable; returns why it ended.
+
+    ``step`` is called after each step with the pools that scan.
+    """
+    seen = time.monotonic()
+    idle = 0
+    while True:
+        if why := await _pause(pilot, over):
+            return why
+        pools = await _sampled(source)
+        clock = time.monotonic()
+        if name := pilot.set_by_others():
+            return f"somebody else set {name}"
+        if pools is None:
+            if clock - seen > BLIND:
+                return f"no sample with latency histograms for {BLIND:g} s"
+            continue
+        seen = clock
+        active = scanning(pools)
+        idle = 0 if active else idle + 1
+        if idle > 1:
+            return "no scan runs any more"
+        # Beside a paused scan nobody waits: its tunables stay as they are until it goes on.
+        running = [p for p in active if any(scan.state == "running" for scan in p.scans)]
+        if running and pilot.take(running, clock, time.time()):
+            step(active)
+
+
+async def _pause(pilot: Pilot, over: Callable[[], str]) -> str:
+    """Wait for the next round; why to end instead, or nothing."""
+    for _ in range(round(INTERVAL / LOOK)):
+        if why := over():
+            return why
+        if name := pilot.set_by_others():
+            return f"somebody else set {name}"
+        await asyncio.sleep(LOOK)
+    return ""
+
+
+async def _sampled(source: Source) -> tuple[Pool, ...] | None:
+    """All imported pools; None unless each answered, those that scan with latency histograms.
+
+    What a pool that doesn't answer would bear, nobody knows.
+    """
+    try:
+        raws = await source.sample() or ()
+        found = [each for raw in raws for each in decode(raw)]
+    except ZconsoleError:
+        return None
+    if any(isinstance(each, SampleFailure) and not each.absent for each in found):
+        return None
+    pools = tuple(each.pool for each in found if isinstance(each, Sample))
+    return pools if all("sync_r" in histograms(pool) for pool in scanning(pools)) else None
+
+
+async def start(
+    runner: ProcessRunner,
+    state: Path,
+    wanted: Targets,
+    below: bool = False,
+    watch: str | None = None,
+    module: Path = MODULE,
+) -> None:
+    """Start the autopilot in a session of its own.
+
+    ``below``: whether it may go below the defaults without redundancy. It ends with the process of
+    ``watch``, a mark of ``host.process_mark``; None: it goes on without anybody. Raises
+    ZconsoleError when it could not be started, above all because one runs already.
+    """
+    words = ["--state", str(state), "--module", str(module)]
+    words += ["--below-defaults"] if below else []
+    words += ["--watch", watch] if watch else []
+    argv = [sys.executable, "-m", "zconsole.tunables.autopilot", *words, "--", *wanted.words]
+    # Never in the console's own directory: modules there would run as root.
+    try:
+        done = await runner.run(argv, START, PACKAGE_ROOT)
+    except DeadlineError as error:
+        raise ZconsoleError(f"the autopilot: {error}") from None
+    if done.returncode != 0:
+        raise ZconsoleError(done.stderr.strip() or "the autopilot could not be started")
+
+
+def status(state: Path) -> Status | None:
+    """What the autopilot of this machine does; None while none runs. May take seconds."""
+    try:
+        text = Patient().call(partial(read_private, state / STATUS, 10_000))
+        found = from_json(Status, json.loads(text))
+    except (OSError, StateError, ValueError, RecursionError):
+        return None
+    return found if alive(found.mark) else None
+
+
+def stop(state: Path) -> bool:
+    """Tell the machine's autopilot to restore and end; whether one ran.
+
+    Raises ZconsoleError where it may not be told, or doesn't end.
+    """
+    mark = newest(state)
+    if not alive(mark):
+        return False
+    pid = mark.partition(":")[0]
+    try:
+        os.kill(int(pid), signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        raise ZconsoleError(f"the autopilot (process {pid}) is another user's") from None
+    end = time.monotonic() + 2 * PATIENCE
+    while alive(mark) and time.monotonic() < end:
+        time.sleep(LOOK / 5)
+    if alive(mark):
+        raise ZconsoleError(f"the autopilot (process {pid}) didn't end")
+    return True
+
+
+def clear(mark: str, control: Control) -> tuple[Restored, ...]:
+    """Restore what the autopilot of this mark left behind, if it was killed with its guard."""
+    left = [n for n, entry in control.orphans().items() if entry.owner == mark]
+    return control.restore(time.time(), left) if left else ()
+
+
+def newest(state: Path) -> str:
+    """The mark of the newest autopilot, running or not; empty where there never was one."""
+    try:
+        return read_private(state / LOCK, 100).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fork the autopilot and wait until it holds the machine's lock; return its verdict."""
+    return forked(partial(_guard, _parser().parse_args(argv)))
+
+
+def _guard(args: argparse.Namespace, verdict: int) -> int:
+    """The waiting process's whole life: it restores whatever its child left."""
+    os.setsid()
+    quiet(keep=verdict)
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    mark = process_mark(os.getpid()) or ""
+    try:
+        before = _take_over(args, mark)
+    except (ZconsoleError, OSError) as error:
+        delivered(str(error), verdict)
+        return 1
+    child = os.fork()
+    if child == 0:
+        os.close(verdict)
+        try:
+            _steering(args, mark, before)
+        finally:
+            os._exit(0)
+    if not delivered(WRITTEN, verdict):
+        os.kill(child, signal.SIGTERM)
+    _wait_for(child)
+    control, log = _control(args, mark)
+    with contextlib.suppress(OSError, ZconsoleError):
+        control.restore(time.time(), control.held())
+    log.settle()
+    return 0
+
+
+def _take_over(args: argparse.Namespace, mark: str) -> str:
+    """Become the only autopilot; returns the mark of the one before.
+
+    Raises ZconsoleError or OSError where there is one, or nothing can be set here.
+    """
+    parameters = SysfsParameters(args.module, args.boot_id)
+    targets(args.words)
+    for name in levers(parameters):
+        if not os.access(parameters.path(name), os.W_OK):
+            raise UnavailableError(f"{name} can't be written; this needs root")
+    if parameters.claim() is None:
+        raise ZconsoleError(RUNS)
+    lock = try_lock(args.state / LOCK)
+    if lock is None:
+        raise ZconsoleError(RUNS)
+    before = newest(args.state)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, mark.encode(), 0)
+    return before
+
+
+def _wait_for(child: int) -> None:
+    """Return when the child has ended; a signal ends it, by force if it doesn't listen."""
+    end = float("inf")
+    while os.waitpid(child, os.WNOHANG)[0] == 0:
+        if signal.sigtimedwait(STOPS, LOOK) is not None:
+            os.kill(child, signal.SIGTERM)
+            end = min(end, time.monotonic() + PATIENCE)
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+        if time.monotonic() > end + PATIENCE:
+            return  # a thread of it hangs in the kernel: nothing of it runs any more
+
+
+def _steering(args: argparse.Namespace, mark: str, before: str) -> None:
+    """The steering process's whole life; ``before`` is the mark of the autopilot before it."""
+    told: list[int] = []
+    for number in STOPS:
+        signal.signal(number, lambda caught, _: told.append(caught))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    control, log = _control(args, mark)
+    with contextlib.suppress(ZconsoleError, OSError):
+        clear(before, control)
+    wanted = targets(args.words)
+    pilot = Pilot(control, SysfsParameters(args.module, args.boot_id), wanted, args.below_defaults)
+
+    def _over() -> str:
+        if args.watch is not None and not alive(args.watch):
+            return "its console ended"
+        return "told to stop" if told or not alive(mark) else ""
+
+    def _step(pools: tuple[Pool, ...]) -> None:
+        names = tuple(pool.name for pool in pools)
+        now = Status(mark, time.time(), wanted.words, pilot.steering.level, names, args.watch)
+        text = json.dumps(asdict(now)).encode("ascii")
+        with contextlib.suppress(StateError):
+            Patient().call(partial(write_private, args.state / STATUS, text))
+
+    _step(())
+    try:
+        why = asyncio.run(_flown(pilot, _over, _step))
+    except (ZconsoleError, OSError) as error:
+        why = f"failed: {error}"
+    finally:
+        # Whatever happened: the log must not keep the originals waiting.
+        with contextlib.suppress(ZconsoleError, OSError):
+            pilot.restore(time.time(), lambda: recorded(log, time.time(), "restore"))
+    log.note(time.time(), "ended", kind="autopilot", action=ACTION, result=why)
+    log.settle()
+
+
+async def _flown(
+    pilot: Pilot, over: Callable[[], str], step: Callable[[tuple[Pool, ...]], None]
+) -> str:
+    source = LiveSource()
+    try:
+        return await steer(pilot, source, over, step)
+    finally:
+        await source.aclose()
+
+
+def _control(args: argparse.Namespace, mark: str) -> tuple[Control, Audit]:
+    log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
+    parameters = SysfsParameters(args.module, args.boot_id)
+    return Control(parameters, FileTunableStore(args.state), log, mark), log
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="zconsole.tunables.autopilot", allow_abbrev=False)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--module", type=Path, default=MODULE)
+    parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
+    parser.add_argument("--watch")
+    parser.add_argument("--below-defaults", action="store_true")
+    parser.add_argument("words", nargs="+")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

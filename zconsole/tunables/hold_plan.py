@@ -1,0 +1,139 @@
+"""What the autopilot is asked to do, and the plan of it before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from zconsole.errors import UnavailableError
+from zconsole.pool.model import Pool
+from zconsole.tunables.catalog import BY_NAME
+from zconsole.tunables.hold_latency import FASTEST, GENTLEST, longest, values
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.pilot import at_risk, defaults, histograms, levers, scanning
+from zconsole.tunables.targets import Targets, targets
+from zconsole.units import duration, latency
+
+BELOW = "below-defaults"
+"""The word that lets a scan go below the defaults without redundancy."""
+STEERS_BY = (
+    "Steers by the 95th percentile of the queue wait of synchronous reads and writes, plus the"
+    " most it can be of the disk time in their direction, which the scan shares."
+)
+NOT_BY = (
+    "Asynchronous requests don't count. Histogram buckets are powers of two: values are within a"
+    " factor of 2."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the autopilot is to hold."""
+
+    targets: Targets
+    below: bool = False
+    """Whether a scan may go below the defaults while its pool has no redundancy left."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What ``order`` reads."""
+        return (*self.targets.words, *((BELOW,) if self.below else ()))
+
+
+def order(words: Sequence[str]) -> Order:
+    """``20ms 22:00-06:00=100ms below-defaults``. Raises UsageError for words that are none."""
+    rest = [word for word in words if word != BELOW]
+    return Order(targets(rest), len(rest) < len(words))
+
+
+@dataclass(frozen=True, slots=True)
+class HoldPlan:
+    """What would happen, in lines for people."""
+
+    pools: tuple[str, ...]
+    sets: tuple[str, ...]
+    """Each tunable with the values it may get."""
+    warnings: tuple[str, ...]
+    effects: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it, as the command line prints it."""
+        return (*self.pools, *self.effects, *self.sets, *self.warnings)
+
+
+def plan(
+    wanted: Order,
+    pools: Iterable[Pool],
+    parameters: Parameters,
+    left: Mapping[str, float | None],
+    watched: bool = False,
+) -> HoldPlan:
+    """The plan of an autopilot; ``left`` has the seconds that the scan of each pool still takes.
+
+    ``watched``: whether it ends with the console that starts it. Raises UnavailableError where
+    nothing scans, or where the latencies or tunables can't be read.
+    """
+    active = scanning(pools)
+    if not active:
+        raise UnavailableError("no pool has a resilver, scrub or rebuild: nothing to steer")
+    if blind := next((pool.name for pool in active if "sync_r" not in histograms(pool)), ""):
+        raise UnavailableError(f"{blind}: no latency histograms; they need libzfs")
+    found = levers(parameters)
+    usual = defaults(parameters, found)
+    risky = [pool for pool in active if at_risk(pool)]
+    least = usual if risky and not wanted.below else {}
+    slow, fast = values(GENTLEST, found, least), values(FASTEST, found, least)
+    return HoldPlan(
+        tuple(f"{pool.name}: {_scans(pool)}" for pool in active),
+        tuple(_range(name, slow[name], fast[name], found[name]) for name in found),
+        tuple(_warnings(wanted, risky, usual, left)),
+        (
+            f"Holds the latency of applications at {wanted.targets}; one autopilot for all pools.",
+            STEERS_BY,
+            NOT_BY,
+            f"Restores the originals when no scan runs, when you set one{_ends(watched)}.",
+        ),
+    )
+
+
+def _ends(watched: bool) -> str:
+    return ", and when this console ends" if watched else ", and on hold-latency off"
+
+
+def _scans(pool: Pool) -> str:
+    return ", ".join(f"{scan.function} {scan.state}" for scan in pool.scans if scan.active)
+
+
+def _range(name: str, slow: int, fast: int, now: int) -> str:
+    low, high, value = map(BY_NAME[name].rounded, (slow, fast, now))
+    return f"{name}  {low} to {high}, now {value}"
+
+
+def _warnings(
+    wanted: Order, risky: Sequence[Pool], usual: Mapping[str, int], left: Mapping[str, float | None]
+) -> Iterable[str]:
+    for pool in risky:
+        if not wanted.below:
+            yield (
+                f"{pool.name} can't lose another device: never slower than the defaults, so latency"
+                f" may stay above the target. To allow it: {BELOW}"
+            )
+            continue
+        scan = next(scan for scan in pool.scans if scan.active)
+        times, still = longest(scan.function, usual), left.get(pool.name)
+        hours = "unknown" if still is None else duration(still * (times - 1))
+        yield (
+            f"{pool.name} can't lose another device, and its {scan.function} may take up to"
+            f" {times:.0f} times as long: up to {hours} more without redundancy"
+        )
+    if wanted.below and not risky:
+        yield (
+            "A pool that loses its redundancy meanwhile may resilver up to"
+            f" {longest('resilver', usual):.0f} times as long as by the defaults"
+        )
+
+
+def present(measured: float | None) -> str:
+    """What applications wait now, for people."""
+    return "few requests" if measured is None else f"p95 {latency(measured)}"

@@ -1,0 +1,130 @@
+"""The autopilot's hand on the tunables: samples of pools in, steps and their restoring out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from zconsole.errors import UnavailableError, ZconsoleError
+from zconsole.pool.model import Pool
+from zconsole.pool.redundancy import redundancy
+from zconsole.tunables.catalog import BY_NAME
+from zconsole.tunables.control import Control, TunableRecord, put_back
+from zconsole.tunables.hold_latency import (
+    GENTLEST,
+    LEVERS,
+    Meter,
+    Steering,
+    added,
+    steered,
+    values,
+)
+from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.targets import Targets
+
+ACTION = "hold-latency"
+"""What the audit log calls each step."""
+
+
+def scanning(pools: Iterable[Pool]) -> tuple[Pool, ...]:
+    """The pools with a resilver, scrub or rebuild that runs or is paused."""
+    return tuple(pool for pool in pools if any(scan.active for scan in pool.scans))
+
+
+def histograms(pool: Pool) -> dict[str, list[int]]:
+    """The latency histograms of all its devices as one; empty where the source has none."""
+    return added([leaf.histograms for leaf in pool.root.leaves() if leaf.histograms])
+
+
+def at_risk(pool: Pool) -> bool:
+    """Whether the next failure of a device may lose data of this pool."""
+    return any(entry.left == 0 for entry in redundancy(pool.root, pool.scans))
+
+
+def levers(parameters: Parameters) -> dict[str, int]:
+    """What the autopilot sets, as it is now.
+
+    Raises UnavailableError where this kernel has none of them that can be read.
+    """
+    found = {name: parameters.read(name) for name in LEVERS}
+    known = {name: value for name, value in found.items() if value is not None}
+    if not known:
+        raise UnavailableError("no tunable of scans can be read: see /sys/module/zfs/parameters")
+    return known
+
+
+def defaults(parameters: Parameters, found: Mapping[str, int]) -> dict[str, int]:
+    """The defaults of this release; of a release that isn't known, the values as found."""
+    known = {name: BY_NAME[name].default(parameters.version) for name in found}
+    return {n: found[n] if value is None else value for n, value in known.items()}
+
+
+class Pilot:
+    """Decides from samples and sets the tunables; asks for neither time nor signals."""
+
+    def __init__(
+        self, control: Control, parameters: Parameters, targets: Targets, below: bool = False
+    ) -> None:
+        """``below``: whether it may go below the defaults while a pool has no redundancy left.
+
+        Raises UnavailableError where there is nothing to set.
+        """
+        self._control = control
+        self._parameters = parameters
+        self._targets = targets
+        self._below = below
+        self.originals = levers(parameters)
+        self._defaults = defaults(parameters, self.originals)
+        self.ours = dict(self.originals)
+        """What each was set to, or found at."""
+        self._begun = self.ours
+        """What a step that failed wanted: some of that may be in the kernel."""
+        self.steering = Steering(targets.usual)
+        self._meters: dict[str, Meter] = {}
+
+    def set_by_others(self) -> str:
+        """A tunable that is not as it was left; empty while there is none."""
+        read = self._parameters.read
+        return next((name for name, value in self.ours.items() if read(name) != value), "")
+
+    def take(self, pools: Sequence[Pool], clock: float, t: float) -> bool:
+        """Decide on a round of the pools that scan, at ``clock`` (steady) and ``t`` (epoch).
+
+        The pool whose applications wait longest counts. True where tunables were set; raises
+        ZconsoleError where one cannot be.
+        """
+        measured = [found for each in pools if (found := self._measure(each, clock)) is not None]
+        bounded = not self._below and any(map(at_risk, pools))
+        least = self._defaults if bounded else {}
+        before = replace(self.steering, target=self._targets.at(t))
+        now = steered(before, clock, max(measured, default=None))
+        if now.level < before.level and self.ours == values(GENTLEST, self.originals, least):
+            now = before  # lower levels would all be the same, and the way back longer
+        wanted = values(now.level, self.originals, least)
+        self.steering = now
+        changed = {n: v for n, v in wanted.items() if v != self.ours[n]}
+        if changed:
+            self._begun = wanted
+            self._control.set(changed, t, action=f"{ACTION} {now.target:g}")
+            self.ours = wanted
+            for meter in self._meters.values():
+                meter.restart()
+        return bool(changed)
+
+    def _measure(self, pool: Pool, clock: float) -> float | None:
+        meter = self._meters.setdefault(pool.guid or pool.name, Meter())
+        meter.take(clock, histograms(pool))
+        return meter.latency
+
+    def restore(
+        self, t: float, record: Callable[[], AbstractContextManager[TunableRecord]]
+    ) -> None:
+        """Put the originals back, but for what somebody else set meanwhile."""
+        with contextlib.suppress(OSError, ZconsoleError):
+            self._control.restore(t, self._control.held())
+        # The file of originals may be gone, or the disk not answer.
+        for ours in (self.ours, self._begun):
+            left = {n: v for n, v in ours.items() if v != self.originals[n]}
+            put_back(self._parameters, left, self.originals, record)
