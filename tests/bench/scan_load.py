@@ -207,7 +207,7 @@ def target_of(now: Load) -> float:
     """The latency that the applications of a load bear: between the gentlest and the fastest."""
     runs = [fixed(now, settings()[end]) for end in (0, -1)]
     low, high = (p95([x for step in steps for x in step.latencies]) for steps in runs)
-    return low * (high / low) ** now.strictness
+    return float(low * (high / low) ** now.strictness)
 
 
 def best(now: Load, target: float) -> float:

@@ -1,7 +1,4 @@
-"""Rebalance of the simulated pools: the same seam, plans and states, over ``sim.rewrite``.
-
-Plans are the planner's own, of simulated facts.
-"""
+"""Rebalance of the simulated pools: the planner's own plans, of simulated facts and rewrites."""
 
 from __future__ import annotations
 
