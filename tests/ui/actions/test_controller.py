@@ -416,7 +416,7 @@ async def test_a_bay_is_lit_or_its_disk_blinks():
         await a.press("escape", "A")
         await pick(a, "Switch off every light lit from here")
         assert "every light is off" in await a.press(*RUN)
-        assert (lit, lights.blinking) == ({}, {})
+        assert (a.feed.world.lit, lights.blinking) == ({}, {})
 
 
 async def test_lights_are_tidied_when_the_console_starts(monkeypatch):

@@ -21,7 +21,7 @@ def test_a_disk_whose_bay_has_no_light_is_made_to_blink():
     stage = play.do()
     assert stage.step == "pull"
     assert any("The disk blinks" in line for line in stage.text)
-    assert list(play.led.blinking) == [f"/dev/{play.leaf().device}"]
+    assert list(play.led.blinking) == [f"/dev/{play.leaf().disk}"]
     assert not play.checklist.lit
 
 

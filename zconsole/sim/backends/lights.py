@@ -85,4 +85,4 @@ class SimulatedLights:
 
     def _answers(self, node: str) -> bool:
         leaves = (leaf for pool in self.world.pools for leaf in (*pool.leaves(), *pool.host.shelf))
-        return any(leaf.present for leaf in leaves if f"/dev/{leaf.device}" == node)
+        return any(leaf.present for leaf in leaves if f"/dev/{leaf.disk}" == node)
