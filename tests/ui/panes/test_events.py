@@ -90,6 +90,14 @@ class TestPane:
         more = replace(damaged(), error_count=500, errors=FILES[:2])
         assert "and 498 more" in text(pane_lines(more, None, LOOK, 80))
 
+    def test_what_zpool_said_before_a_pool_was_suspended_is_no_advice_any_more(self):
+        resilvering = replace(
+            frames.suspended(), state="DEGRADED", action="Wait for the resilver to complete."
+        )
+        said = text(pane_lines(resilvering, None, LOOK, 120))
+        assert "Wait for" not in said
+        assert "bring back the devices that are out, then clear the pool (zpool clear)" in said
+
     def test_nothing_to_tell_is_said(self):
         for source in (Capabilities("libzfs"), Capabilities(NO_READER, reason="no zpool")):
             said = text(pane_lines(frames.healthy(), source, LOOK, 80))

@@ -83,7 +83,8 @@ def slow_disk(seen: Evidence, disk: Disk) -> str:
     top = seen.tops.get(disk.top)
     whole = () if top is None else redundancy(Vdev("", "root", children=(top,)), (seen.scan,))
     spared = any(entry.left > 1 for entry in whole)
-    return f"check {disk.name}: errors, SMART, cable; replace it" + "; or offline it" * spared
+    when = "" if seen.scan.function == "scrub" else " after this resilver"
+    return f"check {disk.name}: errors, SMART, cable; replace it{when}" + "; or offline it" * spared
 
 
 def stuck(name: str) -> str:

@@ -21,6 +21,7 @@ _NEW_ERRORS = re.compile(r"([0-9]{1,18}) new (read|write|checksum) error")
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
 _TIME = 16
 _LABEL = 17
+_RESUME = "bring back the devices that are out, then clear the pool (zpool clear)"
 _DAMAGED = fit("damaged", _LABEL)
 _WRAPPED = 6
 """From this many lines on the pane shows whole messages, though not all of them fit."""
@@ -128,6 +129,9 @@ def _words(frame: Frame, source: Capabilities | None) -> Iterator[_Message]:
     """What zpool itself says of the pool, and why it is not read in the best way there is."""
     pool = frame.seen
     words_of_zpool = (("zpool says", pool.message), ("action", pool.action), ("see", pool.see))
+    if frame.suspended and pool.state != "SUSPENDED":
+        # zpool is not asked any more: what it said is of the time before.
+        words_of_zpool = (("action", _RESUME),)
     yield from (_Message(fit(label, _LABEL), text) for label, text in words_of_zpool if text)
     if source is not None and source.reason and source.name != NO_READER:
         yield _Message(fit(f"read as {source.name}", _LABEL), source.reason, "notice")

@@ -35,6 +35,12 @@ def test_no_disk_is_suggested_to_go_offline_with_the_last_redundancy(
     assert ("offline" in slow_disk(seen, SMALL)) == suggested
 
 
+@pytest.mark.parametrize(("function", "later"), [("resilver", True), ("scrub", False)])
+def test_a_slow_disk_is_replaced_after_the_resilver_that_runs(function: str, later: bool) -> None:
+    seen = Evidence(Scan(function, state="running"), "issuing", 1.0)
+    assert ("replace it after this resilver" in slow_disk(seen, SMALL)) == later
+
+
 @pytest.mark.parametrize(
     ("now", "said"), [(20, "zfs_scan_mem_lim_fact=10"), (10, "nothing more"), (5, "nothing more")]
 )
