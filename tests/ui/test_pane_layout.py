@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zconsole.ui.pane_layout import PANES, WantedHeights, allot, graph_rows
+from zconsole.ui.pane_layout import PANES, WantedHeights, allot, graph_rows, past_graph_rows
 
 WANTED = WantedHeights(header=3, scan=4, devices=9, balance=2)
 
@@ -69,6 +69,13 @@ def test_the_graph_of_a_zoomed_scan_takes_what_there_is():
     assert graph_rows(80, 24, WANTED, zoomed=True) == 16
     assert graph_rows(80, 10, WANTED._replace(scan=8), zoomed=True) == 1
     assert graph_rows(200, 90, WANTED, zoomed=True) == 20
+
+
+def test_the_graph_of_a_scan_that_is_over_has_free_rows_only():
+    at = {(80, 24): 0, (120, 30): 0, (120, 40): 4, (200, 50): 4}
+    assert {size: past_graph_rows(*size, WANTED) for size in at} == at
+    assert past_graph_rows(80, 24, WANTED, zoomed=True) == 15
+    assert past_graph_rows(80, 8, WANTED, zoomed=True) == 0
 
 
 def test_a_small_screen_is_for_devices():

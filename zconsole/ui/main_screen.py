@@ -24,6 +24,7 @@ from zconsole.ui.pane_layout import (
     WantedHeights,
     allot,
     graph_rows,
+    past_graph_rows,
 )
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_tree import SORTS, tree_height
@@ -33,7 +34,7 @@ from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
 from zconsole.ui.panes.help import footer_line
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
-from zconsole.ui.panes.scan import scan_lines
+from zconsole.ui.panes.scan import graphed_scan, scan_lines
 from zconsole.ui.panes.scan_pane import ScanPane
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
@@ -289,15 +290,17 @@ class MainScreen(Screen[None]):
     def _arranged(self, body: Frame, header: int) -> tuple[tuple[Line, ...], Heights]:
         """The scan's lines, and the lines each pane gets below ``header`` of them."""
         (width, height), zoomed = self.app.size, self.zoomed
-        scan = self._scan(body, 1)
+        graphed = graphed_scan(body)
+        running = graphed is not None and graphed.scan.active
+        scan = self._scan(body, int(running))
         balance = len(body.balance.vdevs) + 1 if body.balance.vdevs else 0
         wanted = WantedHeights(header, len(scan), tree_height(body.rows) + 1, balance)
-        running, rows = body.scan is not None and body.scan.scan.active, 1
-        if running:
-            rows = graph_rows(width, height, wanted, zoomed=zoomed == "scan")
-        past = body.scan.past if body.scan is not None and running else None
-        self.scan.follow(past, rows, self._state.look)
-        if rows > 1:
+        rows = 0
+        if graphed is not None:
+            share = graph_rows if running else past_graph_rows
+            rows = share(width, height, wanted, zoomed=zoomed == "scan")
+        self.scan.follow(graphed.past if graphed and rows else None, rows, self._state.look)
+        if rows != running:
             scan = self._scan(body, rows)
         # Details take room from the events, never from the graph: they come and go.
         listed = max(wanted.devices, self.devices.line_count() + 1)

@@ -19,6 +19,8 @@ _EVENTS_FULL = 10
 _GRAPH_FROM = 30
 """Below this many lines the graph has one row."""
 _GRAPH_ROWS = (8, 6, 4)
+_GRAPH_OVER = 4
+"""Rows of the graph of a scan that is over: what happens now matters more."""
 _GRAPH_MOST = 20
 """Rows of a graph that has the whole screen."""
 _WIDE = 140
@@ -57,6 +59,16 @@ def graph_rows(width: int, height: int, wanted: WantedHeights, *, zoomed: bool =
     spare = room - wanted.devices - (max(low) if width >= _WIDE else sum(low))
     least = _GRAPH_ROWS[-1] if height >= TALL else 1
     return next((rows for rows in _GRAPH_ROWS if rows <= spare), least)
+
+
+def past_graph_rows(width: int, height: int, wanted: WantedHeights, *, zoomed: bool = False) -> int:
+    """The same of a scan that is over, of which ``wanted.scan`` has none: only free rows, or 0."""
+    room = height - wanted.header - 1 - wanted.scan
+    if zoomed:
+        return max(0, min(room - 1, _GRAPH_MOST))
+    low = (wanted.balance, _EVENTS_FULL)
+    spare = room - wanted.devices - (max(low) if width >= _WIDE else sum(low))
+    return _GRAPH_OVER if height >= _GRAPH_FROM and spare > _GRAPH_OVER else 0
 
 
 def allot(

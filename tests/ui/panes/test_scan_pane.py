@@ -58,9 +58,43 @@ async def test_a_scan_that_ended_shows_now_when_the_next_one_runs():
         await pilot.press("pageup")
         feed.put(frames.unrestored())
         await pilot.pause()
-        feed.put(frames.resilver())
+        base = frames.resilver()
+        past = base.scans[0].past
+        late = past._replace(begin=past.begin + 7 * 3600)
+        feed.put(replace(base, scans=(base.scans[0]._replace(past=late),)))
         await pilot.pause()
         assert span(screen()) == "last 45m52s"
+
+
+async def test_the_past_of_a_scan_that_ended_is_in_its_pane_zoomed_and_can_be_scrolled():
+    async with view_state(frames.unrestored()) as (app, pilot, screen):
+        assert "⣿⣿" not in screen()
+        app.main_screen.scan.focus()
+        await pilot.press("z")
+        await pilot.pause()
+        drawn = [line for line in screen().splitlines() if "⣿⣿" in line]
+        assert len(drawn) > 10
+        axis = next(line for line in screen().splitlines() if "0 ┴" in line)
+        assert not axis.endswith("now")
+        await pilot.press("pageup")
+        await pilot.pause()
+        assert next(line for line in screen().splitlines() if "0 ┴" in line) != axis
+        await pilot.press("end")
+        await pilot.pause()
+        assert next(line for line in screen().splitlines() if "0 ┴" in line) == axis
+
+
+async def test_the_past_of_a_scan_that_ended_is_drawn_where_rows_are_free():
+    async with view_state(frames.unrestored(), size=(120, 50)) as (_, _, screen):
+        assert sum("⣿⣿" in line for line in screen().splitlines()) == 4
+
+
+async def test_a_scan_of_which_no_rate_is_known_has_no_graph_once_it_is_over():
+    async with view_state(frames.healthy(), size=(120, 50)) as (app, pilot, screen):
+        app.main_screen.scan.focus()
+        await pilot.press("z")
+        await pilot.pause()
+        assert "┤" not in screen()
 
 
 async def test_the_keys_of_the_list_do_not_move_the_graph():

@@ -62,12 +62,14 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     look = ink.look
     width = graph_width(ink.width, rows, look.number)
     shown = shown_steps(view.past, graph_values(width, rows, look.glyphs), until)
+    # Of a pool that does not answer, and of a scan that is over, the newest step is not of now.
+    going = view.scan.active and not ink.frame.problem
     top = scale(shown.rates)
     said = look.rate(top) if any(shown.rates) else ""
     drawn = graph_lines(shown.rates, width, rows, top, look.glyphs)
     if rows > 1:
-        return [*_scaled(drawn, said, ink), _axis(shown, view.past, width, rows, ink)]
-    size, span = f" {said:>{look.number + 2}} ", f"{_span(shown, ink):>{_SPAN}}"
+        return [*_scaled(drawn, said, ink), _axis(shown, view.past, width, rows, ink, going)]
+    size, span = f" {said:>{look.number + 2}} ", f"{_span(shown, ink, going):>{_SPAN}}"
     head = Span(f" {'rate':<{_LABEL - 1}}", "dim")
     return [(head, Span(drawn[0], "spark"), Span(size, "dim"), Span(span, "dim"))]
 
@@ -81,19 +83,18 @@ def _scaled(drawn: Sequence[str], top: str, ink: Ink) -> Iterator[Line]:
         yield (Span(f"{label:>{_LABEL}} {side if row else upper}", "dim"), Span(text, "spark"))
 
 
-def _span(shown: ShownSteps, ink: Ink) -> str:
+def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
     """``last 47m28s``, or ``3h10m-2h23m ago`` where it was scrolled back."""
     if not shown.rates:
         return ""
     if shown.is_now:
         length = units.duration(shown.end - shown.begin)
-        # Of a pool that does not answer the newest step is not of now.
-        return f"{length} to {ink.look.clock(shown.end)}" if ink.frame.problem else f"last {length}"
+        return f"last {length}" if going else f"{length} to {ink.look.clock(shown.end)}"
     begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
     return f"{begin}-{end} ago"
 
 
-def _axis(shown: ShownSteps, past: PastRates, width: int, rows: int, ink: Ink) -> Line:
+def _axis(shown: ShownSteps, past: PastRates, width: int, rows: int, ink: Ink, going: bool) -> Line:
     """When it begins and ends, and between these the marks, the newest in words first."""
     look, per_cell = ink.look, graph_values(1, rows, ink.look.glyphs)
     line = Axis(width, look.glyphs.rule, look.glyphs.mark)
@@ -104,8 +105,7 @@ def _axis(shown: ShownSteps, past: PastRates, width: int, rows: int, ink: Ink) -
         ]
         for at in places:
             line.mark(at)
-        is_now = shown.is_now and not ink.frame.problem
-        end = "now" if is_now else look.when(shown.end, ink.now)
+        end = "now" if shown.is_now and going else look.when(shown.end, ink.now)
         line.put(width - len(end), end)
         for at, mark in reversed([*zip(places, seen, strict=True)]):
             said = fit(look.text(mark.text), _MARK, ellipsis=look.glyphs.ellipsis).rstrip()

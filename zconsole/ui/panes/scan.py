@@ -56,8 +56,8 @@ def scan_lines(
     How many lines there are follows from what runs, never from what is known or said of it:
     what may come has its lines. ``compact`` leaves out what is nice to know, ``roomy`` gives
     advice several lines, ``whole`` cuts nothing. ``graph``: rows of the graph, which ends at
-    ``until``. ``room`` is how many lines there are, if not enough: what runs and does not fit in
-    them is counted in the last one.
+    ``until``; with 0 that of a scan that is over is left out. ``room`` is how many lines there
+    are, if not enough: what runs and does not fit in them is counted in the last one.
     """
     ink = Ink(look, width, frame.t, frame, compact, roomy, whole)
     running = [view for view in frame.scans if view.scan.active]
@@ -66,15 +66,31 @@ def scan_lines(
     entries += activity_entries(frame.activities, ink)
     below = [] if compact else [*_advice(ink, is_running=bool(running))]
     lines = _counted(entries, room)
-    past = [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
+    past, graphed = past_scans(frame), graphed_scan(frame)
     for view in past[: 1 if running else _PAST_SHOWN]:
         lines.extend(_past(view, ink))
+        if view is graphed and graph:
+            lines.extend(rate_lines(view, ink, graph, until))
     if not lines:
         known = "no scan has run on this pool" if frame.rows else "not sampled yet"
         lines = [(Span(f" {known}", "dim"),)]
     if room is not None:
         below = below[: max(0, room - len(lines))]
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in (*lines, *below))
+
+
+def past_scans(frame: Frame) -> list[ScanView]:
+    """The scans that are over, the newest first."""
+    return [v for v in frame.scans if not v.scan.active and v.scan.function != "none"]
+
+
+def graphed_scan(frame: Frame) -> ScanView | None:
+    """The scan whose rate is drawn: the one that runs, else the newest if its rates are known."""
+    running = next((view for view in frame.scans if view.scan.active), None)
+    if running is not None:
+        return running
+    newest = next(iter(past_scans(frame)), None)
+    return newest if newest is not None and newest.past.rates else None
 
 
 def _counted(entries: Sequence[list[Line]], room: int | None) -> list[Line]:
