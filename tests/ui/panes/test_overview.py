@@ -128,6 +128,26 @@ def test_every_row_fits_under_its_headings_at_every_width(width):
     assert ("RATE" in head) == (width >= 120)
 
 
+@pytest.mark.parametrize(("width", "cells"), [(60, 0), (80, 6), (120, 12), (200, 12)])
+def test_state_redundancy_work_eta_sparkline_and_fill_are_there_at_every_width(width, cells):
+    (line,) = overview_lines((frames.resilver(),), LOOK, width)
+    said = plain(line)
+    assert said.split()[:3] == ["tank", "DEGRADED", "1"]
+    assert "38.2 %" in said
+    assert "17h52m" in said
+    assert said.split("17h52m")[1].count(" %") == 1  # the fill
+    assert ("resilver" in said) == (width >= 80)
+    assert sum(len(span.text) for span in line if span.role == "spark") == cells
+
+
+def test_a_longer_name_takes_the_cells_of_the_work_first():
+    (line,) = overview_lines((replace(frames.resilver(), pool="tank-of-the-lab"),), LOOK, 80)
+    assert "tank-of-the-lab" in plain(line)
+    assert "resilver" not in plain(line)
+    assert {"spark", "track"} <= {span.role for span in line}
+    assert "…" not in plain(line)
+
+
 def test_pools_of_several_hosts_keep_what_tells_them_apart():
     made = tuple(replace(frames.healthy(), pool=f"nas{n}.example.com:tank") for n in (1, 2))
     said = ["".join(s.text for s in line) for line in overview_lines(made, DisplayFormat(), 100)]
@@ -178,7 +198,7 @@ class TestSeveralPools:
 
     def test_overview_says_what_runs(self):
         lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
-        assert "resilver   ███·····   38.2 %   17h52m" in plain(lines[0])
+        assert "resilver  █▉···  38.2 % 17h52m ██████  81 %" in plain(lines[0])
         assert "OK" in plain(lines[1])
 
     def test_overview_shows_a_job_where_no_scan_runs(self):
@@ -186,5 +206,5 @@ class TestSeveralPools:
         view = ActivityView(job, 50e6, Estimate(3600.0, None, None, ""))
         made = [replace(f, activities=(view,)) for f in (frames.healthy(), frames.resilver())]
         idle, scanned = (plain(line) for line in overview_lines(made, LOOK, 80))
-        assert "rebalance  ██······   25.0 %    1h00m" in idle
+        assert "rebalance █▎···  25.0 %  1h00m" in idle
         assert "resilver " in scanned

@@ -75,14 +75,16 @@ def _rank(frame: Frame) -> tuple[int, bool, int, str]:
 def overview_head(frames: Sequence[Frame], look: DisplayFormat, width: int) -> Line:
     """The headings."""
     table = _table(frames, look, width)
-    titles = "".join(map(_title, table.columns))
-    return (Span(f" {fit('POOL', table.name)}{titles}  {'WHY' * table.reasons}", "title"),)
+    titles = "".join(_title(column, table.gap) for column in table.columns)
+    return (Span(f" {fit('POOL', table.name)}{titles}{'  WHY' * table.reasons}", "title"),)
 
 
-def _title(column: PoolColumn) -> str:
+def _title(column: PoolColumn, gap: int) -> str:
     """With the gap before it, which a title at the right may take up."""
-    width = column.width + 2
-    return fit(column.title, width, right=True) if column.right else fit(f"  {column.title}", width)
+    width = column.width + gap
+    if column.right:
+        return fit(column.title, width, right=True)
+    return fit(" " * gap + column.title, width)
 
 
 def overview_lines(frames: Sequence[Frame], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -109,28 +111,32 @@ class _Table(NamedTuple):
     name: int
     columns: tuple[PoolColumn, ...]
     reasons: bool
+    gap: int
+    """Blanks before each column."""
 
 
 def _table(frames: Sequence[Frame], look: DisplayFormat, width: int) -> _Table:
     """Long names come before columns: they tell hosts apart."""
     longest = max((width_of((Span(look.text(frame.pool)),)) for frame in frames), default=0)
     wanted = max(_NAMES[0], min(longest, _NAMES[1]))
-    columns = tuple(c for c in _COLUMNS if width - (wanted - _NAMES[0]) >= c.needs)
-    room = width - 3 - sum(column.width + 2 for column in columns)
+    left = width - (wanted - _NAMES[0])
+    every, gap = (_COLUMNS, 2) if left >= _WIDE else (_NARROW, 1)
+    columns = tuple(column for column in every if left >= column.needs)
+    room = width - 1 - sum(column.width + gap for column in columns)
     name = max(_NAMES[0], min(wanted, room))
-    return _Table(name, columns, room - name >= _NOTE)
+    return _Table(name, columns, room - name - gap >= _NOTE, gap)
 
 
 def _pool(frame: Frame, look: DisplayFormat, table: _Table) -> Line:
-    ellipsis = look.glyphs.ellipsis
+    ellipsis, gap = look.glyphs.ellipsis, Span(" " * table.gap)
     name = fit(middle(look.text(frame.pool), table.name, ellipsis), table.name)
-    spans = [Span(f" {name}  ", "bold")]
+    spans = [Span(f" {name}", "bold")]
     for column in table.columns:
         cell = crop(column.cell(frame, look, column.width), column.width, ellipsis)
         pad = Span(" " * (column.width - width_of(cell)))
-        spans += [pad, *cell] if column.right else [*cell, pad]
-        spans.append(Span("  "))
+        spans += [gap, pad, *cell] if column.right else [gap, *cell, pad]
     if table.reasons and (reasons := _reasons(frame)):
+        spans.append(Span("  "))
         spans.append(Span(look.text(reasons[0]), "dim"))
     return tuple(spans)
 
@@ -223,15 +229,28 @@ def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
     return bar(_share(frame), width, look.glyphs, fill_role(_share(frame)))
 
 
+_WIDE = 97
+"""Columns of the screen from which on all that counts has room with two blanks between."""
 _COLUMNS = (
     PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
     PoolColumn("REDUNDANCY", 8, 0, _left, right=True),
-    PoolColumn("WORK", 9, 79, _function),
-    PoolColumn("", 8, 68, _scan_bar),
+    PoolColumn("WORK", 9, 0, _function),
+    PoolColumn("", 8, 0, _scan_bar),
     PoolColumn("DONE", 7, 0, _done, right=True),
     PoolColumn("ETA", 7, 0, _eta, right=True),
-    PoolColumn("RATE", 7, 100, _rate, right=True),
-    PoolColumn("", 12, 120, _spark),
-    PoolColumn("FILL", 5, 84, _fill, right=True),
+    PoolColumn("RATE", 7, 106, _rate, right=True),
+    PoolColumn("", 12, 0, _spark),
+    PoolColumn("FILL", 5, 0, _fill, right=True),
     PoolColumn("", 8, 132, _fill_bar),
 )
+_NARROW = (
+    PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
+    PoolColumn("REDUNDANCY", 9, 0, _left, right=True),
+    PoolColumn("WORK", 9, 80, _function),
+    PoolColumn("", 5, 70, _scan_bar),
+    PoolColumn("DONE", 7, 0, _done, right=True),
+    PoolColumn("ETA", 6, 0, _eta, right=True),
+    PoolColumn("", 6, 64, _spark),
+    PoolColumn("FILL", 5, 57, _fill, right=True),
+)
+"""Below that, with one blank between: a bar and work only where the sparkline fits as well."""
