@@ -47,6 +47,24 @@ async def test_a_click_on_a_tab_shows_its_pool():
         assert app.main_on_top
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_a_click_on_the_headline_leads_to_what_it_is_about(size):
+    async with view_state(frames.resilver(), size=size) as (app, pilot, read):
+
+        def at(word):
+            lines = read().splitlines()
+            row = next(i for i, line in enumerate(lines) if word in line)
+            return lines[row].index(word), row
+
+        await pilot.click(offset=at("ETA"))
+        assert app.focused is app.main_screen.scan
+        await pilot.click(offset=at("ERRORS"))
+        assert app.devices.arrangement.sort == "errors"
+        await pilot.click(offset=at("DEGRADED"))
+        assert app.focused is app.main_screen.query_one("#events")
+        assert app.focused.display
+
+
 async def test_a_click_on_a_title_focuses_the_pane():
     async with view_state(frames.resilver()) as (app, pilot, read):
         title = next(i for i, line in enumerate(read().splitlines()) if "BALANCE" in line)

@@ -168,6 +168,13 @@ class MainScreen(Screen[None]):
         self.zoomed = None
         self.repaint()
 
+    def action_show_pane(self, pane: str) -> None:
+        """Focus a pane, and show it first where it is hidden."""
+        if not self._view(pane).display:
+            self.chosen[pane], self.zoomed = True, None
+            self.repaint()
+        self.set_focus(self._view(pane))
+
     def action_zoom(self) -> None:
         """Give the focused pane everything, or take it back."""
         self.zoomed = None if self.zoomed else self._focused_pane()
@@ -229,6 +236,10 @@ class MainScreen(Screen[None]):
         orders = list(SORTS)
         now = orders.index(self.devices.arrangement.sort)
         self.devices.rearrange(sort=orders[(now + 1) % len(orders)])
+
+    def action_sort_by(self, order: str) -> None:
+        """Sort by one order."""
+        self.devices.rearrange(sort=order)
 
     def action_fold(self) -> None:
         """Fold or unfold the row at the cursor."""

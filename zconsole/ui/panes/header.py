@@ -9,10 +9,12 @@ from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
-from zconsole.ui.panes.headline import headline, is_working
+from zconsole.ui.panes.headline import clickable, headline, is_working
 from zconsole.ui.widgets.draw import Line, Span, crop, hung, joined, spread, width_of
 from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
 
+_REASONS = "screen.show_pane('events')"
+"""What a click on the word of health does: what led to it is among the events."""
 _FRESH = 2.0
 _DISK = 16
 _NAME = 24
@@ -73,7 +75,7 @@ def _titled(left: Line, right: Line, rule: str, width: int) -> Line:
 
 def _heads(frame: Frame, look: DisplayFormat) -> tuple[Line, ...]:
     """The word of health, and below it how full the pool is where no cell says so."""
-    root, word = frame.root, health_word(frame, look)
+    root, word = frame.root, clickable(health_word(frame, look), _REASONS)
     if root is None or not root.size_bytes or root.alloc_bytes is None or not is_working(frame):
         return word, (), ()
     free = look.size(root.size_bytes - root.alloc_bytes)
@@ -90,7 +92,7 @@ def health_word(frame: Frame, look: DisplayFormat) -> Line:
 
 def _first(frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int) -> Line:
     """Word, pool and flags at the left; age, interval and clock at the right as they fit."""
-    word = health_word(frame, look)
+    word = clickable(health_word(frame, look), _REASONS)
     left, right = _identity(frame, status, look, width - width_of(word))
     return spread((*word, *left), right, width, look.glyphs.ellipsis)
 

@@ -38,6 +38,9 @@ _NONE = "none"
 _UPKEEP = ("trim", "initialize")
 """Work on devices that changes nothing of the pool."""
 
+_CLICKS = ("screen.show_pane('scan')", "", "", "screen.sort_by('errors')")
+"""What a click on each cell does."""
+
 Cell = Sequence[Sequence[Line]]
 """The rows of one fact; of the parts of a row those are shown that fit whole."""
 
@@ -65,8 +68,8 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
     return tuple(
         tuple(
             span
-            for cell, place in zip(cells, places, strict=True)
-            for span in (Span(" "), *_row(cell, row, place))
+            for cell, place, click in zip(cells, places, _CLICKS, strict=True)
+            for span in (Span(" "), *clickable(_row(cell, row, place), click))
         )
         for row in range(rows)
     )
@@ -83,6 +86,11 @@ def _widths(width: int, look: DisplayFormat) -> list[int]:
         widths[i], lacking = widths[i] - less, lacking - less
     longer = max(0, len("RATE /s =") + look.number - widths[1])
     return [widths[0] - longer, widths[1] + longer, *widths[2:]]
+
+
+def clickable(line: Line, action: str) -> Line:
+    """The same line, of which each piece does ``action`` when clicked."""
+    return tuple(span._replace(action=action) for span in line) if action else line
 
 
 def _row(cell: Cell, row: int, place: Place) -> Line:

@@ -149,7 +149,7 @@ async def test_a_name_nobody_can_confirm_is_unavailable(tmp_path, answer):
 
 
 async def test_no_zfs_says_so(tmp_path):
-    with pytest.raises(UnavailableError, match="ZFS not found"):
+    with pytest.raises(UnavailableError, match=r"ZFS not found.*Try: zconsole demo"):
         await LiveSource((), system=system(tmp_path)).sample()
 
 
