@@ -26,8 +26,9 @@ def styled(app: Console) -> str:
 def screen_looks(app: Console) -> str:
     """A line for each run of rows that look the same: ``3-5: 1-9 badge-warning, 11 bold``."""
     names = _names(app)
+    colors = {value: name for name, value in reversed(app.theme_files[app.theme].colors.items())}
     strips = app.screen._compositor.render_strips()
-    rows = [", ".join(_row(strip, names)) for strip in strips]
+    rows = [", ".join(_row(strip, names, colors)) for strip in strips]
     lines: list[str] = []
     for looks, run in groupby(enumerate(rows), key=lambda numbered: numbered[1]):
         numbers = [number for number, _ in run]
@@ -45,22 +46,28 @@ def _names(app: Console) -> dict[Style, str]:
     return names
 
 
-def _row(strip: list[Segment], names: dict[Style, str]) -> Iterator[str]:
+def _row(strip: list[Segment], names: dict[Style, str], colors: dict[str, str]) -> Iterator[str]:
     """The looks of one row, from its left to its right."""
     at = 0
-    for look, run in groupby(strip, key=lambda segment: _look(segment, names)):
+    for look, run in groupby(strip, key=lambda segment: _look(segment, names, colors)):
         end = at + sum(cell_len(segment.text) for segment in run)
         if look:
             yield f"{_range(at, end - 1)} {look}"
         at = end
 
 
-def _look(segment: Segment, names: dict[Style, str]) -> str:
+def _look(segment: Segment, names: dict[Style, str], colors: dict[str, str]) -> str:
     """The role of a segment, or where it has none of ours its style without what it does."""
     if segment.style is None:
         return ""
     bare = segment.style.clear_meta_and_links()
-    return names.get(bare, str(bare))
+    return names[bare] if bare in names else _by_colors(bare, colors)
+
+
+def _by_colors(style: Style, colors: dict[str, str]) -> str:
+    """``bold foreground on title-background``, which textual's own parts are drawn in."""
+    words = [colors.get(word, word) for word in str(style).split()]
+    return " ".join(words).removesuffix("on background").strip()
 
 
 def _range(first: int, last: int) -> str:
