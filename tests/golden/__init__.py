@@ -1,4 +1,4 @@
-"""Screens kept to compare with: text at several sizes, and a few pictures of the same program.
+"""Screens kept to compare with: text and looks at several sizes, and a few pictures.
 
 ``python -m tests.golden`` draws them all anew; what changed shows in the diff. The moving
 picture is made by ``python -m tests.cast``.
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.ui import frames
-from tests.ui.fakes import FakeFeed, console, screen_text
+from tests.ui.fakes import FakeFeed, console
+from tests.ui.styled import styled
 from zconsole.ui.picture import portable
 
 HERE = Path(__file__).parent
@@ -77,7 +78,7 @@ PICTURES = (
 
 
 async def draw(shot: Shot) -> str:
-    """The screen of a shot, as text or SVG."""
+    """The screen of a shot, as text with its looks, or as SVG."""
     made = tuple(frames.ALL[name]() for name in shot.scenes)
     app = console(FakeFeed(made), plain=shot.plain, theme=shot.theme)
     async with app.run_test(size=shot.size) as pilot:
@@ -85,9 +86,7 @@ async def draw(shot: Shot) -> str:
         for key in shot.keys:
             await pilot.press(key)
         await pilot.pause()
-        return (
-            portable(app.export_screenshot(simplify=True)) if shot.picture else (screen_text(app))
-        )
+        return portable(app.export_screenshot(simplify=True)) if shot.picture else styled(app)
 
 
 def write_all() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.ui.actions.acting import acting
 from tests.ui.rebalance.steps import settled, to_tree
+from tests.ui.styled import styled
 
 HERE = Path(__file__).parent
 SIZES = ((60, 15), (80, 24), (200, 50))
@@ -20,22 +21,28 @@ def path(screen: str, size: tuple[int, int]) -> Path:
 
 
 async def draw(size: tuple[int, int]) -> dict[str, str]:
-    """The text of every screen on the way."""
+    """The text and looks of every screen on the way."""
     async with acting("added-vdev", size=size) as a:
-        tree = await to_tree(a)
-        options = await a.press("enter")
+        await to_tree(a)
+        tree = styled(a.app)
         await a.press("enter")
-        plan = await settled(a)
+        options = styled(a.app)
+        await a.press("enter")
+        await settled(a)
+        plan = styled(a.app)
         await a.press("tab", "enter")
         await settled(a)
         await a.pass_time(4 * 3600, 1800)
         await a.controller.jobs.look("storage")
         a.app.screen.update()  # type: ignore[attr-defined]
-        job = await a.settle()
-        jobs = await a.press("escape")
+        await a.settle()
+        job = styled(a.app)
+        await a.press("escape")
+        jobs = styled(a.app)
         await a.press("escape")
         a.feed.step(1.0)
-        shown = (tree, options, plan, job, jobs, await a.settle())
+        await a.settle()
+        shown = (tree, options, plan, job, jobs, styled(a.app))
     return dict(zip(SCREENS, shown, strict=True))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from tests.ui.styled import styled
 from tests.ui.swap.steps import Swapping, swapping
 
 HERE = Path(__file__).parent
@@ -22,13 +23,15 @@ async def quiet(s: Swapping) -> str:
     """The screen without messages, which leave in real time."""
     s.app.messages.said.clear()
     s.app.messages_signal.publish(s.app.messages)
-    return await s.settled()
+    await s.settled()
+    return styled(s.app)
 
 
 async def draw(size: tuple[int, int]) -> dict[str, str]:
-    """The text of every screen on the way."""
+    """The text and looks of every screen on the way."""
     async with swapping(size) as s:
-        choice = await s.choose()
+        await s.choose()
+        choice = styled(s.app)
         await s.press("escape")
         await s.to_pull()
         pull = await quiet(s)

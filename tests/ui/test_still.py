@@ -1,4 +1,4 @@
-"""Nothing moves while the same scan runs: a resilver from its first to its last sample."""
+"""Nothing moves: not while a scan runs from its first to its last sample, nor in an alarm."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 
 from tests.ui.actions.acting import Acting, acting
 from zconsole.history.scan_track import scan_slot
+from zconsole.sim.hands import SimulatedHands
 
 PARTS = ("header", "scan", "devices", "balance", "events", "footer")
 LABELS = (
-    "REDUNDANCY",
     "REDUNDANCY",
     "ERRORS",
     "RATE",
@@ -59,3 +59,36 @@ async def test_the_parts_of_the_screen_stay_where_they_are_while_a_resilver_runs
                 a.feed.step(step)
                 await a.pilot.pause()
         assert rounds > 20
+
+
+PANES = ("header", "scan", "devices", "balance", "events")
+
+
+def tops(a: Acting) -> dict[str, int]:
+    """The row at which each pane begins; that of the devices is the first that could move."""
+    return {part: region[1] for part, region in boundaries(a).items() if part in PANES}
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
+async def test_the_header_stays_as_high_when_a_pool_suspends_and_returns(size):
+    async with acting("suspended", size=size) as a:
+        high, words = a.app.main_screen.query_one("#header").region.height, set()
+        for _ in range(40):
+            await a.pass_time(3, 3)
+            words.add(a.app.view_state.frame.health.word)
+            assert a.app.main_screen.query_one("#header").region.height == high, a.screen
+        assert "SUSPENDED" in words
+        assert len(words) > 1
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
+async def test_nothing_moves_when_disks_are_pulled_until_no_redundancy_is_left(size):
+    async with acting("swap", size=size) as a:
+        await a.pass_time(3, 1)
+        before, lefts = tops(a), set()
+        for bay in ("Slot 07", "Slot 08", "Slot 09"):
+            SimulatedHands(a.feed.world).pull(bay)
+            await a.pass_time(30, 10)
+            lefts.add(min(entry.left for entry in a.app.view_state.frame.redundancy))
+            assert tops(a) == before, a.screen
+        assert 0 in lefts

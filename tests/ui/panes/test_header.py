@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.factory import frame, noisy_pool
 from tests.records import replace
 from tests.ui import frames
@@ -23,6 +25,25 @@ def roles(lines, needle):
 
 
 class TestHeader:
+    @pytest.mark.parametrize(("width", "height", "lines"), [(60, 15, 4), (80, 24, 5), (120, 40, 8)])
+    def test_an_alarm_takes_no_more_lines_than_a_calm_pool(self, width, height, lines):
+        for name in ("healthy", "resilver", "swap", "suspended", "deserted", "unrestored"):
+            assert len(header(frames.ALL[name](), STATUS, width, height)) == lines, name
+
+    def test_where_there_is_one_line_it_says_what_not_to_touch(self):
+        *_, last = header(frames.suspended(), STATUS, 60, 15)
+        assert last.startswith(" remove no disk of raidz2-0: ")
+
+    @pytest.mark.parametrize("disks", [6, 8, 12])
+    def test_the_disks_that_must_stay_are_all_told_at_80_columns(self, disks):
+        names = [f"ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0F{n:04d}" for n in range(disks + 1)]
+        leaves = (Vdev(names[0], "disk", state="REMOVED"), *(Vdev(n, "disk") for n in names[1:]))
+        top = Vdev("raidz1-0", "raidz1", state="DEGRADED", children=leaves)
+        pool = Pool("tank", "DEGRADED", Vdev("tank", "root", state="DEGRADED", children=(top,)))
+        said = "\n".join(header(frame(pool, frames.NOW))[3:])
+        assert "more" not in said
+        assert all(name[-4:] in said for name in names[1:])
+
     def test_the_first_word_says_how_it_is(self):
         assert header(frames.healthy())[0].startswith(" OK  backup on nas1")
         assert header(frames.resilver())[0].startswith(" DEGRADED  tank on nas1")
@@ -47,7 +68,7 @@ class TestHeader:
         assert "replacing-0 still there" in "\n".join(lines)
 
     def test_which_device_left_and_when_is_told_before_what_is_told_elsewhere(self):
-        _, _, _, first, second, *_ = header(frames.deserted())
+        _, _, _, first, second, *_ = header(frames.deserted(), height=40)
         assert first.endswith(" · ata-WDC…0_WD-WCC7K0F9785 gone since 12:40")
         assert second.startswith(" kernel says SUSPENDED")
         rows = tuple(replace(row, missing_since=frames.NOW) for row in frames.resilver().rows)

@@ -16,9 +16,12 @@ from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_nam
 _REASONS = "screen.show_pane('events')"
 """What a click on the word of health does: what led to it is among the events."""
 _FRESH = 2.0
-_DISK = 16
+_DISKS = (16, 12, 9, 7)
+"""Cells of the name of a disk that must stay; fewer where its line would be too long."""
 _NAME = 24
 _GONE_SHOWN = 2
+_MESSAGES = {TALL: 3, COMPACT: 2, 0: 1}
+"""Lines of the screen to lines of messages, kept free where there is nothing to say."""
 _BOXED = 100
 _WORD = 15
 """Columns of the word of health in a frame: the longest is ``NOT IMPORTED``."""
@@ -42,18 +45,20 @@ def header_lines(
 ) -> tuple[Line, ...]:
     """Health and identity, the headline's cells, then why and what must not be removed.
 
-    As many lines as the size of the screen says, whatever is in them; only an alarm takes more.
+    As many lines as the size of the screen says, whatever is in them: an alarm moves nothing.
     """
+    said = next(rows for least, rows in _MESSAGES.items() if height >= least)
     if width >= _BOXED and height >= TALL:
-        lines = _boxed(frame, status, look, width)
+        lines = _boxed(frame, status, look, width, said)
     else:
-        most = 1 if height < COMPACT else 2
         cells = headline(frame, look, width, 2)
-        lines = (_first(frame, status, look, width), *cells, *_messages(frame, look, width, most))
+        lines = (_first(frame, status, look, width), *cells, *_messages(frame, look, width, said))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
-def _boxed(frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def _boxed(
+    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, said: int
+) -> tuple[Line, ...]:
     """The same in a thin frame that holds the pool's name, with a third row of cells."""
     box, rule = look.glyphs.box, look.glyphs.rule
     inner = width - 2
@@ -61,7 +66,7 @@ def _boxed(frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int) 
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
     top = _titled(*_identity(frame, status, look, inner - 2), rule, inner - 2)
     lines: list[Line] = [(Span(box[0] + rule, "track"), *top, Span(rule + box[1], "track"))]
-    for row in (*inside, *_messages(frame, look, inner - 1, 2)):
+    for row in (*inside, *_messages(frame, look, inner - 1, said)):
         shown = crop(row, inner, look.glyphs.ellipsis)
         blank = Span(" " * (inner - width_of(shown)))
         lines.append((Span(box[4], "track"), *shown, blank, Span(box[4], "track")))
@@ -188,31 +193,40 @@ def _counted(
     return hung(head, lines[:most])
 
 
-def _messages(frame: Frame, look: DisplayFormat, width: int, most: int) -> tuple[Line, ...]:
-    """Why the word is what it is, then which devices must not be removed.
+def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
+    """Why the word is what it is, then which devices must not be removed, in just ``rows`` lines.
 
-    One line, blank where there is nothing to say; up to ``most`` for each in an alarm.
+    Where there are too few of them the devices come first.
     """
-    severity, reasons = frame.health.severity, _reasons(frame, look)
+    severity = frame.health.severity
     role = "" if severity == "ok" else severity
+    kept = _untouchable(frame, look, width, rows)
+    left = rows - len(kept)
+    short = (formerly(reason, width - 2, look.glyphs.ellipsis) for reason in _reasons(frame, look))
+    parts: list[Line] = [(Span(reason, role),) for reason in short] if left else []
     dot = f" {look.glyphs.dot} "
-    short = (formerly(reason, width - 2, look.glyphs.ellipsis) for reason in reasons)
-    parts: list[Line] = [(Span(reason, role),) for reason in short]
-    most = most if severity == "error" else 1
-    lines = _counted(Span(" "), parts, dot, width, most, role) if parts else ((),)
-    return (*lines, *_untouchable(frame, look, width))
+    reasons = _counted(Span(" "), parts, dot, width, left, role) if parts else ()
+    blank: Line = ()
+    return (*reasons, *kept, *[blank] * (left - len(reasons)))
 
 
-def _untouchable(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """Of each vdev without redundancy, that no disk of it may go, and which are there."""
-    if frame.health.severity == "ok":
-        return ()
+def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
+    """Of each vdev without redundancy, that no disk of it may go, and which are there.
+
+    Their names are shortened before the list takes another of the ``rows`` lines.
+    """
     bare = [entry for entry in frame.redundancy if not entry.left]
-    parts = [part for entry in bare for part in _parts(entry, frame, look)]
-    return _counted(Span(" "), parts, " ", width, 2, "error") if parts else ()
+    if frame.health.severity == "ok" or not bare:
+        return ()
+    for taken in range(1, rows + 1):
+        for longest in _DISKS:
+            parts = [part for entry in bare for part in _parts(entry, frame, look, longest)]
+            if len(joined(parts, " ", width - 2)) <= taken:
+                return _counted(Span(" "), parts, " ", width, taken, "error")
+    return _counted(Span(" "), parts, " ", width, rows, "error")
 
 
-def _parts(entry: Redundancy, frame: Frame, look: DisplayFormat) -> list[Line]:
+def _parts(entry: Redundancy, frame: Frame, look: DisplayFormat, longest: int) -> list[Line]:
     """The vdev, then where each disk is that must stay, so that lines can break between them."""
     gone = {row.vdev.name for row in frame.rows if row.gone}
     disks = [disk for disk in entry.untouchable if disk not in gone]
@@ -221,7 +235,7 @@ def _parts(entry: Redundancy, frame: Frame, look: DisplayFormat) -> list[Line]:
     bays = _bays(frame)
     placed = in_runs([look.text(bays[disk]) for disk in disks if disk in bays])
     named = [look.text(disk) for disk in disks if disk not in bays]
-    short = short_names(named, _DISK, look.glyphs.ellipsis)
+    short = short_names(named, longest, look.glyphs.ellipsis)
     listed = [*placed, *(short[name] for name in named)]
     alone = disks == [entry.vdev]
     first = "do not remove" if alone else f"remove no disk of {look.text(entry.vdev)}:"
