@@ -128,6 +128,7 @@ def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
 def _words(frame: Frame, source: Capabilities | None) -> Iterator[_Message]:
     """What zpool itself says of the pool, and why it is not read in the best way there is."""
     pool = frame.seen
+    words_of_zpool: tuple[tuple[str, str | None], ...]
     words_of_zpool = (("zpool says", pool.message), ("action", pool.action), ("see", pool.see))
     if frame.suspended and pool.state != "SUSPENDED":
         # zpool is not asked any more: what it said is of the time before.
