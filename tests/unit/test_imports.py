@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections import defaultdict
@@ -229,3 +230,11 @@ def test_a_report_of_saved_output_loads_nothing_heavy_of_its_own_accord(words, t
     assert len(files) > 30
     heavy = {str(f): HEAVY & loaded_at_once(str(f.relative_to(PACKAGE))) for f in files}
     assert {file: names for file, names in heavy.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE.parent / "tests/vm").glob("*.py")), ids=lambda p: p.stem
+)
+def test_what_the_virtual_machines_run_finds_all_it_imports(path: Path):
+    """They run rarely, and a name that has moved would be noticed only then."""
+    importlib.import_module(f"tests.vm.{path.stem}")

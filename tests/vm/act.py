@@ -21,7 +21,7 @@ from zconsole.actions.growth import plan_attach, plan_autoexpand, plan_expand
 from zconsole.actions.layout import Layout
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.actions.refresh import PATIENCE, SUSPENDED, Refresher, is_answer
+from zconsole.actions.refresh import PATIENCE, Refresher, is_answer
 from zconsole.actions.replace import (
     plan_batch,
     plan_replace,
@@ -106,8 +106,7 @@ class FreshFrames:
             frame = next((f for f in frames if f.pool == pool), None)
             if frame is None or frame.absent:
                 raise NotFoundError(f"{pool}: no such pool is imported")
-            suspended = SUSPENDED in (frame.state, frame.kstat)
-            found = is_answer(frame.looked, frame.problem, suspended, since)
+            found = is_answer(frame.looked, frame.problem, frame.suspended, since)
             if found or steady_clock() > until:
                 return frame
 

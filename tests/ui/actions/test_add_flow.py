@@ -17,7 +17,7 @@ RUN = ("tab", "enter")
 
 
 @asynccontextmanager
-async def adding(scenario: str = "mirror-scrub", disks: int = 2, size=(100, 40)):
+async def adding(scenario: str = "mirror-scrub", disks: int = 2, size=(100, 44)):
     """The console at the list of what can be added, with disks for that on the shelf."""
     async with acting(scenario, size) as a:
         pool = a.feed.world.pools[0]
