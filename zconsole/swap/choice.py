@@ -30,6 +30,7 @@ from zconsole.swap.effects import (
     untouchable,
 )
 from zconsole.swap.refusal import Refusal, partition_of, refusal
+from zconsole.swap.suspension import suspension
 from zconsole.swap.view import MachineView
 
 KERNEL_LINES = 2
@@ -107,7 +108,7 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         return None
     old = disk_of_leaf(s, target.vdev, key)
     fault = next((f for f in v.faults if f.key == key), None)
-    refused = refusal(s, target, old)
+    refused = suspension(v) or refusal(s, target, old)
     lost = effects(v, old)
     gone = bool(v.devices) and device_of(old, v.devices) is None
     ways = () if refused else tuple(sorted(_ways(v, target, old, lost), key=_last_if_refused))

@@ -21,6 +21,8 @@ class ExplainedPart(NamedTuple):
 
 def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
     """Everything to know, the danger before the ways; parts without lines are left out."""
+    if choice.refusal is not None and choice.refusal.title:  # all else comes after it
+        return (ExplainedPart("Not guided", (choice.refusal.title, *_by_hand(choice))),)
     parts = (
         ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
         ExplainedPart("What failed", (*choice.found, *_judged(choice))),

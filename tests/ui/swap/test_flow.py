@@ -322,3 +322,24 @@ async def test_no_other_pool_is_offered_where_none_needs_a_swap():
         await s.begin()
         assert "No other pool needs a swap here" in await s.press("n")
         assert "n other pool" not in s.screen
+
+
+async def test_a_suspended_pool_is_said_first_and_no_swap_can_be_begun():
+    async with swapping(scenario="suspended") as s:
+        s.feed.step(60.0)
+        await s.settled()
+        shown = await s.choose()
+        assert "backup IS SUSPENDED: bring Slot 04 back, then clear it" in shown.splitlines()[0]
+        assert "Begin" not in shown.splitlines()[-2]
+        assert "Pull" not in shown
+        await s.press("right", "enter")
+        await s.settled()
+        assert not s.swap.make_store(False).read()
+
+
+async def test_once_the_disk_is_in_again_a_suspended_pool_only_needs_to_be_cleared():
+    async with swapping(scenario="suspended") as s:
+        s.feed.step(60.0)
+        s.feed.step(120.0)
+        await s.settled()
+        assert "backup IS SUSPENDED: its disks are in; clear it" in await s.choose()

@@ -171,6 +171,8 @@ class SwapFlow:
         """Show each way with its consequences, and begin the one that is confirmed."""
         seconds = self._predicted(v, [choice.old.key], reports).get(choice.old.key)
         notes = doubts(v.situation.pool, choice.old.key, [fault.key for fault in v.faults])
+        if v.situation.suspended:  # whichever device it is: none may be swapped
+            notes = ()
         ways = [way for way in choice.ways if not way.refused]
         made = [self._way(session, choice, way, v, seconds, notes) for way in (ways or (None,))]
         await self.context.app.push_screen_wait(ConfirmScreen(made, self.context.look))
@@ -196,8 +198,9 @@ class SwapFlow:
 
         what = WAYS[way.mode] if way else "not guided"
         manual = choice.refusal.manual if choice.refusal and way is None else ()
+        first = choice.refusal.title if choice.refusal else ""
         return Confirmation(
-            f"SWAP {choice.old.words}: {what}",
+            first or f"SWAP {choice.old.words}: {what}",
             _body,
             _run,
             barred=way is None or bool(denied),
