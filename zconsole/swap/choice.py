@@ -11,6 +11,7 @@ from zconsole.actions.target import FAILED, Target, find
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail
+from zconsole.swap.cause import cable_advice, cause_of
 from zconsole.swap.checklist import (
     PULL_FIRST,
     REPLACE_FIRST,
@@ -74,6 +75,8 @@ class SwapChoice:
     """Whether the device failed, or has errors."""
     spared: bool = False
     """Whether a hot spare stands in for it already."""
+    advice: str = ""
+    """What to do before any swap: check the cable, where that is the likely cause; else empty."""
 
     @property
     def along(self) -> bool:
@@ -117,7 +120,7 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         target.top.name,
         s.pool.guid or s.facts.properties.get("guid"),
         tuple(_found(v, target.vdev, old, fault, gone)),
-        fault.cause if fault else "unclear",
+        cause_of(v, target),
         redundancy_words(s),
         untouchable(s, old),
         lost,
@@ -129,6 +132,7 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         or target.vdev.state in FAILED
         or target.vdev.errors.total > 0,
         spared=bool(target.spares),
+        advice=cable_advice(v, target),
     )
 
 

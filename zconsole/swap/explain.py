@@ -8,7 +8,9 @@ from typing import NamedTuple
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.swap.checklist import WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
+from zconsole.swap.stage import sentence
 
+FIRST_HEADING = "First"
 WAYS_HEADING = "Ways"
 
 
@@ -24,6 +26,7 @@ def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
     if choice.refusal is not None and choice.refusal.title:  # all else comes after it
         return (ExplainedPart("Not guided", (choice.refusal.title, *_by_hand(choice))),)
     parts = (
+        ExplainedPart(FIRST_HEADING, (sentence(choice.advice),) if choice.advice else ()),
         ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
         ExplainedPart("What failed", (*choice.found, *_judged(choice))),
         ExplainedPart("Redundancy now", choice.redundancy),

@@ -152,7 +152,7 @@ class SwapFlow:
         choices = order_choices(v, found, self._predicted(v, keys, reports))
         here = [target.key for target in choices.targets]
         start = here.index(self.key) if self.key in here else 0
-        title = f"SWAP  {len(found)} devices need it"
+        title = f"SWAP  {len(found)} devices {'have errors' if choices.doubtful else 'need it'}"
         picked = await self._pick(title, choices.rows, choices.abouts, start)
         if picked is None or picked < len(here):
             return None if picked is None else here[picked]
