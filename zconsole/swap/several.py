@@ -57,17 +57,22 @@ def predicted(
     v: MachineView,
     keys: Sequence[str],
     reports: Sequence[ScanReport] = (),
-    running: Iterable[PastRate] = (),
+    others: Iterable[PastRate] = (),
 ) -> Mapping[str, float | None]:
     """Seconds that a resilver of each device would take, by scans of the pool.
 
-    Past ones count; where none is known, those ``running``.
+    Those that the pool and the reports tell count; where there is none, ``others``: those that
+    run, and those that a later one took the place of.
     """
     pool = v.situation.pool
-    known = paces(pool.root, pool.scans, reports) or tuple(running)
+    known = paces(pool.root, pool.scans, reports) or tuple(sorted(others, key=_most_alike))
     targets = (find(pool, key) for key in keys)
     times = ((t.key, member_duration(t.top, known)) for t in targets if t is not None)
     return {key: None if estimate is None else estimate.eta for key, estimate in times}
+
+
+def _most_alike(pace: PastRate) -> tuple[int, float]:
+    return (-pace.closeness, -pace.t)
 
 
 def urgent_first(v: MachineView, keys: Sequence[str]) -> tuple[Target, ...]:

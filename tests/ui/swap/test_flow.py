@@ -343,3 +343,18 @@ async def test_once_the_disk_is_in_again_a_suspended_pool_only_needs_to_be_clear
         s.feed.step(120.0)
         await s.settled()
         assert "backup IS SUSPENDED: its disks are in; clear it" in await s.choose()
+
+
+async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last_scrub():
+    async with swapping(scenario="failed-disk") as s:
+        assert "Time: one resilver, 9h18m" in await s.choose()
+        await s.press("right", "enter")
+        await s.on(SwapScreen)
+        await s.pass_by()
+        await s.do()
+        await s.do("X", word="close")
+        await s.press("escape")
+        await s.pass_by()
+        shown = await s.choose()
+        assert "its replacement by" in shown
+        assert "unknown duration" not in shown

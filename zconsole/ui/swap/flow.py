@@ -12,7 +12,7 @@ from zconsole.actions.target import Target, find
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.scan_report.report import ScanReport
-from zconsole.scan_report.resilver_time import pace_of_running
+from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
@@ -118,12 +118,13 @@ class SwapFlow:
     def _predicted(
         self, v: MachineView, keys: Sequence[str], reports: Sequence[ScanReport]
     ) -> Mapping[str, float | None]:
-        """Seconds that a resilver of each device would take, also by a scan that runs."""
+        """Seconds that a resilver of each device would take, also by scans seen in this session."""
         frame, root = self.frame, v.situation.pool.root
         running = (
             pace_of_running(root, view.scan, frame.t, view.estimate.eta) for view in frame.scans
         )
-        return predicted(v, keys, reports, filter(None, running))
+        past = (pace_of_past(root, scan) for scan in frame.past)
+        return predicted(v, keys, reports, filter(None, (*running, *past)))
 
     async def _device(self, v: MachineView, reports: Sequence[ScanReport]) -> str | None:
         """The device at the cursor, else the one that failed, else one of several."""
