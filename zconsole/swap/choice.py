@@ -25,6 +25,7 @@ from zconsole.swap.effects import (
     Effect,
     effects,
     hindrance,
+    kept_words,
     marked,
     redundancy_words,
     stands_in,
@@ -71,6 +72,8 @@ class SwapChoice:
     gone: bool = False
     """Whether the machine has lost the disk already."""
     refusal: Refusal | None = None
+    failed: bool = True
+    """Whether it is out, or gives no data any more; else it only has errors, or none."""
     faulty: bool = True
     """Whether the device failed, or has errors."""
     spared: bool = False
@@ -127,6 +130,7 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         ways,
         gone,
         refused,
+        failed=gone or target.vdev.state in FAILED,
         faulty=fault is not None
         or gone
         or target.vdev.state in FAILED
@@ -242,7 +246,7 @@ def _with_free_disk(v: MachineView, target: Target, old: SwapDisk) -> Iterator[S
             new = disk_of(device)
             why = (
                 f"{new.words} is free: replace by it now, and pull {target.vdev.name} once the"
-                " resilver is done. Redundancy never drops"
+                f" resilver is done. {kept_words(s, target)}"
             )
             yield SwapWay(REPLACE_FIRST, why, new)
             return
@@ -258,7 +262,7 @@ def _with_spare(v: MachineView, target: Target) -> Iterator[SwapWay]:
             new = disk_of_leaf(s, spare, key)
             why = (
                 f"hot spare {new.words} stands in first; it returns once the new disk is filled."
-                " Redundancy never drops, but it takes two resilvers"
+                f" {kept_words(s, target)}. It takes two resilvers"
             )
             yield SwapWay(SPARE_FIRST, why, replace(new, whole=path))
             return

@@ -11,6 +11,7 @@ from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.stage import sentence
 
 FIRST_HEADING = "First"
+FAILED_HEADING, WRONG_HEADING = "What failed", "What is wrong"
 WAYS_HEADING = "Ways"
 
 
@@ -28,7 +29,7 @@ def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
     parts = (
         ExplainedPart(FIRST_HEADING, (sentence(choice.advice),) if choice.advice else ()),
         ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
-        ExplainedPart("What failed", (*choice.found, *_judged(choice))),
+        ExplainedPart(_wrong(choice), (*choice.found, *_judged(choice))),
         ExplainedPart("Redundancy now", choice.redundancy),
         ExplainedPart("What the pull does", tuple(_pulling(choice))),
         ExplainedPart("Must stay", tuple(_must_stay(choice))),
@@ -50,6 +51,13 @@ def _pulling(choice: SwapChoice) -> Iterator[str]:
     yield from (effect.text for effect in choice.effects)
     for pool in dict.fromkeys(e.pool for e in choice.effects if e.pool != choice.old.pool):
         yield f"{pool} needs a swap of its own afterwards; it is offered at the end of this one"
+
+
+def _wrong(choice: SwapChoice) -> str:
+    """The heading over what speaks for a swap: of a device that still works nothing failed."""
+    if choice.failed:
+        return FAILED_HEADING
+    return WRONG_HEADING if choice.faulty else "State"
 
 
 def _judged(choice: SwapChoice) -> Iterator[str]:

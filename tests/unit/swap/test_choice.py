@@ -8,7 +8,7 @@ from tests.unit.swap.playing import Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.sim import lifecycle
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.choice import SwapChoice, begin, choose
@@ -296,3 +296,35 @@ def test_a_disk_that_is_replaced_already_need_not_come_back_to_resume_the_pool()
     assert choice.refusal is not None
     assert choice.refusal.title == "tank IS SUSPENDED: bring d01 back, then clear it"
     assert "Out: d01; d00, which new replaces already" in choice.refusal.why
+
+
+def heads(choice: SwapChoice) -> list[str]:
+    return [part.heading for part in explained(choice)]
+
+
+def test_a_disk_that_still_works_has_something_wrong_and_has_not_failed():
+    errors = ErrorCounters(read=3)
+    assert "What is wrong" in heads(chosen(view(disk("d00", 1000)._replace(errors=errors))))
+    assert "What failed" in heads(chosen(view(disk("d00", 1000, "FAULTED"))))
+    assert "State" in heads(chosen(view()))
+
+
+def test_the_pull_of_a_disk_that_has_failed_takes_nothing_more():
+    (effect,) = chosen(view(disk("d00", 1000, "FAULTED"))).effects
+    assert effect.text == (
+        "nothing more: d00 is FAULTED already, and 1 more device may fail in raidz2-0 of tank"
+    )
+    (effect,) = chosen(view()).effects
+    assert effect.text.startswith("without it, 1 more device may fail")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("raidz1", "Redundancy stays as it is: none left"), ("raidz2", "Redundancy never drops")],
+)
+def test_redundancy_that_is_gone_is_not_said_to_be_kept(kind, said):
+    lost = disk("d01", 1001, "FAULTED")
+    spare = disk("sp", 9, "AVAIL")._replace(vclass="spare")
+    v = view(disk("d00", 1000), lost, kind=kind, disks=(*DISKS, new_disk()), spares=(spare,))
+    ways = [way for way in chosen(v).ways if way.mode != PULL_FIRST]
+    assert [said in way.why for way in ways] == [True, True]

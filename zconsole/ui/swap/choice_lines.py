@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from zconsole.swap.checklist import REPLACE_FIRST, SPARE_FIRST, WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
-from zconsole.swap.explain import FIRST_HEADING, WAYS_HEADING, explained
+from zconsole.swap.explain import (
+    FAILED_HEADING,
+    FIRST_HEADING,
+    WAYS_HEADING,
+    WRONG_HEADING,
+    explained,
+)
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.steps import COSTS, STEP_WORDS
@@ -15,7 +21,7 @@ from zconsole.units import duration
 
 _APART = (FIRST_HEADING, WAYS_HEADING, "Not guided")
 """Parts of the explanation that are shown in another way here."""
-_ROLES = {"What failed": "warning", "Must stay": "error"}
+_ROLES = {FAILED_HEADING: "warning", WRONG_HEADING: "warning", "Must stay": "error"}
 
 
 def choice_lines(
