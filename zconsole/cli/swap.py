@@ -12,6 +12,7 @@ from pathlib import Path
 from zconsole.actions.backend import live_backend
 from zconsole.actions.plan import Situation
 from zconsole.actions.refresh import PATIENCE, is_answer
+from zconsole.actions.target import Target
 from zconsole.cli import event_loop, local
 from zconsole.cli.configuration import denied
 from zconsole.cli.output import local_zone, say
@@ -23,6 +24,7 @@ from zconsole.monitor.feed import Feed
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.output import json
+from zconsole.swap.cause import cable_advice
 from zconsole.swap.checklist import DONE, OPEN, TITLES, Checklist
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.explain import WAYS_HEADING, explained, way_text
@@ -213,7 +215,7 @@ class SwapCommand:
             lines.say(f"not now: {order.refused}" if order.refused else "")
         name = clean(v.situation.pool.name)
         lines.say(f"All at once: only the console does that, by C: zconsole console {name}")
-        number = await dialogue.pick("Which device first?", [target.name for target in found])
+        number = await dialogue.pick("Which device first?", [_option(v, t) for t in found])
         return None if number is None else found[number].key
 
     async def _show(self) -> int:
@@ -282,6 +284,12 @@ def _explanation(choice: SwapChoice, without: Collection[str] = ()) -> Iterator[
         if part.heading not in without:
             yield part.heading
             yield from (f"  {line}" for line in part.lines)
+
+
+def _option(v: MachineView, target: Target) -> str:
+    """A device that may be swapped; where its cable is the likely cause, what to do first."""
+    advice = cable_advice(v, target)
+    return f"{target.name} ({advice})" if advice else target.name
 
 
 def _line(c: Checklist) -> str:

@@ -29,6 +29,7 @@ from zconsole.pool.spares import SpareTrouble
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
+    from zconsole.eta.past import PastScan
 
 
 class VdevRow(NamedTuple):
@@ -91,6 +92,8 @@ class Frame:
     """Hot spares that would not help when a device fails."""
     scrub: ScrubAge = UNKNOWN
     """The last full scrub, and whether the next is overdue."""
+    past: tuple[PastScan, ...] = ()
+    """Finished scans as they went, newest first, also those that a later one took the place of."""
 
     def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
         """With actions done from consoles, in order of time, and the pool's jobs.

@@ -66,6 +66,7 @@ class PoolMonitor:
             troubles=troubles,
             spares=spares,
             scrub=self.scrubs.push(sample),
+            past=history.scans.past,
         )
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:

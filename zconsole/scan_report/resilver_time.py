@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from zconsole.eta.estimate import Estimate
+from zconsole.eta.past import PastScan
 from zconsole.monitor.facts import seconds_taken
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS
@@ -62,6 +63,19 @@ def pace_of_running(root: Vdev, scan: Scan, now: float, left: float | None) -> P
     each = scan.to_issue_bytes / max(1.0, now - scan.start + left) / disks
     closeness = 1 if scan.function in REPAIRS else 0
     return PastRate(each, f"the running {scan.function}", scan.start, closeness)
+
+
+def pace_of_past(root: Vdev, past: PastScan) -> PastRate | None:
+    """The rate of a finished scan of the whole pool that a later one took the place of.
+
+    None of one of a single vdev, or that tells nothing.
+    """
+    disks = sum(_width(vdev) for vdev in _tops(root))
+    if not disks or past.vdev is not None or past.function not in (*REPAIRS, "scrub"):
+        return None
+    closeness = 1 if past.function in REPAIRS else 0
+    each = past.total / past.seconds / disks
+    return PastRate(each, f"the last {past.function}", past.start, closeness)
 
 
 def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Estimate | None:

@@ -105,7 +105,7 @@ def plan_offline_safely(s: Situation, key: str, along: Collection[str] = ()) -> 
 def light(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     """Switch the bay's light on, or make the disk blink; None once it does, or where it can't."""
     del now
-    if "light" in c.passed or c.pulled is not None:
+    if "light" in c.passed or c.pulled is not None or c.left_early:
         return None
     if not c.old.light:
         return _blinking(c, v)

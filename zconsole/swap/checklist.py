@@ -43,6 +43,8 @@ PUT_BACK = "put-back"
 """What the log calls the way back of a wrong disk, which is no step of its own."""
 NOT_NEEDED = "not needed"
 """What the log says of a step that this machine, or this pool, didn't need."""
+OUT_ALREADY = "not needed: it is out already"
+"""What it says of taking offline a disk that left before."""
 
 
 def needed_steps(
@@ -158,6 +160,11 @@ class Checklist:
         return tuple(
             step for step in self.steps if step in needed or step in ran or step == at != "explain"
         )
+
+    @property
+    def left_early(self) -> bool:
+        """Whether the old disk is out, and left before anything took it offline."""
+        return self.was_gone and any(entry.text == OUT_ALREADY for entry in self.log)
 
     def noting(
         self, t: float, step: str, text: str, command: str = "", result: str = ""

@@ -11,6 +11,7 @@ from zconsole.actions.target import FAILED, Target, find
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail
+from zconsole.swap.cause import cable_advice, cause_of
 from zconsole.swap.checklist import (
     PULL_FIRST,
     REPLACE_FIRST,
@@ -24,12 +25,14 @@ from zconsole.swap.effects import (
     Effect,
     effects,
     hindrance,
+    kept_words,
     marked,
     redundancy_words,
     stands_in,
     untouchable,
 )
 from zconsole.swap.refusal import Refusal, partition_of, refusal
+from zconsole.swap.suspension import suspension
 from zconsole.swap.view import MachineView
 
 KERNEL_LINES = 2
@@ -69,10 +72,14 @@ class SwapChoice:
     gone: bool = False
     """Whether the machine has lost the disk already."""
     refusal: Refusal | None = None
+    failed: bool = True
+    """Whether it is out, or gives no data any more; else it only has errors, or none."""
     faulty: bool = True
     """Whether the device failed, or has errors."""
     spared: bool = False
     """Whether a hot spare stands in for it already."""
+    advice: str = ""
+    """What to do before any swap: check the cable, where that is the likely cause; else empty."""
 
     @property
     def along(self) -> bool:
@@ -107,7 +114,7 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         return None
     old = disk_of_leaf(s, target.vdev, key)
     fault = next((f for f in v.faults if f.key == key), None)
-    refused = refusal(s, target, old)
+    refused = suspension(v) or refusal(s, target, old)
     lost = effects(v, old)
     gone = bool(v.devices) and device_of(old, v.devices) is None
     ways = () if refused else tuple(sorted(_ways(v, target, old, lost), key=_last_if_refused))
@@ -116,18 +123,20 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         target.top.name,
         s.pool.guid or s.facts.properties.get("guid"),
         tuple(_found(v, target.vdev, old, fault, gone)),
-        fault.cause if fault else "unclear",
+        cause_of(v, target),
         redundancy_words(s),
         untouchable(s, old),
         lost,
         ways,
         gone,
         refused,
+        failed=gone or target.vdev.state in FAILED,
         faulty=fault is not None
         or gone
         or target.vdev.state in FAILED
         or target.vdev.errors.total > 0,
         spared=bool(target.spares),
+        advice=cable_advice(v, target),
     )
 
 
@@ -237,7 +246,7 @@ def _with_free_disk(v: MachineView, target: Target, old: SwapDisk) -> Iterator[S
             new = disk_of(device)
             why = (
                 f"{new.words} is free: replace by it now, and pull {target.vdev.name} once the"
-                " resilver is done. Redundancy never drops"
+                f" resilver is done. {kept_words(s, target)}"
             )
             yield SwapWay(REPLACE_FIRST, why, new)
             return
@@ -253,7 +262,7 @@ def _with_spare(v: MachineView, target: Target) -> Iterator[SwapWay]:
             new = disk_of_leaf(s, spare, key)
             why = (
                 f"hot spare {new.words} stands in first; it returns once the new disk is filled."
-                " Redundancy never drops, but it takes two resilvers"
+                f" {kept_words(s, target)}. It takes two resilvers"
             )
             yield SwapWay(SPARE_FIRST, why, replace(new, whole=path))
             return

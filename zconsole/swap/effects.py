@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import Target, find, members
+from zconsole.actions.target import FAILED, Target, find, members
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
@@ -39,10 +39,17 @@ class Effect:
     vdev: str
     left: int
     """How many more devices its top-level vdev may lose afterwards; below 0, data is lost."""
+    state: str = ""
+    """The state of the leaf now, where it has failed already; else empty."""
 
     @property
     def text(self) -> str:
         """The effect in one sentence."""
+        if self.state and self.left >= 0:
+            return (
+                f"nothing more: {self.name} is {self.state} already, and"
+                f" {may_fail(self.left)} in {self.vdev} of {self.pool}"
+            )
         if self.left < 0:
             return f"pulling it loses data of {self.vdev} in {self.pool}: no device may go there"
         return (
@@ -66,7 +73,9 @@ def _in_pool(s: Situation, old: SwapDisk, device: Device | None) -> Iterator[Eff
     ]
     for target in lost:
         left = left_without(target, *(other.vdev for other in lost))
-        yield Effect(s.pool.name, target.key, target.vdev.name, target.top.name, left)
+        leaf, state = target.vdev, target.vdev.state
+        failed = state if state in FAILED else ""
+        yield Effect(s.pool.name, target.key, leaf.name, target.top.name, left, failed)
 
 
 def _goes(s: Situation, leaf: Vdev, key: str, old: SwapDisk, device: Device | None) -> bool:
@@ -198,8 +207,21 @@ def redundancy_words(s: Situation) -> tuple[str, ...]:
 
 def vdev_words(s: Situation, target: Target) -> str:
     """The same of the top-level vdev of one device; empty where that holds no data."""
+    entry = _entry(s, target)
+    return "" if entry is None else _of_vdev(entry)
+
+
+def kept_words(s: Situation, target: Target) -> str:
+    """What becomes of redundancy where the device stays in until another one is filled."""
+    entry = _entry(s, target)
+    if entry is not None and not entry.left:
+        return "Redundancy stays as it is: none left"
+    return "Redundancy never drops"
+
+
+def _entry(s: Situation, target: Target) -> Redundancy | None:
     entries = zip(data_vdevs(s.pool.root), redundancy(s.pool.root, s.pool.scans), strict=True)
-    return next((_of_vdev(entry) for top, entry in entries if top is target.top), "")
+    return next((entry for top, entry in entries if top is target.top), None)
 
 
 def _of_vdev(entry: Redundancy) -> str:

@@ -8,7 +8,10 @@ from typing import NamedTuple
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.swap.checklist import WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
+from zconsole.swap.stage import sentence
 
+FIRST_HEADING = "First"
+FAILED_HEADING, WRONG_HEADING = "What failed", "What is wrong"
 WAYS_HEADING = "Ways"
 
 
@@ -21,9 +24,12 @@ class ExplainedPart(NamedTuple):
 
 def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
     """Everything to know, the danger before the ways; parts without lines are left out."""
+    if choice.refusal is not None and choice.refusal.title:  # all else comes after it
+        return (ExplainedPart("Not guided", (choice.refusal.title, *_by_hand(choice))),)
     parts = (
+        ExplainedPart(FIRST_HEADING, (sentence(choice.advice),) if choice.advice else ()),
         ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
-        ExplainedPart("What failed", (*choice.found, *_judged(choice))),
+        ExplainedPart(_wrong(choice), (*choice.found, *_judged(choice))),
         ExplainedPart("Redundancy now", choice.redundancy),
         ExplainedPart("What the pull does", tuple(_pulling(choice))),
         ExplainedPart("Must stay", tuple(_must_stay(choice))),
@@ -45,6 +51,13 @@ def _pulling(choice: SwapChoice) -> Iterator[str]:
     yield from (effect.text for effect in choice.effects)
     for pool in dict.fromkeys(e.pool for e in choice.effects if e.pool != choice.old.pool):
         yield f"{pool} needs a swap of its own afterwards; it is offered at the end of this one"
+
+
+def _wrong(choice: SwapChoice) -> str:
+    """The heading over what speaks for a swap: of a device that still works nothing failed."""
+    if choice.failed:
+        return FAILED_HEADING
+    return WRONG_HEADING if choice.faulty else "State"
 
 
 def _judged(choice: SwapChoice) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zconsole.actions import doubts
-from zconsole.actions.target import FAILED, Target, find
+from zconsole.actions.target import FAILED, Target, failed, find
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Pool, Vdev
@@ -39,6 +39,8 @@ def suspects(v: MachineView) -> tuple[Target, ...]:
 
 def proposed(v: MachineView) -> tuple[Target, ...]:
     """The devices that a swap is offered for where none was named."""
+    if v.situation.suspended and (out := gone_from(v)):
+        return out[:1]  # no swap may begin: one device is enough to say why
     found = (*suspects(v), *in_replacement(v.situation.pool))
     return tuple({target.key: target for target in found}.values()) or departed(v)
 
@@ -79,6 +81,12 @@ def departed(v: MachineView) -> tuple[Target, ...]:
     s = v.situation
     found = (find(s.pool, key) for key, _ in leaves_of(s.pool))
     return tuple(t for t in found if t is not None and (_is_replaced(t) or _is_lost(v, t)))
+
+
+def gone_from(v: MachineView) -> tuple[Target, ...]:
+    """The devices that failed or that the machine lost; those that nothing replaces come first."""
+    found = {target.key: target for target in (*failed(v.situation.pool), *departed(v))}
+    return tuple(sorted(found.values(), key=is_being_replaced))
 
 
 def _is_replaced(target: Target) -> bool:

@@ -13,6 +13,7 @@ from zconsole.swap import after, before, pulling
 from zconsole.swap.checklist import (
     NOT_NEEDED,
     OPEN,
+    OUT_ALREADY,
     PUT_BACK,
     REPLACE_FIRST,
     TITLES,
@@ -269,6 +270,14 @@ def _pulled(c: Checklist, v: MachineView, now: float) -> Checklist:
     if c.at in ("light", "pull"):
         how = f"{c.old.words} is out: it left the machine"
         return replace(c, pulled=now).noting(now, "pull", how)
+    return _left(c, now)
+
+
+def _left(c: Checklist, now: float) -> Checklist:
+    """The old disk left though its pull was not waited for."""
+    if c.at == "offline":  # pulled before its turn
+        c = c.noting(now, "offline", OUT_ALREADY)
+        return replace(c, was_gone=True).noting(now, "pull", f"{c.old.words} left the machine")
     return replace(c, was_gone=True).noting(now, c.at, f"{c.old.words} left the machine by itself")
 
 

@@ -31,6 +31,8 @@ def pull(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     if still_read(target) and c.mode != REPLACE_FIRST:
         hold = "it is online: take it offline first"
         return SwapStage("pull", f"Do not pull {c.old.words} yet", (), waits=hold, alarm=True)
+    if c.left_early:
+        return _left_early(c, v)
     unseen = _unseen(c, v)
     title = f"Pull {c.old.words}"
     return SwapStage(
@@ -39,6 +41,23 @@ def pull(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         (*_how_found(c, now), *_others_out(c, v), *unseen),
         warnings=tuple(_must_stay(c, v)),
         waits="" if unseen else f"{c.old.words} to leave the machine",
+        answers=(PULLED,),
+    )
+
+
+def _left_early(c: Checklist, v: MachineView) -> SwapStage:
+    """The disk was out before its turn: only a person knows whether it was pulled."""
+    return SwapStage(
+        "pull",
+        f"{c.old.words} is out already: say that you pulled it",
+        (
+            "It was pulled, or lost its link, before it was taken offline: nothing was taken"
+            " offline, and nothing has to be any more.",
+            f"Its label says {c.old.mark}: compare it, then say so."
+            if c.old.mark
+            else "Its serial number is unknown: be sure of the bay.",
+        ),
+        warnings=tuple(_must_stay(c, v)),
         answers=(PULLED,),
     )
 

@@ -21,6 +21,8 @@ class Refusal(NamedTuple):
 
     why: str
     manual: tuple[str, ...] = ()
+    title: str = ""
+    """What to do before any swap is thought of; empty where only this device isn't guided."""
 
 
 def partition_of(target: Target) -> str | None:

@@ -50,7 +50,7 @@ def _scrubbed(c: Checklist) -> Iterator[str]:
 
 def entry_words(entry: SwapEntry) -> str:
     """What happened, in words that need no other."""
-    if entry.text == NOT_NEEDED:
+    if entry.text.startswith(NOT_NEEDED):
         return f"{TITLES[entry.step]}: {entry.text}"
     return entry.text
 

@@ -10,10 +10,12 @@ from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import progress, will_defer
 from zconsole.actions.target import FAILED, Target, find, members
+from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
+from zconsole.swap.cause import cause_of
 from zconsole.swap.effects import left_without, others_missing
 from zconsole.swap.names import is_being_replaced
 from zconsole.swap.refusal import partition_of
@@ -35,6 +37,8 @@ class SwapOrder:
     """How many more devices the weakest vdev may lose at the worst moment."""
     text: tuple[str, ...]
     refused: str = ""
+    doubtful: bool = False
+    """Whether some may need no new disk: their cable is the likely cause."""
 
 
 def orders(
@@ -53,17 +57,22 @@ def predicted(
     v: MachineView,
     keys: Sequence[str],
     reports: Sequence[ScanReport] = (),
-    running: Iterable[PastRate] = (),
+    others: Iterable[PastRate] = (),
 ) -> Mapping[str, float | None]:
     """Seconds that a resilver of each device would take, by scans of the pool.
 
-    Past ones count; where none is known, those ``running``.
+    Those that the pool and the reports tell count; where there is none, ``others``: those that
+    run, and those that a later one took the place of.
     """
     pool = v.situation.pool
-    known = paces(pool.root, pool.scans, reports) or tuple(running)
+    known = paces(pool.root, pool.scans, reports) or tuple(sorted(others, key=_most_alike))
     targets = (find(pool, key) for key in keys)
     times = ((t.key, member_duration(t.top, known)) for t in targets if t is not None)
     return {key: None if estimate is None else estimate.eta for key, estimate in times}
+
+
+def _most_alike(pace: PastRate) -> tuple[int, float]:
+    return (-pace.closeness, -pace.t)
 
 
 def urgent_first(v: MachineView, keys: Sequence[str]) -> tuple[Target, ...]:
@@ -81,8 +90,8 @@ def _urgency(target: Target) -> tuple[int, bool, int, str]:
     return (left, target.vdev.state not in FAILED, -target.vdev.errors.total, target.name)
 
 
-def _rank(order: SwapOrder) -> tuple[bool, int, float]:
-    return (bool(order.refused), -order.least, order.seconds or float("inf"))
+def _rank(order: SwapOrder) -> tuple[bool, bool, int, float]:
+    return (bool(order.refused), order.doubtful, -order.least, order.seconds or float("inf"))
 
 
 def _in_turn(targets: Sequence[Target], seconds: Mapping[str, float | None]) -> SwapOrder:
@@ -112,6 +121,7 @@ def _together(
     times = [seconds.get(target.key) for target in targets]
     longest = max((t for t in times if t is not None), default=None)
     least = min((_left_now(target) for target in targets), default=0)
+    cabled = [target.name for target in wanting if cause_of(v, target) == "cable"]
     missing = len(wanting) - len(assigned(v, wanting))
     return SwapOrder(
         True,
@@ -119,6 +129,7 @@ def _together(
         longest,
         least,
         (
+            *_cable_doubt(cabled),
             f"together: replace all {len(wanting)} at once, pull the old disks afterwards",
             _one_resilver(v.situation, duration(longest, "of unknown duration")),
             f"old disks that still read count until then: {may_fail(least)} in the weakest vdev",
@@ -126,6 +137,17 @@ def _together(
         refused=f"{counted(missing, 'more free disk')} needed in the machine"
         if missing > 0
         else "",
+        doubtful=bool(cabled),
+    )
+
+
+def _cable_doubt(cabled: Sequence[str]) -> tuple[str, ...]:
+    """That a new disk is no help to devices whose cable is the likely cause."""
+    if not cabled:
+        return ()
+    return (
+        f"not advised: {', '.join(cabled)}: {SUSPECTS['cable']}. A new disk there gets the same"
+        " errors: check cables and ports first, and clear the errors",
     )
 
 

@@ -66,9 +66,14 @@ def _of_old(c: Checklist, v: MachineView) -> Iterator[str]:
         return
     group = target.group
     if group is not None and group.kind == "replacing":
-        yield f"{group.children[-1].name} still takes the place of {c.old.words}: zpool detach"
+        detach = f"zpool detach {s.pool.name} {disk_path(group.children[-1])}"
+        yield (
+            f"{group.children[-1].name} still takes the place of {c.old.words}: let the resilver"
+            f" go on, nothing is lost; or run {detach}"
+        )
     elif group is not None and c.spare is not None:
-        yield f"hot spare {group.children[-1].name} still stands in for it: zpool detach"
+        detach = f"zpool detach {s.pool.name} {disk_path(group.children[-1])}"
+        yield f"hot spare {group.children[-1].name} still stands in for it: run {detach}"
     if v.devices and device_of(c.old, v.devices) is None and not c.was_gone:
         what = f"put it back, then run {_online(s, target)}, or replace it (zpool replace)"
         yield f"{c.old.words} is still out: {what}"

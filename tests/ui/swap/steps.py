@@ -122,10 +122,13 @@ class Swapping(Acting):
 
 @asynccontextmanager
 async def swapping(
-    size: tuple[int, int] = (100, 40), backend: SwapBackend | None = None, **options: object
+    size: tuple[int, int] = (100, 40),
+    backend: SwapBackend | None = None,
+    scenario: str = "swap",
+    **options: object,
 ) -> AsyncIterator[Swapping]:
     """A console over the shelf of the scenario."""
-    async with acting("swap", size=size, **options) as a:  # type: ignore[arg-type]
+    async with acting(scenario, size=size, **options) as a:  # type: ignore[arg-type]
         s = Swapping(a.app, a.pilot, a.feed, a.backend)
         s.swap = backend or simulated_swap(a.feed.world)
         s.controller.context.swaps.make_backend = lambda: s.swap

@@ -39,6 +39,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         await s.seen("has replaced Slot 07 (serial RGYCXAL5)")
         assert "The scrub finished with 0 errors." in s.screen
         assert "What happened" in s.screen
+        assert "The report would be a new file in" in s.screen
         assert "hot spare" not in s.screen
         assert "zpool scrub tank: started" in s.screen
         await s.press("enter")
@@ -322,3 +323,39 @@ async def test_no_other_pool_is_offered_where_none_needs_a_swap():
         await s.begin()
         assert "No other pool needs a swap here" in await s.press("n")
         assert "n other pool" not in s.screen
+
+
+async def test_a_suspended_pool_is_said_first_and_no_swap_can_be_begun():
+    async with swapping(scenario="suspended") as s:
+        s.feed.step(60.0)
+        await s.settled()
+        shown = await s.choose()
+        assert "backup IS SUSPENDED: bring Slot 04 back, then clear it" in shown.splitlines()[0]
+        assert "Begin" not in shown.splitlines()[-2]
+        assert "Pull" not in shown
+        await s.press("right", "enter")
+        await s.settled()
+        assert not s.swap.make_store(False).read()
+
+
+async def test_once_the_disk_is_in_again_a_suspended_pool_only_needs_to_be_cleared():
+    async with swapping(scenario="suspended") as s:
+        s.feed.step(60.0)
+        s.feed.step(120.0)
+        await s.settled()
+        assert "backup IS SUSPENDED: its disks are in; clear it" in await s.choose()
+
+
+async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last_scrub():
+    async with swapping(scenario="failed-disk") as s:
+        assert "Time: one resilver, 9h18m" in await s.choose()
+        await s.press("right", "enter")
+        await s.on(SwapScreen)
+        await s.pass_by()
+        await s.do()
+        await s.do("X", word="close")
+        await s.press("escape")
+        await s.pass_by()
+        shown = await s.choose()
+        assert "its replacement by" in shown
+        assert "unknown duration" not in shown

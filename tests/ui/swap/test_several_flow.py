@@ -14,7 +14,7 @@ def two_failing(s: Swapping) -> None:
     """A second disk with errors, and two free disks."""
     world = s.feed.world
     leaf = next(x for x in world.pools[0].leaves() if slot_name(x.slot) == "Slot 08")
-    leaf.cksum_errors = 12.0
+    leaf.reads.errors = 12.0
     s.swap.hands.insert(0, "Slot 11")
     world.pools[0].host.shelf = [*world.pools[0].host.shelf, fresh()]
     s.feed.step()
@@ -86,3 +86,19 @@ async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key():
         await s.pick("Begin a checklist for each of the 2 that are being replaced")
         await s.on(SwapScreen)
         assert len(s.swap.make_store(False).read()) == 2
+
+
+async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are_replaced():
+    async with swapping(scenario="damaged", size=(120, 40)) as s:
+        s.feed.step(60.0)
+        await s.settled()
+        await s.press("C")
+        shown = await s.on(PickScreen)
+        assert "SWAP  2 devices have errors" in shown
+        assert shown.count("Likely cable, port or power: ata-") >= 2
+        assert "Replace all 2 at once: not advised" in shown
+        assert "check the cable and port, then clear the errors" in shown
+        await s.press("enter")
+        lines = (await s.on(ConfirmScreen)).splitlines()
+        assert lines[1].strip() == "First"
+        assert "Likely cable, port or power" in lines[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.swap.playing import Play
+from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.ui.swap.steps import listed_steps
 
 
@@ -28,3 +28,32 @@ def test_giving_up_ticks_nothing_that_was_not_done():
         "Take the old disk offline"
     ]
     assert states(play)["File the report"] == "current"
+
+
+def test_a_disk_that_is_pulled_too_early_leaves_taking_it_offline_out():
+    play = Play(lights=True)
+    assert play.begin().step == "offline"
+    play.hands.pull(OLD)
+    stage = play.look()
+    assert stage.step == "pull"
+    assert "is out already" in stage.title
+    assert "nothing was taken offline" in stage.text[0]
+    assert states(play)["Take the old disk offline"] == "left out"
+    assert any(entry.text == "not needed: it is out already" for entry in play.checklist.log)
+    assert play.answer("pulled").step == "insert"
+    play.hands.insert(NEW, OLD)
+    assert play.look().step == "replace"
+    assert states(play)["Take the old disk offline"] == "left out"
+
+
+def test_a_disk_that_was_pulled_too_early_and_is_put_back_is_pulled_in_its_turn():
+    play = Play(lights=True)
+    play.begin()
+    play.hands.pull(OLD)
+    play.look()
+    play.hands.insert(len(play.hands.drawer()) - 1, OLD)
+    assert play.look().step == "light"
+    assert play.do().step == "pull"
+    assert states(play)["Find the bay by its light"] == "done"
+    play.hands.pull(OLD)
+    assert play.look().step == "insert"

@@ -4,10 +4,12 @@ import pytest
 
 from tests.records import replace
 from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, running, top
+from tests.unit.swap.playing import Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import ErrorCounters, Vdev
+from zconsole.sim import lifecycle
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.choice import SwapChoice, begin, choose
 from zconsole.swap.explain import explained
@@ -260,3 +262,69 @@ def test_both_units_of_one_disk_go_with_it():
 def test_of_a_disk_that_is_gone_the_serial_number_is_what_its_label_says(devid, serial):
     lost = disk("d00", 1000, "REMOVED", devid=devid)
     assert chosen(view(lost, disks=DISKS[1:])).old.serial == serial
+
+
+def suspended_play() -> Play:
+    """A pool that lost one device too many; its last sample has that one ONLINE."""
+    play = Play()
+    play.view()
+    for bay in ("Slot 01", "Slot 02"):
+        lifecycle.lose(play.pool, play.leaf(bay))
+    play.view()
+    lifecycle.lose(play.pool, play.leaf("Slot 03"))
+    assert play.pool.suspended
+    return play
+
+
+@pytest.mark.parametrize("bay", ["Slot 03", "Slot 05", "Slot 07"])
+def test_no_swap_begins_while_the_pool_is_suspended_and_the_disks_that_are_out_are_named(bay):
+    choice = suspended_play().choice(bay)
+    assert choice.way is None
+    assert choice.refused.startswith("not while the pool is suspended")
+    assert choice.refusal is not None
+    assert choice.refusal.title.startswith("tank IS SUSPENDED: bring ")
+    assert "Slot 03 (serial" in choice.refusal.manual[0]
+    assert "zpool clear tank (A has it)" in choice.refusal.manual[1]
+    assert [part.heading for part in explained(choice)] == ["Not guided"]
+
+
+def test_a_disk_that_is_replaced_already_need_not_come_back_to_resume_the_pool():
+    busy = group("replacing", disk("d00", 1000, "REMOVED"), disk("new", 9, resilvering=True))
+    v = view(busy, kind="raidz1", disks=(*DISKS[2:], device("new")))
+    v = replace(v, situation=replace(v.situation, suspended=True))
+    choice = chosen(v)
+    assert choice.refusal is not None
+    assert choice.refusal.title == "tank IS SUSPENDED: bring d01 back, then clear it"
+    assert "Out: d01; d00, which new replaces already" in choice.refusal.why
+
+
+def heads(choice: SwapChoice) -> list[str]:
+    return [part.heading for part in explained(choice)]
+
+
+def test_a_disk_that_still_works_has_something_wrong_and_has_not_failed():
+    errors = ErrorCounters(read=3)
+    assert "What is wrong" in heads(chosen(view(disk("d00", 1000)._replace(errors=errors))))
+    assert "What failed" in heads(chosen(view(disk("d00", 1000, "FAULTED"))))
+    assert "State" in heads(chosen(view()))
+
+
+def test_the_pull_of_a_disk_that_has_failed_takes_nothing_more():
+    (effect,) = chosen(view(disk("d00", 1000, "FAULTED"))).effects
+    assert effect.text == (
+        "nothing more: d00 is FAULTED already, and 1 more device may fail in raidz2-0 of tank"
+    )
+    (effect,) = chosen(view()).effects
+    assert effect.text.startswith("without it, 1 more device may fail")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("raidz1", "Redundancy stays as it is: none left"), ("raidz2", "Redundancy never drops")],
+)
+def test_redundancy_that_is_gone_is_not_said_to_be_kept(kind, said):
+    lost = disk("d01", 1001, "FAULTED")
+    spare = disk("sp", 9, "AVAIL")._replace(vclass="spare")
+    v = view(disk("d00", 1000), lost, kind=kind, disks=(*DISKS, new_disk()), spares=(spare,))
+    ways = [way for way in chosen(v).ways if way.mode != PULL_FIRST]
+    assert [said in way.why for way in ways] == [True, True]

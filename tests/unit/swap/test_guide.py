@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.records import replace
-from tests.unit.swap.playing import OLD, Play
+from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
 from zconsole.swap.guide import Guide, started
 from zconsole.swap.store import FileSwapStore, MemorySwapStore
 from zconsole.system.state_dir import StateError
@@ -91,3 +91,16 @@ def test_a_foreign_answer_is_only_noted():
     play.guide.answer("meant", play.now)
     assert play.look().step == "offline"
     assert play.leaf(OLD).online
+
+
+def test_giving_up_while_a_new_disk_is_filled_names_the_whole_command_and_the_way_without_it():
+    play = Play()
+    play.hands.insert(NEW, EMPTY)
+    play.begin()
+    play.do()
+    stage = play.look()
+    new = play.checklist.new
+    assert new is not None
+    (said,) = stage.undone
+    assert "let the resilver go on, nothing is lost" in said
+    assert f"zpool detach tank {new.whole}" in said

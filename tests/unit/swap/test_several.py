@@ -11,8 +11,9 @@ from tests.unit.swap.test_choice import DISKS, device, view
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap, find
+from zconsole.eta.past import PastScan
 from zconsole.pool.model import Scan
-from zconsole.scan_report.resilver_time import pace_of_running
+from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
 from zconsole.sim.models import RED_4T
@@ -64,6 +65,17 @@ def test_a_running_scan_without_an_eta_predicts_nothing():
     root = Play().view().situation.pool.root
     running = Scan("resilver", "running", start=1000.0, total_bytes=8 << 40)
     assert pace_of_running(root, running, 2000.0, None) is None
+
+
+@pytest.mark.parametrize(
+    ("function", "vdev", "rate"),
+    [("scrub", None, 1e9), ("rebuild", "mirror-0", None), ("errorscrub", None, None)],
+)
+def test_a_scan_that_another_took_the_place_of_tells_its_pace(function, vdev, rate):
+    root = Play().view().situation.pool.root
+    past = PastScan(function, vdev, 1000.0, 1000.0, 1e13, 1.0, ())
+    pace = pace_of_past(root, past)
+    assert (pace.rate if pace else None) == rate
 
 
 def without_scans(s: Situation) -> Situation:

@@ -6,16 +6,22 @@ from collections.abc import Iterator, Sequence
 
 from zconsole.swap.checklist import REPLACE_FIRST, SPARE_FIRST, WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
-from zconsole.swap.explain import explained
+from zconsole.swap.explain import (
+    FAILED_HEADING,
+    FIRST_HEADING,
+    WAYS_HEADING,
+    WRONG_HEADING,
+    explained,
+)
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.steps import COSTS, STEP_WORDS
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.units import duration
 
-_APART = ("Ways", "Not guided")
+_APART = (FIRST_HEADING, WAYS_HEADING, "Not guided")
 """Parts of the explanation that are shown in another way here."""
-_ROLES = {"What failed": "warning", "Must stay": "error"}
+_ROLES = {FAILED_HEADING: "warning", WRONG_HEADING: "warning", "Must stay": "error"}
 
 
 def choice_lines(
@@ -31,14 +37,17 @@ def choice_lines(
 
     ``seconds``: what a resilver of this device is predicted to take; ``notes`` are warnings.
     """
-    lines = [*_block("Look again", notes, "warning", look, width)]
+    parts = explained(choice)
+    first = [text for part in parts if part.heading == FIRST_HEADING for text in part.lines]
+    lines = _block(FIRST_HEADING, first, "warning", look, width)
+    lines += _block("Look again", notes, "warning", look, width)
     if denied:
         lines += _block("Unavailable", (denied,), "error", look, width)
     if way is None:
         lines += _refused(choice, look, width)
     else:
         lines += _block("This way", tuple(_costs(way, seconds)), "", look, width)
-    for part in explained(choice):
+    for part in parts:
         if part.heading not in _APART:
             lines += _block(part.heading, part.lines, _ROLES.get(part.heading, ""), look, width)
     if way is not None:

@@ -12,7 +12,7 @@ from zconsole.actions.target import Target, find
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.scan_report.report import ScanReport
-from zconsole.scan_report.resilver_time import pace_of_running
+from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import TITLES, WAYS, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, choose
@@ -118,12 +118,13 @@ class SwapFlow:
     def _predicted(
         self, v: MachineView, keys: Sequence[str], reports: Sequence[ScanReport]
     ) -> Mapping[str, float | None]:
-        """Seconds that a resilver of each device would take, also by a scan that runs."""
+        """Seconds that a resilver of each device would take, also by scans seen in this session."""
         frame, root = self.frame, v.situation.pool.root
         running = (
             pace_of_running(root, view.scan, frame.t, view.estimate.eta) for view in frame.scans
         )
-        return predicted(v, keys, reports, filter(None, running))
+        past = (pace_of_past(root, scan) for scan in frame.past)
+        return predicted(v, keys, reports, filter(None, (*running, *past)))
 
     async def _device(self, v: MachineView, reports: Sequence[ScanReport]) -> str | None:
         """The device at the cursor, else the one that failed, else one of several."""
@@ -152,7 +153,7 @@ class SwapFlow:
         choices = order_choices(v, found, self._predicted(v, keys, reports))
         here = [target.key for target in choices.targets]
         start = here.index(self.key) if self.key in here else 0
-        title = f"SWAP  {len(found)} devices need it"
+        title = f"SWAP  {len(found)} devices {'have errors' if choices.doubtful else 'need it'}"
         picked = await self._pick(title, choices.rows, choices.abouts, start)
         if picked is None or picked < len(here):
             return None if picked is None else here[picked]
@@ -171,6 +172,8 @@ class SwapFlow:
         """Show each way with its consequences, and begin the one that is confirmed."""
         seconds = self._predicted(v, [choice.old.key], reports).get(choice.old.key)
         notes = doubts(v.situation.pool, choice.old.key, [fault.key for fault in v.faults])
+        if v.situation.suspended:  # whichever device it is: none may be swapped
+            notes = ()
         ways = [way for way in choice.ways if not way.refused]
         made = [self._way(session, choice, way, v, seconds, notes) for way in (ways or (None,))]
         await self.context.app.push_screen_wait(ConfirmScreen(made, self.context.look))
@@ -196,8 +199,9 @@ class SwapFlow:
 
         what = WAYS[way.mode] if way else "not guided"
         manual = choice.refusal.manual if choice.refusal and way is None else ()
+        first = choice.refusal.title if choice.refusal else ""
         return Confirmation(
-            f"SWAP {choice.old.words}: {what}",
+            first or f"SWAP {choice.old.words}: {what}",
             _body,
             _run,
             barred=way is None or bool(denied),

@@ -13,6 +13,14 @@ from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.new_file import keep_new
 
 
+def report_directory() -> str:
+    """Where the report goes, in words."""
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was removed: saving says so
+        return "the directory in which zconsole was started"
+
+
 async def keep_report(c: Checklist, zone: tzinfo | None, now: float) -> Path:
     """Write the report as a new file and return its path. Raises ZconsoleError."""
     when = datetime.fromtimestamp(now, zone)

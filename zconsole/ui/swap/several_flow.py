@@ -8,7 +8,9 @@ from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.target import Swap, Target
+from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.swap.backend import SwapBackend
+from zconsole.swap.cause import cable_advice
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.names import is_being_replaced
 from zconsole.swap.several import (
@@ -17,6 +19,7 @@ from zconsole.swap.several import (
     orders,
     urgent_first,
 )
+from zconsole.swap.stage import sentence
 from zconsole.swap.store import SwapStore
 from zconsole.swap.together import begin_adopted, begin_replaced
 from zconsole.swap.view import MachineView
@@ -37,6 +40,8 @@ class OrderChoices:
     """What each row costs."""
     refused: str
     """Why not all at once; empty where that can be."""
+    doubtful: bool = False
+    """Whether the cable of some is the likely cause, and a new disk no help."""
 
 
 def order_choices(
@@ -50,19 +55,29 @@ def order_choices(
     targets = urgent_first(v, keys)
     ways = {order.together: order for order in orders(v, keys, seconds)}
     new = [target for target in found if not is_being_replaced(target)]
-    rows = [f"Swap {t.name} of {t.top.name} ({_state(t)})" for t in targets]
+    advice = [cable_advice(v, t) for t in targets]
+    rows = [_row(t, cabled=bool(said)) for t, said in zip(targets, advice, strict=True)]
     each = _order_text(ways[False])
+    about = tuple((sentence(said), *each) if said else each for said in advice)
     if new:
-        rows.append(f"Replace all {len(new)} at once, with a checklist for each")
+        doubt = ": not advised" if ways[True].doubtful else ", with a checklist for each"
+        rows.append(f"Replace all {len(new)} at once{doubt}")
         return OrderChoices(
             targets,
             tuple(rows),
-            (*(each for _ in targets), _order_text(ways[True])),
+            (*about, _order_text(ways[True])),
             ways[True].refused,
+            ways[True].doubtful,
         )
     rows.append(f"Begin a checklist for each of the {len(found)} that are being replaced")
-    about = ("each leads on to the pull of its old disk, once the resilver is done",)
-    return OrderChoices(targets, tuple(rows), (*(() for _ in targets), about), "")
+    last = ("each leads on to the pull of its old disk, once the resilver is done",)
+    return OrderChoices(targets, tuple(rows), (*(() for _ in targets), last), "")
+
+
+def _row(target: Target, cabled: bool) -> str:
+    """A device to swap; ``cabled``: its cable is the likely cause."""
+    what = f"{target.name} of {target.top.name} ({_state(target)})"
+    return f"{sentence(SUSPECTS['cable'])}: {what}" if cabled else f"Swap {what}"
 
 
 def _state(target: Target) -> str:

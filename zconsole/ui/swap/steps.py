@@ -42,5 +42,5 @@ def _state(c: Checklist, step: str, beyond: int, current: bool) -> str:
         return "current" if current else "to come"
     own = [entry for entry in c.log if entry.step == step]
     ran = any(entry.command for entry in own)
-    skipped = step in c.passed or any(entry.text == NOT_NEEDED for entry in own)
+    skipped = step in c.passed or any(entry.text.startswith(NOT_NEEDED) for entry in own)
     return "left out" if skipped and not ran else "done"

@@ -26,7 +26,7 @@ from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.hands_flow import insert_disk, pull_disk
 from zconsole.ui.swap.questions import answer_question, give_up_question, light_plan, plan_question
-from zconsole.ui.swap.report_file import keep_report
+from zconsole.ui.swap.report_file import keep_report, report_directory
 from zconsole.ui.swap.swap_lines import swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.footer_view import FooterView
@@ -127,6 +127,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if scan is not None and repairs and scan.estimate.eta:
             left = duration(scan.estimate.eta)
             yield Span(f"The {scan.scan.function} ends in about {left}.", "notice")
+        if followed.stage is not None and followed.stage.over and not self._saved:
+            yield Span(f"The report would be a new file in {report_directory()}.")
         if self._saved:
             yield Span(f"Report saved: {self._saved}", "good")
 

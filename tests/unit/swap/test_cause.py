@@ -1,0 +1,59 @@
+"""Whether cable or disk is the likely cause, and what is advised first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.unit.actions.pools import disk
+from tests.unit.swap.test_choice import DISKS, KEY, chosen, device, view
+from zconsole.actions.target import find
+from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, SmartCounts
+from zconsole.pool.model import ErrorCounters, Vdev
+from zconsole.swap.cause import cause_of
+from zconsole.swap.explain import explained
+from zconsole.swap.several import orders
+
+FREE = (device("n1"), device("n2"))
+
+
+def with_errors(read: int = 0, cksum: int = 0, state: str = "ONLINE") -> Vdev:
+    return disk("d00", 1000, state)._replace(errors=ErrorCounters(read, 0, cksum))
+
+
+@pytest.mark.parametrize(
+    ("leaf", "smart", "cause"),
+    [
+        (with_errors(cksum=40), {}, "cable"),
+        (with_errors(read=40), {}, "disk"),
+        (with_errors(cksum=40), {DISKS[0].path: SmartCounts(pending=3)}, "disk"),
+        (with_errors(cksum=40, state="FAULTED"), {}, "unclear"),
+        (with_errors(), {}, "unclear"),
+    ],
+)
+def test_errors_that_nobody_watched_are_judged_by_their_kind(leaf, smart, cause):
+    v = replace(view(leaf), smart=smart)
+    target = find(v.situation.pool, KEY)
+    assert target is not None
+    assert cause_of(v, target) == cause
+
+
+def test_the_cable_is_to_be_checked_before_all_else_where_it_is_the_likely_cause():
+    fault = DeviceFault(KEY, "d00", Deltas(cksum=9), 1.0, cause="cable")
+    first = explained(chosen(replace(view(), faults=(fault,))))[0]
+    assert first.heading == "First"
+    assert first.lines == (
+        "Likely cable, port or power: check the cable and port, then clear the errors"
+        " (zpool clear tank d00); replace it if they come back",
+    )
+    assert explained(chosen(view(with_errors(read=40))))[0].heading == "Swap d00 (serial S-d00)"
+
+
+def test_replacing_all_at_once_is_advised_against_where_a_cable_may_be_bad():
+    v = view(with_errors(cksum=40), disks=(*DISKS, *FREE))
+    keys = (KEY, "1001")
+    best, rest = orders(v, keys, {KEY: 3600.0, "1001": 3600.0})
+    assert not best.together
+    assert rest.doubtful
+    assert rest.text[0].startswith("not advised: d00: likely cable, port or power")
+    assert not any(order.doubtful for order in orders(view(with_errors(read=40)), keys, {}))

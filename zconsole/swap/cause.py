@@ -1,0 +1,32 @@
+"""Why a device that may be swapped has errors: its cable and port, or the disk itself."""
+
+from __future__ import annotations
+
+from zconsole.actions.target import FAILED, Target
+from zconsole.diagnosis.device_errors.faults import SUSPECTS, Deltas, ProbeResults, judge
+from zconsole.swap.view import MachineView
+
+
+def cause_of(v: MachineView, target: Target) -> str:
+    """cable, disk or unclear: as judged while it was watched, else by what is counted."""
+    fault = next((f for f in v.faults if f.key == target.key), None)
+    if fault is not None:
+        return fault.cause
+    errors = target.vdev.errors
+    if not errors.total or target.vdev.state in FAILED:
+        return "unclear"
+    device = v.situation.facts.device(target.vdev.path or "")
+    signs = ProbeResults(v.smart.get(device.path) if device else None)
+    return judge(Deltas(errors.read or 0, errors.write or 0, errors.cksum or 0), signs=signs)[0]
+
+
+def cable_advice(v: MachineView, target: Target) -> str:
+    """What to do before the disk is replaced; empty unless its cable is the likely cause."""
+    if cause_of(v, target) != "cable":
+        return ""
+    name = target.argument if target.vdev.state in FAILED else target.name
+    clear = f"zpool clear {v.situation.pool.name} {name}"
+    return (
+        f"{SUSPECTS['cable']}: check the cable and port, then clear the errors ({clear});"
+        " replace it if they come back"
+    )
