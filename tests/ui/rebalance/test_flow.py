@@ -339,6 +339,16 @@ async def test_the_command_of_a_plan_is_copied():
         assert "command sent to the terminal's clipboard: " in a.screen
 
 
+async def test_the_cursor_is_where_it_was_when_the_directories_are_shown_again():
+    async with acting("added-vdev") as a:
+        await to_tree(a)
+        before = a.app.screen.view.cursor
+        assert before > 0
+        await a.press("enter")
+        await a.press("escape")
+        assert a.app.screen.view.cursor == before
+
+
 async def test_options_stay_while_other_directories_are_chosen():
     async with acting(SCENARIO) as a:
         await to_tree(a)

@@ -106,11 +106,11 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     def draw(self) -> None:
         """Draw what is known now; the cursor stays on its directory."""
         self._timer = None
-        here = self._at_cursor()
+        here = self._folders.at = self._at_cursor() or self._folders.at
         self._rows = self._folders.rows(self._clock())
-        if here is not None:
-            paths = [row.path for row in self._rows]
-            self.view.cursor = paths.index(here) if here in paths else 0
+        paths = [row.path for row in self._rows]
+        if here in paths:
+            self.view.cursor = paths.index(here)
         width = self.app.size.width
         pool = self._look.text(self._pool)
         title: Line = (Span(f" REBALANCE {pool}: choose directories", "focus"),)

@@ -40,6 +40,8 @@ class Folders:
     marked: dict[str, None] = field(default_factory=dict)
     """The chosen directories, in the order they were marked."""
     asked: dict[str, float] = field(default_factory=dict)
+    at: str | None = None
+    """The one at the cursor, where it is when the tree is shown again."""
 
     def take(self, answer: DirectoryListing | Measured) -> None:
         """Note what an explorer found."""
