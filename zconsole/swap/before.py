@@ -111,7 +111,7 @@ def light(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         return _blinking(c, v)
     return SwapStage(
         "light",
-        f"Switch on the light of {c.old.place or c.old.name}",
+        f"Switch on the light of {c.old.spot}",
         ("It shows which disk to pull; it goes off at the end.",),
         plan=plan_light(v.situation, c.old, on=True),
         answers=(SKIP_LIGHT,),

@@ -30,7 +30,7 @@ def plan_light(s: Situation, disk: SwapDisk, on: bool) -> ActionPlan:
     )
     plan = ActionPlan(
         "locate",
-        f"Switch the light of {disk.place or disk.name} {word}",
+        f"Switch the light of {disk.spot} {word}",
         (step,),
         consequences=tuple(_effects(on)),
         preconditions=(_same_bay(disk),),

@@ -128,8 +128,7 @@ def _of_beside(c: Checklist, disk: SwapDisk, target: Target) -> str:
 def light_words(c: Checklist) -> Iterator[str]:
     """That the light of the bay is still on, and what to run."""
     if c.lit and "light-off" not in c.passed:
-        bay = c.old.place or c.old.name
-        yield f"the light of {bay} is still on: run zconsole light off {c.old.whole}"
+        yield f"the light of {c.old.spot} is still on: run zconsole light off {c.old.whole}"
 
 
 def _online(s: Situation, target: Target) -> str:

@@ -97,7 +97,7 @@ def _darkening(
 ) -> Confirmation:
     """The same question, with the light of the bay switched off first."""
     c = followed.checklist
-    off = Span(f"The light of {c.old.place or c.old.name} goes off: what was found is put back.")
+    off = Span(f"The light of {c.old.spot} goes off: what was found is put back.")
     rest = [span for span in said if span.text not in map(sentence, light_words(c))]
     return replace(
         question,
