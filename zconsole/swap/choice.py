@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from zconsole.actions.candidates import ranked, spares, unfit_spare
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import FAILED, Target, find
+from zconsole.actions.target import FAILED, Target, find, stands_in
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail
@@ -28,7 +28,6 @@ from zconsole.swap.effects import (
     kept_words,
     marked,
     redundancy_words,
-    stands_in,
     untouchable,
 )
 from zconsole.swap.refusal import Refusal, partition_of, refusal

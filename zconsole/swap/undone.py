@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import FAILED, Target, disk_path, find
+from zconsole.actions.target import FAILED, Target, disk_path, find, stands_in
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import SwapDisk, device_of
-from zconsole.swap.effects import stands_in, vdev_words
+from zconsole.swap.effects import vdev_words
 from zconsole.swap.refusal import partition_of
 from zconsole.swap.view import MachineView
 
