@@ -116,6 +116,7 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
     refused = suspension(v) or refusal(s, target, old)
     lost = effects(v, old)
     gone = bool(v.devices) and device_of(old, v.devices) is None
+    failed = gone or target.vdev.state in FAILED
     ways = () if refused else tuple(sorted(_ways(v, target, old, lost), key=_last_if_refused))
     return SwapChoice(
         old,
@@ -129,11 +130,8 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         ways,
         gone,
         refused,
-        failed=gone or target.vdev.state in FAILED,
-        faulty=fault is not None
-        or gone
-        or target.vdev.state in FAILED
-        or target.vdev.errors.total > 0,
+        failed=failed,
+        faulty=failed or fault is not None or target.vdev.errors.total > 0,
         spared=bool(target.spares),
         advice=cable_advice(v, target),
     )

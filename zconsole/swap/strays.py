@@ -183,6 +183,5 @@ def _plan(s: Situation, target: Target) -> ActionPlan | None:
 
 
 def _in(disk: SwapDisk, v: MachineView) -> _InPool | None:
-    s = v.of(disk.pool) if disk.pool else None
-    target = None if s is None else find(s.pool, disk.key)
-    return None if s is None or target is None else _InPool(disk, s, target)
+    found = v.leaf_of(disk)
+    return None if found is None else _InPool(disk, *found)
