@@ -107,9 +107,7 @@ async def test_a_wrong_disk_is_named_where_the_swap_is_gone_on_with():
     async with swapping() as s:
         await s.to_pull()
         await s.pull("Slot 08")
-        await s.press("escape")
-        await s.to("GSKHFHS4")
-        await s.press("C")
+        await s.at_another()
         shown = await s.on(PickScreen)
         assert "Continue: WRONG DISK: put Slot 08 (serial W7H6TJMH) back now" in shown
         assert shown.index("Continue: WRONG DISK") < shown.index("Begin another")
@@ -260,9 +258,7 @@ async def test_a_pull_that_nothing_shows_is_asked_for():
 async def test_another_row_with_a_swap_open_asks_which():
     async with swapping() as s:
         await s.begin()
-        await s.press("escape")
-        await s.to("GSKHFHS4")
-        await s.press("C")
+        await s.at_another()
         await s.pick("Begin another")
         shown = await s.on(ConfirmScreen)
         assert "SWAP Slot 01" in shown
