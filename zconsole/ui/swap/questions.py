@@ -97,7 +97,7 @@ def _darkening(
 ) -> Confirmation:
     """The same question, with the light of the bay switched off first."""
     c = followed.checklist
-    off = Span(f"The light of {c.old.spot} goes off: what was found is put back.")
+    off = Span(f"The light of {c.old.spot} goes off: the state found before is restored.")
     rest = [span for span in said if span.text not in map(sentence, light_words(c))]
     return replace(
         question,
