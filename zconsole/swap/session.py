@@ -73,9 +73,7 @@ class SwapSession:
         """The guide of a swap that was confirmed; see ``guide.started``."""
         return started(choice, way, v, store, self._backend.clock())
 
-    async def peek(
-        self, c: Checklist, kept: Iterable[Checklist] = ()
-    ) -> tuple[Checklist, SwapStage]:
+    async def peek(self, c: Checklist, kept: Iterable[Checklist]) -> tuple[Checklist, SwapStage]:
         """A checklist and its step, seen now but not kept: another process may lead it.
 
         ``kept``: every checklist there is; disks that other open ones swap may be pulled.
