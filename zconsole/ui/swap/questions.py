@@ -126,12 +126,11 @@ async def light_plan(followed: FollowedSwap) -> ActionPlan:
 
     Raises ZconsoleError.
     """
-    v, c = await followed.view(), followed.checklist
-    if v is None:
+    s, c = await followed.situation(), followed.checklist
+    if s is None:
         raise ZconsoleError(f"{c.pool} is not imported")
-    s = v.situation
     if can_blink(c.old):
-        return plan_blink(s, c.old, v.busy)
+        return plan_blink(s, c.old, await followed.busy())
     return plan_light(s, c.old, on=not c.lit)
 
 
