@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zconsole.actions.plan import ActionOutcome, Follow, Situation
-from zconsole.actions.target import Swap, Target, find, find_path
+from zconsole.actions.target import Swap, Target, find, find_path, stands_in
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import settling
@@ -113,8 +113,8 @@ def _one_replace(now: Situation, swap: Swap, spared: bool, since: float) -> Acti
     if ended is None:
         return None
     if old.group.kind == "spare" and not spared:
-        stands_in = any(is_complete(c) for c in old.group.children if c is not old.vdev)
-        return ActionOutcome(True, f"a spare is in use for {old.name}") if stands_in else None
+        used = ActionOutcome(True, f"a spare is in use for {old.name}")
+        return used if stands_in(old) else None
     if settling(now.t, ended.end) or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
         return None
     return ActionOutcome(

@@ -45,28 +45,29 @@ def plan_locate(s: Situation, key: str, on: bool) -> ActionPlan:
 
 
 def _lit(target: Target, device: Device, led: str, on: bool) -> ActionPlan:
-    fault = "the fault LED is left alone"
-    hours = f"{light.LASTING / 3600:g} hours"
-    consequences = (
-        (
-            f"the light of the bay goes on for {hours}, also over a reboot, or until you switch it"
-            " off",
-            f"then the state found before is restored; {fault}",
-        )
-        if on
-        else (
-            "the light of the bay goes off, whoever switched it on; one lit by zconsole is restored"
-            f" to what was found; {fault}",
-        )
-    )
     return ActionPlan(
         "locate",
         f"Switch the locate LED {'on' if on else 'off'}: {target.name}",
         (_step(device, LightOrder(on, device), led),),
-        consequences=consequences,
+        consequences=light_effects(on),
         preconditions=(_same_bay(target, led),),
         # A suspended pool is when somebody looks for the bay.
         urgent=lambda _: True,
+    )
+
+
+def light_effects(on: bool) -> tuple[str, ...]:
+    """What switching the light of a bay does."""
+    fault = "the fault LED is left alone"
+    if not on:
+        return (
+            "the light of the bay goes off, whoever switched it on; one lit by zconsole is restored"
+            f" to what was found; {fault}",
+        )
+    return (
+        f"the light of the bay goes on for {light.LASTING / 3600:g} hours, also over a reboot, or"
+        " until you switch it off",
+        f"then the state found before is restored; {fault}",
     )
 
 

@@ -6,7 +6,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.follow import leaf_is, leftover, onlined, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Target, disk_path, find, members
+from zconsole.actions.target import Target, disk_path, find, members, stands_in
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 
 
@@ -97,12 +97,12 @@ def _left_without(target: Target) -> str:
 
 def _redundancy_without(target: Target) -> int:
     """How many more devices of its top-level vdev may fail once it is offline."""
-    return parity(target.top) - _absent_besides(target) - (not _has_stand_in(target))
+    return parity(target.top) - _absent_besides(target) - (not stands_in(target))
 
 
 def _offline_warnings(target: Target) -> tuple[str, ...]:
     """That it takes the last redundancy, where it does."""
-    if _redundancy_without(target) > 0 or not is_complete(target.vdev) or _has_stand_in(target):
+    if _redundancy_without(target) > 0 or not is_complete(target.vdev) or stands_in(target):
         return ()
     return (f"leaves {target.top.name} with no redundancy: one more failure loses data",)
 
@@ -115,19 +115,13 @@ def _can_spare(target: Target) -> Precondition:
             return f"{now.name} cannot be taken offline"
         if now.vdev.state == "OFFLINE":
             return f"{now.name} is offline already"
-        if _has_stand_in(now):
+        if stands_in(now):
             return None
         if _absent_besides(now) + 1 > parity(now.top):
             return f"no valid replicas: {now.top.name} would lose data without {now.name}"
         return None
 
     return must.of_device(target, "the vdev can do without it", _why_not)
-
-
-def _has_stand_in(target: Target) -> bool:
-    """Whether another device of its replacing or spare group is complete."""
-    siblings = target.group.children if target.group else ()
-    return any(is_complete(v) for v in siblings if v is not target.vdev)
 
 
 def _absent_besides(target: Target) -> int:

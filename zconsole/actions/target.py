@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from zconsole.pool.leaf_path import FAILED as FAILED
 from zconsole.pool.model import Pool, Vdev
+from zconsole.pool.redundancy import is_complete
 from zconsole.pool.topology import Placed, is_group, placed
 
 
@@ -76,6 +77,12 @@ def find(pool: Pool, key: str) -> Target | None:
 def key_of(pool: Pool, vdev: Vdev) -> str | None:
     """The key of a vdev of this very pool; None when it is not in it."""
     return next((place.key for place in placed(pool.root) if place.vdev is vdev), None)
+
+
+def stands_in(target: Target) -> bool:
+    """Whether another device in the same place, a spare or the new one, is complete."""
+    siblings = target.group.children if target.group else ()
+    return any(is_complete(v) for v in siblings if v is not target.vdev)
 
 
 def disk_path(leaf: Vdev) -> str:

@@ -229,7 +229,7 @@ class SwapCommand:
             return ExitCode.OK
         if not known:
             return await self._show_other(kept)
-        stages = [await self._peek(c) for c in known]
+        stages = [await self._peek(c, kept) for c in known]
         for c, stage in stages:
             self._print(c, stage)
         if self._pool is None or not any(stage and asks(stage) for _, stage in stages):
@@ -255,10 +255,12 @@ class SwapCommand:
         say("a swap is begun in a terminal: zconsole swap POOL DEVICE")
         return ExitCode.USAGE
 
-    async def _peek(self, c: Checklist) -> tuple[Checklist, SwapStage | None]:
+    async def _peek(
+        self, c: Checklist, kept: Sequence[Checklist]
+    ) -> tuple[Checklist, SwapStage | None]:
         """See SwapSession.peek; as it was kept where ZFS can't be asked."""
         try:
-            return await self._session.peek(c)
+            return await self._session.peek(c, kept)
         except UnavailableError as error:
             say(str(error))
             return c, None

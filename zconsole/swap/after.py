@@ -18,7 +18,7 @@ from zconsole.swap.light import plan_light
 from zconsole.swap.pulling import doubts, new_path
 from zconsole.swap.refusal import partition_of
 from zconsole.swap.resilver import BEGINNING, filling, just_ran, repairs
-from zconsole.swap.stage import Answer, SwapStage
+from zconsole.swap.stage import Answer, SwapStage, sentence
 from zconsole.swap.view import MachineView
 from zconsole.units import counted
 
@@ -47,7 +47,7 @@ def replace(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
             "The new disk is overwritten: what is on it is lost. Compare its serial number once"
             " more.",
         ),
-        warnings=tuple(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts(c, v)),
+        warnings=tuple(f"{sentence(doubt)}." for doubt in doubts(c, v)),
         plan=plan_replace(s, Swap(c.old.key, path)),
         paths=(path,),
         undo="detaches it again, until the resilver ends",
@@ -163,7 +163,7 @@ def light_off(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         return None
     return SwapStage(
         "light-off",
-        f"Switch off the light of {c.old.place or c.old.name}",
+        f"Switch off the light of {c.old.spot}",
         (),
         plan=plan_light(v.situation, c.old, on=False),
         answers=(LEAVE_LIT,),

@@ -9,11 +9,11 @@ from zconsole.actions.candidates import spares
 from zconsole.actions.offline import plan_offline
 from zconsole.actions.plan import ActionPlan, Precondition, Situation
 from zconsole.actions.replace import plan_replace
-from zconsole.actions.target import FAILED, Swap, Target, find
+from zconsole.actions.target import FAILED, Swap, Target, find, stands_in
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import device_of
-from zconsole.swap.effects import Effect, effects, hindrance, stands_in, with_filled
+from zconsole.swap.effects import Effect, effects, hindrance, with_filled
 from zconsole.swap.light import plan_blink, plan_light
 from zconsole.swap.resilver import filling, just_ran
 from zconsole.swap.stage import Answer, SwapStage
@@ -111,7 +111,7 @@ def light(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         return _blinking(c, v)
     return SwapStage(
         "light",
-        f"Switch on the light of {c.old.place or c.old.name}",
+        f"Switch on the light of {c.old.spot}",
         ("It shows which disk to pull; it goes off at the end.",),
         plan=plan_light(v.situation, c.old, on=True),
         answers=(SKIP_LIGHT,),

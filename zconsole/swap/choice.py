@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from zconsole.actions.candidates import ranked, spares, unfit_spare
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import FAILED, Target, find
+from zconsole.actions.target import FAILED, Target, find, stands_in
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, DeviceFault
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail
@@ -28,7 +28,6 @@ from zconsole.swap.effects import (
     kept_words,
     marked,
     redundancy_words,
-    stands_in,
     untouchable,
 )
 from zconsole.swap.refusal import Refusal, partition_of, refusal
@@ -117,6 +116,7 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
     refused = suspension(v) or refusal(s, target, old)
     lost = effects(v, old)
     gone = bool(v.devices) and device_of(old, v.devices) is None
+    failed = gone or target.vdev.state in FAILED
     ways = () if refused else tuple(sorted(_ways(v, target, old, lost), key=_last_if_refused))
     return SwapChoice(
         old,
@@ -130,11 +130,8 @@ def choose(v: MachineView, key: str) -> SwapChoice | None:
         ways,
         gone,
         refused,
-        failed=gone or target.vdev.state in FAILED,
-        faulty=fault is not None
-        or gone
-        or target.vdev.state in FAILED
-        or target.vdev.errors.total > 0,
+        failed=failed,
+        faulty=failed or fault is not None or target.vdev.errors.total > 0,
         spared=bool(target.spares),
         advice=cable_advice(v, target),
     )

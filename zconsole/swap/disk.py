@@ -51,6 +51,11 @@ class SwapDisk:
         return self.bay or (f"port {self.port}" if self.port else "")
 
     @property
+    def spot(self) -> str:
+        """Where it sits, in words; where that is unknown, its name."""
+        return self.place or self.name
+
+    @property
     def mark(self) -> str:
         """What its own label says: ``serial WD-1234``; empty where nothing is known."""
         if self.serial:
@@ -60,8 +65,7 @@ class SwapDisk:
     @property
     def words(self) -> str:
         """Where it sits and what its label says: ``bay07 (serial WD-1234)``."""
-        spot = self.place or self.name
-        return f"{spot} ({self.mark})" if self.mark else spot
+        return f"{self.spot} ({self.mark})" if self.mark else self.spot
 
     def is_on(self, device: Device) -> bool:
         """Whether it is this device: by serial and WWN, else by path."""

@@ -130,12 +130,6 @@ def _missing(target: Target) -> Iterator[tuple[str, set[int]]]:
             yield member.name, leaves
 
 
-def stands_in(target: Target) -> bool:
-    """Whether another device in the same place, a spare or the new one, is complete."""
-    siblings = target.group.children if target.group else ()
-    return any(is_complete(v) for v in siblings if v is not target.vdev)
-
-
 def repairing(s: Situation) -> tuple[Scan, ...]:
     """The resilvers and rebuilds that run."""
     return tuple(scan for scan in s.running if scan.function in REPAIRS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zconsole.actions.locate import BY_SERIAL, blink_doubts, blinking_effects
+from zconsole.actions.locate import BY_SERIAL, blink_doubts, blinking_effects, light_effects
 from zconsole.actions.plan import (
     ActionPlan,
     LightOrder,
@@ -16,7 +16,6 @@ from zconsole.actions.plan import (
 )
 from zconsole.actions.target import find
 from zconsole.hardware.device import Device
-from zconsole.hardware.light import LASTING
 from zconsole.swap.disk import SwapDisk, device_of
 
 
@@ -30,9 +29,9 @@ def plan_light(s: Situation, disk: SwapDisk, on: bool) -> ActionPlan:
     )
     plan = ActionPlan(
         "locate",
-        f"Switch the light of {disk.place or disk.name} {word}",
+        f"Switch the light of {disk.spot} {word}",
         (step,),
-        consequences=tuple(_effects(on)),
+        consequences=light_effects(on),
         preconditions=(_same_bay(disk),),
         # A suspended pool is when somebody looks for the bay.
         urgent=lambda _: True,
@@ -86,17 +85,6 @@ def _same_node(disk: SwapDisk, node: str) -> Precondition:
         return f"{disk.mark or disk.name} is no longer {node}; plan again"
 
     return Precondition(f"{disk.name} is still {node}", _check)
-
-
-def _effects(on: bool) -> tuple[str, ...]:
-    found = "what was found before is put back; nothing else"
-    if not on:
-        return (f"the light of the bay goes off: {found}",)
-    return (
-        f"the light of the bay goes on for {LASTING / 3600:g} hours, also over a reboot, or until"
-        " you switch it off",
-        f"then {found}",
-    )
 
 
 def _remembered(disk: SwapDisk) -> Device:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zconsole.actions import doubts
+from zconsole.actions.doubts import suspects
 from zconsole.actions.target import FAILED, Target, failed, find
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.hardware.device import Device
@@ -32,16 +32,12 @@ def device_named(v: MachineView, word: str) -> str:
     return found[0][0]
 
 
-def suspects(v: MachineView) -> tuple[Target, ...]:
-    """The devices that a swap may be about: failed ones, then those with errors, new ones first."""
-    return doubts.suspects(v.situation.pool, [fault.key for fault in v.faults])
-
-
 def proposed(v: MachineView) -> tuple[Target, ...]:
     """The devices that a swap is offered for where none was named."""
     if v.situation.suspended and (out := gone_from(v)):
         return out[:1]  # no swap may begin: one device is enough to say why
-    found = (*suspects(v), *in_replacement(v.situation.pool))
+    pool = v.situation.pool
+    found = (*suspects(pool, v.faulty), *in_replacement(pool))
     return tuple({target.key: target for target in found}.values()) or departed(v)
 
 

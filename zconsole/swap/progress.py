@@ -124,10 +124,12 @@ def _left_lit(c: Checklist) -> tuple[str, ...]:
     """That the light was left on, by somebody's word."""
     if not c.lit or c.undone:  # what is undone says so itself
         return ()
-    bay = c.old.place or c.old.name
     hours = f"{LASTING / 3600:g} hours"
     off = f"zconsole light off {c.old.whole}"
-    return (f"The light of {bay} is still on; it goes off {hours} after it went on, or by {off}.",)
+    return (
+        f"The light of {c.old.spot} is still on; it goes off {hours} after it went on, or by"
+        f" {off}.",
+    )
 
 
 def _back(c: Checklist, v: MachineView, stage: SwapStage, clean: bool) -> WayBack | None:

@@ -13,7 +13,7 @@ from zconsole.swap.checklist import REPLACE_FIRST, Checklist
 from zconsole.swap.disk import SwapDisk, device_of, disk_of
 from zconsole.swap.effects import untouchable
 from zconsole.swap.refusal import partition_of
-from zconsole.swap.stage import Answer, SwapStage
+from zconsole.swap.stage import Answer, SwapStage, sentence
 from zconsole.swap.strays import away
 from zconsole.swap.view import MachineView
 from zconsole.units import size
@@ -65,7 +65,7 @@ def _left_early(c: Checklist, v: MachineView) -> SwapStage:
 def _how_found(c: Checklist, now: float) -> Iterator[str]:
     """How to know the disk with your own eyes."""
     if "light" in c.passed and c.lit:
-        yield f"The light of {c.old.place or c.old.name} is on."
+        yield f"The light of {c.old.spot} is on."
     elif _blinks(c, now):
         yield (
             "The disk blinks, half a second on and half a second off, as long as the console that"
@@ -113,7 +113,7 @@ def _unseen(c: Checklist, v: MachineView) -> tuple[str, ...]:
 def _must_stay(c: Checklist, v: MachineView) -> Iterator[str]:
     stay = untouchable(v.situation, c.old)
     if stay:
-        yield f"Pulling any of these loses data: {', '.join(d.place or d.name for d in stay)}."
+        yield f"Pulling any of these loses data: {', '.join(d.spot for d in stay)}."
     else:
         yield "Pull no other disk."
 
@@ -169,7 +169,7 @@ def _elsewhere(found: Device, spot: str) -> SwapStage:
     new = disk_of(found)
     return SwapStage(
         "insert",
-        f"The new disk is in {new.place or new.name}, not in {spot}",
+        f"The new disk is in {new.spot}, not in {spot}",
         (f"Move it to {spot}, or use it where it is: {new.words}.",),
         waits=f"a disk in {spot}",
         answers=(ELSEWHERE,),
@@ -184,7 +184,7 @@ def _unfit(c: Checklist, v: MachineView, found: Device) -> SwapStage | None:
     return SwapStage(
         "insert",
         f"{new.words} does not fit",
-        (*(f"{problem[:1].upper()}{problem[1:]}." for problem in problems), "Insert another one."),
+        (*(f"{sentence(problem)}." for problem in problems), "Insert another one."),
         waits=f"a disk that fits in {c.old.place or 'the same bay'}",
     )
 

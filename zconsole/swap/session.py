@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -60,9 +60,17 @@ class SwapSession:
     async def view_of(self, c: Checklist) -> MachineView | None:
         """What a checklist is judged by; None while its pool is not imported."""
         v = await self.view(partial(is_own, c), c.old)
-        if v is None or not can_blink(c.old) or c.steps.index(c.at) >= c.steps.index("pull"):
+        if v is None or not can_blink(c.old):
             return v
-        return replace(v, busy=await in_daemon_thread(self._backend.lights.busy))
+        # What is busy is measured for a while: not in the hours of a resilver that comes before.
+        now = self._backend.clock()
+        if current(noticed(c, v, now), v, now).step != "light":
+            return v
+        return replace(v, busy=await self.busy())
+
+    async def busy(self) -> Mapping[str, float]:
+        """The disks that do I/O now, with their share of time."""
+        return await in_daemon_thread(self._backend.lights.busy)
 
     async def end_blinking(self, c: Checklist) -> None:
         """End the reads that made the old disk blink."""
@@ -73,9 +81,7 @@ class SwapSession:
         """The guide of a swap that was confirmed; see ``guide.started``."""
         return started(choice, way, v, store, self._backend.clock())
 
-    async def peek(
-        self, c: Checklist, kept: Iterable[Checklist] = ()
-    ) -> tuple[Checklist, SwapStage]:
+    async def peek(self, c: Checklist, kept: Iterable[Checklist]) -> tuple[Checklist, SwapStage]:
         """A checklist and its step, seen now but not kept: another process may lead it.
 
         ``kept``: every checklist there is; disks that other open ones swap may be pulled.

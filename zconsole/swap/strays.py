@@ -88,7 +88,7 @@ def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
         else "Pull nothing else before it is complete."
     )
     text = (*_redundancy(back), f"It is in again. {hold}")
-    spot = back.disk.place or back.disk.name
+    spot = back.disk.spot
     if plan is None:
         title = f"Wait until {back.disk.words} is complete again"
         brief = f"wait until {spot} is complete again"
@@ -119,7 +119,7 @@ def _still_out(
         plan=plan,
         answers=(_meant(out[0]),),
         alarm=True,
-        brief=f"WRONG DISK OUT: put {' and '.join(d.place or d.name for d in out)} back",
+        brief=f"WRONG DISK OUT: put {' and '.join(d.spot for d in out)} back",
     )
 
 
@@ -183,6 +183,5 @@ def _plan(s: Situation, target: Target) -> ActionPlan | None:
 
 
 def _in(disk: SwapDisk, v: MachineView) -> _InPool | None:
-    s = v.of(disk.pool) if disk.pool else None
-    target = None if s is None else find(s.pool, disk.key)
-    return None if s is None or target is None else _InPool(disk, s, target)
+    found = v.leaf_of(disk)
+    return None if found is None else _InPool(disk, *found)

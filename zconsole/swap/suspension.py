@@ -41,8 +41,7 @@ def _words(v: MachineView, target: Target) -> str:
 
 
 def _spot(v: MachineView, target: Target) -> str:
-    disk = disk_of_leaf(v.situation, target.vdev, target.key)
-    return disk.place or disk.name
+    return disk_of_leaf(v.situation, target.vdev, target.key).spot
 
 
 def _listed(v: MachineView, target: Target) -> str:
@@ -53,4 +52,4 @@ def _listed(v: MachineView, target: Target) -> str:
     new = group.children[-1]
     key = next((k for k, leaf in leaves_of(v.situation.pool) if leaf is new), "")
     by = disk_of_leaf(v.situation, new, key)
-    return f"{_words(v, target)}, which {by.place or by.name} replaces already"
+    return f"{_words(v, target)}, which {by.spot} replaces already"

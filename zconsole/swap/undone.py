@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zconsole.actions.plan import Situation
-from zconsole.actions.target import FAILED, Target, disk_path, find
+from zconsole.actions.target import FAILED, Target, disk_path, find, stands_in
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.disk import SwapDisk, device_of
-from zconsole.swap.effects import stands_in, vdev_words
+from zconsole.swap.effects import vdev_words
 from zconsole.swap.refusal import partition_of
 from zconsole.swap.view import MachineView
 
@@ -24,11 +24,10 @@ def still_out(c: Checklist, v: MachineView) -> tuple[str, ...]:
     """Disks that somebody meant to pull and the pool still misses, with the redundancy left."""
     said: list[str] = []
     for disk in c.meant:
-        s = v.of(disk.pool)
-        target = None if s is None else find(s.pool, disk.key)
-        if s is None or target is None or is_complete(target.vdev):
+        found = v.leaf_of(disk)
+        if found is None or is_complete(found[1].vdev):
             continue
-        left = vdev_words(s, target)
+        left = vdev_words(*found)
         said.append(f"{disk.words} is still out{f'; {left}' if left else ''}.")
     if said and old_helps(c, v):
         said.append(f"Put {c.old.words} online again first: that gives redundancy back.")
@@ -46,12 +45,14 @@ def old_helps(c: Checklist, v: MachineView) -> bool:
 
 def _of_wrong(c: Checklist, v: MachineView) -> Iterator[str]:
     for disk in (*c.wrong, *c.meant):
-        s = v.of(disk.pool) if disk.pool else None
-        target = None if s is None else find(s.pool, disk.key)
-        if s is None or target is None:
-            if device_of(disk, v.devices) is None:
+        found = v.leaf_of(disk)
+        out = device_of(disk, v.devices) is None
+        if found is None:
+            if out:
                 yield f"{disk.words} is still out: put it back"
-        elif device_of(disk, v.devices) is None:
+            continue
+        s, target = found
+        if out:
             yield f"{disk.words} is still out: put it back, then run {_online(s, target)}"
         elif target.vdev.state in FAILED:
             yield f"{disk.words} is in again, but {target.vdev.state}: run {_online(s, target)}"
@@ -85,11 +86,11 @@ def taken_offline(c: Checklist, v: MachineView) -> tuple[tuple[Situation, Target
     """Devices of other pools that this swap took offline, and that are on the old disk still."""
     if device_of(c.old, v.devices) is None:
         return ()
-    found = ((s, find(s.pool, disk.key)) for disk in c.beside if (s := v.of(disk.pool)))
+    found = filter(None, map(v.leaf_of, c.beside))
     return tuple(
         (s, target)
         for s, target in found
-        if target is not None and target.vdev.state == "OFFLINE"
+        if target.vdev.state == "OFFLINE"
         if any(e.command.startswith(f"zpool offline {s.pool.name} ") for e in c.log)
     )
 
@@ -105,11 +106,11 @@ def beside_left(c: Checklist, v: MachineView) -> tuple[tuple[SwapDisk, str], ...
     """Devices of other pools that were on the old disk and are not complete, each in words."""
     if c.pulled is None or c.same:
         return ()
-    found = ((disk, s, find(s.pool, disk.key)) for disk in c.beside if (s := v.of(disk.pool)))
+    found = ((disk, leaf[1]) for disk in c.beside if (leaf := v.leaf_of(disk)) is not None)
     return tuple(
         (disk, _of_beside(c, disk, target))
-        for disk, s, target in found
-        if target is not None and not is_complete(target.vdev) and not stands_in(target)
+        for disk, target in found
+        if not is_complete(target.vdev) and not stands_in(target)
     )
 
 
@@ -128,8 +129,7 @@ def _of_beside(c: Checklist, disk: SwapDisk, target: Target) -> str:
 def light_words(c: Checklist) -> Iterator[str]:
     """That the light of the bay is still on, and what to run."""
     if c.lit and "light-off" not in c.passed:
-        bay = c.old.place or c.old.name
-        yield f"the light of {bay} is still on: run zconsole light off {c.old.whole}"
+        yield f"the light of {c.old.spot} is still on: run zconsole light off {c.old.whole}"
 
 
 def _online(s: Situation, target: Target) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from zconsole.actions.plan import Situation
+from zconsole.actions.target import Target, find
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
 from zconsole.hardware.device import Device
 from zconsole.swap.disk import SwapDisk
@@ -39,6 +40,17 @@ class MachineView:
         """Every pool, the one with the checklist first."""
         return (self.situation, *self.others)
 
+    @property
+    def faulty(self) -> tuple[str, ...]:
+        """The keys of devices of the pool with new errors, or that disconnected."""
+        return tuple(fault.key for fault in self.faults)
+
     def of(self, pool: str) -> Situation | None:
         """The pool of this name; None while it is not imported."""
         return next((s for s in self.situations if s.pool.name == pool), None)
+
+    def leaf_of(self, disk: SwapDisk) -> tuple[Situation, Target] | None:
+        """The leaf of a disk, with its pool; None where there is none, or its pool is away."""
+        s = self.of(disk.pool)
+        target = None if s is None else find(s.pool, disk.key)
+        return None if s is None or target is None else (s, target)

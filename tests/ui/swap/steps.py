@@ -88,6 +88,12 @@ class Swapping(Acting):
         assert "Switch on the light of Slot 07" in await self.do()
         return await self.do()
 
+    async def at_another(self) -> None:
+        """Leave the checklist, and C on another row: a list of what to go on with."""
+        await self.press("escape")
+        await self.to("GSKHFHS4")
+        await self.press("C")
+
     async def pick(self, text: str) -> None:
         """Choose the line of a list that has a text."""
         await self.on(PickScreen)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.records import replace
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.sim.backends.lights import SimulatedLights
 from zconsole.swap.disk import SwapDisk
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
@@ -107,9 +108,7 @@ async def test_a_wrong_disk_is_named_where_the_swap_is_gone_on_with():
     async with swapping() as s:
         await s.to_pull()
         await s.pull("Slot 08")
-        await s.press("escape")
-        await s.to("GSKHFHS4")
-        await s.press("C")
+        await s.at_another()
         shown = await s.on(PickScreen)
         assert "Continue: WRONG DISK: put Slot 08 (serial W7H6TJMH) back now" in shown
         assert shown.index("Continue: WRONG DISK") < shown.index("Begin another")
@@ -176,6 +175,25 @@ async def test_without_a_light_the_disk_blinks_until_it_is_out():
         await s.do("H")
         assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
         assert not s.backend.lights.blinking
+
+
+@pytest.mark.usefixtures("dark")
+async def test_busy_disks_are_named_also_where_it_blinks_once_more_before_the_pull(monkeypatch):
+    asked: list[bool] = []
+
+    def _busy(_: SimulatedLights) -> dict[str, float]:
+        asked.append(True)
+        return {"sdq": 0.42}
+
+    monkeypatch.setattr(SimulatedLights, "busy", _busy)
+    async with swapping() as s:
+        await s.begin()
+        assert not asked
+        await s.do()
+        assert asked
+        await s.do()
+        await s.press("H")
+        assert "other disks are busy, too (sdq 42 %)" in await s.on(ConfirmScreen)
 
 
 @pytest.mark.usefixtures("dark")
@@ -260,9 +278,7 @@ async def test_a_pull_that_nothing_shows_is_asked_for():
 async def test_another_row_with_a_swap_open_asks_which():
     async with swapping() as s:
         await s.begin()
-        await s.press("escape")
-        await s.to("GSKHFHS4")
-        await s.press("C")
+        await s.at_another()
         await s.pick("Begin another")
         shown = await s.on(ConfirmScreen)
         assert "SWAP Slot 01" in shown

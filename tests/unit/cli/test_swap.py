@@ -195,6 +195,19 @@ def test_as_json_each_checklist_is_a_line(machine: Machine, capsys):
     assert found["log"][1]["command"].startswith("zpool offline tank")
 
 
+def test_a_disk_that_another_checklist_swaps_is_no_wrong_one_where_both_are_listed(
+    machine: Machine, capsys
+):
+    machine.swap("tank", "Slot 01", script=Script(machine, "1", LEAVE))
+    machine.swap("tank", "Slot 07", script=Script(machine, "1", "yes", "yes", LEAVE))
+    machine.hands.pull("Slot 07")
+    capsys.readouterr()
+    assert machine.swap() == 0
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) == 2
+    assert "WRONG DISK" not in said
+
+
 def test_a_swap_that_ended_is_shown_with_its_code(machine: Machine, capsys):
     machine.swap("tank", "Slot 07", script=Script(machine, "1", *["back", "yes"], 0.0))
     capsys.readouterr()

@@ -139,6 +139,14 @@ class Play:
         self.do()
         self.hands.pull(OLD)
 
+    def exchanged(self) -> SwapStage:
+        """Pull the old disk, insert the new one, replace and wait for the resilver."""
+        self.hands.pull(OLD)
+        self.look()
+        self.hands.insert(NEW, OLD)
+        self.do()
+        return self.until("scrub")
+
     def back(self) -> SwapStage:
         stage = self.look()
         assert stage.back is not None

@@ -7,7 +7,7 @@ from tests.unit.swap.playing import EMPTY, NEW, OLD, Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault
 from zconsole.errors import NotFoundError, UsageError
 from zconsole.sim import commands, lifecycle
-from zconsole.swap.names import departed, device_named, free_to_go, suspects
+from zconsole.swap.names import departed, device_named, free_to_go, proposed
 
 
 def test_a_device_is_named_by_bay_serial_guid_path_name_or_node():
@@ -36,7 +36,7 @@ def test_failed_devices_come_before_those_with_errors_and_new_errors_before_old(
     doubtful, lost = play.leaf("Slot 02"), play.leaf("Slot 03")
     lifecycle.lose(play.pool, lost)
     play.faults = (DeviceFault(str(doubtful.guid), "x", Deltas(read=3), 1.0),)
-    assert [t.key for t in suspects(play.view())] == [
+    assert [t.key for t in proposed(play.view())] == [
         str(lost.guid),
         str(doubtful.guid),
         str(old.guid),

@@ -62,11 +62,7 @@ def test_a_hot_spare_stands_in_first_and_returns(play: Play):
     play.do()
     assert play.until("offline").warnings == ()
     play.do()
-    play.hands.pull(OLD)
-    play.look()
-    play.hands.insert(NEW, OLD)
-    play.do()
-    play.until("scrub")
+    play.exchanged()
     assert not any(leaf is spare for leaf in play.pool.tops[0].leaves())
 
 
@@ -77,11 +73,7 @@ def test_a_spare_that_acted_first_is_left_to_stand_in(play: Play):
     lifecycle.lose(play.pool, play.leaf(), state=5, aux=11)
     assert play.begin().step == "pull"
     assert play.checklist.mode == PULL_FIRST
-    play.hands.pull(OLD)
-    play.look()
-    play.hands.insert(NEW, OLD)
-    play.do()
-    play.until("scrub")
+    play.exchanged()
 
 
 def test_a_replace_that_somebody_else_began_is_gone_on_with(play: Play):
@@ -230,11 +222,9 @@ def test_zed_may_replace_before_the_new_disk_was_seen(play: Play):
 
 
 def test_a_scrub_need_not_be_waited_for_and_is_not_called_done(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.begin()
     play.do()
-    play.until("scrub")
+    play.exchanged()
     play.do()
     stage = play.answer("no-wait")
     assert stage.over
@@ -244,11 +234,9 @@ def test_a_scrub_need_not_be_waited_for_and_is_not_called_done(play: Play):
 
 
 def test_a_scrub_that_is_canceled_is_told_as_such(play: Play):
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.begin()
     play.do()
-    play.until("scrub")
+    play.exchanged()
     play.do()
     play.wait(5.0)
     play.look()

@@ -137,11 +137,7 @@ def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play
     play.begin(PULL_FIRST)
     play.do()
     play.do()
-    play.hands.pull(OLD)
-    play.look()
-    play.hands.insert(NEW, OLD)
-    play.do()
-    play.until("scrub")
+    play.exchanged()
     stage = play.answer("no-scrub")
     assert stage.over
     (then,) = stage.then
@@ -176,11 +172,7 @@ def test_a_pool_that_has_its_place_filled_needs_no_second_swap(play: Play):
     play.begin(PULL_FIRST)
     play.do()
     play.do()
-    play.hands.pull(OLD)
-    play.look()
-    play.hands.insert(NEW, OLD)
-    play.do()
-    play.until("scrub")
+    play.exchanged()
     old, good = second.tops[0].leaves()
     commands.detach(second, old.path)
     assert good.present

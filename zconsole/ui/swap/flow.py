@@ -171,7 +171,7 @@ class SwapFlow:
     ) -> None:
         """Show each way with its consequences, and begin the one that is confirmed."""
         seconds = self._predicted(v, [choice.old.key], reports).get(choice.old.key)
-        notes = doubts(v.situation.pool, choice.old.key, [fault.key for fault in v.faults])
+        notes = doubts(v.situation.pool, choice.old.key, v.faulty)
         if v.situation.suspended:  # whichever device it is: none may be swapped
             notes = ()
         ways = [way for way in choice.ways if not way.refused]

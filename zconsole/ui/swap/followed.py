@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent
@@ -94,7 +94,7 @@ class FollowedSwap:
     async def _lead(self) -> None:
         if self._guide is None:
             self._guide = await in_daemon_thread(partial(Guide, self._seen, self._store))
-        v = await self.view()
+        v = await self._view()
         if self._context.under_way:
             return  # what the plan did is not written yet: seen without it, it would be misread
         before = self._guide.checklist
@@ -105,11 +105,14 @@ class FollowedSwap:
 
     async def situation(self) -> Situation | None:
         """The pool now; None while it is not imported."""
-        v = await self.view()
+        v = await self._view()
         return None if v is None else v.situation
 
-    async def view(self) -> MachineView | None:
-        """What the checklist is judged by, seen now; None while its pool is not imported."""
+    async def busy(self) -> Mapping[str, float]:
+        """The disks that do I/O now, with their share of time."""
+        return await self._session.busy()
+
+    async def _view(self) -> MachineView | None:
         return await self._session.view_of(self.checklist)
 
     async def answer(self, name: str) -> None:

@@ -97,7 +97,7 @@ def _darkening(
 ) -> Confirmation:
     """The same question, with the light of the bay switched off first."""
     c = followed.checklist
-    off = Span(f"The light of {c.old.place or c.old.name} goes off: what was found is put back.")
+    off = Span(f"The light of {c.old.spot} goes off: the state found before is restored.")
     rest = [span for span in said if span.text not in map(sentence, light_words(c))]
     return replace(
         question,
@@ -126,12 +126,11 @@ async def light_plan(followed: FollowedSwap) -> ActionPlan:
 
     Raises ZconsoleError.
     """
-    v, c = await followed.view(), followed.checklist
-    if v is None:
+    s, c = await followed.situation(), followed.checklist
+    if s is None:
         raise ZconsoleError(f"{c.pool} is not imported")
-    s = v.situation
     if can_blink(c.old):
-        return plan_blink(s, c.old, v.busy)
+        return plan_blink(s, c.old, await followed.busy())
     return plan_light(s, c.old, on=not c.lit)
 
 

@@ -196,7 +196,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if not findable(c):
             self._say("The bay has no light that can be switched.")
         elif stage is not None and stage.alarm:
-            self._say(f"The light of {c.old.place or c.old.name} stays until the alarm is over.")
+            self._say(f"The light of {c.old.spot} stays until the alarm is over.")
         elif stage is not None and (c.lit or not stage.over):
             self._ask(partial(self._light, stage))
 

@@ -134,9 +134,8 @@ def _is_of(frame: Frame, c: Checklist) -> bool:
 
 def activity(c: Checklist, stage: SwapStage | None) -> ActivityView:
     """An open checklist as a line beside the scans; ``stage``: its step, where it is known."""
-    place = c.old.place or c.old.name
     if stage is not None and stage.alarm:
         note = f"{stage.brief or stage.title}  (C)"
     else:
-        note = f"{place}: {TITLES[stage.step if stage is not None else c.at]}  (C continues)"
+        note = f"{c.old.spot}: {TITLES[stage.step if stage is not None else c.at]}  (C continues)"
     return ActivityView(Activity(KIND, "open", note=note), None, nothing(""))
