@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -28,14 +27,8 @@ from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import alive, process_mark
 from zconsole.system.patient import Patient
 from zconsole.system.process import PACKAGE_ROOT, DeadlineError
-from zconsole.system.records import from_json
-from zconsole.system.state_dir import (
-    StateError,
-    read_private,
-    state_dir,
-    try_lock,
-    write_private,
-)
+from zconsole.system.record_file import read_record, write_record
+from zconsole.system.state_dir import StateError, read_private, state_dir, try_lock
 from zconsole.tunables.control import Control, Restored, recorded
 from zconsole.tunables.guard import START, WRITTEN, delivered, forked, quiet
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL
@@ -174,9 +167,8 @@ async def start(
 def status(state: Path) -> Status | None:
     """What the autopilot of this machine does; None while none runs. May take seconds."""
     try:
-        text = Patient().call(partial(read_private, state / STATUS, 10_000))
-        found = from_json(Status, json.loads(text))
-    except (OSError, StateError, ValueError, RecursionError):
+        found = Patient().call(partial(read_record, Status, state / STATUS, 10_000))
+    except (OSError, StateError):
         return None
     return found if alive(found.mark) else None
 
@@ -305,9 +297,8 @@ def _steering(args: argparse.Namespace, mark: str, before: str) -> None:
     def _step(pools: tuple[Pool, ...]) -> None:
         names = tuple(pool.name for pool in pools)
         now = Status(mark, time.time(), wanted.words, pilot.steering.level, names, args.watch)
-        text = json.dumps(asdict(now)).encode("ascii")
         with contextlib.suppress(StateError):
-            Patient().call(partial(write_private, args.state / STATUS, text))
+            Patient().call(partial(write_record, args.state / STATUS, now))
 
     _step(())
     try:
