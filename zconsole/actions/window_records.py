@@ -13,9 +13,9 @@ from pathlib import Path
 from zconsole.actions.plan import WindowOrder
 from zconsole.actions.scrub_window import ScrubWindow
 from zconsole.system.patient import Patient
-from zconsole.system.process import start_detached
+from zconsole.system.process import start_unless_locked
 from zconsole.system.record_file import read_record, write_record
-from zconsole.system.state_dir import StateError, lock_within, state_dir, try_lock
+from zconsole.system.state_dir import StateError, lock_within, state_dir
 
 NAME, LOCK, KEEPER = "scrub-windows.json", "scrub-windows.lock", "scrub-windows.keeper"
 PATIENCE = 10.0
@@ -82,12 +82,8 @@ class WindowRecords:
 
 def start_keeper(directory: Path) -> None:
     """Have a process keep the windows, unless one does."""
-    lock = try_lock(directory / KEEPER)
-    if lock is None:
-        return
-    os.close(lock)
-    words = ("-m", "zconsole.cli.window_keeper", "--state", str(directory))
-    start_detached((sys.executable, *words), directory / "scrub-windows.log")
+    argv = (sys.executable, "-m", "zconsole.cli.window_keeper", "--state", str(directory))
+    start_unless_locked(directory / KEEPER, argv, directory / "scrub-windows.log")
 
 
 class MachineWindows:
