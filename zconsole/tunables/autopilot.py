@@ -26,11 +26,10 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import alive, process_mark
 from zconsole.system.patient import Patient
-from zconsole.system.process import PACKAGE_ROOT, DeadlineError
 from zconsole.system.record_file import read_record, write_record
 from zconsole.system.state_dir import StateError, read_private, state_dir, try_lock
 from zconsole.tunables.control import Control, Restored, recorded
-from zconsole.tunables.guard import START, WRITTEN, delivered, forked, quiet
+from zconsole.tunables.guard import WRITTEN, delivered, forked, quiet, started
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
@@ -155,13 +154,7 @@ async def start(
     words += ["--below-defaults"] if below else []
     words += ["--watch", watch] if watch else []
     argv = [sys.executable, "-m", "zconsole.tunables.autopilot", *words, "--", *wanted.words]
-    # Never in the console's own directory: modules there would run as root.
-    try:
-        done = await runner.run(argv, START, PACKAGE_ROOT)
-    except DeadlineError as error:
-        raise ZconsoleError(f"the autopilot: {error}") from None
-    if done.returncode != 0:
-        raise ZconsoleError(done.stderr.strip() or "the autopilot could not be started")
+    await started(runner, argv, "the autopilot")
 
 
 def status(state: Path) -> Status | None:
