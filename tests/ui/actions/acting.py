@@ -164,3 +164,17 @@ async def acting(
         while actions.controller is None:
             await pilot.pause()
         yield made
+
+
+RUN = ("tab", "enter")
+
+
+def commands(a: Acting) -> list[list[str]]:
+    return [step["argv"][1:] for r in a.log if r["event"] == "action" for step in r["steps"]]
+
+
+async def pick(a: Acting, text: str) -> None:
+    """Choose a line of the menu that is open."""
+    lines = [line.strip() for line in a.screen.splitlines()[1:]]
+    row = next(i for i, line in enumerate(lines) if line.startswith(text))
+    await a.press(*["j"] * row, "enter")

@@ -6,14 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.ui.actions.acting import Acting, acting
+from tests.ui.actions.acting import RUN, Acting, acting
 from zconsole.actions.layout import Layout
 from zconsole.sim.build import Build
 from zconsole.ui.actions.add_flow import layout_text
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
-
-RUN = ("tab", "enter")
 
 
 @asynccontextmanager
