@@ -26,6 +26,9 @@ from zconsole.ui.theme.files import find_themes
 from zconsole.ui.widgets.glyphs import UNICODE
 from zconsole.zfs.sources.base import Capabilities
 
+RUN = ("tab", "enter")
+"""Keys that run the plan on the screen."""
+
 
 class SteppedFeed:
     """Rounds of a world's frames, one whenever ``step`` is called or a flow waits for one."""
@@ -164,9 +167,6 @@ async def acting(
         while actions.controller is None:
             await pilot.pause()
         yield made
-
-
-RUN = ("tab", "enter")
 
 
 def commands(a: Acting) -> list[list[str]]:
