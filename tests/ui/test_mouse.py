@@ -78,6 +78,7 @@ async def test_the_wheel_scrolls_the_list():
         event = MouseScrollDown(app.devices, x, y + 3, 0, 1, 0, False, False, False)
         app.devices.post_message(event)
         await until(pilot, lambda: app.devices.scroll_offset.y > 0)
+        assert app.devices.scroll_offset.y > 0
 
 
 async def test_a_click_moves_the_cursor_of_a_menu_and_a_double_click_chooses():

@@ -33,6 +33,13 @@ def steering(vm: Machine, before: dict[str, str], seconds: float = 90.0) -> bool
     return False
 
 
+def autopilot(vm: Machine, before: dict[str, str]) -> str:
+    """Start one, wait until it steers; returns the id of its waiting process."""
+    vm.run("zconsole tunables hold-latency 50ms")
+    assert steering(vm, before)
+    return vm.run(f"cat {STATE}/autopilot.lock").stdout.partition(":")[0]
+
+
 def restored(vm: Machine, before: dict[str, str], seconds: float = 30.0) -> bool:
     end = time.monotonic() + seconds
     while found(vm) != before and time.monotonic() < end:
@@ -65,18 +72,14 @@ def test_off_restores_what_it_found(vm: Machine, scrubbed):
 
 @pytest.mark.slow
 def test_killed_it_leaves_the_originals_behind(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 50ms")
-    assert steering(vm, scrubbed)
-    pid = vm.run(f"cat {STATE}/autopilot.lock").stdout.partition(":")[0]
+    pid = autopilot(vm, scrubbed)
     vm.run(f"kill -9 {pid}")
     assert restored(vm, scrubbed)
 
 
 @pytest.mark.slow
 def test_guard_and_steering_killed_at_once_leave_what_the_next_off_restores(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 50ms")
-    assert steering(vm, scrubbed)
-    pid = vm.run(f"cat {STATE}/autopilot.lock").stdout.partition(":")[0]
+    pid = autopilot(vm, scrubbed)
     vm.run(f"kill -9 -- -{pid}; sleep 1")
     assert found(vm) != scrubbed
     vm.run("zconsole tunables hold-latency off")
@@ -104,8 +107,7 @@ def test_a_console_killed_while_it_steers_leaves_the_originals_behind(vm: Machin
 
 @pytest.mark.slow
 def test_a_value_that_a_person_sets_stays(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 50ms")
-    assert steering(vm, scrubbed)
+    autopilot(vm, scrubbed)
     vm.run(f"echo 7 > {PARAMETERS}/{NAME}")
     assert restored(vm, {**scrubbed, f"{PARAMETERS}/{NAME}": "7"})
     vm.run(f"echo {scrubbed[f'{PARAMETERS}/{NAME}']} > {PARAMETERS}/{NAME}")
@@ -113,8 +115,7 @@ def test_a_value_that_a_person_sets_stays(vm: Machine, scrubbed):
 
 @pytest.mark.slow
 def test_an_exported_pool_ends_it(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 50ms")
-    assert steering(vm, scrubbed)
+    autopilot(vm, scrubbed)
     vm.run("zpool export hold")
     assert restored(vm, scrubbed, 60.0)
     vm.run("zpool import -d /var/tmp hold")
@@ -122,15 +123,13 @@ def test_an_exported_pool_ends_it(vm: Machine, scrubbed):
 
 @pytest.mark.slow
 def test_the_end_of_the_scan_ends_it(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 50ms")
-    assert steering(vm, scrubbed)
+    autopilot(vm, scrubbed)
     vm.run("zpool scrub -s hold")
     assert restored(vm, scrubbed, 60.0)
 
 
 @pytest.mark.slow
 def test_each_step_is_in_the_audit_log(vm: Machine, scrubbed):
-    vm.run("zconsole tunables hold-latency 50ms")
-    assert steering(vm, scrubbed)
+    autopilot(vm, scrubbed)
     lines = vm.run(f"cat {STATE}/audit.jsonl").stdout.splitlines()
     assert any(json.loads(line).get("action") == "hold-latency 0.05" for line in lines)

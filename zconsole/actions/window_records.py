@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from zconsole.actions.plan import WindowOrder
 from zconsole.actions.scrub_window import ScrubWindow
 from zconsole.system.patient import Patient
-from zconsole.system.process import start_detached
-from zconsole.system.records import RecordError, from_json
-from zconsole.system.state_dir import (
-    StateError,
-    lock_within,
-    read_private,
-    state_dir,
-    try_lock,
-    write_private,
-)
+from zconsole.system.process import start_unless_locked
+from zconsole.system.record_file import read_record, write_record
+from zconsole.system.state_dir import StateError, lock_within, state_dir
 
 NAME, LOCK, KEEPER = "scrub-windows.json", "scrub-windows.lock", "scrub-windows.keeper"
-MOST_BYTES = 1 << 20
 PATIENCE = 10.0
 """Seconds to wait while another process changes the file."""
 
@@ -50,11 +41,9 @@ class WindowRecords:
     def read(self) -> Windows:
         """The windows as they are now, without a lock. Raises StateError for a damaged file."""
         try:
-            file = from_json(_File, json.loads(read_private(self._path, MOST_BYTES)))
+            file = read_record(_File, self._path)
         except FileNotFoundError:
             return {}
-        except (RecordError, ValueError, RecursionError) as error:
-            raise StateError(f"{self._path} is damaged: {error}. Remove it") from error
         return {window.guid: window for window in file.windows}
 
     @contextlib.contextmanager
@@ -68,8 +57,7 @@ class WindowRecords:
             before = dict(windows)
             yield windows
             if windows != before:
-                text = json.dumps(asdict(_File(tuple(windows.values()))))
-                write_private(self._path, text.encode("ascii"))
+                write_record(self._path, _File(tuple(windows.values())))
         finally:
             os.close(handle)
 
@@ -94,12 +82,8 @@ class WindowRecords:
 
 def start_keeper(directory: Path) -> None:
     """Have a process keep the windows, unless one does."""
-    lock = try_lock(directory / KEEPER)
-    if lock is None:
-        return
-    os.close(lock)
-    words = ("-m", "zconsole.cli.window_keeper", "--state", str(directory))
-    start_detached((sys.executable, *words), directory / "scrub-windows.log")
+    argv = (sys.executable, "-m", "zconsole.cli.window_keeper", "--state", str(directory))
+    start_unless_locked(directory / KEEPER, argv, directory / "scrub-windows.log")
 
 
 class MachineWindows:

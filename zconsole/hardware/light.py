@@ -23,8 +23,8 @@ from zconsole.hardware.light_records import LightRecords, LitSlot, OpenRecords
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import ROOT, boot_id
 from zconsole.system.patient import NoAnswerError, Patient
-from zconsole.system.process import start_detached
-from zconsole.system.state_dir import state_dir, try_lock
+from zconsole.system.process import start_unless_locked
+from zconsole.system.state_dir import state_dir
 
 HOLDER = "lights.holder"
 """The file that the holder keeps locked."""
@@ -314,10 +314,7 @@ class LocateLights:
 
     def _start_holder(self) -> None:
         """Have a process wait for the time of each light, unless one does."""
-        lock = try_lock(self._directory / HOLDER)
-        if lock is None:
-            return
-        os.close(lock)
-        module = "zconsole.hardware.light_holder"
-        words = ("--state", str(self._directory), "--root", str(self._root))
-        start_detached((sys.executable, "-m", module, *words), self._directory / "lights.log")
+        directory = self._directory
+        words = ("--state", str(directory), "--root", str(self._root))
+        argv = (sys.executable, "-m", "zconsole.hardware.light_holder", *words)
+        start_unless_locked(directory / HOLDER, argv, directory / "lights.log")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from zconsole.hardware.led import LedSlot
-from zconsole.system.records import RecordError, from_json
+from zconsole.system.record_file import read_record, write_record
 from zconsole.system.safe_path import make_directory
-from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
+from zconsole.system.state_dir import StateError, lock_within
 
 NAME, LOCK = "lights.json", "lights.lock"
-MOST_BYTES = 1 << 20
 PATIENCE = 25.0
 """Seconds to wait while another console switches a light."""
 
@@ -87,7 +85,7 @@ class OpenRecords:
         """Write the file, if anything changed. Raises StateError."""
         lights = list(self.records.values())
         if lights != self.saved:
-            write_private(self.path, json.dumps(asdict(_File(tuple(lights)))).encode("ascii"))
+            write_record(self.path, _File(tuple(lights)))
             self.saved = lights
 
 
@@ -101,11 +99,9 @@ class LightRecords:
     def read(self) -> Records:
         """The records as they are now, without a lock. Raises StateError for a damaged file."""
         try:
-            file = from_json(_File, json.loads(read_private(self._path, MOST_BYTES)))
+            file = read_record(_File, self._path)
         except FileNotFoundError:
             return {}
-        except (RecordError, ValueError, RecursionError) as error:
-            raise StateError(f"{self._path} is damaged: {error}. Remove it") from error
         return {record.slot.key: record for record in file.lights}
 
     @contextlib.contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from zconsole.system.state_dir import open_private
+from zconsole.system.state_dir import open_private, try_lock
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 """Where ``python -m`` finds this very zconsole, whatever directory a process runs in."""
@@ -122,6 +122,17 @@ def start_detached(argv: Sequence[str], log: Path) -> int:
         process = spawned(argv, stream, stream, os.environ, str(PACKAGE_ROOT))
     process.returncode = 0  # it is not ours to wait for
     return process.pid
+
+
+def start_unless_locked(lock: Path, argv: Sequence[str], log: Path) -> None:
+    """``start_detached`` of a program that holds this lock while it runs, unless one does.
+
+    Two that are started at once see to it themselves: only one gets the lock.
+    """
+    held = try_lock(lock)
+    if held is not None:
+        os.close(held)
+        start_detached(argv, log)
 
 
 class Child:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -27,17 +26,10 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import alive, process_mark
 from zconsole.system.patient import Patient
-from zconsole.system.process import PACKAGE_ROOT, DeadlineError
-from zconsole.system.records import from_json
-from zconsole.system.state_dir import (
-    StateError,
-    read_private,
-    state_dir,
-    try_lock,
-    write_private,
-)
+from zconsole.system.record_file import read_record, write_record
+from zconsole.system.state_dir import StateError, read_private, state_dir, try_lock
 from zconsole.tunables.control import Control, Restored, recorded
-from zconsole.tunables.guard import START, WRITTEN, delivered, forked, quiet
+from zconsole.tunables.guard import WRITTEN, delivered, forked, quiet, started
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
@@ -162,21 +154,14 @@ async def start(
     words += ["--below-defaults"] if below else []
     words += ["--watch", watch] if watch else []
     argv = [sys.executable, "-m", "zconsole.tunables.autopilot", *words, "--", *wanted.words]
-    # Never in the console's own directory: modules there would run as root.
-    try:
-        done = await runner.run(argv, START, PACKAGE_ROOT)
-    except DeadlineError as error:
-        raise ZconsoleError(f"the autopilot: {error}") from None
-    if done.returncode != 0:
-        raise ZconsoleError(done.stderr.strip() or "the autopilot could not be started")
+    await started(runner, argv, "the autopilot")
 
 
 def status(state: Path) -> Status | None:
     """What the autopilot of this machine does; None while none runs. May take seconds."""
     try:
-        text = Patient().call(partial(read_private, state / STATUS, 10_000))
-        found = from_json(Status, json.loads(text))
-    except (OSError, StateError, ValueError, RecursionError):
+        found = Patient().call(partial(read_record, Status, state / STATUS, 10_000))
+    except (OSError, StateError):
         return None
     return found if alive(found.mark) else None
 
@@ -305,9 +290,8 @@ def _steering(args: argparse.Namespace, mark: str, before: str) -> None:
     def _step(pools: tuple[Pool, ...]) -> None:
         names = tuple(pool.name for pool in pools)
         now = Status(mark, time.time(), wanted.words, pilot.steering.level, names, args.watch)
-        text = json.dumps(asdict(now)).encode("ascii")
         with contextlib.suppress(StateError):
-            Patient().call(partial(write_private, args.state / STATUS, text))
+            Patient().call(partial(write_record, args.state / STATUS, now))
 
     _step(())
     try:

@@ -67,13 +67,21 @@ async def start(
         *(("--watch", watch) if watch else ()),
         f"{name}={value}",
     ]
+    await started(runner, argv, f"the guard of {name}")
+
+
+async def started(runner: ProcessRunner, argv: Sequence[str], what: str) -> None:
+    """Run a command that ends once its fork works, or says on stderr why it does not.
+
+    Raises ZconsoleError then, and when it takes too long; ``what`` is what it calls the fork.
+    """
     # Never in the console's own directory: modules there would run as root.
     try:
         done = await runner.run(argv, START, PACKAGE_ROOT)
     except DeadlineError as error:
-        raise ZconsoleError(f"the guard of {name}: {error}") from None
+        raise ZconsoleError(f"{what}: {error}") from None
     if done.returncode != 0:
-        raise ZconsoleError(done.stderr.strip() or "the guard could not be started")
+        raise ZconsoleError(done.stderr.strip() or f"{what} could not be started")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

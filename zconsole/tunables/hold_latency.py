@@ -34,10 +34,6 @@ SHARE = 0.95
 READS = ("sync_r", "disk_r")
 WRITES = ("sync_w", "disk_w")
 """Queue wait of synchronous requests, and disk time by direction, which the scan shares."""
-STEERS_BY = (
-    "the 95th percentile of the queue wait of synchronous reads or writes, plus the most that it"
-    " can be in the disk, where the scan's requests are counted with them"
-)
 
 LEVERS = tuple(
     tunable.name
@@ -87,7 +83,11 @@ def since(new: Histograms, old: Histograms) -> dict[str, list[int]] | None:
 
 
 def latency(histograms: Histograms) -> float | None:
-    """What applications wait, in seconds (see STEERS_BY); None where too few asked."""
+    """What applications wait, in seconds; None where too few asked.
+
+    The 95th percentile of the queue wait of synchronous reads or writes, plus the most that it can
+    be in the disk, where the scan's requests are counted with them.
+    """
     found = [
         quantile(histograms[queue]) + _disk_time(histograms[queue], histograms.get(disk, ()))
         for queue, disk in (READS, WRITES)

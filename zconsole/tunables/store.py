@@ -7,23 +7,20 @@ again and what was remembered means nothing.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from zconsole.system.patient import Patient
-from zconsole.system.records import from_json
-from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
+from zconsole.system.record_file import dumped, read_record
+from zconsole.system.state_dir import StateError, lock_within, write_private
 
 NAME = "tunables.json"
 KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
-MOST_BYTES = 1 << 20
 ANSWER = 2.0
 """Seconds for the disk to answer, and …"""
 WRITTEN = 10.0
@@ -145,11 +142,11 @@ class FileTunableStore:
         As it was read last where it cannot be read now, and empty where nothing was set.
         """
         try:
-            read = partial(read_private, self._path, MOST_BYTES)
-            self._last = _load(json.loads(self._patient.call(read, ANSWER)))
+            file = self._patient.call(partial(read_record, _File, self._path), ANSWER)
+            self._last = SavedTunables(file.era, dict(file.values), list(file.changes))
         except FileNotFoundError:
             self._last = SavedTunables(era)
-        except (OSError, StateError, ValueError, RecursionError):
+        except (OSError, StateError):
             pass
         return self._last.copy() if self._last.era == era else SavedTunables(era)
 
@@ -190,9 +187,4 @@ class _File:
 
 def _dump(saved: SavedTunables) -> str:
     changes = tuple(saved.changes[-KEPT_CHANGES:])
-    return json.dumps(asdict(_File(saved.era, saved.values, changes)))
-
-
-def _load(data: Any) -> SavedTunables:
-    file = from_json(_File, data)
-    return SavedTunables(file.era, dict(file.values), list(file.changes))
+    return dumped(_File(saved.era, saved.values, changes))

@@ -26,6 +26,9 @@ from zconsole.ui.theme.files import find_themes
 from zconsole.ui.widgets.glyphs import UNICODE
 from zconsole.zfs.sources.base import Capabilities
 
+RUN = ("tab", "enter")
+"""Keys that run the plan on the screen."""
+
 
 class SteppedFeed:
     """Rounds of a world's frames, one whenever ``step`` is called or a flow waits for one."""
@@ -164,3 +167,14 @@ async def acting(
         while actions.controller is None:
             await pilot.pause()
         yield made
+
+
+def commands(a: Acting) -> list[list[str]]:
+    return [step["argv"][1:] for r in a.log if r["event"] == "action" for step in r["steps"]]
+
+
+async def pick(a: Acting, text: str) -> None:
+    """Choose a line of the menu that is open."""
+    lines = [line.strip() for line in a.screen.splitlines()[1:]]
+    row = next(i for i, line in enumerate(lines) if line.startswith(text))
+    await a.press(*["j"] * row, "enter")

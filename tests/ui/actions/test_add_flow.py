@@ -6,14 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.ui.actions.acting import Acting, acting
+from tests.ui.actions.acting import RUN, Acting, acting, commands
 from zconsole.actions.layout import Layout
 from zconsole.sim.build import Build
 from zconsole.ui.actions.add_flow import layout_text
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
-
-RUN = ("tab", "enter")
 
 
 @asynccontextmanager
@@ -34,10 +32,6 @@ async def at_line(a: Acting, text: str) -> None:
     view = a.app.screen.view
     while not view.line_at(view.cursor)[0].text.strip().startswith(text):
         await a.press("j")
-
-
-def commands(a: Acting) -> list[list[str]]:
-    return [step["argv"][1:] for r in a.log if r["event"] == "action" for step in r["steps"]]
 
 
 async def test_a_mirror_is_added_with_what_if_in_its_plan():

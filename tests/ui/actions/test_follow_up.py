@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.ui.actions.acting import SteppedFeed, acting
-from tests.ui.actions.test_controller import RUN, pick
+from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.monitor.frame import DONE
 from zconsole.sim.source import World

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.records import replace
-from tests.ui.actions.acting import acting
-from tests.ui.actions.test_controller import RUN, commands
+from tests.ui.actions.acting import RUN, acting, commands
 from tests.unit.actions.test_executor import Canned
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.executor import Executor

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ui.actions.acting import Acting, acting
+from tests.ui.actions.acting import RUN, Acting, acting
 from zconsole.sim.backends import autopilot
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.targets import Targets
 
-RUN = ("tab", "enter")
 NAME = "zfs_vdev_scrub_max_active"
 SCENARIO = "foreground"
 

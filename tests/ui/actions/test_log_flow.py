@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from tests.ui.actions.acting import acting
+from tests.ui.actions.acting import RUN, acting
 from tests.ui.rebalance.steps import running, settled
 from zconsole.ui.actions import log_flow
-
-RUN = ("tab", "enter")
 
 
 async def test_a_rebalance_from_here_and_what_was_asked_of_it_are_listed():

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ui.actions.acting import acting
+from tests.ui.actions.acting import RUN, acting
 from zconsole.system.state_dir import StateError
 from zconsole.ui.actions.context import FlowContext
-
-RUN = ("tab", "enter")
 
 
 async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):

@@ -32,7 +32,7 @@ class Blinks:
 
 @pytest.fixture
 def chassis(tmp_path: Path, monkeypatch) -> Chassis:
-    monkeypatch.setattr("zconsole.hardware.light.start_detached", lambda argv, log: 0)
+    monkeypatch.setattr("zconsole.system.process.start_detached", lambda argv, log: 0)
     monkeypatch.setattr("zconsole.hardware.blink.Blinker", Blinks)
     made = Chassis(tmp_path)
     made.enclosure()

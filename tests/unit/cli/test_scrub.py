@@ -54,7 +54,7 @@ def test_hours_that_make_no_sense_are_refused(capsys):
 def test_resume_starts_a_keeper_for_the_hours_that_are_set(state, monkeypatch):
     started = []
     monkeypatch.setattr(
-        "zconsole.actions.window_records.start_detached", lambda argv, log: started.append(argv)
+        "zconsole.system.process.start_detached", lambda argv, log: started.append(argv)
     )
     assert main(["scrub", "resume"]) == 0
     assert started[0][-2:] == ("--state", str(state))

@@ -12,6 +12,7 @@ from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.hardware import light
 from zconsole.hardware.light import GIVE_UP, LASTING, RETRY, LocateLights
 from zconsole.hardware.light_records import NAME
+from zconsole.system import process
 from zconsole.system.patient import NoAnswerError
 from zconsole.system.state_dir import StateError, try_lock
 
@@ -22,7 +23,7 @@ UNTIL = NOW + LASTING
 def held(monkeypatch) -> list[str]:
     """The processes that would have been started to hold the lights."""
     started: list[str] = []
-    monkeypatch.setattr(light, "start_detached", lambda argv, log: started.append(argv[2]))
+    monkeypatch.setattr(process, "start_detached", lambda argv, log: started.append(argv[2]))
     monkeypatch.setattr(light, "CONFIRM", (0.0,))
     return started
 
@@ -332,7 +333,7 @@ def test_one_that_gives_no_answer_keeps_its_record_and_goes_off_in_the_end(
     with pytest.raises(NoAnswerError, match="the light may still change"):
         lights.light(slot, "S1", UNTIL)
     monkeypatch.undo()
-    monkeypatch.setattr(light, "start_detached", lambda argv, log: 0)
+    monkeypatch.setattr(process, "start_detached", lambda argv, log: 0)
     os.close(os.open(led, os.O_RDONLY | os.O_NONBLOCK))  # lets the thread end
     led.unlink()
     led.write_text("1")

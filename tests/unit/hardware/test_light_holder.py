@@ -122,7 +122,7 @@ class Held:
 
 @pytest.fixture
 def lit(chassis, monkeypatch) -> Chassis:
-    monkeypatch.setattr("zconsole.hardware.light.start_detached", lambda argv, log: 0)
+    monkeypatch.setattr("zconsole.system.process.start_detached", lambda argv, log: 0)
     chassis.lights().light(chassis.slot(), "S1", chassis.now + 75.0)
     return chassis
 

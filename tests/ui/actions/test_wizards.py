@@ -1,0 +1,95 @@
+"""Which device is replaced, by what and how, asked by keys on the simulated pool."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.actions.acting import RUN, acting, commands, pick
+
+
+async def test_replacing_a_healthy_disk_while_another_has_failed_says_so_first():
+    async with acting("failed-disk") as a:
+        await a.to("bay04")
+        await a.press("R", "enter")
+        assert "bay04 shows no errors; bay05 has failed" in a.screen.splitlines()[2]
+
+
+async def test_fresh_disks_come_before_the_hot_spare():
+    async with acting("failed-disk", size=(100, 30)) as a:
+        await a.to("bay05")
+        said = await a.press("R")
+        assert said.index("bay15") < said.index("hot spare of this pool") < said.index("too small")
+        await pick(a, "bay11")
+        said = " ".join(a.screen.split())
+        assert "hot spare bay11 only stands in" in said
+        assert "until bay05 is replaced by another disk" in said
+
+
+async def test_a_batch_is_put_together_and_run_as_one():
+    async with acting("failed-disk", size=(110, 40)) as a:
+        await a.to("bay09")
+        await a.press("A")
+        await pick(a, "Replace several devices")
+        assert "REPLACE DEVICES OF mirror-1" in a.screen
+        await a.press("enter")
+        await pick(a, "bay16")
+        assert "Plan these 1" in a.screen
+        await a.press("G", "enter")
+        assert "order: bay09" in a.screen
+        assert "leave the old devices plugged in" in a.screen
+        await a.press(*RUN)
+        assert commands(a)[0][0] == "replace"
+
+
+@pytest.mark.parametrize(("version", "errs"), [("2.3.9", False), ("2.3.6", True)])
+async def test_a_sequential_rebuild_comes_first_only_where_it_works(version, errs):
+    """Another rebuild runs, which bars the healing way."""
+    async with acting("sequential") as a:
+        for pool in a.feed.world.pools:
+            pool.version = version
+        await a.to("mirror-2")
+        await a.press("j", "R", "enter")
+        assert ("Unavailable" in a.screen) == errs
+        said = await a.press("v") if errs else a.screen
+        assert "zpool replace -s" in said
+        assert ("(fixed in 2.3.7)" in " ".join(said.split())) == errs
+
+
+async def test_a_refused_way_is_left_out_beside_one_that_works():
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        await a.press("R", "enter")
+        assert "zpool replace" in a.screen
+        assert "nother way" not in a.screen
+
+
+@pytest.mark.parametrize("row", ["the pool", "its vdev"])
+async def test_replace_on_a_pool_or_vdev_takes_the_only_failed_disk(row):
+    async with acting("failed-disk") as a:
+        a.app.devices.focus()
+        await a.press("g", *(("j",) if row == "its vdev" else ()))
+        assert "REPLACE" in await a.press("R")
+        assert "bay05" in a.screen.splitlines()[0]
+
+
+async def test_replace_on_a_healthy_pool_asks_for_a_device():
+    async with acting("healthy") as a:
+        a.app.devices.focus()
+        await a.press("g", "R")
+        assert any("has failed" in n.message for n in a.app.messages)
+
+
+async def test_a_failed_device_that_is_being_replaced_is_not_said_to_be_well():
+    async with acting("resilver") as a:
+        await a.press("R")
+        (told,) = (n.message for n in a.app.messages)
+        assert told.startswith("no device of tank has failed without a replacement. Select")
+
+
+async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
+    async with acting("failed-disk") as a:
+        await a.to("bay05")
+        said = (await a.press("R")).splitlines()
+        rows = [line for line in said if " 3.64T " in line or "failed disk" in line]
+        assert "bay05" in rows[-1]
+        assert "this is the failed disk" in rows[-1]
