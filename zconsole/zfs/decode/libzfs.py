@@ -212,7 +212,7 @@ def _vdev(
     kind = _kind(node)
     alloc, size, fragmentation = _space(stats, top, leaf)
     more = node.get("vdev_stats_ex") or {}
-    return Vdev(
+    vdev = Vdev(
         name=_name(node, context.names),
         kind=kind,
         vclass=section,
@@ -221,33 +221,45 @@ def _vdev(
         path=word(node.get("path")),
         note=note,
         errors=_counters(stats, leaf, section, len(values)),
-        resilvering=marker == "(resilvering)",
-        awaiting_resilver=leaf and stats[33] != 0 and marker != "(resilvering)",
-        unfilled=any(node.get(key) for key in _UNFILLED) if leaf else None,
         removing=stats[25] != 0,
         alloc_bytes=alloc,
         size_bytes=size,
         fragmentation=fragmentation,
-        scan_processed=(stats[41] if rebuilding else stats[26]) if leaf else None,
         ashift=number(node.get("ashift")) or stats[42] or None,
         physical_ashift=stats[44] or None,
         nparity=parity_of(kind),
         data_disks=number(node.get("draid_ndata")),
         failure_group=_failure_group(node),
         io=_io(stats) if values and section != "spare" else None,
-        block=context.blocks.of(node["path"]) if leaf and "path" in node else None,
         queues=_queues(more),
         histograms={
             name: tuple(integers(more[key], key)) for name, key in _HISTOGRAM_KEYS if key in more
         },
-        initialize=_progress(stats[28:32], stats[23]) if leaf and stats[30] else None,
-        trim=_progress(stats[37:41], stats[35]) if leaf and stats[39] else None,
-        trimmable=not stats[36] if leaf and len(values) >= _TRIMS else None,
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
+    if not leaf:
+        return vdev
+    resilvering = marker == "(resilvering)"
+    return vdev._replace(
+        resilvering=resilvering,
+        awaiting_resilver=stats[33] != 0 and not resilvering,
+        unfilled=any(node.get(key) for key in _UNFILLED),
+        scan_processed=stats[41] if rebuilding else stats[26],
+        block=context.blocks.of(node["path"]) if "path" in node else None,
+        **_upkeep(stats, len(values)),
+    )
+
+
+def _upkeep(stats: Sequence[int], elements: int) -> dict[str, Any]:
+    """A leaf's initialize and trim; ``elements``: how many its release counts."""
+    return {
+        "initialize": _progress(stats[28:32], stats[23]) if stats[30] else None,
+        "trim": _progress(stats[37:41], stats[35]) if stats[39] else None,
+        "trimmable": not stats[36] if elements >= _TRIMS else None,
+    }
 
 
 def _failure_group(node: Mapping[str, Any]) -> int | None:
