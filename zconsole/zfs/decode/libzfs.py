@@ -34,15 +34,8 @@ from zconsole.zfs.decode.words import (
     spare_word,
     state_word,
 )
-from zconsole.zfs.raw import QUEUES
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
-_HISTOGRAM_KEYS = (
-    ("disk_r", "vdev_disk_r_lat_histo"),
-    ("disk_w", "vdev_disk_w_lat_histo"),
-    ("sync_r", "vdev_sync_r_lat_histo"),
-    ("sync_w", "vdev_sync_w_lat_histo"),
-    ("async_r", "vdev_async_r_lat_histo"),
-)
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
 _HIDDEN = frozenset({"hole", "indirect"})
@@ -233,7 +226,7 @@ def _vdev(
         io=_io(stats) if values and section != "spare" else None,
         queues=_queues(more),
         histograms={
-            name: tuple(integers(more[key], key)) for name, key in _HISTOGRAM_KEYS if key in more
+            name: tuple(integers(more[key], key)) for name, key in HISTOGRAMS.items() if key in more
         },
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
