@@ -144,7 +144,7 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
     shown = speed._replace(rate=_byte_rate(points, speed, progress, even and daily == EVEN))
-    seconds = daily.until(ts[-1], left / speed.rate) if daily != EVEN else left / speed.rate
+    seconds = daily.until(ts[-1], left / speed.rate)
     estimate = ranged(seconds + tail, spread, _reason(work, shown))
     return Forecast(estimate, shown.rate, speed.seconds)
 
@@ -189,8 +189,7 @@ def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> 
 
     None while a scan advances in bursts and too few were seen.
     """
-    cost = turns.costs(points) if work.to_scan is not None else None
-    if cost is not None and work.to_scan is not None:
+    if work.to_scan is not None and (cost := turns.costs(points)) is not None:
         spent = [cost.of(p.scanned, p.issued) for p in points]
         left = cost.of(work.to_scan - points[-1].scanned, work.total - work.issued)
         return _Progress(spent, left, cost.issue)
