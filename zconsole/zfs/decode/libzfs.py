@@ -228,27 +228,29 @@ def _vdev(
         histograms={
             name: tuple(integers(more[key], key)) for name, key in HISTOGRAMS.items() if key in more
         },
-        phys_path=word(node.get("phys_path")),
-        devid=word(node.get("devid")),
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
     if not leaf:
         return vdev
-    resilvering = marker == "(resilvering)"
+    is_resilvering = marker == "(resilvering)"
     return vdev._replace(
-        resilvering=resilvering,
-        awaiting_resilver=stats[33] != 0 and not resilvering,
-        unfilled=any(node.get(key) for key in _UNFILLED),
+        resilvering=is_resilvering,
+        awaiting_resilver=stats[33] != 0 and not is_resilvering,
         scan_processed=stats[41] if rebuilding else stats[26],
-        block=context.blocks.of(node["path"]) if "path" in node else None,
-        **_upkeep(stats, len(values)),
+        **_of_leaf(node, stats, len(values), context.blocks),
     )
 
 
-def _upkeep(stats: Sequence[int], elements: int) -> dict[str, Any]:
-    """A leaf's initialize and trim; ``elements``: how many its release counts."""
+def _of_leaf(
+    node: Mapping[str, Any], stats: Sequence[int], elements: int, blocks: Blocks
+) -> dict[str, Any]:
+    """What only devices have; ``elements``: how many of ``stats`` its release counts."""
     return {
+        "unfilled": any(node.get(key) for key in _UNFILLED),
+        "phys_path": word(node.get("phys_path")),
+        "devid": word(node.get("devid")),
+        "block": blocks.of(node["path"]) if "path" in node else None,
         "initialize": _progress(stats[28:32], stats[23]) if stats[30] else None,
         "trim": _progress(stats[37:41], stats[35]) if stats[39] else None,
         "trimmable": not stats[36] if elements >= _TRIMS else None,
