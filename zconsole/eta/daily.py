@@ -41,6 +41,8 @@ class Daily(NamedTuple):
 
     def until(self, t: float, worth: float) -> float:
         """Seconds from epoch ``t`` on that are worth so much: what ``worth`` turns round."""
+        if self.factors == EVEN.factors:
+            return max(0.0, worth)
         whole = DAY * sum(self.factors) / HOURS
         days, rest = divmod(max(0.0, worth), whole)
         seconds, at = days * DAY, t % DAY

@@ -39,7 +39,7 @@ WALKED_SECONDS = 30.0
 SKIPPED_FACTOR = 1.3
 UNBLURRED = 2.0**29
 """Bytes next to which what is queued is little."""
-PAST = "past 100 %: remaining unknown"
+PAST_TOTAL = "past 100 %: remaining unknown"
 PAST_SHARE = 0.01
 """Writes during a scan carry its bytes a little past the total without anything wrong."""
 UNDONE_TAIL = 2.0
@@ -132,7 +132,7 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     if progress is None:
         return _by_average(work, "it advances in bursts")
     if progress.left < -PAST_SHARE * work.total * progress.unit:
-        return Forecast(nothing(PAST))
+        return Forecast(nothing(PAST_TOTAL))
     left = max(0.0, progress.left)
     ts = [p.t for p in points]
     daily = learned(ts, xs, progress.done)
@@ -144,7 +144,7 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
     shown = speed._replace(rate=_byte_rate(points, speed, progress, even and daily == EVEN))
-    seconds = daily.until(ts[-1], left / speed.rate) if daily != EVEN else left / speed.rate
+    seconds = daily.until(ts[-1], left / speed.rate)
     estimate = ranged(seconds + tail, spread, _reason(work, shown))
     return Forecast(estimate, shown.rate, speed.seconds)
 
@@ -189,8 +189,7 @@ def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> 
 
     None while a scan advances in bursts and too few were seen.
     """
-    cost = turns.costs(points) if work.to_scan is not None else None
-    if cost is not None and work.to_scan is not None:
+    if work.to_scan is not None and (cost := turns.costs(points)) is not None:
         spent = [cost.of(p.scanned, p.issued) for p in points]
         left = cost.of(work.to_scan - points[-1].scanned, work.total - work.issued)
         return _Progress(spent, left, cost.issue)
@@ -289,7 +288,7 @@ def _by_average(work: Work, why: str) -> Forecast:
     """From zpool's average when there is one; that is all a single sample has."""
     left = work.total - work.issued
     if left < -PAST_SHARE * work.total:
-        return Forecast(nothing(PAST))
+        return Forecast(nothing(PAST_TOTAL))
     if not work.average or work.average <= 0:
         return Forecast(nothing(f"no estimate yet: {why}"))
     reason = f"zpool averages {units.rate(work.average)} over this pass ({why})"

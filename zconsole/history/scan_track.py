@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from zconsole import units
-from zconsole.eta.estimate import PAST, Estimate, Forecast, forecast, nothing, ranged
+from zconsole.eta.estimate import PAST_TOTAL, Estimate, Forecast, forecast, nothing, ranged
 from zconsole.eta.past import (
     Comparison,
     PastScan,
@@ -140,7 +140,7 @@ class ScanTrack:
         own = self._own_forecast(sample, scan)
         self.comparison = None
         totals = scan_totals(scan)
-        if scan.state != "running" or not sample.dated or own.estimate.reason == PAST:
+        if scan.state != "running" or not sample.dated or own.estimate.reason == PAST_TOTAL:
             return own
         if totals is None or scan.start is None or not self.course.points:
             return own

@@ -16,7 +16,7 @@ from zconsole.monitor.facts import (
 )
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
-from zconsole.pool.damage import notes
+from zconsole.pool.damage import explained
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
 from zconsole.system.printable import clean
@@ -335,11 +335,10 @@ def _errors(frame: Frame) -> Iterator[str]:
     if frame.seen.error_count:
         yield ""
         yield f"data errors: {frame.seen.error_count}"
-        explanations = notes(frame.seen.errors, frame.seen.destroyed)
         for path in frame.seen.errors or ():
             yield f"  {path}"
-            if path in explanations:
-                yield f"      {explanations[path]}"
+            if note := explained(path, frame.seen.destroyed):
+                yield f"      {note}"
         if not frame.seen.errors:
             yield "  (for the file names: zpool status -v, as root)"
 

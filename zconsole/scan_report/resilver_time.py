@@ -21,6 +21,8 @@ GUESS = (0.6, 2.0)
 """The range around a single known rate: fill, fragmentation and load vary."""
 MARGIN = (0.85, 1.2)
 """… and around the slowest and the fastest of several."""
+_ALIKE = (*REPAIRS, "scrub")
+"""Functions of scans that read all data, as a resilver does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def paces(
     A finished scan of T allocated bytes in S seconds moved T divided by its disks per disk. A
     report has what was written to the filled disk.
     """
-    disks = sum(_width(vdev) for vdev in _tops(root))
+    disks = _disks(root)
     found = [*_of_reports(reports), *(_of_scan(s, disks) for s in scans if disks and _telling(s))]
     return tuple(sorted(found, key=lambda pace: (-pace.closeness, -pace.t)))
 
@@ -56,13 +58,12 @@ def pace_of_running(root: Vdev, scan: Scan, now: float, left: float | None) -> P
 
     ``now`` is in epoch seconds. None where its end can't be predicted, or it tells nothing.
     """
-    disks = sum(_width(vdev) for vdev in _tops(root))
-    known = scan.active and scan.function in (*REPAIRS, "scrub")
+    disks = _disks(root)
+    known = scan.active and scan.function in _ALIKE
     if not disks or not known or left is None or scan.start is None or not scan.to_issue_bytes:
         return None
     each = scan.to_issue_bytes / max(1.0, now - scan.start + left) / disks
-    closeness = 1 if scan.function in REPAIRS else 0
-    return PastRate(each, f"the running {scan.function}", scan.start, closeness)
+    return _mean(each, "running", scan.function, scan.start)
 
 
 def pace_of_past(root: Vdev, past: PastScan) -> PastRate | None:
@@ -70,12 +71,10 @@ def pace_of_past(root: Vdev, past: PastScan) -> PastRate | None:
 
     None of one of a single vdev, or that tells nothing.
     """
-    disks = sum(_width(vdev) for vdev in _tops(root))
-    if not disks or past.vdev is not None or past.function not in (*REPAIRS, "scrub"):
+    disks = _disks(root)
+    if not disks or past.vdev is not None or past.function not in _ALIKE:
         return None
-    closeness = 1 if past.function in REPAIRS else 0
-    each = past.total / past.seconds / disks
-    return PastRate(each, f"the last {past.function}", past.start, closeness)
+    return _mean(past.total / past.seconds / disks, "last", past.function, past.start)
 
 
 def resilver_duration(root: Vdev, disk_bytes: int, known: Sequence[PastRate]) -> Estimate | None:
@@ -126,12 +125,16 @@ def _of_reports(reports: Sequence[ScanReport]) -> Iterator[PastRate]:
 
 def _of_scan(scan: Scan, disks: int) -> PastRate:
     each = (scan.to_issue_bytes or 0) / (seconds_taken(scan) or 1.0) / disks
-    closeness = 1 if scan.function in REPAIRS else 0
-    return PastRate(each, f"the last {scan.function}", scan.start or 0.0, closeness)
+    return _mean(each, "last", scan.function, scan.start or 0.0)
+
+
+def _mean(each: float, which: str, function: str, start: float) -> PastRate:
+    """The rate of a scan as a whole, in bytes/s for each disk."""
+    return PastRate(each, f"the {which} {function}", start, 1 if function in REPAIRS else 0)
 
 
 def _telling(scan: Scan) -> bool:
-    work = scan.function in (*REPAIRS, "scrub")
+    work = scan.function in _ALIKE
     long = (seconds_taken(scan) or 0.0) >= 1
     return work and scan.state == "finished" and long and bool(scan.to_issue_bytes)
 
@@ -139,6 +142,11 @@ def _telling(scan: Scan) -> bool:
 def _tops(root: Vdev) -> list[Vdev]:
     found = (vdev for vdev in data_vdevs(root) if vdev.vclass == "normal")
     return [vdev for vdev in found if vdev.alloc_bytes and vdev.size_bytes]
+
+
+def _disks(root: Vdev) -> int:
+    """Disks that the pool's data is spread over."""
+    return sum(_width(vdev) for vdev in _tops(root))
 
 
 def _width(vdev: Vdev) -> int:

@@ -184,6 +184,7 @@ class _Output(asyncio.SubprocessProtocol):
         self._open = {"exit", 1, 2}
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep what was written to stream ``fd``; complete once it is too much."""
         if self.complete.done():
             return
         self.stream[fd] += data
@@ -195,9 +196,11 @@ class _Output(asyncio.SubprocessProtocol):
         return sum(map(len, self.stream.values())) > MOST_OUTPUT
 
     def pipe_connection_lost(self, fd: int, _: Exception | None) -> None:
+        """Note that stream ``fd`` is closed."""
         self._ended(fd)
 
     def process_exited(self) -> None:
+        """Note that the command has ended."""
         self._ended("exit")
 
     def _ended(self, part: int | str) -> None:
@@ -216,6 +219,7 @@ class _Matches(_Output):
         """The last line, as far as it has come."""
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep the matches in the whole lines of the output, and all that are errors."""
         if fd == 1:
             lines, newline, self._rest = (self._rest + data).rpartition(b"\n")
             self._rest = self._rest[-LONGEST_LINE:]

@@ -24,6 +24,11 @@ QUEUES: Mapping[str, tuple[str, str]] = {
 }
 """Class of I/O to where an nvlist has its requests that wait, and those that are under way
 (``ZPOOL_CONFIG_VDEV_*_QUEUE``), in the order of ``zpool iostat -q``."""
+HISTOGRAMS: Mapping[str, str] = {
+    name: f"vdev_{name}_lat_histo" for name in ("disk_r", "disk_w", "sync_r", "sync_w", "async_r")
+}
+"""Disk time by direction, and queue wait of what applications ask for, to where an nvlist has it
+(include/sys/fs/zfs.h)."""
 
 
 class Raw(TypedDict, total=False):

@@ -5,67 +5,23 @@ from datetime import UTC
 import pytest
 
 from tests.records import replace
+from tests.unit.history.following import (
+    MIB,
+    MONTH,
+    TOTAL,
+    WAITING,
+    T,
+    disk,
+    ended,
+    names,
+    resilver,
+    running,
+    sample,
+    view,
+    watched,
+)
 from zconsole.history.pool import PoolHistory
-from zconsole.pool.model import Event, Pool, Sample, Scan, Vdev
-
-T = 1_800_000_000.0
-MIB = 2**20
-TOTAL = 10_000 * MIB
-
-
-def disk(name: str, **fields) -> Vdev:
-    return Vdev(name, "disk", guid=name, **fields)
-
-
-HEALTHY = (disk("a"), disk("b"))
-
-
-def sample(second: float, *scans: Scan, leaves=HEALTHY, source="libzfs", events=()) -> Sample:
-    top = Vdev("mirror-0", "mirror", guid="m", children=leaves)
-    pool = Pool("tank", "ONLINE", Vdev("tank", "root", guid="r", children=(top,)), scans=scans)
-    return Sample(T + second, second, source, True, pool, events=events)
-
-
-def resilver(issued: float, start: float = 0.0, **fields) -> Scan:
-    scan = Scan(
-        "resilver",
-        "running",
-        stage="issuing",
-        start=T + start,
-        total_bytes=TOTAL,
-        scanned_bytes=TOTAL,
-        issued_bytes=int(issued),
-        skipped_bytes=0,
-    )
-    return replace(scan, **fields)
-
-
-def watched(*samples: Sample) -> PoolHistory:
-    history = PoolHistory(UTC)
-    for one in samples:
-        history.push(one)
-    return history
-
-
-def running(seconds: range, start: float = 0.0, rate: float = 50 * MIB, **fields) -> list[Sample]:
-    return [sample(n, resilver((n - start) * rate, start), **fields) for n in seconds]
-
-
-def view(history: PoolHistory, last: Sample):
-    return history.scans.views(last)[0]
-
-
-def names(history: PoolHistory) -> list[str]:
-    return [event.name for event in history.events]
-
-
-def test_rates_and_estimate_follow_the_samples():
-    samples = running(range(60))
-    found = view(watched(*samples), samples[-1])
-    assert found.issue_rate == pytest.approx(50 * MIB, rel=0.01)
-    assert found.estimate.eta == pytest.approx(141, rel=0.05)
-    assert found.estimate.reason.startswith("issuing at 50M/s over ")
-    assert found.window is not None
+from zconsole.pool.model import Event, Scan
 
 
 def test_nobody_knows_the_restarts_of_a_scan_met_halfway():
@@ -110,9 +66,6 @@ def test_a_second_restart_keeps_the_note_of_the_first():
     ]
     found = view(watched(*samples), samples[-1])
     assert (found.restarts, len(found.notes)) == (2, 2)
-
-
-WAITING = (disk("a"), disk("b", resilvering=True), disk("c", awaiting_resilver=True))
 
 
 @pytest.mark.parametrize("seen_finished", [True, False])
@@ -162,24 +115,6 @@ def test_a_scan_that_began_and_ended_between_two_samples_is_told_whole_and_in_it
     assert names(history) == ["resilver_start", "vdev_remove", "resilver_finish"]
 
 
-def test_pause_and_resume_are_told_and_leave_the_estimate_out():
-    scrub = resilver(100 * MIB, function="scrub")
-    samples = [*(sample(n, replace(scrub, issued_bytes=n * 50 * MIB)) for n in range(2, 40))]
-    paused = replace(scrub, state="paused", issued_bytes=39 * 50 * MIB)
-    samples += [sample(n, paused) for n in range(40, 400)]
-    history = watched(*samples)
-    found = view(history, samples[-1])
-    assert (found.estimate.eta, found.estimate.reason) == (None, "paused")
-    assert found.stalled is None
-    after = [sample(n, replace(scrub, issued_bytes=(n - 360) * 50 * MIB)) for n in range(400, 420)]
-    for one in after:
-        history.push(one)
-    left = TOTAL - 59 * 50 * MIB
-    eta = view(history, after[-1]).estimate.eta
-    assert eta == pytest.approx(left / (50 * MIB), rel=0.1)
-    assert names(history) == ["scrub_pause", "scrub_resume"]
-
-
 def test_import_is_told_from_a_restart():
     first = [sample(n, resilver(n * 50 * MIB, pass_start=T)) for n in range(2, 60)]
     then = [sample(n, resilver((n - 80) * 50 * MIB, pass_start=T + 80)) for n in range(81, 100)]
@@ -187,94 +122,6 @@ def test_import_is_told_from_a_restart():
     assert found.restarts == 0
     assert found.notes == ("the pool was imported again by 08:01: from 2.88G to 50M issued",)
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.1)
-
-
-def test_no_byte_for_a_minute_is_a_stall():
-    samples = running(range(2, 60))
-    still = [sample(n, resilver(59 * 50 * MIB)) for n in range(60, 125)]
-    history = watched(*samples, *still[:50])
-    assert view(history, still[49]).stalled is None
-    for one in still[50:]:
-        history.push(one)
-    found = view(history, still[-1])
-    assert found.stalled == 65
-    assert found.estimate.reason == "stalled: no progress for 1m05s"
-
-
-def test_rounding_is_no_stall():
-    """At 100 KB/s, a scan of terabytes prints the same bytes for hours."""
-    slow = resilver(2**40, resolution=5 * 2**30, percent=9.09, total_bytes=11 * 2**40)
-    average = replace(slow, zpool_issue_rate=100_000.0)
-    samples = [sample(10 * n, average) for n in range(100)]
-    assert view(watched(*samples), samples[-1]).stalled is None
-    quick = replace(slow, zpool_issue_rate=100e6)
-    samples = [sample(10 * n, quick) for n in range(100)]
-    assert view(watched(*samples), samples[-1]).stalled == 990
-
-
-def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
-    walking = [
-        sample(n, resilver(0, stage="scanning", scanned_bytes=n * 100 * MIB)) for n in range(2, 30)
-    ]
-    found = view(watched(*walking), walking[-1])
-    assert found.estimate.eta is None
-    assert found.estimate.reason == "scanning metadata, nothing issued yet"
-
-
-def alternating(source: str):
-    samples = []
-    for n in range(2, 60):
-        turn, rest = divmod(n, 10)
-        scanned = (turn * 5 + min(rest, 5)) * 100 * MIB
-        issued = (turn * 5 + max(0, rest - 5)) * 90 * MIB
-        scan = resilver(issued, stage="scanning", scanned_bytes=scanned)
-        samples.append(sample(n, scan, source=source))
-    return samples
-
-
-def stages(samples) -> list[str | None]:
-    history = PoolHistory()
-    found = []
-    for one in samples:
-        history.push(one)
-        found.append(view(history, one).stage)
-    return found
-
-
-def test_a_live_source_says_which_stage_is_at_work():
-    found = stages(alternating("libzfs"))
-    assert set(found[8:]) == {"scanning", "issuing"}
-    assert found[57 - 2 + 2 - 1] == "issuing"
-    assert set(stages(alternating("replay"))) == {"scanning"}
-
-
-@pytest.mark.parametrize("interval", [5, 15])
-def test_seldom_sampled_stages_are_told_apart_as_well(interval):
-    samples = [
-        sample(n * interval, resilver(n * MIB, stage="scanning", scanned_bytes=5000 * MIB))
-        for n in range(2, 8)
-    ]
-    assert set(stages(samples)[1:]) == {"issuing"}
-
-
-def test_while_nothing_is_counted_the_stage_is_the_one_that_counted_last():
-    counts = [(900, 0), (1000, 0), (1000, 500), *[(1000, 600)] * 15]
-    samples = [
-        sample(n, resilver(issued * MIB, stage="scanning", scanned_bytes=scanned * MIB))
-        for n, (scanned, issued) in enumerate(counts)
-    ]
-    assert stages(samples)[-1] == "issuing"
-
-
-def test_deferred_devices_put_full_redundancy_a_whole_pass_later():
-    samples = running(range(2, 100), leaves=WAITING)
-    found = view(watched(*samples), samples[-1])
-    assert found.full is not None
-    assert found.full.eta == pytest.approx(found.estimate.eta + 200, rel=0.05)
-    assert found.full.low <= found.full.eta <= found.full.high
-    assert "1 device waits" in found.full.reason
-    plain = running(range(2, 100))
-    assert view(watched(*plain), plain[-1]).full is None
 
 
 def test_a_finished_scan_of_text_is_the_one_that_was_followed():
@@ -300,30 +147,11 @@ def test_several_rebuilds_are_followed_each_by_itself():
     assert one.key != two.key
 
 
-def test_one_sample_has_zpools_averages():
-    only = sample(500, resilver(50 * MIB, zpool_scan_rate=9.0, zpool_issue_rate=7.0 * MIB))
-    found = view(watched(only), only)
-    assert (found.scan_rate, found.issue_rate, found.window) == (9.0, 7.0 * MIB, None)
-    assert found.estimate.eta is not None
-
-
 def test_a_sample_that_was_never_pushed_has_a_view_all_the_same():
     only = sample(500, resilver(50 * MIB))
     found = PoolHistory().scans.views(only)[0]
     assert found.restarts is None
     assert found.estimate.reason
-
-
-def test_a_rebuild_that_has_issued_nothing_is_not_walking_metadata():
-    rebuild = resilver(0, function="rebuild", vdev="mirror-0", stage="scanning", scanned_bytes=MIB)
-    only = sample(5, rebuild)
-    assert view(watched(only), only).estimate.reason == "nothing issued yet"
-
-
-def test_a_scan_without_counters_has_no_estimate_however_long_it_is_watched():
-    samples = [sample(n, Scan("resilver", "running", start=T, percent=5.0)) for n in range(5)]
-    found = view(watched(*samples), samples[-1])
-    assert found.estimate.reason == "no estimate: the progress is unknown"
 
 
 def test_it_is_over_since_the_first_sample_without_a_running_scan():
@@ -335,93 +163,6 @@ def test_it_is_over_since_the_first_sample_without_a_running_scan():
         history.push(sample(n, scan))
         since.append(history.scans.over_since)
     assert since == [None, T + 1, T + 1, None, T + 4]
-
-
-def test_the_past_rates_go_on_through_a_restart_which_is_marked():
-    samples = [*running(range(2, 60)), *running(range(61, 90), start=60.0)]
-    past = view(watched(*samples), samples[-1]).past
-    assert past.begin == T + 2
-    assert past.end == T + 90
-    assert [(mark.t - T, mark.text) for mark in past.marks] == [(60.0, "restart")]
-    assert past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
-
-
-def test_pauses_and_the_end_of_the_metadata_walk_are_marked_where_they_were():
-    walking = {"stage": "scanning", "scanned_bytes": TOTAL // 2}
-    samples = [sample(n, resilver(n * MIB, **walking)) for n in range(2, 10)]
-    samples += running(range(10, 20), rate=MIB)
-    samples += [sample(n, resilver(19 * MIB, state="paused")) for n in range(20, 25)]
-    samples += [sample(25, resilver(19 * MIB))]
-    past = view(watched(*samples), samples[-1]).past
-    assert [(m.t - T, m.text) for m in past.marks] == [
-        (10, "issuing"),
-        (20, "paused"),
-        (25, "resumed"),
-    ]
-    assert past.rates[18:23] == (0.0,) * 5
-
-
-def test_before_anything_is_issued_the_rate_is_zero_and_not_unknown():
-    walking = {"stage": "scanning", "scanned_bytes": TOTAL // 2}
-    samples = [sample(n, resilver(0, **walking)) for n in range(2, 6)]
-    assert view(watched(*samples), samples[-1]).past.rates == (0.0,) * 4
-
-
-def test_tunables_changed_while_it_runs_are_marked():
-    def at(second, **tunables):
-        return replace(sample(second, resilver(second * MIB)), tunables=tunables)
-
-    samples = [
-        at(2, zfs_a=1, zfs_b=1, zfs_c=1),
-        at(3, zfs_a=2, zfs_b=1, zfs_c=1),
-        at(4, zfs_a=2, zfs_b=1, zfs_c=1),
-        at(5),
-        at(6, zfs_a=3, zfs_b=3, zfs_c=3),
-        at(7, zfs_a=3, zfs_b=4, zfs_c=4),
-    ]
-    past = view(watched(*samples), samples[-1]).past
-    assert [(m.t - T, m.text) for m in past.marks] == [
-        (3, "zfs_a=2"),
-        (6, "3 tunables changed"),
-        (7, "zfs_b=4, zfs_c=4"),
-    ]
-
-
-def ended(start: float, seconds: float, function: str = "resilver") -> Sample:
-    fields = {"function": function, "state": "finished", "stage": None}
-    return sample(start + seconds, resilver(TOTAL, start, end=T + start + seconds, **fields))
-
-
-def scrub(seconds: range, start: float, rate: float) -> list[Sample]:
-    return [
-        sample(n, resilver((n - start) * rate, start, function="scrub", pass_start=T + start))
-        for n in seconds
-    ]
-
-
-MONTH = 30 * 86400
-
-
-def test_the_second_scrub_is_foretold_within_a_twentieth_from_its_first_minute():
-    once = [*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub")]
-    again = scrub(range(MONTH + 2, MONTH + 60), MONTH, 50 * MIB)
-    history = watched(*once)
-    for one in again:
-        history.push(one)
-        found = history.scan_views[0]
-        assert found.estimate.eta == pytest.approx(T + MONTH + 200 - one.t, rel=0.05)
-    assert found.comparison.took == pytest.approx(200, abs=1)
-    assert found.estimate.reason.startswith("last scrub took 3m20s, this one is as fast; ")
-
-
-def test_a_resilver_learns_from_a_scrub_and_not_the_other_way_round():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
-    history.push(running(range(MONTH, MONTH + 3), MONTH)[-1])
-    assert history.scan_views[0].comparison.function == "scrub"
-    other = watched(*running(range(2, 200)), ended(0, 200))
-    for one in scrub(range(MONTH + 2, MONTH + 5), MONTH, 50 * MIB):
-        other.push(one)
-    assert other.scan_views[0].comparison is None
 
 
 def test_a_canceled_scan_tells_nothing():
@@ -445,34 +186,6 @@ def test_a_scan_that_ended_before_anybody_watched_still_tells_its_length():
     assert (past.seconds, past.watched) == (2000, 0)
 
 
-def test_a_resilver_of_minutes_tells_nothing_of_one_of_hours():
-    history = watched(*running(range(2, 30), rate=400 * MIB), ended(0, 30))
-    for one in running(range(MONTH + 2, MONTH + 60), MONTH, rate=MIB):
-        history.push(one)
-    found = history.scan_views[0]
-    assert found.comparison is None
-    assert found.estimate.reason.startswith("issuing at ")
-
-
-def test_a_scan_beyond_its_total_has_no_estimate_from_the_past_either():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
-    for one in scrub(range(MONTH + 2, MONTH + 260), MONTH, 50 * MIB):
-        history.push(one)
-    assert history.scan_views[0].estimate.eta is None
-    assert history.scan_views[0].estimate.reason == "past 100 %: remaining unknown"
-
-
-def test_a_pause_before_anybody_watched_is_not_time_it_ran():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
-    start, paused = MONTH, 86400.0
-    for n in range(100, 130):
-        scan = resilver(n * 50 * MIB, start, function="scrub", pass_start=T + start)
-        history.push(sample(start + paused + n, scan._replace(pass_paused=paused)))
-    found = history.scan_views[0]
-    assert found.comparison.ahead == pytest.approx(0, abs=2)
-    assert found.estimate.eta == pytest.approx(71, rel=0.1)
-
-
 def test_a_scan_paused_while_nobody_watched_took_as_long_as_it_ran():
     over = resilver(TOTAL, end=T + 9000, state="finished", stage=None, pass_paused=8000.0)
     (past,) = watched(sample(9100, over)).scans.past
@@ -482,13 +195,3 @@ def test_a_scan_paused_while_nobody_watched_took_as_long_as_it_ran():
 def test_a_scan_by_a_clock_that_was_wrong_tells_nothing():
     history = watched(sample(9000, resilver(TOTAL, -T, end=T + 9, state="finished", stage=None)))
     assert history.scans.past == ()
-
-
-def test_the_last_scan_is_called_so_only_if_it_was():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
-    history.push(ended(MONTH, 500, "scrub"))
-    for one in scrub(range(2 * MONTH + 2, 2 * MONTH + 40), 2 * MONTH, 50 * MIB):
-        history.push(one)
-    assert history.scan_views[0].comparison.words.startswith(
-        "an earlier scrub took 3m20s, this one"
-    )

@@ -115,7 +115,7 @@ class AlertRules:
 
     def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
         """What holds now: suspended, no redundancy, useless spare, stalled, full, scrub overdue."""
-        if "SUSPENDED" in (frame.kstat, frame.state):
+        if frame.suspended:
             yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
         if frame.problem:
             return

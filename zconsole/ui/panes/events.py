@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from zconsole.monitor.frame import DONE, OUTCOME, Frame
-from zconsole.pool.damage import notes
+from zconsole.pool.damage import explained
 from zconsole.pool.model import Event
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
@@ -113,9 +113,8 @@ def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
     """The files that are damaged, a few of them or all."""
     names = frame.seen.errors or ()
     shown = len(names) if every or len(names) <= _DAMAGED_SHOWN else _DAMAGED_SHOWN - 1
-    explanations = notes(names, frame.seen.destroyed)
     for name in names[:shown]:
-        note = explanations.get(name)
+        note = explained(name, frame.seen.destroyed)
         text = f"{name}  {note}" if note else name
         yield _Message(_DAMAGED, text, "error", "x", is_path=not note)
     if frame.seen.error_count and not names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from zconsole.monitor.frame import Frame
@@ -153,7 +153,7 @@ def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
     reasons = [look.text(_by_bay(reason, bays)) for reason in frame.health.reasons]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
-    more = _gone(frame, look)
+    more = _gone(frame, look, bays)
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
     reasons[1:1] = more  # its age, which comes next, stands in the first line as well
@@ -162,10 +162,9 @@ def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
     return reasons
 
 
-def _gone(frame: Frame, look: DisplayFormat) -> list[str]:
+def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> list[str]:
     """The devices that left after the last answer, and when."""
     gone = [row for row in frame.rows if row.gone] if frame.problem else []
-    bays = _bays(frame)
     said = [
         f"{_short(bays.get(row.vdev.name, row.vdev.name), look)} gone since "
         f"{look.when(row.missing_since or 0.0, frame.t)}"
@@ -218,21 +217,29 @@ def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tu
     bare = [entry for entry in frame.redundancy if not entry.left]
     if frame.health.severity == "ok" or not bare:
         return ()
+    gone, bays = {row.vdev.name for row in frame.rows if row.gone}, _bays(frame)
+    ways = [
+        [part for entry in bare for part in _parts(entry, gone, bays, look, longest)]
+        for longest in _DISKS
+    ]
     for taken in range(1, rows + 1):
-        for longest in _DISKS:
-            parts = [part for entry in bare for part in _parts(entry, frame, look, longest)]
+        for parts in ways:
             if len(joined(parts, " ", width - 2)) <= taken:
                 return _counted(Span(" "), parts, " ", width, taken, "error")
-    return _counted(Span(" "), parts, " ", width, rows, "error")
+    return _counted(Span(" "), ways[-1], " ", width, rows, "error")
 
 
-def _parts(entry: Redundancy, frame: Frame, look: DisplayFormat, longest: int) -> list[Line]:
+def _parts(
+    entry: Redundancy,
+    gone: Collection[str],
+    bays: Mapping[str, str],
+    look: DisplayFormat,
+    longest: int,
+) -> list[Line]:
     """The vdev, then where each disk is that must stay, so that lines can break between them."""
-    gone = {row.vdev.name for row in frame.rows if row.gone}
     disks = [disk for disk in entry.untouchable if disk not in gone]
     if not disks:
         return [(Span(f"{look.text(entry.vdev)}: no redundancy left", "error"),)]
-    bays = _bays(frame)
     placed = in_runs([look.text(bays[disk]) for disk in disks if disk in bays])
     named = [look.text(disk) for disk in disks if disk not in bays]
     short = short_names(named, longest, look.glyphs.ellipsis)

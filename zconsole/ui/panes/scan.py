@@ -112,9 +112,8 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
     notes, facts = [*_notes(view, ink)], [*_facts(view, ink)]
     if ink.compact:
         # Next to nothing is issued while metadata is walked: its bar has the graph's place then.
-        says = (
-            [] if ink.width >= _WIDE or ink.frame.suspended else [*zpool_says(view.scan.zpool_eta)]
-        )
+        is_said = ink.width >= _WIDE or ink.frame.suspended
+        says = [] if is_said else [*zpool_says(view.scan.zpool_eta)]
         if walk and view.stage == "scanning":
             return [*lines, *walk, *one_line([*notes, *facts], ink)]
         return [*lines, *one_line([*says, *notes, *facts], ink), *drawn]

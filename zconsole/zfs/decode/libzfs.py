@@ -34,15 +34,8 @@ from zconsole.zfs.decode.words import (
     spare_word,
     state_word,
 )
-from zconsole.zfs.raw import QUEUES
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
-_HISTOGRAM_KEYS = (
-    ("disk_r", "vdev_disk_r_lat_histo"),
-    ("disk_w", "vdev_disk_w_lat_histo"),
-    ("sync_r", "vdev_sync_r_lat_histo"),
-    ("sync_w", "vdev_sync_w_lat_histo"),
-    ("async_r", "vdev_async_r_lat_histo"),
-)
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
 _HIDDEN = frozenset({"hole", "indirect"})
@@ -212,7 +205,7 @@ def _vdev(
     kind = _kind(node)
     alloc, size, fragmentation = _space(stats, top, leaf)
     more = node.get("vdev_stats_ex") or {}
-    return Vdev(
+    vdev = Vdev(
         name=_name(node, context.names),
         kind=kind,
         vclass=section,
@@ -221,33 +214,47 @@ def _vdev(
         path=word(node.get("path")),
         note=note,
         errors=_counters(stats, leaf, section, len(values)),
-        resilvering=marker == "(resilvering)",
-        awaiting_resilver=leaf and stats[33] != 0 and marker != "(resilvering)",
-        unfilled=any(node.get(key) for key in _UNFILLED) if leaf else None,
         removing=stats[25] != 0,
         alloc_bytes=alloc,
         size_bytes=size,
         fragmentation=fragmentation,
-        scan_processed=(stats[41] if rebuilding else stats[26]) if leaf else None,
         ashift=number(node.get("ashift")) or stats[42] or None,
         physical_ashift=stats[44] or None,
         nparity=parity_of(kind),
         data_disks=number(node.get("draid_ndata")),
         failure_group=_failure_group(node),
         io=_io(stats) if values and section != "spare" else None,
-        block=context.blocks.of(node["path"]) if leaf and "path" in node else None,
         queues=_queues(more),
         histograms={
-            name: tuple(integers(more[key], key)) for name, key in _HISTOGRAM_KEYS if key in more
+            name: tuple(integers(more[key], key)) for name, key in HISTOGRAMS.items() if key in more
         },
-        initialize=_progress(stats[28:32], stats[23]) if leaf and stats[30] else None,
-        trim=_progress(stats[37:41], stats[35]) if leaf and stats[39] else None,
-        trimmable=not stats[36] if leaf and len(values) >= _TRIMS else None,
-        phys_path=word(node.get("phys_path")),
-        devid=word(node.get("devid")),
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
+    if not leaf:
+        return vdev
+    is_resilvering = marker == "(resilvering)"
+    return vdev._replace(
+        resilvering=is_resilvering,
+        awaiting_resilver=stats[33] != 0 and not is_resilvering,
+        scan_processed=stats[41] if rebuilding else stats[26],
+        **_of_leaf(node, stats, len(values), context.blocks),
+    )
+
+
+def _of_leaf(
+    node: Mapping[str, Any], stats: Sequence[int], elements: int, blocks: Blocks
+) -> dict[str, Any]:
+    """What only devices have; ``elements``: how many of ``stats`` its release counts."""
+    return {
+        "unfilled": any(node.get(key) for key in _UNFILLED),
+        "phys_path": word(node.get("phys_path")),
+        "devid": word(node.get("devid")),
+        "block": blocks.of(node["path"]) if "path" in node else None,
+        "initialize": _progress(stats[28:32], stats[23]) if stats[30] else None,
+        "trim": _progress(stats[37:41], stats[35]) if stats[39] else None,
+        "trimmable": not stats[36] if elements >= _TRIMS else None,
+    }
 
 
 def _failure_group(node: Mapping[str, Any]) -> int | None:

@@ -14,7 +14,7 @@ from zconsole.zfs.decode.values import is_time
 
 TXG_INITIAL = 4
 """The txg a pool begins with (include/sys/txg.h): no block is older."""
-_SCRUB = 1
+SCRUB = 1
 """POOL_SCAN_SCRUB, include/sys/fs/zfs.h."""
 _LATER = 60.0
 """Seconds from a scan's start to its note: both are of one txg's sync, the note at its end."""
@@ -28,7 +28,7 @@ def is_setup(note: Mapping[str, Any]) -> bool:
 
 def with_extent(scans: tuple[Scan, ...], setup: Mapping[str, Any]) -> tuple[Scan, ...]:
     """The scans, and of the scrub that this note is about, whether it is full."""
-    if int(setup["func"]) != _SCRUB:
+    if int(setup["func"]) != SCRUB:
         return scans
     full, t = is_full(setup), float(setup["t"])
     return tuple(scan._replace(full=full) if _began_then(scan, t) else scan for scan in scans)

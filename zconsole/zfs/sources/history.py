@@ -13,6 +13,7 @@ from datetime import datetime, tzinfo
 from typing import Any, TypedDict
 
 from zconsole.system.async_process import CommandRunner
+from zconsole.zfs.decode.scan_extent import SCRUB, is_full
 from zconsole.zfs.raw import numbers
 from zconsole.zfs.sources.occasional import AT_MOST_EVERY, OccasionalCommand
 from zconsole.zfs.sources.reader import Commands
@@ -30,11 +31,7 @@ _SCAN = re.compile(
     rf"^{_DATE} \[txg:(\d+)\] scan (setup|done|cancelled|aborted)\b(.*)$", re.MULTILINE | re.ASCII
 )
 """``spa_history_log_internal`` in module/zfs/dsl_scan.c; error scrubs have other names."""
-_SETUP = re.compile(r" func=(\d+) mintxg=(\d+) maxtxg=(\d+)", re.ASCII)
-_SCRUB = "1"
-"""POOL_SCAN_SCRUB (include/sys/fs/zfs.h)."""
-_FIRST_TXG = 4
-"""TXG_INITIAL (include/sys/txg.h): nothing was written before it."""
+_SETUP = re.compile(r" func=(?P<func>\d+) mintxg=(?P<mintxg>\d+) maxtxg=(?P<maxtxg>\d+)", re.ASCII)
 _TEXT_SCAN = re.compile(r"^\s*scan: (.*)$", re.MULTILINE)
 
 
@@ -107,9 +104,9 @@ def _scrubs(text: str, zone: tzinfo | None) -> Iterator[PastScrub]:
             yield {**running, "end": t if what == "done" else None}
             running = None
         setup = _SETUP.match(rest) if what == "setup" else None
-        if setup is not None and setup[1] == _SCRUB:
-            is_full = int(setup[2]) <= _FIRST_TXG and int(setup[3]) >= int(txg)
-            running = {"start": t, "end": None, "full": is_full}
+        if setup is not None and int(setup["func"]) == SCRUB:
+            full = is_full({**setup.groupdict(), "txg": txg})
+            running = {"start": t, "end": None, "full": full}
     if running is not None:
         yield running
 

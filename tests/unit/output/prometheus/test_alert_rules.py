@@ -55,9 +55,11 @@ def test_the_cases_are_of_metrics_that_are_exported():
 
 @needs_promtool
 def test_promtool_finds_nothing_wrong_with_the_rules():
-    promtool("check", "rules", "--lint=all", "--lint-fatal", str(FILE))
+    status, said = promtool("check", "rules", "--lint=all", "--lint-fatal", str(FILE))
+    assert status == 0, said
 
 
 @needs_promtool
 def test_the_rules_fire_as_they_should():
-    promtool("test", "rules", str(CASES))
+    status, said = promtool("test", "rules", str(CASES))
+    assert status == 0, said

@@ -121,7 +121,8 @@ def test_the_state_of_a_pool_that_hangs_is_the_kernels_newest_word():
 def test_promtool_finds_nothing_wrong_with_the_page(resilver):
     page = Page()
     page.families = families([resilver], [JOB], lambda _: LAST)
-    promtool("check", "metrics", said=generate_latest(page.registry).decode())
+    said = generate_latest(page.registry).decode()
+    assert promtool("check", "metrics", said=said) == (0, "")
 
 
 def test_a_textfile_is_replaced_whole(resilver, tmp_path):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
-from zconsole.zfs.raw import QUEUES
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
 U64, STRING, U64_ARRAY, NVLIST, NVLIST_ARRAY = 8, 9, 16, 19, 20
 """``data_type_t`` of include/sys/nvpair.h."""
@@ -66,14 +66,9 @@ _ROOT_FIELDS = {
     _CONDENSE: NVLIST,
 }
 
-LATENCIES = tuple(
-    f"vdev_{name}_lat_histo" for name in ("disk_r", "disk_w", "sync_r", "sync_w", "async_r")
-)
-"""Disk time by direction, and queue wait of what applications ask for (include/sys/fs/zfs.h)."""
-
 _LEAF_FIELDS = {
     **{name: U64 for pair in QUEUES.values() for name in pair},
-    **dict.fromkeys(LATENCIES, U64_ARRAY),
+    **dict.fromkeys(HISTOGRAMS.values(), U64_ARRAY),
 }
 
 _FIELDS_BELOW: Mapping[str, Mapping[str, int]] = {
