@@ -257,8 +257,20 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
         enclosure=where.enclosure,
         slot=where.slot,
         bay=where.bay,
+        unnamed=_is_unnamed(udev[name], machine.root),
         port=where.port,
     )
+
+
+def _is_unnamed(known: Mapping[str, str], root: Path) -> bool:
+    """Whether udev runs and has not finished with a disk.
+
+    It writes down what it knows once the links are made; from systemd 256 on also before, marked
+    as being worked on (src/udev/udev-event.c).
+    """
+    if not (root / "run/udev/data").is_dir():
+        return False
+    return not known or known.get("ID_PROCESSING") == "1"
 
 
 def _partitions(entry: Path) -> list[str]:

@@ -86,7 +86,9 @@ def _first(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
 
 
 def absent(c: Checklist) -> SwapStage:
-    """The stage while the pool is not imported."""
+    """The stage while the pool is not imported; one that is over needs none."""
+    if c.state != OPEN:
+        return _report(c, None)
     return SwapStage(
         c.at,
         f"Import {c.pool}",
@@ -113,9 +115,9 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
     )
 
 
-def _report(c: Checklist, v: MachineView) -> SwapStage:
-    then = beside_left(c, v)
-    online = map(sentence, others_offline(c, v) if not c.undone else ())
+def _report(c: Checklist, v: MachineView | None) -> SwapStage:
+    then = () if v is None else beside_left(c, v)
+    online = map(sentence, () if v is None or c.undone else others_offline(c, v))
     text = (*summary(c), *_left_lit(c), *online, *(f"{text}." for _, text in then))
     return SwapStage("report", TITLES["report"], text, then=tuple(d for d, _ in then), over=True)
 

@@ -58,6 +58,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Path of the report, once it is saved."""
         self._seen: tuple[float, float | None] | None = None
         """Times of the sample, and of the reading, that were looked at last."""
+        self._looking = self._due = False
+        """Whether a look is under way, and whether another is due after it."""
 
     def compose(self) -> ComposeResult:
         """The checklist, and the keys."""
@@ -83,9 +85,26 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self.look_again()
 
     def look_again(self) -> None:
-        """See the step anew, unless a plan is being carried out: what it does is written after."""
-        if self.is_attached and self.app.screen is self and not self._flow.under_way:
-            begin(self, self._look, group="swap-look", exit_on_error=False)
+        """See the step anew, unless a plan is being carried out: what it does is written after.
+
+        One look at a time, and one more for all that was asked meanwhile: reading the disks may
+        take seconds, and looks that queue up would show what was long ago.
+        """
+        self._due = True
+        if self._may_look() and not self._looking:
+            begin(self, self._look_while_due, group="swap-look", exit_on_error=False)
+
+    def _may_look(self) -> bool:
+        return self.is_attached and self.app.screen is self and not self._flow.under_way
+
+    async def _look_while_due(self) -> None:
+        self._looking = True
+        try:
+            while self._due and self._may_look():
+                self._due = False
+                await self._look()
+        finally:
+            self._looking = False
 
     async def _look(self) -> None:
         before = self._followed.stage
