@@ -22,7 +22,7 @@ from zconsole.swap.checklist import (
 )
 from zconsole.swap.choice import around
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
-from zconsole.swap.effects import marked
+from zconsole.swap.effects import marked, without
 from zconsole.swap.light import plan_light
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack, sentence
@@ -61,7 +61,7 @@ def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
     """The current step; ``now`` is in epoch seconds."""
     if c.state != OPEN:
         return _report(c, v)
-    v = marked(v)
+    v = without(marked(v), (*c.wrong, *c.meant))
     found = put_back(c, v) or _suspended(c, v) or _first(c, v, now)
     if found is None:
         return _report(c, v)

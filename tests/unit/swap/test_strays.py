@@ -127,6 +127,16 @@ def test_the_redundancy_that_is_left_comes_first_while_a_wrong_disk_is_out(play:
     assert play.look().text[0] == "raidz2-0 has no redundancy left."
 
 
+def test_a_wrong_disk_counts_as_out_before_the_pool_has_noticed(play: Play):
+    """The machine shows a pull at once, the newest sample of the pool a while later."""
+    play.begin()
+    play.do()
+    play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
+    stage = play.look()
+    assert "WRONG DISK: put Slot 06" in stage.title
+    assert stage.text[0] == "raidz2-0 has no redundancy left."
+
+
 def test_another_disk_in_the_bay_of_a_wrong_one_is_named(play: Play):
     play.begin()
     play.do()
