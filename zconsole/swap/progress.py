@@ -26,7 +26,7 @@ from zconsole.swap.effects import marked, without
 from zconsole.swap.light import plan_light
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack, sentence
-from zconsole.swap.strays import is_back, missing, put_back
+from zconsole.swap.strays import is_back, knows, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
     old_helps,
@@ -238,6 +238,11 @@ def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
         if disk not in c.wrong:
             c = replace(c, wrong=(*c.wrong, disk))
             c = c.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
+    known = tuple(disk.whole for disk in c.wrong if knows(c, disk, v))
+    for disk in c.wrong:
+        if disk.whole in c.noticed and disk.whole not in known:
+            c = c.noting(now, PUT_BACK, f"{disk.words} left the machine again")
+    c = c if known == c.noticed else replace(c, noticed=known)
     for disk in c.wrong:
         if is_back(c, disk, v, now):
             found = (*c.returned, ReturnedDisk(disk.pool, disk.key, now))
