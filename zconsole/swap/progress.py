@@ -22,11 +22,11 @@ from zconsole.swap.checklist import (
 )
 from zconsole.swap.choice import around
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
-from zconsole.swap.effects import marked
+from zconsole.swap.effects import marked, without
 from zconsole.swap.light import plan_light
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack, sentence
-from zconsole.swap.strays import is_back, missing, put_back
+from zconsole.swap.strays import is_back, knows, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
     old_helps,
@@ -61,7 +61,7 @@ def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
     """The current step; ``now`` is in epoch seconds."""
     if c.state != OPEN:
         return _report(c, v)
-    v = marked(v)
+    v = without(marked(v), (*c.wrong, *c.meant))
     found = put_back(c, v) or _suspended(c, v) or _first(c, v, now)
     if found is None:
         return _report(c, v)
@@ -240,6 +240,11 @@ def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
         if disk not in c.wrong:
             c = replace(c, wrong=(*c.wrong, disk))
             c = c.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
+    known = tuple(disk.whole for disk in c.wrong if knows(c, disk, v))
+    for disk in c.wrong:
+        if disk.whole in c.noticed and disk.whole not in known:
+            c = c.noting(now, PUT_BACK, f"{disk.words} left the machine again")
+    c = c if known == c.noticed else replace(c, noticed=known)
     for disk in c.wrong:
         if is_back(c, disk, v, now):
             found = (*c.returned, ReturnedDisk(disk.pool, disk.key, now))
