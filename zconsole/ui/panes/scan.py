@@ -112,11 +112,11 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
     notes, facts = [*_notes(view, ink)], [*_facts(view, ink)]
     if ink.compact:
         # Next to nothing is issued while metadata is walked: its bar has the graph's place then.
-        is_said = ink.width >= _WIDE or ink.frame.suspended
+        is_walking = bool(walk) and view.stage == "scanning"
+        is_said = is_walking or ink.width >= _WIDE or ink.frame.suspended
         says = [] if is_said else [*zpool_says(view.scan.zpool_eta)]
-        if walk and view.stage == "scanning":
-            return [*lines, *walk, *one_line([*notes, *facts], ink)]
-        return [*lines, *one_line([*says, *notes, *facts], ink), *drawn]
+        second = walk if is_walking else drawn
+        return [*lines, *second, *one_line([*says, *notes, *facts], ink)]
     lines += [*walk, *drawn]
     if not ink.roomy:
         return [*lines, *one_line([*notes, *facts], ink)]
