@@ -172,7 +172,7 @@ class LargeSource:
 
 def _raw(first: tuple[Form, dict[str, Any]], now: tuple[int, list[Values], list[str]]) -> Raw:
     (form, begun), (ticks, values, lines) = first, now
-    return {  # type: ignore[return-value, typeddict-item]
+    made = {
         **begun,
         "t": begun["t"] + ticks,
         "clock": begun["clock"] + ticks,
@@ -180,6 +180,7 @@ def _raw(first: tuple[Form, dict[str, Any]], now: tuple[int, list[Values], list[
         "libzfs": assembled(form, iter(values)),
         "diskstats": [line.split() for line in lines],
     }
+    return cast("Raw", made)
 
 
 def serve(pools: list[LargePool]) -> None:
