@@ -38,8 +38,11 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
     return decide(plan, s)
 
 
-def plan_online(s: Situation, key: str) -> ActionPlan:
-    """Put a device online again; it is resilvered with what it missed."""
+def plan_online(s: Situation, key: str, anew: bool = False) -> ActionPlan:
+    """Put a device online again; it is resilvered with what it missed.
+
+    ``anew``: also one that is ONLINE, since ZFS has not noticed yet that it was out.
+    """
     target = find(s.pool, key)
     if target is None:
         return refuse("online", "Put a device online", s.pool.name, must.NOT_THERE)
@@ -54,7 +57,7 @@ def plan_online(s: Situation, key: str) -> ActionPlan:
             must.present(target),
             must.same_scans(s),
             must.nothing_runs("rebuild"),
-            _not_online(target),
+            *((_not_online(target),) * (not anew)),
         ),
         urgent=lambda _: True,
         follow=onlined(s, key, target.name),

@@ -122,6 +122,8 @@ class Checklist:
     """Every other disk of the machine, as it was before anybody pulled one."""
     wrong: tuple[SwapDisk, ...] = ()
     """Of those, disks that were pulled and are not complete again; those still out are first."""
+    missed: tuple[str, ...] = ()
+    """The keys of those that ZFS has missed: it opens them anew once they are in again."""
     meant: tuple[SwapDisk, ...] = ()
     """Of those, disks that are out and that somebody said were meant to go."""
     returned: tuple[ReturnedDisk, ...] = ()

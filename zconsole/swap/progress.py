@@ -26,7 +26,7 @@ from zconsole.swap.effects import marked
 from zconsole.swap.light import plan_light
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack, sentence
-from zconsole.swap.strays import is_back, missing, put_back
+from zconsole.swap.strays import dropped, is_back, missed, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
     old_helps,
@@ -240,6 +240,10 @@ def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
         if disk not in c.wrong:
             c = replace(c, wrong=(*c.wrong, disk))
             c = c.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
+    for disk in dropped(c, v):
+        c = replace(c, wrong=(*c.wrong, disk))
+        c = c.noting(now, PUT_BACK, f"{disk.words} is in, but dropped out of {disk.pool}")
+    c = replace(c, missed=missed(c, v))
     for disk in c.wrong:
         if is_back(c, disk, v, now):
             found = (*c.returned, ReturnedDisk(disk.pool, disk.key, now))

@@ -10,7 +10,7 @@ from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.pool.redundancy import is_complete
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.checklist import PUT_BACK, Checklist, SwapEntry
 from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import vdev_words
 from zconsole.swap.resilver import filling, just_ran, repairs
@@ -35,6 +35,44 @@ def missing(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
     meant = {disk.whole for disk in c.meant}
     gone = (disk for disk in away(c, v) if disk.pool and disk.whole not in meant)
     return tuple(disk for disk in gone if not _leaving(disk, v) and _is_needed(disk, v))
+
+
+def dropped(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
+    """Disks that were pulled by mistake and are in again, but that ZFS gave up afterwards."""
+    returned = {(disk.pool, disk.key) for disk in c.returned}
+    back = (d for d in c.around if (d.pool, d.key) in returned and d not in c.wrong)
+    return tuple(
+        disk
+        for disk in back
+        if device_of(disk, v.devices) is not None
+        if (leaf := v.leaf_of(disk)) is not None and leaf[1].vdev.state in FAILED
+    )
+
+
+def missed(c: Checklist, v: MachineView) -> tuple[str, ...]:
+    """The keys of wrong disks that ZFS was seen to be without, or was told to open anew.
+
+    One that nothing was read from or written to meanwhile stays ONLINE: it is no longer the disk
+    that ZFS has open, and fails at the next write.
+    """
+    found = (disk.key for disk in c.wrong if disk.key in c.missed or _is_missed(c, disk, v))
+    return tuple(found)
+
+
+def _is_missed(c: Checklist, disk: SwapDisk, v: MachineView) -> bool:
+    leaf = v.leaf_of(disk)
+    if leaf is None or leaf[0].suspended or not is_complete(leaf[1].vdev):
+        return True
+    return any(entry.step == PUT_BACK and entry.result == "done" for entry in _since_out(c, disk))
+
+
+def _since_out(c: Checklist, disk: SwapDisk) -> Iterator[SwapEntry]:
+    """What was run on the pool of a wrong disk since it left."""
+    for entry in reversed(c.log):
+        if entry.text.startswith("wrong disk: ") and disk.words in entry.text:
+            return
+        if entry.command.startswith("zpool clear ") or disk.name in entry.text:
+            yield entry
 
 
 def _is_needed(disk: SwapDisk, v: MachineView) -> bool:
@@ -67,17 +105,23 @@ def is_back(c: Checklist, disk: SwapDisk, v: MachineView, now: float) -> bool:
     if device_of(disk, v.devices) is None:
         return False
     found = _in(disk, v)
-    if found is None or found.target.vdev.vclass in ("spare", "cache"):
+    if found is None or _holds_no_data(found):
         return True
+    if disk.key not in c.missed:
+        return False
     whole = not found.s.suspended and is_complete(found.target.vdev)
     return whole and not repairs(found.s) and not just_ran(c, now)
+
+
+def _holds_no_data(each: _InPool) -> bool:
+    return each.target.vdev.vclass in ("spare", "cache")
 
 
 def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
     """What to do about the disks that were pulled by mistake; None when there are none."""
     out = tuple(disk for disk in c.wrong if device_of(disk, v.devices) is None)
     back = next((each for disk in c.wrong if disk not in out and (each := _in(disk, v))), None)
-    plan = _plan(back.s, back.target) if back is not None else None
+    plan = _plan(c, back) if back is not None else None
     if out:
         return _still_out(c, v, out, back, plan)
     if back is None:
@@ -173,13 +217,17 @@ def _redundancy(each: _InPool) -> Iterator[str]:
         yield f"{words}."
 
 
-def _plan(s: Situation, target: Target) -> ActionPlan | None:
+def _plan(c: Checklist, each: _InPool) -> ActionPlan | None:
     """What brings a device back that was out; None while nothing has to be run."""
+    s, target = each.s, each.target
     if s.suspended:
         return plan_clear(s)
     if target.vdev.state == "FAULTED":
         return plan_clear(s, target.key)
-    return plan_online(s, target.key) if target.vdev.state in FAILED else None
+    unnoticed = each.disk.key not in c.missed and not _holds_no_data(each)
+    if target.vdev.state in FAILED or unnoticed:
+        return plan_online(s, target.key, anew=unnoticed)
+    return None
 
 
 def _in(disk: SwapDisk, v: MachineView) -> _InPool | None:
