@@ -47,7 +47,7 @@ class Operator:
         """From the first step to the pull: offline, and the disk blinks, as no bay has a light."""
         self.begin()
         self.do("zpool offline tank")
-        self.see("Make port .*LABDISK1.* blink")
+        self.see("Make port .*LABDISK1")
         self.do("zconsole light blink")
         self.see("Pull port .*LABDISK1")
 

@@ -274,7 +274,9 @@ def _is_unnamed(known: Mapping[str, str], root: Path) -> bool:
 
 
 def _partitions(entry: Path) -> list[str]:
-    return sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
+    """The partitions of a disk; their names begin with its own (``disk_name``, block/genhd.c)."""
+    found = (p for p in entry.iterdir() if p.name.startswith(entry.name))
+    return sorted(p.name for p in found if (p / "partition").exists())
 
 
 def _dm_partitions(entry: Path, block: Path) -> list[str]:

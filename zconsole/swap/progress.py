@@ -25,7 +25,7 @@ from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked, without
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack, sentence
-from zconsole.swap.strays import is_back, knows, missing, put_back
+from zconsole.swap.strays import dropped, is_back, knows, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
     others_offline,
@@ -207,6 +207,9 @@ def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
         if disk not in c.wrong:
             c = replace(c, wrong=(*c.wrong, disk))
             c = c.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
+    for disk in dropped(c, v):
+        c = replace(c, wrong=(*c.wrong, disk))
+        c = c.noting(now, PUT_BACK, f"{disk.words} is in, but dropped out of {disk.pool}")
     known = tuple(disk.whole for disk in c.wrong if knows(c, disk, v))
     for disk in c.wrong:
         if disk.whole in c.noticed and disk.whole not in known:
