@@ -25,7 +25,7 @@ from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked
 from zconsole.swap.light import plan_light
 from zconsole.swap.report import summary
-from zconsole.swap.stage import SwapStage, WayBack, sentence
+from zconsole.swap.stage import SwapStage, WayBack
 from zconsole.swap.strays import is_back, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
@@ -115,7 +115,7 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
 
 def _report(c: Checklist, v: MachineView) -> SwapStage:
     then = beside_left(c, v)
-    online = map(sentence, others_offline(c, v) if not c.undone else ())
+    online = others_offline(c, v) if not c.undone else ()
     text = (*summary(c), *_left_lit(c), *online, *(f"{text}." for _, text in then))
     return SwapStage("report", TITLES["report"], text, then=tuple(d for d, _ in then), over=True)
 
