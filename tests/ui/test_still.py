@@ -41,6 +41,7 @@ def places(screen: str) -> dict[str, tuple[int, int]]:
         ("resilver", (80, 24)),
         ("resilver", (120, 40)),
         ("resilver", (200, 50)),
+        ("flaky", (60, 15)),
         ("flaky", (80, 24)),
         ("flaky", (120, 40)),
     ],
