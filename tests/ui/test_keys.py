@@ -84,7 +84,7 @@ OPENED = {
     "chassis": ("c",),
     "menu": ("A",),
     "scans": ("S",),
-    "plan": ("S", "enter"),
+    "plan": ("S", "j", "enter"),
     "tunables": ("T",),
     "value": ("T", "enter"),
     "preset": ("T", "F"),
@@ -232,3 +232,13 @@ def test_actions_of_the_main_screen_are_known_by_name():
     assert {"pause", "overview", "act", "screen.pane"} <= MAIN_ONLY
     assert not {"help", "back", "leave", "move"} & MAIN_ONLY
     assert shown(Key(("ctrl+p",), "", "", "").keys[0]) == "^P"
+
+
+async def test_the_help_of_a_plan_tells_what_its_keys_do_there_and_of_enter():
+    async with acting("mirror-scrub", size=(80, 60)) as a:
+        await a.press("S", "j", "enter")
+        said = await a.press("question_mark")
+        assert "press the button in focus" in said
+        assert "to the next part of the screen, or the next button" in said
+        for of_main in ("next pane", "clear the filter", "GUID at the cursor", "quit; on other"):
+            assert of_main not in said

@@ -58,6 +58,7 @@ def facts_row(screen: str) -> int | None:
         ("resilver", (80, 24)),
         ("resilver", (120, 40)),
         ("resilver", (200, 50)),
+        ("flaky", (60, 15)),
         ("flaky", (80, 24)),
         ("flaky", (120, 40)),
     ],

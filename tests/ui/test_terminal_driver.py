@@ -10,14 +10,39 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def test_both_act_in_a_real_terminal():
     """Esc leaves the help and ``q`` the console, both in one packet."""
+    with demo() as (terminal, console):
+        read_until(terminal, b"DEGRADED")
+        os.write(terminal, b"?")
+        read_until(terminal, b"HELP")
+        os.write(terminal, b"\xff\x1bq")  # not UTF-8, which is nobody's key
+        read_until(terminal, None)
+        assert console.wait(20) == 0
+
+
+def test_enter_in_the_packet_of_right_presses_the_button_that_leads_to():
+    with demo("healthy") as (terminal, _):
+        read_until(terminal, b"OK")
+        os.write(terminal, b"S")
+        read_until(terminal, b"Start or resume")
+        os.write(terminal, b"\r")
+        read_until(terminal, b"Cancel")
+        os.write(terminal, b"\x1b[C\r")
+        read_until(terminal, b"Started")
+
+
+@contextmanager
+def demo(*words: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """The demo in a terminal of its own."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     console = subprocess.Popen(
-        [sys.executable, "-m", "zconsole", "demo"],
+        [sys.executable, "-m", "zconsole", "demo", *words],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -26,12 +51,7 @@ def test_both_act_in_a_real_terminal():
     )
     os.close(theirs)
     try:
-        read_until(ours, b"DEGRADED")
-        os.write(ours, b"?")
-        read_until(ours, b"HELP")
-        os.write(ours, b"\xff\x1bq")  # not UTF-8, which is nobody's key
-        read_until(ours, None)
-        assert console.wait(20) == 0
+        yield ours, console
     finally:
         console.kill()
         console.wait()

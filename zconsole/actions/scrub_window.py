@@ -6,6 +6,7 @@ own (``cli/window_keeper``) looks every half minute and does what ``due`` says.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
@@ -116,13 +117,31 @@ def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
     return decide(plan, s)
 
 
+def window_of(s: Situation, windows: Iterable[ScrubWindow]) -> ScrubWindow | None:
+    """The hours that the pool's scrub is kept to; None without any."""
+    return next((window for window in windows if window.guid in s.guids), None)
+
+
+def plan_beside_window(
+    s: Situation, plan: Callable[[Situation], ActionPlan], windows: tuple[ScrubWindow, ...] = ()
+) -> ActionPlan:
+    """A plan that starts a scrub, with what hours that are set would do to it."""
+    made, window = plan(s), window_of(s, windows)
+    if window is None:
+        return made
+    said = (
+        f"hours are set ({window.hours}): outside them the scrub is paused again; to scrub now,"
+        " drop the hours first (S)"
+    )
+    return replace(made, warnings=(said, *made.warnings))
+
+
 def plan_window_off(s: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPlan:
     """Let the scrub run at any hour again."""
-    guids = s.guids
+    set_now = window_of(s, windows)
 
     def _none(_: Situation) -> str | None:
-        known = any(window.guid in guids for window in windows)
-        return None if known else "no hours are set for its scrub"
+        return None if set_now else "no hours are set for its scrub"
 
     scan = s.active("scrub")
     stays = "paused: resume it (S)" if scan is not None and scan.state == "paused" else "as it is"
@@ -134,7 +153,9 @@ def plan_window_off(s: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPla
                 ("zconsole", "scrub", "off", s.pool.name), "forget the hours", window=_order(s, "")
             ),
         ),
-        consequences=(f"the scrub stays {stays}",),
+        consequences=(
+            f"forgets the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays {stays}",
+        ),
         preconditions=(Precondition("hours are set for its scrub", _none),),
     )
     return decide(plan, s)

@@ -24,7 +24,7 @@ from zconsole.swap.costs import cost_of
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked, without
 from zconsole.swap.report import summary
-from zconsole.swap.stage import SwapStage, WayBack, sentence
+from zconsole.swap.stage import SwapStage, WayBack
 from zconsole.swap.strays import dropped, is_back, knows, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
@@ -123,7 +123,7 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
 
 def _report(c: Checklist, v: MachineView | None) -> SwapStage:
     then = () if v is None else beside_left(c, v)
-    online = map(sentence, () if v is None or c.undone else others_offline(c, v))
+    online = () if v is None or c.undone else others_offline(c, v)
     text = (*summary(c), *_left_lit(c), *online, *(f"{text}." for _, text in then))
     return SwapStage("report", TITLES["report"], text, then=tuple(d for d, _ in then), over=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -33,6 +33,10 @@ class TunableEffect:
     issue_after: float | None
     latency_before: float | None
     latency_after: float | None
+    issue_clear: bool = False
+    """Whether each side's median of the issue rate lies outside the other side's whole range."""
+    latency_clear: bool = False
+    """The same of the latency."""
 
     @property
     def gain(self) -> float | None:
@@ -63,14 +67,29 @@ def measure(
     kept = list(points)
     before = [p for p in kept if first <= p.t < changed]
     after = [p for p in kept if changed + SETTLE <= p.t < last]
+    rates = [_known(p.issue_rate for p in side) for side in (before, after)]
+    waits = [_known(p.latency for p in side) for side in (before, after)]
     return TunableEffect(
-        _middle(p.issue_rate for p in before),
-        _middle(p.issue_rate for p in after),
-        _middle(p.latency for p in before),
-        _middle(p.latency for p in after),
+        issue_before=_middle(rates[0]),
+        issue_after=_middle(rates[1]),
+        latency_before=_middle(waits[0]),
+        latency_after=_middle(waits[1]),
+        issue_clear=_is_clear(*rates),
+        latency_clear=_is_clear(*waits),
     )
 
 
-def _middle(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if len(known) >= ENOUGH else None
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _middle(values: Sequence[float]) -> float | None:
+    return median(values) if len(values) >= ENOUGH else None
+
+
+def _is_clear(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether a difference of medians is more than either side varies by itself."""
+    if min(len(before), len(after)) < ENOUGH:
+        return False
+    inside = min(before) <= median(after) <= max(before)
+    return not inside and not min(after) <= median(before) <= max(after)

@@ -28,6 +28,8 @@ class Key(NamedTuple):
     """Word for the footer; empty to leave it out there."""
     everywhere: bool = False
     """Whether it works on the screens over the main one as well."""
+    over: str = ""
+    """What it does on those, where that is not the same as on the main one."""
     id: str = ""
     """What the configuration calls it, where neither its action nor the parameter of that will do:
     ``name``."""
@@ -179,7 +181,8 @@ def bindings(*groups: str) -> list[BindingType]:
             key.action,
             key.text,
             show=False,
-            priority=key.priority,
+            # Left and Right, too: Enter right behind them is for the button they lead to.
+            priority=key.priority or key.name == "button",
             id=key.title,
         )
         for group in groups
@@ -230,6 +233,19 @@ def key_name(written: str) -> str:
     if low not in _NAMES and low not in _CHARACTERS:
         raise ValueError(f"{written!r} is not a key; write it as in the help: F, ?, PgUp, ^P, F5")
     return str(_NAMES.get(low, low))
+
+
+def character_of(key: str) -> str | None:
+    """What a key types, as textual names it; None for one that types nothing."""
+    return key if len(key) == 1 else _CHARACTERS.get(key)
+
+
+def is_key(written: str) -> bool:
+    """Whether this is how a key is written for people."""
+    try:
+        return bool(key_name(written))
+    except ValueError:
+        return False
 
 
 def shown(key: str) -> str:

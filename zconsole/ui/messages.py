@@ -51,6 +51,10 @@ class Messages:
         """Forget what has been said long enough."""
         self.said = [each for each in self.said if each.ends > now]
 
+    def forget(self, beginning: str) -> None:
+        """Say no longer what begins so: it is not true any more."""
+        self.said = [each for each in self.said if not each.message.startswith(beginning)]
+
     def settle(self, screen: Screen[object], now: float) -> None:
         """Have what was said a moment ago stay on the screen that is on top now."""
         for each in self.said:

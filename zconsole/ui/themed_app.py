@@ -15,6 +15,7 @@ from textual.notifications import SeverityLevel
 from textual.signal import Signal
 
 from zconsole.system.printable import clean
+from zconsole.ui.keys import character_of
 from zconsole.ui.messages import SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
@@ -75,6 +76,11 @@ class ThemedApp(App[None]):
             for wait in (SETTLES, lasts):
                 self.set_timer(wait, self._tell)
 
+    def unsay(self, beginning: str) -> None:
+        """Show no longer a message that begins so."""
+        self.messages.forget(beginning)
+        self._tell()
+
     def _tell(self) -> None:
         """Show what is to be said now, and no longer what was."""
         if not self.screen_stack:  # as a console closes, screens end before timers
@@ -83,6 +89,10 @@ class ThemedApp(App[None]):
         self.messages.drop(now)
         self.messages.settle(self.screen, now)
         self.messages_signal.publish(self.messages)
+
+    def action_press(self, key: str) -> None:
+        """Do what a key does: what is clicked names it."""
+        self.post_message(events.Key(key, character_of(key)))
 
     def action_command_palette(self) -> None:
         """Open the palette; textual's own has a prompt that is not ASCII."""

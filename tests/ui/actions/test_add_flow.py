@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.ui.actions.acting import RUN, Acting, acting, commands
+from tests.ui.drawn import plain
 from zconsole.actions.layout import Layout
 from zconsole.sim.build import Build
 from zconsole.ui.actions.add_flow import layout_text
@@ -66,6 +67,18 @@ async def test_it_says_how_many_disks_are_free_and_which_are_too_small():
         said = await a.press("enter")
         assert "0 of 8 marked, at least 3" in said
         assert "smaller than the pool's disks" in said
+
+
+async def test_what_cannot_be_added_is_grey_with_the_reason_and_a_path_can_still_be_typed():
+    async with adding("failed-disk", 1) as a:
+        (line,) = (row for row in a.screen.splitlines() if "special" in row and "mirror" in row)
+        assert "needs 3 free disks, there is one" in line
+        rows = {plain(row).strip(): row for row in map(a.app.screen.view.line_at, range(7))}
+        for text, (span, *_) in rows.items():
+            assert (span.role == "dim") == ("there is one" in text), text
+        await at_line(a, "special")
+        assert "Not now: needs 3 free disks, there is one" in a.screen
+        assert "type the path of a file or device" in await a.press("enter")
 
 
 async def test_one_way_is_typed_before_it_runs():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.actions.acting import RUN, Acting, acting
+from tests.ui.drawn import plain
 from zconsole.sim.backends import autopilot
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.targets import Targets
@@ -121,3 +122,17 @@ async def test_below_the_defaults_has_to_be_typed():
         assert 'Type "below-defaults"' in a.screen
         await a.press(*RUN)
         assert await a.backend.autopilots.status() is None
+
+
+async def test_what_the_autopilot_set_is_said_to_be_restored_at_its_end():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await start(a)
+        await a.pass_time(300, 10)
+        await a.press("escape", "T")
+        view = a.app.screen.view
+        while NAME not in plain(view.line_at(view.cursor)):
+            await a.press("j")
+        said = " ".join(a.screen.split())
+        assert "set by the autopilot" in said
+        assert "restored at its end" in said
+        assert "stays until the next boot" not in said

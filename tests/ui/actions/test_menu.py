@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.ui.actions.acting import acting
+from tests.ui.actions.acting import acting, pick
 from tests.ui.drawn import plain
 from zconsole.ui.actions.menu import Entry, entry_about, menu_lines
 from zconsole.ui.actions.wizards import replace_flow
@@ -49,7 +49,7 @@ async def test_a_question_is_wrapped_anew_in_another_window():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
     async with acting("resilver", size) as a:
-        lines = (await a.press("S", *"jjjjjjjj")).splitlines()
+        lines = (await a.press("S", *"jjjjjjjjj")).splitlines()
         told = " ".join(line.strip() for line in lines[-4:-1]).strip()
         assert told == "Pause or stop the resilver: ZFS cannot pause or stop it"
 
@@ -96,7 +96,7 @@ def test_what_an_entry_is_about_is_told_whole() -> None:
 
 async def test_the_entry_at_the_cursor_tells_what_it_would_run():
     async with acting("mirror-scrub") as a:
-        assert "Runs: zpool scrub -p mirrors" in await a.press("S")
+        assert "Runs: zpool scrub -p mirrors" in await a.press("S", "j")
 
 
 async def test_every_entry_says_what_it_would_do_or_why_it_cannot():
@@ -135,7 +135,7 @@ def test_lines_that_are_left_out_leave_a_sign(glyphs, sign) -> None:
 async def test_the_reasons_of_the_scan_menu_stand_whole_or_end_with_a_clause_where_it_is_narrow():
     async with acting("mirror-scrub", (60, 15)) as a:
         said = await a.press("S")
-        assert said.count("scrub running (25.4 %)") == 3
+        assert said.count("scrub running (25.4 %)") == 4
         assert "no resilver runs or waits" in said
     async with acting("resilver", (60, 15)) as a:
         said = await a.press("S")
@@ -172,15 +172,12 @@ async def test_every_key_of_the_tunables_is_in_their_footer(size):
 
 
 def _order(said: str) -> list[str]:
-    lines = [line.strip(" ›") for line in said.splitlines()[1:10]]
+    lines = [line.strip(" ›") for line in said.splitlines()[1:11]]
     return [" ".join(line.split()[:3]) for line in lines]
 
 
-@pytest.mark.parametrize(
-    ("scenario", "first"),
-    [("mirror-scrub", "Pause the scrub"), ("healthy", "Start or resume a scrub")],
-)
-async def test_the_scan_menu_keeps_its_order_and_begins_on_what_can_be_done(scenario, first):
+@pytest.mark.parametrize("scenario", ["mirror-scrub", "healthy"])
+async def test_the_scan_menu_keeps_its_order_and_begins_on_its_first_line(scenario):
     async with acting(scenario) as a:
         said = await a.press("S")
         assert _order(said) == [
@@ -191,11 +188,11 @@ async def test_the_scan_menu_keeps_its_order_and_begins_on_what_can_be_done(scen
             "Scrub only what",
             "Scrub a range",
             "Scrub only in",
+            "Drop the hours",
             "Restart the resilver",
             "Pause or stop",
         ]
-        view = a.app.screen.view
-        assert first in plain(view.line_at(view.cursor))
+        assert a.app.screen.view.cursor == 0
 
 
 async def _pick(a, text: str) -> None:
@@ -241,7 +238,7 @@ async def test_what_was_written_between_dates_is_scrubbed_by_keys():
 
 async def test_a_scrub_is_kept_to_some_hours_by_keys():
     async with acting("mirror-scrub") as a:
-        await a.press("S", *"jjjjj")
+        await a.press("S", *"jjjjjj")
         assert "SCRUB ONLY BETWEEN" in await a.press("enter")
         assert "SCRUB ONLY BETWEEN" in await a.press(*_typed("night"))
         now = datetime.fromtimestamp(a.backend.clock(), UTC).astimezone()
@@ -258,11 +255,27 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         )
         assert await a.pass_time(2.5 * 3600.0, 600.0)
         assert "PAUSED" not in a.screen
-        await a.press("S", *"Gkk", "enter")
-        said = await a.press(*_typed("off"))
+        assert f"Scrub only in some hours (set: {hours})" in await a.press("S")
+        said = await a.press(*"Gkk", "enter")
         assert "zconsole scrub off mirrors" in said
+        assert f"forgets the hours {hours}" in said
         await a.press("tab", "enter", "escape")
         assert a.backend.windows.windows() == ()
+
+
+async def test_the_question_for_hours_says_what_is_set_and_is_not_taken_for_an_answer():
+    async with acting("healthy") as a:
+        assert "no hours are set for its scrub" in await a.press("S")
+        await pick(a, "Scrub only in some hours")
+        assert "No hours are set now." in a.screen
+        assert "for example 22:00-06:00" in a.screen
+        await a.press(*_typed("22:00-06:00"), "tab", "enter", "escape")
+        await a.press("S")
+        await pick(a, "Start or resume a scrub")
+        assert "hours are set (22:00-06:00): outside them the scrub is paused again" in a.screen
+        await a.press("escape")
+        await pick(a, "Scrub only in some hours")
+        assert "Set now: 22:00-06:00" in a.screen
 
 
 async def test_a_scrub_by_dates_is_refused_where_the_release_has_none():

@@ -9,10 +9,18 @@ from zconsole.actions.candidates import Candidate
 from zconsole.actions.plan import ActionPlan
 from zconsole.hardware.device import Device
 from zconsole.tunables.catalog import Tunable
-from zconsole.tunables.control import Setting
+from zconsole.tunables.control import Setting, known
+from zconsole.tunables.effect import TunableEffect
+from zconsole.tunables.store import Change
 from zconsole.ui.actions.menu import Entry, menu_lines
 from zconsole.ui.actions.plan_lines import candidate_lines, plan_lines
-from zconsole.ui.actions.tunables_pane import Shown, about_lines, question_lines
+from zconsole.ui.actions.tunables_pane import (
+    Shown,
+    about_lines,
+    changes_text,
+    question_lines,
+    tunable_lines,
+)
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import width_of
 
@@ -82,6 +90,21 @@ def test_a_switch_is_one_of_two() -> None:
     said = [*about_lines(Shown(setting), LOOK, 80), *question_lines(setting, LOOK, 80)]
     assert ["0 or 1," in plain(line) or "0 or 1;" in plain(line) for line in said].count(True) == 2
     assert "0/1" not in "".join(map(plain, said))
+
+
+@pytest.mark.parametrize(
+    ("clear", "said"), [(True, "120M/s before, 150M/s after (+25 %)"), (False, "no clear effect")]
+)
+def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> None:
+    setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
+    effect = TunableEffect(120 << 20, 150 << 20, None, None, issue_clear=clear)
+    shown = Shown(setting, change=change, effect=effect)
+    lines = [*about_lines(shown, LOOK, 120), *tunable_lines([shown], LOOK, 120)]
+    text = "\n".join(map(plain, lines))
+    assert said in text
+    assert ("+25 %" in text) == clear
+    assert ("+25 %" in changes_text([change], effect)) == clear
 
 
 def test_reasons_are_as_readable_as_other_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.events import Key
 from textual.widgets import Input
 
 from tests.ui.actions.acting import Acting, acting
@@ -46,6 +47,17 @@ async def test_a_pointer_stands_before_the_button_in_focus_and_moves_none():
         assert [row.split("›")[1].split()[0] for row in rows] == ["Cancel", "Run", "Another"]
         assert [row.count("›") for row in rows] == [1, 1, 1]
         assert len({row.replace("›", " ") for row in rows}) == 1
+
+
+@pytest.mark.parametrize(("move", "does"), [("right", ["one None"]), ("tab", ["one None"])])
+async def test_a_button_is_pressed_by_enter_in_the_same_packet_as_the_way_to_it(move, does):
+    async with acting("mirror-scrub") as a:
+        ran = asking(a, "one", "two")
+        await a.settle()
+        for key in (move, "enter"):  # none of them waits for what the one before does
+            a.app.post_message(Key(key, None))
+        await a.settle()
+        assert ran == does
 
 
 @pytest.mark.parametrize("moves", [(), ("tab",), ("right",), ("right", "right"), ("shift+tab",)])
@@ -98,10 +110,10 @@ async def test_the_help_tells_of_the_keys_that_there_are():
         await a.settle()
         asked = await a.press("question_mark")
         assert "another way" not in asked
-        assert "next button" in asked
+        assert "press the button in focus" in asked
         await a.press("escape", "right", "enter")
         over = await a.press("question_mark")
-        assert "next button" not in over
+        assert "press the button in focus" not in over
         assert "close the result" in over
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.drawn import LOOK, text
+from tests.ui.drawn import LOOK, plain, text
 from zconsole.monitor.device_details import LABELS, described
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.spares import SpareTrouble
@@ -29,6 +29,16 @@ class TestDetail:
             "half within",
         ):
             assert wanted in said
+
+    def test_where_the_disk_is_and_which_comes_before_all_that_is_drawn(self):
+        frame = frames.resilver()
+        row = next(r for r in frame.rows if r.slow_sibling)
+        disk = LeafDisk(bay="Slot 07", serial="WCC7K0F34DA")
+        row = replace(row, vdev=row.vdev._replace(disk=disk))
+        first, second, *rest = (plain(each) for each in detail_lines(row, frame, (), LOOK, 80))
+        assert first.split() == ["bay", "Slot", "07"]
+        assert second.split() == ["serial", "WCC7K0F34DA"]
+        assert not any(line.split()[:1] in (["bay"], ["serial"]) for line in rest)
 
     def test_what_is_known_of_a_disk_has_room_for_its_label(self):
         frame = frames.resilver()

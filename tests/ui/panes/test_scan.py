@@ -302,7 +302,8 @@ class TestScan:
         assert "112 CRC" not in narrow
         wide = " ".join(text(scan_lines(frames.flaky(), LOOK, 200, roomy=True)).split())
         assert "112 CRC errors on its link, 22 new" in wide
-        assert "trouble" not in text(scan_lines(frames.flaky(), LOOK, 60, compact=True))
+        low = text(scan_lines(frames.flaky(), LOOK, 60, compact=True))
+        assert "likely cable, …" in low
 
     def test_only_the_worst_trouble_is_told_where_room_is_scarce(self):
         found = frames.flaky().troubles[0]
@@ -401,3 +402,43 @@ def test_nothing_is_suggested_to_set_that_a_running_autopilot_sets(name):
     said = text(scan_lines(replace(shown, activities=(held,)), LOOK, 120))
     assert "autopilot holds 20ms" in said
     assert name not in said
+
+
+class TestLow:
+    """Where there is room for one line of advice."""
+
+    @staticmethod
+    def last(frame):
+        return plain(scan_lines(frame, LOOK, 60, compact=True)[-1]).strip()
+
+    def test_the_line_says_the_worst_of_what_there_is_to_say(self):
+        assert self.last(frames.resilver()).startswith("limit ")
+        assert self.last(frames.flaky()).startswith("trouble ")
+        assert self.last(frames.suspended()).startswith("suggestion  reconnect ")
+
+    def test_the_line_is_there_with_nothing_to_say(self):
+        lines = len(scan_lines(frames.flaky(), LOOK, 60, compact=True))
+        calm = replace(frames.flaky(), troubles=(), limit=None)
+        assert len(scan_lines(calm, LOOK, 60, compact=True)) == lines
+        assert self.last(frames.healthy()) == ""
+
+
+LONG = (
+    "the new disk is busy at 97 % (its writes, not its reads), its siblings at 40 %, for 12 minutes"
+)
+
+
+@pytest.mark.parametrize("width", range(54, 120, 3))
+def test_a_limit_that_is_too_long_ends_with_a_whole_phrase(width):
+    base = frames.resilver()
+    limit = replace(base.limit, text=f"{LONG}; latency 61ms", advice="", sure=1.0)
+    shown = replace(base, limit=limit, troubles=frames.flaky().troubles)
+    lines = [plain(line).rstrip() for line in scan_lines(shown, LOOK, width)]
+    first = next(n for n, line in enumerate(lines) if line.startswith(" limit"))
+    said = " ".join(line.strip() for line in lines[first : first + 2]).removeprefix("limit")
+    said = said.strip().partition("  ")[0]
+    assert said.endswith(("…", "61ms"))
+    kept = said.removesuffix("…").rstrip(" ;,")
+    assert f"{LONG}; latency 61ms".startswith(kept)
+    assert f"{LONG}; latency 61ms"[len(kept) :][:1] in (";", ",", "")
+    assert kept.count("(") == kept.count(")")

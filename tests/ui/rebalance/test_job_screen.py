@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.ui.actions.acting import acting
 from tests.ui.rebalance.samples import JOB
-from tests.ui.rebalance.steps import running
+from tests.ui.rebalance.steps import running, settled, until
 from zconsole.ui.rebalance.job_screen import KEYS, offered
 
 ALL = frozenset(key.action for key in KEYS)
@@ -28,3 +28,15 @@ async def test_of_a_job_its_id_and_its_command_are_copied():
         said = await a.press("j", "enter")
         assert a.app.clipboard.startswith("zconsole rebalance status ")
         assert "nothing to copy" not in said
+
+
+async def test_that_a_job_was_stopped_is_said_no_longer_once_it_is_resumed():
+    async with acting("added-vdev") as a:
+        await running(a)
+        await a.press("X", "right", "enter")
+        await settled(a)
+        told = a.app.messages
+        await until(a, lambda: any("stopped" in message.message for message in told))
+        await a.press("P")
+        said = await settled(a)
+        assert not any("stopped" in message.message for message in told), said

@@ -8,7 +8,7 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.rebalance.samples import JOB
 from zconsole.errors import UnavailableError
-from zconsole.ui.rebalance.job_watch import JobWatch
+from zconsole.ui.rebalance.job_watch import JobWatch, activity
 
 
 class Backend:
@@ -77,3 +77,9 @@ async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
     await watch.look("tank")
     assert watch.problem == "stuck"
     assert frame.joined((), watch.shown("tank")) == marked
+
+
+def test_the_line_of_a_job_counts_what_it_left_out():
+    job = replace(JOB, skipped={"in use": 11, "changed": 1}, failed={"no space": 1})
+    assert activity(job).activity.note == "12 files skipped, 1 file failed"
+    assert activity(replace(JOB, skipped={}, failed={})).activity.note == ""

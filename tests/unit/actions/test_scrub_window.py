@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.actions.pools import raidz2, running, said
+from zconsole.actions.scrub import plan_scrub
 from zconsole.actions.scrub_window import (
     ScrubWindow,
     due,
+    plan_beside_window,
     plan_window,
     plan_window_off,
     read_hours,
@@ -104,3 +106,15 @@ def test_hours_that_are_not_set_cannot_be_dropped():
     plan = plan_window_off(raidz2(PAUSED), (NIGHT,))
     assert plan.refused is None
     assert "paused: resume it (S)" in said(plan)
+    assert "forgets the hours 22:00-06:00" in said(plan)
+
+
+def test_a_scrub_that_is_started_beside_hours_says_that_they_pause_it():
+    warned = "hours are set (22:00-06:00): outside them the scrub is paused again"
+    assert any(
+        warned in text for text in plan_beside_window(raidz2(), plan_scrub, (NIGHT,)).warnings
+    )
+    other = ScrubWindow("media", "2", NIGHT.hours)
+    assert (
+        plan_beside_window(raidz2(), plan_scrub, (other,)).warnings == plan_scrub(raidz2()).warnings
+    )

@@ -35,3 +35,26 @@ def test_too_few_samples_say_nothing():
     effect = measure(points(98, 118, 100.0), 100.0)
     assert effect.issue_before is None
     assert effect.gain is None
+
+
+def uneven(start, stop, *rates):
+    """Rates that come and go in turn."""
+    return [EffectSample(float(t), rates[t % len(rates)], 0.01) for t in range(start, stop)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "clear"),
+    [
+        ((90.0, 100.0, 110.0), (140.0, 150.0, 160.0), True),
+        ((90.0, 100.0, 110.0), (96.0, 106.0, 116.0), False),
+        ((100.0,), (90.0, 110.0, 112.0), False),
+        ((90.0, 110.0, 112.0), (100.0,), False),
+    ],
+)
+def test_an_effect_is_clear_where_neither_median_is_in_the_range_of_the_other_side(
+    before, after, clear
+):
+    effect = measure([*uneven(0, 100, *before), *uneven(100, 300, *after)], 100.0)
+    assert effect.gain is not None
+    assert effect.issue_clear is clear
+    assert not effect.latency_clear

@@ -23,8 +23,8 @@ from zconsole.ui.actions.wizards import OTHER, ask_path
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
-from zconsole.ui.widgets.draw import Line, Span
-from zconsole.units import size
+from zconsole.ui.widgets.draw import Line, Span, crop
+from zconsole.units import counted, size
 
 MARK = "x"
 SMALL = 0.9
@@ -75,16 +75,46 @@ def _layout_screen(
 ) -> PickScreen:
     look = context.look
 
+    lacking = [why_not(s, *each) for each in found]
+
     def _about(index: int, width: int) -> tuple[Line, ...]:
-        layout = found[index][0]
+        layout, why = found[index][0], lacking[index]
         said = (*meaning(layout), permanent(s, layout) or removable(s, layout))
-        return tuple(line for text in said for line in wrapped(text, "", look, width, " "))
+        head = wrapped(f"Not now: {why}", "warning", look, width, " ") if why else ()
+        return (*head, *(line for text in said for line in wrapped(text, "", look, width, " ")))
 
     near, judged = member_bytes(s), _judged(s, Layout("normal"), s.facts.devices)
     free = sum(each.usable and not _is_small(each.device, near) for each in judged)
-    lines = tuple((Span(f"  {layout_text(*each, free)}"),) for each in found)
+    texts = [layout_text(*each, free) for each in found]
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        pairs = zip(texts, lacking, strict=True)
+        return tuple(crop(_layout_line(*each), width, look.glyphs.ellipsis) for each in pairs)
+
     title = f"ADD TO {look.text(s.pool.name)}"
-    return PickScreen(title, lambda _: lines, start=row, wide=True, about=_about)
+    return PickScreen(title, _lines, start=row, wide=True, about=_about)
+
+
+def _layout_line(text: str, why: str | None) -> Line:
+    """What can be added; grey, with the reason, where that cannot be now."""
+    return (Span(f"  {text}"),) if why is None else (Span(f"  {text}: {why}", "dim"),)
+
+
+def why_not(s: Situation, layout: Layout, count: int) -> str | None:
+    """Why this cannot be added with the disks there are; None where it can.
+
+    Asked of the disks that fit best: with a device that is typed it may be possible all the same.
+    """
+    judged = _judged(s, layout, s.facts.devices)
+    paths = tuple(each.device.path for each in judged if each.usable)
+    least = layout.least if layout.vclass == "normal" else count or layout.least
+    if len(paths) < least:
+        return f"needs {counted(least, 'free disk')}, there {_are(len(paths))}"
+    return plan_add(s, layout, paths[: count or layout.least]).refused
+
+
+def _are(disks: int) -> str:
+    return {0: "is none", 1: "is one"}.get(disks, f"are {disks}")
 
 
 @dataclass(slots=True)

@@ -28,7 +28,6 @@ from zconsole.ui.actions.menu import (
     Entry,
     change_disk,
     entry_about,
-    first_able,
     menu_lines,
     row_entries,
     scan_entries,
@@ -146,7 +145,7 @@ class ActionController:
         """Go through one flow, about the row of this key. Raises ZconsoleError."""
         flows: dict[str, Callable[[], Awaitable[object]]] = {
             "actions": partial(self._menu, "ACTIONS", partial(row_entries, key=key), key),
-            "scans": partial(self._menu, "SCANS", scan_entries),
+            "scans": self._scans,
             "replace": partial(replace_flow, self.context, key),
             "tunables": partial(tunables_flow, self.context),
             "rebalance": self._rebalance,
@@ -158,6 +157,11 @@ class ActionController:
             await flows[flow]()
         finally:
             self._looked = float("-inf")  # what it did is to be seen at once
+
+    async def _scans(self) -> None:
+        """List what can be done with scans; the hours of scrubs are read anew for it."""
+        await self.context.read_windows()
+        await self._menu("SCANS", lambda s: scan_entries(s, self.context.windows))
 
     async def _rebalance(self) -> None:
         """Rebalance the pool on show: its jobs, and new ones."""
@@ -189,7 +193,7 @@ class ActionController:
         row: int | None = None
         while True:
             found: tuple[Entry, ...] = entries(await situation_now(self.context))
-            row = await self._pick(title, found, first_able(found) if row is None else row)
+            row = await self._pick(title, found, row or 0)
             if row is None or await self._begin(found[row], key):
                 return
 

@@ -22,7 +22,13 @@ from zconsole.actions.scrub import (
     plan_stop,
     plan_stop_resilver,
 )
-from zconsole.actions.scrub_window import plan_window
+from zconsole.actions.scrub_window import (
+    ScrubWindow,
+    plan_beside_window,
+    plan_window,
+    plan_window_off,
+    window_of,
+)
 from zconsole.actions.sit_out import has_sit_out, plan_autosit, plan_sit_out
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
@@ -66,16 +72,20 @@ class Entry:
         return replace(self, about=". ".join((*able.consequences[:1], f"Runs: {commands}")))
 
 
-def scan_entries(s: Situation) -> tuple[Entry, ...]:
-    """What can be done with scrubs and resilvers, always in this order."""
+def scan_entries(s: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[Entry, ...]:
+    """What can be done with scrubs and resilvers, always in this order; ``windows``: hours set."""
+    window = window_of(s, windows)
+    hours = f" (set: {window.hours})" if window else ""
+    begin = partial(plan_beside_window, plan=plan_scrub, windows=windows)
     entries = [
-        Entry("Start or resume a scrub", (plan_scrub,)),
+        Entry("Start or resume a scrub", (begin,)),
         Entry("Pause the scrub", (plan_pause,)),
         Entry("Stop the scrub", (plan_stop,)),
         Entry("Scrub only known errors", (lambda s: plan_scrub(s, errors_only=True),)),
         Entry("Scrub only what is new", (plan_scrub_new,)),
         Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
-        Entry("Scrub only in some hours", (plan_window,), window_flow),
+        Entry(f"Scrub only in some hours{hours}", (plan_window,), window_flow),
+        Entry("Drop the hours of the scrub", (partial(plan_window_off, windows=windows),)),
         Entry("Restart the resilver", (plan_resilver,)),
         Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]
@@ -87,11 +97,6 @@ def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
     target = find(s.pool, key)
     of_row = _of_vdev(s, target) if target is not None else []
     return tuple(entry.judged(s) for entry in (*of_row, *_of_pool()))
-
-
-def first_able(entries: Sequence[Entry]) -> int:
-    """The index of the first entry that can be done now; 0 without any."""
-    return next((i for i, entry in enumerate(entries) if entry.refused is None), 0)
 
 
 def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:

@@ -50,9 +50,12 @@ _HOURS = (
 async def window_flow(context: FlowContext, key: str) -> bool:
     """Ask for the hours, again where they are none, then show the plan; False when left."""
     del key
-    lines, typed = partial(said_lines, _HOURS, context.look), ""
+    frame = context.frame
+    hours = next((w.hours for w in context.windows if frame and w.guid == frame.guid), "")
+    now = Span(f"Set now: {hours}" if hours else "No hours are set now.", "bold")
+    lines, typed = partial(said_lines, (now, *_HOURS), context.look), ""
     while True:
-        screen = AskScreen("SCRUB ONLY BETWEEN", lines, "22:00-06:00", typed)
+        screen = AskScreen("SCRUB ONLY BETWEEN", lines, "for example 22:00-06:00", typed)
         answer = await context.app.push_screen_wait(screen)
         if answer is None:
             return False

@@ -10,6 +10,7 @@ from zconsole.monitor.preset_advice import hopeless, likely_limit
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.catalog import BYTES
 from zconsole.tunables.control import Setting, known
+from zconsole.tunables.hold_latency import LEVERS
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.hold_flow import hold_flow, running
@@ -44,10 +45,10 @@ async def tunables_flow(context: FlowContext) -> None:
         settings = tuple(setting for setting in found if setting.value is not None)
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
-        held = await context.backend.autopilots.status()
+        await context.read_held()
         shown = partial(_shown, context, settings)
         key = context.look.keys.way("hold-latency")
-        screen = TunablesScreen(shown, lambda: context.look, row, running(held, key))
+        screen = TunablesScreen(shown, lambda: context.look, row, running(context.held, key))
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return
@@ -64,14 +65,24 @@ def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, 
     until = context.past.due(frame.guid) if frame else ()
     changes = context.past.changes
     newest = {change.name: change for change in changes}
+    pilot = context.held is not None
 
     def _shown_one(setting: Setting) -> Shown:
         name = setting.tunable.name
         change = newest.get(name)
         effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
-        return Shown(setting, name in until, change, effect)
+        return Shown(setting, name in until, change, effect, _holder(setting, pilot))
 
     return tuple(map(_shown_one, settings))
+
+
+def _holder(setting: Setting, pilot: bool) -> str:
+    """Which process set it, and restores it at its end; empty where none did."""
+    if not setting.ours:
+        return ""
+    if setting.tunable.guarded:
+        return "by a guard"
+    return "by the autopilot" if pilot and setting.tunable.name in LEVERS else ""
 
 
 async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:

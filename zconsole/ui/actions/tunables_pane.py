@@ -21,6 +21,8 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span, fit
 
+UNCLEAR = "no clear effect"
+"""Of a change after which the figures vary as they did before."""
 SET_HERE, CHANGED = "*", "+"
 """Marks of a value set from here, and of another that is not the default."""
 _VALUE, _UNIT = 10, 6
@@ -41,6 +43,8 @@ class Shown:
     """The newest one."""
     effect: TunableEffect | None = None
     """What that did to the pool on show."""
+    held_by: str = ""
+    """What set it for a time and restores it: ``by the autopilot``; empty for a person."""
 
 
 class TunablesScreen(PickScreen):
@@ -139,10 +143,11 @@ def _said(shown: Shown, room: int) -> str:
     setting = shown.setting
     said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
     if said and shown.effect is not None and shown.effect.gain is not None:
-        said += f", {_signed(shown.effect.gain)}"
+        said += f", {_signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR}"
     if room < _MEANING_FROM:
         return said
-    ends = ", restored at the end" * (setting.ours and shown.until)
+    ends = ", restored at its end" if shown.held_by else ", restored at the end" * shown.until
+    ends *= setting.ours
     return "; ".join(filter(None, (said + ends, setting.tunable.meaning)))
 
 
@@ -151,13 +156,8 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     setting, tunable = shown.setting, shown.setting.tunable
     lines = [*wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")]
     if setting.ours:
-        ends = (
-            "restored when the scan ends"
-            if shown.until
-            else "stays until the next boot; U restores it now"
-        )
-        offer = "" if shown.until else ", E when the scan ends"
-        said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {ends}{offer}"
+        by = shown.held_by or "here"
+        said = f"{SET_HERE} set {by}, was {tunable.exact(setting.original)}: {_ends(shown)}"
         lines += wrapped(said, "notice", look, width, " ")
     elif setting.default not in (None, setting.value):
         said = f"{CHANGED} not the default, and not set here"
@@ -168,15 +168,27 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     return tuple(lines)
 
 
+def _ends(shown: Shown) -> str:
+    """When a value set from here is restored."""
+    if shown.held_by:
+        return "restored at its end"
+    if shown.until:
+        return "restored when the scan ends"
+    return "stays until the next boot; U restores it now, E when the scan ends"
+
+
 def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat) -> str:
     """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
     said = f"{_values(change)}: "
     if effect is None or effect.gain is None:
         return f"{said}its effect shows after some minutes of a running scan"
-    parts = [_compared("issued", look.rate, effect.issue_before, effect.issue_after, effect.gain)]
+    rates = (effect.issue_before, effect.issue_after)
+    gain = effect.gain if effect.issue_clear else None
+    parts = [_compared("issued", look.rate, *rates, gain)]
     if effect.cost is not None:
         waits = (effect.latency_before, effect.latency_after)
-        parts.append(_compared("latency", units.latency, *waits, effect.cost))
+        cost = effect.cost if effect.latency_clear else None
+        parts.append(_compared("latency", units.latency, *waits, cost))
     return said + "; ".join(parts)
 
 
@@ -186,9 +198,15 @@ def _values(change: Change) -> str:
 
 
 def _compared(
-    what: str, show: Callable[[float], str], before: float | None, after: float | None, share: float
+    what: str,
+    show: Callable[[float], str],
+    before: float | None,
+    after: float | None,
+    share: float | None,
 ) -> str:
-    return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({_signed(share)})"
+    """Both sides, and the change as a share; None: no more than either side varies by itself."""
+    change = UNCLEAR if share is None else _signed(share)
+    return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({change})"
 
 
 def question_lines(setting: Setting, look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -226,8 +244,10 @@ def changes_text(changes: Sequence[Change], effect: TunableEffect) -> str:
     said = first if len(changes) == 1 else f"{first} and {len(changes) - 1} more"
     if effect.gain is None:
         return said
-    cost = "" if effect.cost is None else f", latency {_signed(effect.cost)}"
-    return f"{said}: issue rate {_signed(effect.gain)}{cost}"
+    rate = f"issue rate {_signed(effect.gain)}" if effect.issue_clear else ""
+    slower = effect.cost is not None and effect.latency_clear
+    cost = f"latency {_signed(effect.cost or 0.0)}" if slower else ""
+    return f"{said}: {', '.join(filter(None, (rate, cost))) or UNCLEAR}"
 
 
 def _signed(share: float) -> str:

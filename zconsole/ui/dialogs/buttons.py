@@ -9,12 +9,12 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
 from textual.screen import ScreenResultType
-from textual.widgets import Button
+from textual.widgets import Button, Input
 
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
-from zconsole.ui.panes.help import help_key, key_row
+from zconsole.ui.keys import bindings, is_key, key_name
+from zconsole.ui.panes.help import help_key, key_row, press
 from zconsole.ui.widgets.draw import Line, Span
 
 if TYPE_CHECKING:
@@ -53,9 +53,22 @@ class ButtonScreen(Dialog[ScreenResultType]):
         here = self.focused
         if isinstance(here, Button) and here in buttons:
             index = min(max(buttons.index(here) + direction, 0), len(buttons) - 1)
-            buttons[index].focus()
+            self.set_focus(buttons[index])  # at once: the next key may be here already
         elif buttons:
-            buttons[0].focus()
+            self.set_focus(buttons[0])
+
+    def action_press_button(self) -> None:
+        """Press the button in focus, as textual does by itself; here for the help to name."""
+        if isinstance(self.focused, Button):
+            self.focused.press()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Left and Right move through what is typed, where something is."""
+        if action == "button" and isinstance(self.focused, Input):
+            return False
+        if action == "press_button" and not isinstance(self.focused, Button):
+            return False
+        return super().check_action(action, parameters)
 
 
 def hints(
@@ -63,7 +76,15 @@ def hints(
 ) -> Line:
     """Keys and their words, as many as fit whole; the key of the help and the last pair always do.
 
-    ``typing``: where ``?`` would be typed, F1 opens the help.
+    ``typing``: where ``?`` would be typed, F1 opens the help. A pair may name two keys, as
+    ``Left Right``; a click on its word presses the second.
     """
-    parts = [(Span(f"{key} ", "key"), Span(word, "dim")) for key, word in pairs]
+    parts = [hint(keys, word) for keys, word in pairs]
     return key_row(parts[:-1], (*help_key(look, typing=typing), Span("  "), *parts[-1]), width)
+
+
+def hint(keys: str, word: str) -> Line:
+    """Keys as they are written for people, and their word; a click presses the key clicked."""
+    pressed = [press(key_name(key)) if is_key(key) else "" for key in keys.split(" ")]
+    named = zip(keys.split(" "), pressed, strict=True)
+    return (*(Span(f"{key} ", "key", does) for key, does in named), Span(word, "dim", pressed[-1]))

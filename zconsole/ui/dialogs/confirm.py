@@ -19,7 +19,7 @@ from zconsole.ui.background import begin
 from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import bindings
+from zconsole.ui.keys import bindings, shown
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
@@ -142,7 +142,7 @@ class ConfirmScreen(ButtonScreen[None]):
         if self._asks_for_word and event.is_printable and event.character:
             event.stop()
             event.prevent_default()
-            self._typed.focus()
+            self.set_focus(self._typed)  # at once: the next key may be here already
             self._typed.insert_text_at_cursor(event.character)
 
     @property
@@ -166,7 +166,7 @@ class ConfirmScreen(ButtonScreen[None]):
         typed = self._typed.value if self.confirmation.typed else None
         if self.confirmation.typed is not None and typed != self.confirmation.typed:
             self._warn(f'Not "{self._look.text(self.confirmation.typed)}"')
-            self._typed.focus()
+            self.set_focus(self._typed)
             return
         self._state = "running"
         self.update()
@@ -204,7 +204,7 @@ class ConfirmScreen(ButtonScreen[None]):
         run.display, run.label = asking and not confirmation.barred, confirmation.verb
         other.display = asking and len(self._confirmations) > 1
         if not asking:
-            view.focus()
+            self.set_focus(view)
             view.edge(1)
         self._show_hint()
 
@@ -225,7 +225,8 @@ class ConfirmScreen(ButtonScreen[None]):
         if self._asks_for_word:
             keys.insert(0, ("Type", f'"{self._look.text(self.confirmation.typed)}" to confirm'))
         elif len(self._confirmations) > 1:
-            keys.insert(0, ("v", f"another way ({self._index + 1} of {len(self._confirmations)})"))
+            way = shown(self._look.keys.titled("other-way").keys[0])
+            keys.insert(0, (way, f"another way ({self._index + 1} of {len(self._confirmations)})"))
         view = self.query_one("#plan-text", LinesView)
         if view.line_count() >= view.size.height:
             keys.insert(0, ("Down", "read on"))

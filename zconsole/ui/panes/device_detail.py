@@ -19,6 +19,8 @@ from zconsole.ui.widgets.spark import sparkline
 
 _LABEL = 13
 _SHOWN_BUCKETS = 24
+_FIRST = ("bay", "serial")
+"""What one looks for with the disk in hand."""
 
 
 def detail_lines(
@@ -32,8 +34,8 @@ def detail_lines(
 ) -> tuple[Line, ...]:
     """The detail of ``row``, every line within ``width`` cells; its graphs ``rows`` lines high.
 
-    How it is and was comes first: that is what is looked for, and there may be little room.
-    The graphs end at ``until``, without it now.
+    Where the disk is and which it is comes first, then how it is and was: that is what is looked
+    for, and there may be little room. The graphs end at ``until``, without it now.
     """
     indent, room = _indent(row), detail_room(row, width)
     now = [*_troubles(row, frame, look), *_condition(row, frame, look)]
@@ -41,10 +43,11 @@ def detail_lines(
     lasting += _pool(frame, look) if row.vdev.kind == "root" else []
     said = {label for label, _ in lasting}
     lasting += [(look.text(label), look.text(text)) for label, text in facts if label not in said]
+    first = [pair for pair in lasting if pair[0] in _FIRST]
     lines = [
-        *_paired(now, room),
+        *_paired([*first, *now], room),
         *graphs(row, frame, look, room, rows, until),
-        *_paired(lasting, room),
+        *_paired([pair for pair in lasting if pair not in first], room),
     ]
     if row.vdev.queues:
         lines.extend(_queues(row.vdev.queues, room))

@@ -27,7 +27,9 @@ def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tu
 def screen_help_lines(groups: Sequence[str], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """The keys of a screen over the main one: its own, then those that work everywhere."""
     own = [line for group in groups for line in _group(group, look.keys.of(group), width)]
-    everywhere = (key for key in look.keys.looks if key.everywhere)
+    everywhere = (
+        key._replace(text=key.over or key.text) for key in look.keys.looks if key.everywhere
+    )
     return (*own, *_group("On every screen", everywhere, width))
 
 
@@ -128,9 +130,11 @@ def key_row(parts: Sequence[Line], end: Line, width: int) -> Line:
 
 
 def short_key(key: Key, word: str | None = None, key_role: str = "key", role: str = "dim") -> Line:
-    """A key and its word; a click on either does what the key does."""
-    word = key.short if word is None else word
-    return (
-        Span(f"{shown(key.keys[0])} ", key_role, key.action),
-        Span(word, role, key.action),
-    )
+    """A key and its word; a click on either presses the key."""
+    word, pressed = key.short if word is None else word, press(key.keys[0])
+    return Span(f"{shown(key.keys[0])} ", key_role, pressed), Span(word, role, pressed)
+
+
+def press(key: str) -> str:
+    """The action of what is clicked in place of a key, as textual names it."""
+    return f"press('{key}')"

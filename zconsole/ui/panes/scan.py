@@ -24,6 +24,7 @@ from zconsole.ui.panes.scan_parts import (
     subject,
     zpool_says,
 )
+from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.draw import Line, Span, crop, width_of
 from zconsole.ui.widgets.short_names import middle
 
@@ -64,7 +65,8 @@ def scan_lines(
     entries = [_main(view, ink, graph, until) for view in running[:1]]
     entries += [_other(view, ink) for view in running[1:]]
     entries += activity_entries(frame.activities, ink)
-    below = [] if compact else [*_advice(ink, is_running=bool(running))]
+    told = _worst if compact else _advice
+    below = told(ink, is_running=bool(running))
     lines = _counted(entries, room)
     past, graphed = past_scans(frame), graphed_scan(frame)
     for view in past[: 1 if running else _PAST_SHOWN]:
@@ -201,6 +203,15 @@ def _advice(ink: Ink, *, is_running: bool) -> list[Line]:
         return [*said, *_blank(2 * most + 2 * ink.roomy)]
     lines = _limited(most, ink)
     return [*lines, *_surroundings(ink)] if ink.roomy else lines
+
+
+def _worst(ink: Ink, *, is_running: bool) -> list[Line]:
+    """The one line there is where it is low: the worst of all that there would be to say."""
+    if way := way_out(ink.frame, ink.look):
+        return fixed("suggestion", way, 1, ink)
+    if ink.frame.troubles and not ink.frame.problem:
+        return _troubles(1, ink)
+    return _limit(ink, 1) if is_running and not ink.frame.problem else _blank(1)
 
 
 def _blank(lines: int) -> list[Line]:

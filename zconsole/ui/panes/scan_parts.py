@@ -130,17 +130,30 @@ def one_line(parts: Sequence[Line], ink: Ink) -> list[Line]:
 def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Line]:
     """A labeled text in exactly ``rows`` lines, blank ones where it takes fewer.
 
-    Clauses that do not fit are left out whole; the first of them alone is cut.
+    Clauses that do not fit are left out whole, of the first its phrases; where not even one fits,
+    that is cut.
     """
-    parts = text.split("; ")
-    for kept in range(len(parts), 0, -1):
-        rest = "" if kept == len(parts) else f"; {ink.look.glyphs.ellipsis}"
-        lines = ink.paragraph(label, "; ".join(parts[:kept]) + rest)
-        if ink.whole or len(lines) <= rows:
+    lines = ink.paragraph(label, text)
+    for shorter in () if ink.whole or len(lines) <= rows else _shorter(text):
+        lines = ink.paragraph(label, shorter + ink.look.glyphs.ellipsis)
+        if len(lines) <= rows:
             break
     shown = lines if ink.whole else at_most(rows, lines, ink.look.glyphs.ellipsis)
     blank: Line = ()
     return [*(_in_role(line, role) for line in shown), *[blank] * (rows - len(shown))]
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """A text without its last clause, and so on; the first without its phrases; itself at last."""
+    clauses = text.split("; ")
+    for kept in range(len(clauses) - 1, 0, -1):
+        yield "; ".join(clauses[:kept]) + "; "
+    phrases = clauses[0].split(", ")
+    for kept in range(len(phrases) - 1, 0, -1):
+        said = ", ".join(phrases[:kept])
+        if said.count("(") == said.count(")"):
+            yield f"{said}, "
+    yield text
 
 
 def _in_role(line: Line, role: str) -> Line:

@@ -15,6 +15,7 @@ from zconsole.rebalance.backend import Explorer, Measured
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
+from zconsole.ui.dialogs.buttons import hint
 from zconsole.ui.dialogs.screens import Dialog, PickView
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.keys import bindings
@@ -126,7 +127,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         hints = [
             (key, "choose this" if word == GO_ON and not marked else word) for key, word in HINTS
         ]
-        parts: list[Line] = [(Span(f"{key} ", "key"), Span(word, "dim")) for key, word in hints]
+        parts = [hint(key, word) for key, word in hints]
         if marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"

@@ -21,7 +21,7 @@ from zconsole.ui.dialogs.screens import Dialog, Offers
 from zconsole.ui.keys import bindings, keys_of
 from zconsole.ui.panes.help import help_key, key_row, short_key
 from zconsole.ui.rebalance.job_lines import job_lines, job_title
-from zconsole.ui.rebalance.job_watch import JobWatch
+from zconsole.ui.rebalance.job_watch import JobWatch, told_of
 from zconsole.ui.rebalance.options import MIN_FREE, RATE, TARGET, Limit, ask_limit
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
@@ -118,11 +118,7 @@ class JobScreen(Dialog[None]):
             on = key.action in offers
             if on or not over:
                 word = "resume" if key.action == "hold" and self._resumes else key.short
-                shown = (
-                    Span(f"{key.keys[0]} ", "key" if on else "track"),
-                    Span(word, "dim" if on else "track"),
-                )
-                parts.append(shown)
+                parts.append(short_key(key, word, *(("key", "dim") if on else ("track", "track"))))
         back = short_key(self._look.keys.titled("back"), "back")
         ends = (*help_key(self._look), Span("  "), *back)
         return key_row(parts, ends, self.app.size.width - room)
@@ -170,6 +166,7 @@ class JobScreen(Dialog[None]):
         begin(self, partial(self._do, steering), group="steer", exit_on_error=False)
 
     async def _do(self, steering: Steering) -> None:
+        self._flow.app.unsay(told_of(self._job))  # as that it stopped, which P undoes
         try:
             await steering()
         except ZconsoleError as error:

@@ -89,10 +89,22 @@ def activity(job: JobView) -> ActivityView:
             done_bytes=job.bytes_handled,
             total_bytes=job.goal,
             percent=None if job.share is None else 100.0 * job.share,
+            note=_left_out(job),
         ),
         job.rate,
         Estimate(job.eta_seconds, None, None, "") if job.eta_seconds else none,
     )
+
+
+def told_of(job: str) -> str:
+    """How every message about a job begins; ``job`` is its id."""
+    return f"Rebalance job {job} "
+
+
+def _left_out(job: JobView) -> str:
+    """``12 files skipped, 1 file failed``; empty where all were moved."""
+    counts = ((sum(job.skipped.values()), "skipped"), (sum(job.failed.values()), "failed"))
+    return ", ".join(f"{counted(n, 'file')} {word}" for n, word in counts if n)
 
 
 def reason(job: JobView) -> str:
@@ -104,7 +116,7 @@ def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:
     """What a console that has just started should announce."""
     for job in jobs:
         if job.interrupted:
-            text = f"Rebalance job {job.job} was interrupted; B shows it, P there resumes it."
+            text = f"{told_of(job.job)}was interrupted; B shows it, P there resumes it."
             yield News(text, "warning")
 
 
@@ -117,8 +129,8 @@ def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[
             continue
         if job.state == "finished":
             failed = sum(job.failed.values())
-            text = f"Rebalance job {job.job} is over: {reason(job) or 'done'}"
+            text = f"{told_of(job.job)}is over: {reason(job) or 'done'}"
             yield News(f"{text}, {counted(failed, 'file')} failed" if failed else text)
         else:
             why = f": {reason(job)}" if reason(job) else ""
-            yield News(f"Rebalance job {job.job} {job.state}{why}", "warning")
+            yield News(f"{told_of(job.job)}{job.state}{why}", "warning")

@@ -62,7 +62,7 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
-        self.query_one("#plan", LinesView).focus()
+        self.set_focus(self.query_one("#plan", LinesView))
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
 
@@ -78,7 +78,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         except ZconsoleError as error:
             self._problem = str(error)
         self.update()
-        self.query_one("#cancel", Button).focus()
+        self.set_focus(self.query_one("#cancel", Button))
 
     def _tick(self) -> None:
         if self.plan is None and not self._problem:

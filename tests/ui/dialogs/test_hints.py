@@ -1,0 +1,93 @@
+"""What a click on a key in the last lines of a dialog does: just what the key does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.actions.acting import acting
+from tests.ui.rebalance.steps import running, to_options, to_plan, to_tree
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import Dialog
+from zconsole.ui.keys import is_key, key_name
+from zconsole.ui.widgets.draw import Span
+from zconsole.ui.widgets.footer_view import FooterView
+
+KEYED = ("key", "track")
+"""Roles of keys, also of those that do nothing now."""
+
+
+def by(*keys):
+    async def _open(a):
+        await a.press(*keys)
+
+    return _open
+
+
+OPENED = {
+    "menu": by("A"),
+    "scans": by("S"),
+    "hours": by("S", *"jjjjjj", "enter"),
+    "plan": by("S", "j", "enter"),
+    "done": by("S", "j", "enter", "tab", "enter"),
+    "tunables": by("T"),
+    "overview": by("o"),
+    "what if": by("w"),
+    "chassis": by("c"),
+    "help": by("question_mark"),
+    "themes": by("t"),
+    "options of a rebalance": to_options,
+    "directories": to_tree,
+    "plan of a rebalance": to_plan,
+    "job": running,
+}
+"""Dialogs, and how each is opened."""
+REBALANCED = ("options of a rebalance", "directories", "plan of a rebalance", "job")
+"""Those that need a pool to spread."""
+
+
+def spans(screen: Dialog) -> list[tuple[Span, int, int]]:
+    """The pieces of its last lines, and where each begins on the screen."""
+    found = []
+    for view in screen.query(FooterView):
+        left, top = view.region.offset
+        for y in range(view.line_count()):
+            x = left
+            for span in view.line_at(y):
+                found.append((span, x, top + y))
+                x += len(span.text)
+    return found
+
+
+@pytest.mark.parametrize("opened", OPENED)
+async def test_a_click_on_a_key_presses_that_key(opened):
+    async with acting("added-vdev" if opened in REBALANCED else "mirror-scrub") as a:
+        await OPENED[opened](a)
+        screen = a.app.screen
+        assert isinstance(screen, Dialog), a.screen
+        pressed: list[str] = []
+        a.app.action_press = lambda key: pressed.append(key)  # noqa: PLW0108
+        named = [s for s in spans(screen) if s[0].role in KEYED and is_key(s[0].text.strip())]
+        assert named, a.screen
+        for span, x, y in named:
+            await a.pilot.click(offset=(x, y))
+            assert pressed[-1:] == [key_name(span.text.strip())], (span, a.screen)
+            pressed.clear()
+
+
+async def test_a_word_beside_its_keys_is_clicked_as_well():
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "j", "enter")
+        plan = a.app.screen
+        assert isinstance(plan, ConfirmScreen)
+
+        async def click(word):
+            found = next((x, y) for span, x, y in spans(plan) if span.text == word)
+            await a.pilot.click(offset=found)
+            await a.settle()
+
+        await click("buttons")
+        assert plan.focused.id == "run"
+        await click("Left ")
+        assert plan.focused.id == "cancel"
+        await click("select")
+        assert a.app.screen is not plan
