@@ -25,7 +25,7 @@ class Operator:
         self.vm = vm
         self.terminal = Terminal(vm)
 
-    def see(self, *patterns: str, seconds: int = 120) -> str:
+    def see(self, *patterns: str, seconds: int = 300) -> str:
         """The screen once it shows all of these."""
         for pattern in patterns:
             screen = self.terminal.wait(pattern, seconds)
@@ -34,7 +34,7 @@ class Operator:
     def open(self) -> None:
         """Start the console over every pool of the machine."""
         self.terminal.open()
-        self.see("LABDISK1", seconds=180)
+        self.see("LABDISK1")
 
     def begin(self) -> None:
         """C on the pool: its only suspect, and the way that is shown first."""
@@ -129,7 +129,7 @@ def pull_the_wrong_one(operator: Operator) -> None:
     operator.see("Bring .*LABDISK2|Wait until .*LABDISK2")
     if "Bring" in operator.terminal.screen():
         operator.do("zpool (online|clear)")
-    operator.see("Pull port .*LABDISK1", seconds=180)
+    operator.see("Pull port .*LABDISK1")
 
 
 def finish(operator: Operator) -> None:
@@ -137,7 +137,7 @@ def finish(operator: Operator) -> None:
     vm = operator.vm
     operator.see("Replace .* with", "LABDISK4")
     operator.do("zpool replace")
-    operator.see("Scrub tank", seconds=300)
+    operator.see("Scrub tank")
     operator.do("zpool scrub tank")
     operator.see("File the report", "serial LABDISK4\\) has", "What happened")
     operator.terminal.press("r")
@@ -162,7 +162,7 @@ def test_a_swap_with_the_power_off_goes_on_after_the_boot(failing: Machine) -> N
     swap_without_power(vm)
     assert states(vm)["LABDISK1"] != "ONLINE"
     operator.terminal.open()
-    operator.see("Disk swap open: .*LABDISK1", seconds=180)
+    operator.see("Disk swap open: .*LABDISK1")
     operator.terminal.press("C")
     finish(operator)
     after = kept(vm)
@@ -197,7 +197,7 @@ def test_a_wrong_pull_that_suspends_the_pool_loses_nothing(pool: PoolFactory) ->
     vm.plug(WRONG, wrong)
     operator.see("Bring .*LABDISK2")
     operator.do("zpool clear tank")
-    operator.see("Pull port .*LABDISK1", seconds=180)
+    operator.see("Pull port .*LABDISK1")
     vm.pull(OLD)
     operator.see("Insert the new disk")
     vm.plug(NEW, old)

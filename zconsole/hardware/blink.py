@@ -33,8 +33,8 @@ READS = 20
 """Reads in each half second: enough to see, and a hard disk's heads are free for others."""
 BLOCK = 4096
 """Bytes of a read: a sector of every disk, and what O_DIRECT may demand."""
-START = 5.0
-"""Seconds for the disk to be opened."""
+START = 30.0
+"""Seconds for the process to start, on a machine that a resilver keeps busy, and open the disk."""
 BLINKING = "blinking"
 """The word of the process once it reads."""
 
