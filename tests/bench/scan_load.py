@@ -26,7 +26,9 @@ HOUR = 3600.0
 TUNED_BY = range(50)
 """Seeds whose loads were looked at while the controller was tuned."""
 SEEDS = range(20261125, 20261175)
-"""Seeds that nobody had looked at when the controller was done: the figures are of these."""
+"""Seeds that nobody had looked at; a first controller was judged by them, in one run."""
+LATER = range(20270101, 20270151)
+"""Seeds that nobody had looked at when the present controller was done; run once."""
 DEPTH = 10
 """Synchronous reads a disk is given at once (zfs_vdev_sync_read_max_active)."""
 

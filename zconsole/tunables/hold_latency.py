@@ -16,17 +16,24 @@ from zconsole.tunables.catalog import BY_NAME
 
 GENTLEST, FASTEST = -4.0, 6.0
 STEP = 0.5
-"""Levels up at once."""
-LARGEST = 2.0
-"""Levels down at once, when latency is far above the target."""
+"""Levels between two that are set, and by how much the wanted one must differ from that which is:
+the noise of a percentile alone then rarely turns the scan round."""
 INTERVAL = 10.0
 """Seconds between two decisions: about two transaction groups."""
-WINDOW = 3
-"""Intervals of requests looked at together."""
-LOW, HIGH = 0.95, 1.1
-"""Shares of the target between which nothing changes."""
-WAIT, LONGEST_WAIT = 60.0, 960.0
-"""Seconds before a level that was too fast is tried again; doubled each time, up to this."""
+WINDOW = 60.0
+"""Seconds of requests looked at together: a p95 of fewer is noise."""
+AIM = 1.05
+"""Share of the target that is aimed at: as near to it as the noise of a minute's p95 lets 9 of 10
+minutes stay within 1.2 times the target."""
+NEAR = 0.04
+"""Distance from the aim (natural logarithm) within which nothing changes."""
+GAIN = 1.2
+"""Levels a decision, for a latency that is e times off. One level is 10 to 20 % of latency, and
+what it brings is seen whole after WINDOW: more would make it swing."""
+RISE, FALL = 0.6, 1.5
+"""The most levels up and down a decision."""
+FORGET = 1300.0
+"""Seconds in which a turn downwards is forgotten to 1/e."""
 FEW = 20
 """Requests below which a window says nothing."""
 SHARE = 0.95
@@ -41,6 +48,21 @@ LEVERS = tuple(
     if "gentle" in tunable.presets and len(tunable.presets) > 1
 )
 """What the autopilot sets, where the kernel has it."""
+
+_WHOLE = ((0.0, 1.0), (0.0, 1.0))
+_WAYS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
+    "_min_time_ms": ((0.4, 1.0), (0.0, 0.2)),
+    "_min_active": ((0.0, 0.6), (0.1, 0.6)),
+    "nia_credit": ((0.0, 0.6), (0.0, 0.6)),
+    "_max_active": ((0.0, 0.6), (0.5, 1.0)),
+    "nia_delay": ((0.0, 0.6), (0.5, 1.0)),
+}
+"""Between which shares of the way down, and of that up, a tunable moves, by the end of its name.
+
+The scan's share of the time costs a 95th percentile nothing, so it is the first to rise and the
+last to fall. Requests beside those of applications come before more of them while no application
+asks: that many may be met by the first one that does.
+"""
 
 Histograms = Mapping[str, Sequence[int]]
 
@@ -109,7 +131,7 @@ def _disk_time(asked: Sequence[int], disk: Sequence[int]) -> float:
 class Meter:
     """What applications wait, over the newest readings of a pool's histograms."""
 
-    def __init__(self, span: float = WINDOW * INTERVAL) -> None:
+    def __init__(self, span: float = WINDOW) -> None:
         """``span``: seconds looked at together."""
         self._span = span
         self._readings: deque[tuple[float, Histograms]] = deque()
@@ -123,15 +145,15 @@ class Meter:
         while len(readings) > 2 and readings[1][0] <= t - self._span:
             readings.popleft()
 
-    def restart(self) -> None:
-        """Forget what was before the newest reading: the scan goes at another pace now."""
-        while len(self._readings) > 1:
-            self._readings.popleft()
+    @property
+    def ready(self) -> bool:
+        """Whether there are two readings to compare."""
+        return len(self._readings) > 1
 
     @property
     def latency(self) -> float | None:
         """See ``latency``; None before the second reading, too."""
-        if len(self._readings) < 2:
+        if not self.ready:
             return None
         return latency(since(self._readings[-1][1], self._readings[0][1]) or {})
 
@@ -166,6 +188,8 @@ def _faster_of(name: str, one: int, other: int) -> int:
 def _value(name: str, level: float, original: int) -> int:
     gentle, fast = _ends(name)
     end, share = (gentle, level / GENTLEST) if level < 0 else (fast, level / FASTEST)
+    begin, done = next((w for part, w in _WAYS.items() if name.endswith(part)), _WHOLE)[level > 0]
+    share = min(1.0, max(0.0, (share - begin) / (done - begin)))
     # One that is beyond its preset already stays there: no level turns its direction round.
     way = (fast - gentle) * (1 if level > 0 else -1)
     if original <= 0 or (end - original) * way <= 0:
@@ -193,50 +217,40 @@ class Steering:
     target: float
     """Seconds."""
     level: float = 0.0
-    too_fast: float | None = None
-    """The lowest level at which latency was above the target."""
-    until: float = 0.0
-    """The time before which ``too_fast`` is not tried again."""
-    wait: float = WAIT
-    changed: float | None = None
-    """When the level changed last: requests before that say nothing about it."""
-    rose: bool = True
-    """Whether it changed upwards: going down is then a reversal, and makes ``wait`` longer."""
+    wanted: float = 0.0
+    """Levels in finer steps: the sum of what each measurement asked for."""
+    turns: float = 0.0
+    """How often it turned downwards, older times counting less."""
+    rose: bool = False
+    """Whether the level changed upwards last."""
 
 
-def steered(now: Steering, t: float, measured: float | None) -> Steering:
-    """The next state at ``t`` seconds of a steady clock; ``measured`` is from ``latency``.
+def steered(now: Steering, measured: float | None) -> Steering:
+    """The state after another INTERVAL; ``measured`` is from ``latency``.
 
-    None means that no application asks for anything, so nobody waits.
+    None means that no application asks for anything, so nobody waits. An integral controller on the
+    logarithm of latency: what it is off by, times GAIN, is added up until nothing is left of it.
+    Where the target lies between two levels it would go to and fro: each turn down slows the rises.
     """
-    if now.changed is not None and t - now.changed < (WINDOW - 0.5) * INTERVAL / 2:
-        return now
-    ratio = 0.0 if measured is None else measured / now.target
-    if ratio > HIGH:
-        return _slower(now, t, ratio)
-    if ratio < LOW:
-        return _faster(now, t)
-    return now
-
-
-def _slower(now: Steering, t: float, ratio: float) -> Steering:
-    step = min(LARGEST, STEP * (1 + int((ratio - HIGH) / 0.25)))
-    level = max(GENTLEST, now.level - step)
-    if level == now.level:
-        return now
-    wait = now.wait
-    if now.rose:
-        again = now.too_fast is not None and t - now.until < LONGEST_WAIT
-        wait = min(LONGEST_WAIT, 2 * wait) if again else WAIT
-    until = t + wait
+    turns = now.turns * math.exp(-INTERVAL / FORGET)
+    change = _correction(now.target, measured)
+    if change > 0.0:
+        change /= max(1.0, turns) ** 2
+    wanted = min(FASTEST, max(GENTLEST, now.wanted + change))
+    steps = int((wanted - now.level) / STEP)
+    turned = steps < 0 and now.rose
     return replace(
-        now, level=level, too_fast=now.level, until=until, wait=wait, changed=t, rose=False
+        now,
+        level=now.level + STEP * steps,
+        wanted=wanted,
+        turns=turns + turned,
+        rose=steps > 0 or (now.rose and steps == 0),
     )
 
 
-def _faster(now: Steering, t: float) -> Steering:
-    level = min(FASTEST, now.level + STEP)
-    barred = now.too_fast is not None and level >= now.too_fast and t < now.until
-    if barred or level == now.level:
-        return now
-    return replace(now, level=level, changed=t, rose=True)
+def _correction(target: float, measured: float | None) -> float:
+    if not measured:
+        return RISE
+    off = math.log(AIM * target / measured)
+    beyond = math.copysign(max(0.0, abs(off) - NEAR), off)
+    return min(RISE, max(-FALL, GAIN * beyond))

@@ -95,12 +95,14 @@ class Pilot:
         The pool whose applications wait longest counts. True where tunables were set; raises
         ZconsoleError where one cannot be.
         """
-        measured = [found for each in pools if (found := self._measure(each, clock)) is not None]
+        meters = [self._measure(each, clock) for each in pools]
         bounded = not self._below and any(map(at_risk, pools))
         least = self._defaults if bounded else {}
-        before = replace(self.steering, target=self._targets.at(t))
-        now = steered(before, clock, max(measured, default=None))
-        if now.level < before.level and self.ours == values(GENTLEST, self.originals, least):
+        now = before = replace(self.steering, target=self._targets.at(t))
+        if all(meter.ready for meter in meters):
+            found = [wait for meter in meters if (wait := meter.latency) is not None]
+            now = steered(before, max(found, default=None))
+        if now.wanted < before.wanted and self.ours == values(GENTLEST, self.originals, least):
             now = before  # lower levels would all be the same, and the way back longer
         wanted = values(now.level, self.originals, least)
         self.steering = now
@@ -109,14 +111,12 @@ class Pilot:
             self._begun = wanted
             self._control.set(changed, t, action=f"{ACTION} {now.target:g}")
             self.ours = wanted
-            for meter in self._meters.values():
-                meter.restart()
         return bool(changed)
 
-    def _measure(self, pool: Pool, clock: float) -> float | None:
+    def _measure(self, pool: Pool, clock: float) -> Meter:
         meter = self._meters.setdefault(pool.guid or pool.name, Meter())
         meter.take(clock, histograms(pool))
-        return meter.latency
+        return meter
 
     def restore(
         self, t: float, record: Callable[[], AbstractContextManager[TunableRecord]]

@@ -10,7 +10,8 @@ from zconsole.tunables.hold_latency import (
     FASTEST,
     GENTLEST,
     LEVERS,
-    LONGEST_WAIT,
+    RISE,
+    STEP,
     Meter,
     Steering,
     added,
@@ -104,15 +105,30 @@ def test_it_sets_no_tunable_of_writes():
 
 def test_nobody_asks_so_it_goes_faster_by_small_steps():
     now = Steering(0.02)
-    later = steered(now, 100.0, None)
-    assert 0.0 < later.level - now.level <= 0.5
-    for t in range(200, 2000, 20):
-        later = steered(later, float(t), None)
+    later = steered(now, None)
+    assert 0.0 < later.level - now.level <= RISE
+    for _ in range(100):
+        later = steered(later, None)
     assert later.level == FASTEST
 
 
 def test_far_above_the_target_it_goes_down_by_a_bounded_step():
-    assert steered(Steering(0.02), 100.0, 2.0).level == -2.0
+    assert steered(Steering(0.02), 2.0).level == -1.5
+
+
+@pytest.mark.parametrize("share", [1.03, 1.07])
+def test_near_what_it_aims_at_it_stays(share):
+    now = Steering(0.02, 2.0, 2.0)
+    for _ in range(100):
+        now = steered(now, share * now.target)
+    assert now.level == 2.0
+
+
+def test_small_errors_add_up():
+    now = Steering(0.02)
+    for _ in range(100):
+        now = steered(now, 0.9 * now.target)
+    assert now.level > 5 * STEP
 
 
 def test_no_level_is_gentler_than_the_least_that_is_named():
@@ -149,19 +165,27 @@ def test_a_meter_starts_anew_where_counters_fell():
     assert meter.latency is None
 
 
-def test_a_level_that_was_too_fast_is_tried_again_ever_later():
-    now, waits, t = Steering(0.02, level=1.0), [], 0.0
-    while t < 40_000.0:
-        t += 10.0
+def test_a_target_between_two_levels_is_tried_again_ever_later():
+    now, falls = Steering(0.02), []
+    for i in range(2000):
         before = now
-        now = steered(now, t, 0.03 if now.level >= 1.0 else 0.01)
-        if now.level < before.level:
-            waits.append(now.until - t)
-    assert waits[:3] == [60.0, 120.0, 240.0]
-    assert waits[-1] == LONGEST_WAIT
+        now = steered(now, 0.03 if now.level >= 1.0 else 0.018)
+        if now.level < before.level and before.rose:
+            falls.append(i)
+    waits = [b - a for a, b in pairwise(falls)]
+    assert waits[4] > 2 * waits[0]
+    assert sum(fall < 360 for fall in falls) <= 12
 
 
-@pytest.mark.parametrize("seed", [0, 7, 23])
+def test_a_share_of_the_time_rises_first_and_falls_last():
+    time, most = "zfs_resilver_min_time_ms", "zfs_vdev_scrub_max_active"
+    assert values(1.5, FOUND)[time] == 6000
+    assert values(1.5, FOUND)[most] == 3
+    assert values(-1.5, FOUND)[time] == 3000
+    assert values(-1.5, FOUND)[most] < 3
+
+
+@pytest.mark.parametrize("seed", [0, 7, 23, 101])
 def test_under_steady_load_it_turns_down_at_most_six_times_an_hour(seed):
     now = load(seed, steady=True)
     _, levels = flown(now, target_of(now))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from zconsole.pool.model import Sample
-from zconsole.tunables.hold_latency import INTERVAL, WINDOW, latency, since
+from zconsole.tunables.hold_latency import WINDOW, latency, since
 from zconsole.tunables.pilot import histograms
 
-SPAN = WINDOW * INTERVAL
+SPAN = WINDOW / 2
 """Seconds that the older sample stays the older one."""
 
 
