@@ -73,10 +73,17 @@ def textual_theme(theme: ThemeFile) -> Theme:
 
 
 def _variables(theme: ThemeFile) -> dict[str, str]:
-    """Textual's color for what an empty input says is too faint to be read on any theme."""
+    """Textual's colors for what an empty input says and for the palette's cursor are too faint."""
     if theme.ansi:
         return BUILTIN_THEMES["ansi-dark"].variables
-    return {"text-disabled": theme.colors["dim"]}
+    cursor = palette(theme)["cursor"][""]
+    front = cursor.color.get_truecolor().hex if cursor.color else theme.colors["foreground"]
+    return {
+        "text-disabled": theme.colors["dim"],
+        "block-cursor-blurred-background": theme.colors["cursor-background"],
+        "block-cursor-blurred-foreground": front,
+        "block-cursor-blurred-text-style": "bold",
+    }
 
 
 def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:

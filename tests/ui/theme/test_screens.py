@@ -1,0 +1,74 @@
+"""Every main screen in every theme: drawn without error, in colors of the theme, readable."""
+
+from __future__ import annotations
+
+import pytest
+from rich.style import Style
+
+from tests.ui import frames
+from tests.ui.fakes import until, view_state
+from tests.ui.theme.contrast import contrast
+from tests.ui.theme.test_styles import NEEDED, hexed
+from tests.ui.tour import TOUR, at
+from zconsole.ui.app import Console
+from zconsole.ui.theme.files import find_themes
+
+THEMES = find_themes({"HOME": "/nonexistent"}).found
+BLANK = " ▄"
+"""Cells that show no text: blanks, and the end of a scroll bar."""
+
+
+def shown(app: Console, rows: slice = slice(None)) -> dict[Style, str]:
+    """Each style on the screen and the text that has it, without those that show nothing."""
+    found: dict[Style, str] = {}
+    for strip in app.screen._compositor.render_strips()[rows]:
+        for segment in strip:
+            if segment.text.strip(BLANK) and segment.style is not None:
+                bare = segment.style.clear_meta_and_links()
+                found[bare] = found.get(bare, "") + segment.text
+    return found
+
+
+def is_strange(style: Style, app: Console) -> bool:
+    """Whether a color of a style is neither the theme's nor made from it for a ground."""
+    known = {color.lower() for color in app.theme_files[app.theme].colors.values()}
+    for styles in app.palette.values():
+        known |= {hexed(c, "") for each in styles.values() for c in (each.color, each.bgcolor)}
+    return not {hexed(style.color, ""), hexed(style.bgcolor, "")} <= known | {""}
+
+
+def faults(app: Console, styles: dict[Style, str]) -> list[tuple[str, str]]:
+    """What is in colors of no theme or too faint to be read; tracks of bars need not be read."""
+    least, ansi = NEEDED.get(app.theme, 4.5), app.theme_files[app.theme].ansi
+    tracks = {looks["track"] for looks in app.palette.values()}
+    read = {} if ansi else {each: text for each, text in styles.items() if each not in tracks}
+    return [
+        (text, str(style))
+        for style, text in read.items()
+        if is_strange(style, app)
+        or contrast(hexed(style.color, ""), hexed(style.bgcolor, "")) < least
+    ]
+
+
+@pytest.mark.parametrize("stop", TOUR, ids=lambda stop: stop.name)
+async def test_every_screen_is_drawn_in_the_colors_of_each_theme_and_can_be_read(stop):
+    async with at(stop, (80, 24)) as a:
+        for name in THEMES:
+            a.app.theme = name
+            await a.settle()
+            styles = shown(a.app)
+            assert len(styles) > 2, name
+            assert faults(a.app, styles) == [], name
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_the_palette_is_drawn_in_the_colors_of_each_theme_and_can_be_read(theme):
+    async with view_state(frames.resilver(), theme=theme) as (app, pilot, screen):
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: "Choose a theme" in screen())
+        await pilot.press("down")
+        await pilot.pause()
+        top = app.screen.query_one("#--input").region.y
+        styles = shown(app, slice(top, app.screen.query_one("CommandList").region.bottom))
+        assert len(styles) > 2
+        assert faults(app, styles) == []
