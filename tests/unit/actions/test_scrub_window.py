@@ -7,14 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.actions.pools import raidz2, running, said
-from zconsole.actions.scrub_window import (
-    ScrubWindow,
-    due,
-    plan_window,
-    plan_window_off,
-    read_hours,
-)
+from zconsole.actions.scrub_window import due, plan_window, plan_window_off, read_hours
 from zconsole.errors import ZconsoleError
+from zconsole.pool.scrub_window import ScrubWindow
 
 NIGHT = ScrubWindow("tank", "1", "22:00-06:00")
 RUNS, PAUSED = running("scrub"), running("scrub", state="paused")
