@@ -17,6 +17,7 @@ from zconsole.hardware.device import Device
 from zconsole.pool.hazards import hazards
 from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.pool.topology import data_vdevs
 from zconsole.pool.version import Version
 
@@ -108,18 +109,6 @@ class LightOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowOrder:
-    """Hours of the day in which alone a pool is to be scrubbed; empty hours: no longer."""
-
-    pool: str
-    guid: str
-    hours: str
-    begun: bool = False
-    """Whether a scrub of it is under way, or paused."""
-    paused: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """One command of a plan, or one light to switch."""
 
@@ -131,8 +120,8 @@ class Step:
     """Why this step is not needed, on a fresh situation; None: it is."""
     light: LightOrder | None = None
     """A light to switch instead of running ``argv`` (which then shows how by hand)."""
-    window: WindowOrder | None = None
-    """The hours of a scrub to set instead, in the same way."""
+    window: ScrubWindow | None = None
+    """The hours of a scrub to set instead, in the same way; empty hours: at any hour again."""
 
     @property
     def command(self) -> str:

@@ -7,39 +7,26 @@ own (``cli/window_keeper``) looks every half minute and does what ``due`` says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 from zconsole.actions import conditions as must
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, WindowOrder, decide
+from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide
 from zconsole.actions.running_scans import progress
 from zconsole.actions.scrub import plan_pause, plan_scrub
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.settings import is_within, window_minutes
+from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.system.day_hours import day_hours
 
 LOOK = 30.0
 """Seconds between two looks at the clock and the scrub."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScrubWindow:
-    """One pool's scrub and its hours; kept on disk."""
-
-    pool: str
-    guid: str
-    hours: str
-    """``22:00-06:00``, in the machine's own time zone."""
-    begun: bool = False
-    """Whether its scrub was seen: when that has ended, so has the window."""
-    paused: bool = False
-    """Whether it was paused for the hours; what somebody else paused stays paused."""
-
-
 class WindowSwitch(Protocol):
     """Keeps the windows of a machine; every method may take seconds."""
 
-    def switch(self, order: WindowOrder) -> str:
+    def switch(self, order: ScrubWindow) -> str:
         """Do as ordered; returns what came of it, in words. Raises ZconsoleError, OSError."""
 
     def windows(self) -> tuple[ScrubWindow, ...]:
@@ -59,7 +46,7 @@ class Due(NamedTuple):
 
 def due(window: ScrubWindow, s: Situation, local: datetime) -> Due:
     """What is to be done at this moment of the machine's own time."""
-    scan, inside = s.active("scrub"), is_within(window.hours, local)
+    scan, inside = s.active("scrub"), day_hours(window.hours).includes(local)
     if scan is None:
         if window.begun:
             return Due(window, over=True)
@@ -75,23 +62,22 @@ def due(window: ScrubWindow, s: Situation, local: datetime) -> Due:
 def read_hours(text: str) -> str:
     """Hours as people type them, ``22:00-06:00``. Raises ZconsoleError for anything else."""
     try:
-        start, end = window_minutes(text)
+        return str(day_hours(text))
     except ValueError:
         raise ZconsoleError(f"{text}: not hours. Example: 22:00-06:00") from None
-    return "-".join(f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (start, end))
 
 
 def hours_words(window: ScrubWindow) -> str:
     """What becomes of the scrub now, in words."""
     if window.paused:
-        return f"paused until {window.hours.partition('-')[0]}"
+        return f"paused until {window.begins}"
     return "at work" if window.begun else "not begun"
 
 
 def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
     """Scrub only in these hours; None: not asked for yet."""
     shown = hours or "HH:MM-HH:MM"
-    order = None if hours is None else _order(s, hours)
+    order = None if hours is None else opened(s, hours)
     by_hand = ("zconsole", "scrub", "window", s.pool.name, shown)
     plan = ActionPlan(
         action="scrub-window",
@@ -150,7 +136,7 @@ def plan_window_off(s: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPla
         title=f"Scrub {s.pool.name} at any hour again",
         steps=(
             Step(
-                ("zconsole", "scrub", "off", s.pool.name), "forget the hours", window=_order(s, "")
+                ("zconsole", "scrub", "off", s.pool.name), "forget the hours", window=opened(s, "")
             ),
         ),
         consequences=(
@@ -168,11 +154,6 @@ def opened(s: Situation, hours: str) -> ScrubWindow:
     return ScrubWindow(s.pool.name, _guid(s), hours, scan is not None, paused)
 
 
-def _order(s: Situation, hours: str) -> WindowOrder:
-    window = opened(s, hours)
-    return WindowOrder(window.pool, window.guid, hours, window.begun, window.paused)
-
-
 def _guid(s: Situation) -> str:
     return s.pool.guid or s.facts.properties.get("guid", "")
 
@@ -184,8 +165,8 @@ def _no_guid(s: Situation) -> str | None:
 def _now(s: Situation, hours: str) -> str:
     """What happens at once."""
     scan = s.active("scrub")
-    inside = is_within(hours, datetime.fromtimestamp(s.t, UTC).astimezone())
-    start = hours.partition("-")[0]
+    inside = day_hours(hours).includes(datetime.fromtimestamp(s.t, UTC).astimezone())
+    start = opened(s, hours).begins
     if inside:
         if scan is None:
             return "a scrub starts now"

@@ -6,12 +6,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from zconsole.actions.plan import WindowOrder
-from zconsole.actions.scrub_window import ScrubWindow
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.patient import Patient
 from zconsole.system.process import start_unless_locked
 from zconsole.system.record_file import read_record, write_record
@@ -99,7 +98,7 @@ class MachineWindows:
         self._start = start
         self._patient = Patient()
 
-    def switch(self, order: WindowOrder) -> str:
+    def switch(self, order: ScrubWindow) -> str:
         """See WindowSwitch.switch."""
         return self._patient.call(partial(self._switch, order), 2 * PATIENCE)
 
@@ -113,19 +112,14 @@ class MachineWindows:
         if records.read():
             self._start(records.directory)
 
-    def _switch(self, order: WindowOrder) -> str:
+    def _switch(self, order: ScrubWindow) -> str:
         records = self._records(create=True)
         with records.open() as windows:
             known = windows.pop(order.guid, None)
             if order.hours:
-                windows[order.guid] = ScrubWindow(
-                    order.pool,
-                    order.guid,
-                    order.hours,
-                    order.begun,
-                    # Paused for other hours is paused for these, too.
-                    order.paused or (known is not None and known.paused),
-                )
+                # Paused for other hours is paused for these, too.
+                paused = order.paused or (known is not None and known.paused)
+                windows[order.guid] = replace(order, paused=paused)
         if not order.hours:
             return f"{order.pool} is scrubbed at any hour"
         self._start(records.directory)

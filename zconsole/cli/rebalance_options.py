@@ -136,10 +136,10 @@ def _letters(word: str) -> str:
 
 
 def _window(word: str) -> str:
-    from zconsole.rebalance.planning.settings import window_minutes
+    from zconsole.system.day_hours import day_hours
 
     fits = False
     with contextlib.suppress(ValueError):
-        fits = bool(window_minutes(word))
+        fits = bool(day_hours(word))
     check(word, "hours such as 22:00-06:00", fits)
     return word

@@ -9,13 +9,7 @@ from zconsole.actions.backend import ActionBackend, live_backend
 from zconsole.actions.executor import Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import Refresher, situation_of
-from zconsole.actions.scrub_window import (
-    ScrubWindow,
-    hours_words,
-    plan_window,
-    plan_window_off,
-    read_hours,
-)
+from zconsole.actions.scrub_window import hours_words, plan_window, plan_window_off, read_hours
 from zconsole.cli import event_loop, local
 from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
@@ -23,6 +17,7 @@ from zconsole.cli.swap import RoundsOnDemand
 from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
 from zconsole.monitor.session_feed import SessionFeed
 from zconsole.output import json
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.printable import clean
 from zconsole.zfs.sources.live import LiveSource
 

@@ -18,13 +18,14 @@ from zconsole.actions.backend import ActionBackend, live_backend
 from zconsole.actions.executor import Executor
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.refresh import FreshFrame, Refresher, situation_of
-from zconsole.actions.scrub_window import LOOK, ScrubWindow, due
+from zconsole.actions.scrub_window import LOOK, due
 from zconsole.actions.window_records import KEEPER, WindowRecords
 from zconsole.cli import local
 from zconsole.cli.swap import RoundsOnDemand
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session_feed import SessionFeed
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import try_lock
 from zconsole.zfs.sources.live import LiveSource

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zconsole.pool.model import Event
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.pool.version import parse_version
 from zconsole.sim.directories import Rewrite, SimulatedDirectory
 from zconsole.sim.disk import Leaf
@@ -274,15 +275,6 @@ class Incident(NamedTuple):
 
 
 @dataclass(slots=True)
-class ScrubHours:
-    """Its hours, whether it has begun, and whether it is paused for them."""
-
-    text: str
-    begun: bool
-    paused: bool
-
-
-@dataclass(slots=True)
 class PoolState:
     """The whole state of a simulated pool."""
 
@@ -313,7 +305,7 @@ class PoolState:
     one_stage: bool = False
     """Scans issue as they walk (before 0.8)."""
     autoexpand: bool = False
-    hours: ScrubHours | None = None
+    hours: ScrubWindow | None = None
     """The hours in which alone it is scrubbed."""
     t: float = 0.0
     """Simulated seconds since the beginning."""

@@ -8,37 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from zconsole.errors import UsageError
+from zconsole.system.day_hours import DayHours, day_hours
 from zconsole.units import latency
 
 LEAST, MOST = 0.0005, 10.0
 """Seconds that may be held."""
-DAY = 24 * 60
 FORM = "a latency such as 20ms or 0.02"
 
 _LATENCY = re.compile(r"(\d+(?:\.\d+)?)(ms|s)?", re.ASCII)
-_HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)=(.+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """A target for a part of each day, by the clock on the wall."""
+    """A target for a part of each day."""
 
-    start: int
-    """Minute of the day, which is the first of them."""
-    end: int
-    """Minute of the day after the last; before ``start`` where midnight is between."""
+    time: DayHours
     target: float
     """Seconds."""
-
-    def minutes(self) -> frozenset[int]:
-        """The minutes of the day that it is for."""
-        length = (self.end - self.start) % DAY
-        return frozenset((self.start + i) % DAY for i in range(length))
-
-    def __str__(self) -> str:
-        """As it is typed, apart from the latency."""
-        times = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in (self.start, self.end))
-        return "-".join(times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +38,18 @@ class Targets:
     def at(self, t: float, local: Callable[[float], time.struct_time] = time.localtime) -> float:
         """The target at ``t`` (epoch seconds), in seconds."""
         now = local(t)
-        minute = now.tm_hour * 60 + now.tm_min
-        return next((h.target for h in self.hours if minute in h.minutes()), self.usual)
+        found = (h.target for h in self.hours if h.time.has(now.tm_hour, now.tm_min))
+        return next(found, self.usual)
 
     @property
     def words(self) -> tuple[str, ...]:
         """What ``targets`` reads."""
-        return (f"{self.usual:g}", *(f"{h}={h.target:g}" for h in self.hours))
+        return (f"{self.usual:g}", *(f"{h.time}={h.target:g}" for h in self.hours))
 
     def __str__(self) -> str:
         """For people: ``20ms, 22:00-06:00 100ms``."""
-        return ", ".join([latency(self.usual), *(f"{h} {latency(h.target)}" for h in self.hours)])
+        hours = (f"{h.time} {latency(h.target)}" for h in self.hours)
+        return ", ".join([latency(self.usual), *hours])
 
 
 def targets(words: Sequence[str]) -> Targets:
@@ -72,18 +59,21 @@ def targets(words: Sequence[str]) -> Targets:
     hours = tuple(map(_hours, words[1:]))
     taken: set[int] = set()
     for each in hours:
-        if each.start == each.end or taken & each.minutes():
-            raise UsageError(f"{each}: no time, or in another's time")
-        taken |= each.minutes()
+        if each.time.start == each.time.end or taken & each.time.minutes():
+            raise UsageError(f"{each.time}: the whole day, or in another's time")
+        taken |= each.time.minutes()
     return Targets(_seconds(words[0]), hours)
 
 
 def _hours(word: str) -> Hours:
-    found = _HOURS.fullmatch(word)
-    if found is None:
-        raise UsageError(f"{word!r} is not HH:MM-HH:MM=LATENCY, such as 22:00-06:00=100ms")
-    first, second, third, fourth = map(int, found.groups()[:4])
-    return Hours(first * 60 + second, third * 60 + fourth, _seconds(found[5]))
+    time_of_day, _, rest = word.partition("=")
+    try:
+        found = day_hours(time_of_day)
+    except ValueError:
+        raise UsageError(
+            f"{word!r} is not HH:MM-HH:MM=LATENCY, such as 22:00-06:00=100ms"
+        ) from None
+    return Hours(found, _seconds(rest))
 
 
 def _seconds(word: str) -> float:

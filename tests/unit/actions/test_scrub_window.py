@@ -9,7 +9,6 @@ import pytest
 from tests.unit.actions.pools import raidz2, running, said
 from zconsole.actions.scrub import plan_scrub
 from zconsole.actions.scrub_window import (
-    ScrubWindow,
     due,
     plan_beside_window,
     plan_window,
@@ -17,6 +16,7 @@ from zconsole.actions.scrub_window import (
     read_hours,
 )
 from zconsole.errors import ZconsoleError
+from zconsole.pool.scrub_window import ScrubWindow
 
 NIGHT = ScrubWindow("tank", "1", "22:00-06:00")
 RUNS, PAUSED = running("scrub"), running("scrub", state="paused")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.actions.plan import WindowOrder
-from zconsole.actions.scrub_window import ScrubWindow
 from zconsole.actions.window_records import KEEPER, NAME, MachineWindows, WindowRecords
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.state_dir import StateError, try_lock
 
 NIGHT = ScrubWindow("tank", "1", "22:00-06:00", begun=True)
@@ -23,18 +22,18 @@ def state(tmp_path: Path) -> Path:
 def test_hours_that_are_set_are_kept_and_a_keeper_started(state):
     started: list[Path] = []
     machine = MachineWindows(lambda _: state, started.append)
-    said = machine.switch(WindowOrder("tank", "1", "22:00-06:00", begun=True))
+    said = machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True))
     assert said == "tank is scrubbed only between 22:00-06:00"
     assert MachineWindows(lambda _: state).windows() == (NIGHT,)
     assert started == [state]
-    machine.switch(WindowOrder("tank", "1", ""))
+    machine.switch(ScrubWindow("tank", "1", ""))
     assert machine.windows() == ()
 
 
 def test_a_scrub_paused_for_other_hours_is_paused_for_the_new_ones_too(state):
     machine = MachineWindows(lambda _: state, lambda _: None)
-    machine.switch(WindowOrder("tank", "1", "22:00-06:00", begun=True, paused=True))
-    machine.switch(WindowOrder("tank", "1", "23:00-05:00", begun=True))
+    machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True, paused=True))
+    machine.switch(ScrubWindow("tank", "1", "23:00-05:00", begun=True))
     (window,) = machine.windows()
     assert (window.hours, window.paused) == ("23:00-05:00", True)
 

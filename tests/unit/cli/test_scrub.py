@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from zconsole.actions.scrub_window import ScrubWindow
 from zconsole.actions.window_records import WindowRecords
 from zconsole.cli.main import main
 from zconsole.cli.scrub import line
+from zconsole.pool.scrub_window import ScrubWindow
 
 NIGHT = ScrubWindow("tank", "1", "22:00-06:00", begun=True, paused=True)
 

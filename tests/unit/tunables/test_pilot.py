@@ -6,6 +6,7 @@ from tests.unit.tunables.pilots import FAST, SLOW, flown, pilot
 from tests.unit.tunables.steered_kernel import ScrubSource
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.system.day_hours import DayHours
 from zconsole.tunables.pilot import Pilot, at_risk
 from zconsole.tunables.targets import Hours
 
@@ -88,7 +89,7 @@ def test_what_was_as_slow_as_it_may_be_is_soon_faster_again(kernel):
 
 
 def test_a_target_of_the_hour_counts(kernel):
-    always = (Hours(0, 12 * 60, 10.0), Hours(12 * 60, 0, 10.0))
+    always = tuple(Hours(DayHours(*half), 10.0) for half in ((0, 720), (720, 0)))
     take(pilot(kernel, hours=always), 30)
     assert kernel.read(TIME) > 3000
 

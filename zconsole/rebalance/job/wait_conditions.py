@@ -20,7 +20,8 @@ from zconsole.rebalance.job.free_space import SpaceGate
 from zconsole.rebalance.job.job import Job, JobClocks, orders_of
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
-from zconsole.rebalance.planning.settings import Limits, is_within, window_minutes
+from zconsole.rebalance.planning.settings import Limits
+from zconsole.system.day_hours import day_hours
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
@@ -155,10 +156,10 @@ class SnapshotGate:
 
 def window_gate(text: str, local: Callable[[], datetime]) -> Gate:
     """Open between two times of the day, ``22:00-06:00``. Raises ValueError for anything else."""
-    window_minutes(text)
+    hours = day_hours(text)
 
     def _gate() -> str | None:
-        return None if is_within(text, local()) else f"outside {text}"
+        return None if hours.includes(local()) else f"outside {text}"
 
     return _gate
 

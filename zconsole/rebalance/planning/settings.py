@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import datetime
 from typing import Any
 
 FLOOR = 0.05
@@ -21,7 +20,7 @@ class Limits:
     rate: float | None = None
     max_latency: float | None = None
     window: str | None = None
-    """See ``window_minutes``."""
+    """See ``day_hours``."""
     max_bytes: int | None = None
     until_spread: float | None = None
     min_free: float | None = None
@@ -50,24 +49,3 @@ class Settings:
     def as_json(self) -> dict[str, Any]:
         """A JSON object that ``records.from_json`` reads."""
         return asdict(self)
-
-
-def window_minutes(text: str) -> tuple[int, int]:
-    """Begin and end of ``22:00-06:00``, minutes of the day. Raises ValueError for anything else."""
-    start, end = (_minutes(word) for word in text.split("-"))
-    return start, end
-
-
-def is_within(text: str, local: datetime) -> bool:
-    """Whether a local time is in such hours; the same time twice is all day."""
-    start, end = window_minutes(text)
-    now = local.hour * 60 + local.minute
-    return start == end or (start <= now < end if start <= end else now >= start or now < end)
-
-
-def _minutes(word: str) -> int:
-    hours, minutes = map(int, word.strip().split(":"))
-    value = hours * 60 + minutes
-    if not (0 <= hours <= 24 and 0 <= minutes < 60 and value <= 1440):
-        raise ValueError(word)
-    return value

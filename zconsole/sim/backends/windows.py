@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.actions.plan import WindowOrder
-from zconsole.actions.scrub_window import ScrubWindow
 from zconsole.errors import NotFoundError
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.hours import keep_hours
 from zconsole.sim.source import World
-from zconsole.sim.state import ScrubHours
 
 
 @dataclass(slots=True)
@@ -18,7 +16,7 @@ class SimulatedWindows:
 
     world: World
 
-    def switch(self, order: WindowOrder) -> str:
+    def switch(self, order: ScrubWindow) -> str:
         """See WindowSwitch.switch."""
         pool = next((p for p in self.world.pools if str(p.guid) == order.guid), None)
         if pool is None:
@@ -26,18 +24,13 @@ class SimulatedWindows:
         if not order.hours:
             pool.hours = None
             return f"{pool.name} is scrubbed at any hour"
-        pool.hours = ScrubHours(order.hours, order.begun, order.paused)
+        pool.hours = order
         keep_hours(pool)
         return f"{pool.name} is scrubbed only between {order.hours}"
 
     def windows(self) -> tuple[ScrubWindow, ...]:
         """See WindowSwitch.windows."""
-        pools = ((pool, pool.hours) for pool in self.world.pools)
-        return tuple(
-            ScrubWindow(pool.name, str(pool.guid), hours.text, hours.begun, hours.paused)
-            for pool, hours in pools
-            if hours is not None
-        )
+        return tuple(pool.hours for pool in self.world.pools if pool.hours is not None)
 
     def resume(self) -> None:
         """See WindowSwitch.resume: a simulated machine never reboots."""

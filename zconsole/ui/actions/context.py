@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import ActionPlan
-from zconsole.actions.scrub_window import ScrubWindow, hours_words
+from zconsole.actions.scrub_window import hours_words
 from zconsole.errors import ZconsoleError
 from zconsole.eta.estimate import nothing
 from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import AUTOPILOT, Frame
 from zconsole.pool.model import Activity
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past

@@ -23,7 +23,6 @@ from zconsole.actions.scrub import (
     plan_stop_resilver,
 )
 from zconsole.actions.scrub_window import (
-    ScrubWindow,
     plan_beside_window,
     plan_window,
     plan_window_off,
@@ -32,6 +31,7 @@ from zconsole.actions.scrub_window import (
 from zconsole.actions.sit_out import has_sit_out, plan_autosit, plan_sit_out
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
+from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.add_flow import add_flow
 from zconsole.ui.actions.asking import Planner, confirm

@@ -14,7 +14,8 @@ from typing import Any
 from rich.cells import cell_len
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits, Settings, window_minutes
+from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits, Settings
+from zconsole.system.day_hours import day_hours
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.dialogs.screens import AskScreen
@@ -93,7 +94,7 @@ def _wait(answer: str) -> float:
 
 def _window(answer: str) -> str:
     try:
-        window_minutes(answer)
+        day_hours(answer)
     except ValueError as error:
         raise ZconsoleError(f"{answer}: not a time of the day such as 22:00-06:00") from error
     return answer
