@@ -25,6 +25,7 @@ from zconsole.sim.state import SCRUB
 from zconsole.sim.topology import Top
 from zconsole.zfs.raw import QUEUES, Raw
 from zconsole.zfs.sources.libzfs.nvlist import Form, Values, assembled
+from zconsole.zfs.sources.pool_poller import leaf_paths
 
 WIDTH = 10
 """Leaves of a vdev, a raidz2."""
@@ -172,15 +173,17 @@ class LargeSource:
 
 def _raw(first: tuple[Form, dict[str, Any]], now: tuple[int, list[Values], list[str]]) -> Raw:
     (form, begun), (ticks, values, lines) = first, now
-    made = {
-        **begun,
+    moved = {
         "t": begun["t"] + ticks,
         "clock": begun["clock"] + ticks,
         "began": begun["clock"] + ticks,
         "libzfs": assembled(form, iter(values)),
         "diskstats": [line.split() for line in lines],
     }
-    return cast("Raw", made)
+    raw = cast("Raw", {**begun, **moved})
+    for _ in range(2):  # the poller looks for its disks, and the places of disks are looked for
+        tuple(leaf_paths(raw))
+    return raw
 
 
 def serve(pools: list[LargePool]) -> None:

@@ -35,6 +35,10 @@ class FakeFeed:
     def end(self) -> None:
         self.queue.put_nowait(None)
 
+    @property
+    def pace(self) -> float:
+        return self.interval
+
     def set_interval(self, seconds: float) -> None:
         self.interval = seconds
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from zconsole.diagnosis.bottleneck.evidence import middle
@@ -43,12 +43,31 @@ def _comparable(row: Placed) -> bool:
 
 def _among(leaves: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:
     found: dict[str, str] = {}
+    known = [rates[leaf.key] for leaf in leaves if leaf.key in rates]
+    least = _least(each.latency for each in known), _least(each.busy for each in known)
     for leaf in leaves:
+        if not _suspicious(rates.get(leaf.key), *least):
+            continue
         others = [rates[o.key] for o in leaves if o.key != leaf.key and o.key in rates]
         own = rates.get(leaf.key)
         if own is not None and (why := _stands_out(own, others)):
             found[leaf.key] = why
     return found
+
+
+def _least(values: Iterable[float | None]) -> float:
+    """The least that the median can be without one of these."""
+    known = sorted(value for value in values if value is not None)
+    return known[(len(known) - 2) // 2] if len(known) > 1 else inf
+
+
+def _suspicious(own: IoRates | None, latency_of_others: float, busy_of_others: float) -> bool:
+    """Whether a leaf may stand out: most don't, and to compare it takes a while."""
+    if own is None:
+        return False
+    if own.latency is not None and own.latency > LATENCY_FACTOR * latency_of_others:
+        return True
+    return own.busy is not None and own.busy - busy_of_others >= BUSY_GAP
 
 
 def _stands_out(own: IoRates, others: Sequence[IoRates]) -> str | None:

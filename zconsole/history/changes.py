@@ -21,6 +21,8 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
     through the tree, and that changes when a replacement takes its place. What a hot spare does
     is reported of its own row, not of the place where it stands in.
     """
+    if old.keys() == new.keys() and not any(map(_differs, old.values(), new.values())):
+        return
     before, after = _leaves(old), _leaves(new)
     names = {_role(place): place for place in before.values()}
     roles = {_role(place) for place in after.values()}
@@ -39,6 +41,15 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
     for key, place in before.items():
         if key not in after and place.vdev.name not in still:
             yield _event(t, "vdev_gone", f"{place.vdev.name} is no longer part of the pool", place)
+
+
+def _differs(old: Placed, new: Placed) -> bool:
+    """Whether there may be something to tell of two places; most never differ."""
+    _, _, a, _, _ = old
+    _, _, b, _, _ = new
+    same = a.name == b.name and a.state == b.state and a.errors == b.errors
+    waits = a.awaiting_resilver != b.awaiting_resilver
+    return not same or waits or a.vclass != b.vclass or bool(a.children) != bool(b.children)
 
 
 def _leaves(tree: Tree) -> dict[str, Placed]:

@@ -185,7 +185,7 @@ def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], spans: Mapping[s
     for key in reversed(tree):  # children stand behind their parents
         place = tree[key]
         if (children := below.pop(key, None)) is not None:
-            longest = max(covered.get(child, 0.0) for child in children)
+            longest = max([covered.get(child, 0.0) for child in children])
             own = rates[key] if covered.get(key, 0.0) >= longest else NONE
             covered[key] = max(covered.get(key, 0.0), longest)
             rates[key] = _merged(own, [rates[child] for child in children])
@@ -194,7 +194,7 @@ def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], spans: Mapping[s
 
 
 def _merged(own: IoRates, below: list[IoRates]) -> IoRates:
-    busy = max((r.busy for r in below if r.busy is not None), default=None)
+    busy = max([r.busy for r in below if r.busy is not None], default=None)
     latency = own.latency if own.latency is not None else _mean_latency(below)
     if own.read is not None:
         return IoRates(own.read, own.write, own.read_ops, own.write_ops, latency, busy)
@@ -214,13 +214,13 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _mean_latency(below: list[IoRates]) -> float | None:
-    pairs = [
-        ((r.read_ops or 0.0) + (r.write_ops or 0.0), r.latency)
-        for r in below
-        if r.latency is not None
-    ]
-    requests = sum(n for n, _ in pairs)
-    return sum(n * wait for n, wait in pairs) / requests if requests > 0 else None
+    requests = waited = 0.0
+    for _, _, reads, writes, latency, _ in below:
+        if latency is not None:
+            count = (reads or 0.0) + (writes or 0.0)
+            requests += count
+            waited += count * latency
+    return waited / requests if requests > 0 else None
 
 
 def _subject(event: Event) -> tuple[str, str | None]:

@@ -57,7 +57,7 @@ class CounterSnapshot(NamedTuple):
 class RateWindow:
     """The last few samples of one vdev's counters."""
 
-    __slots__ = ("_kept", "latest", "path", "windowed")
+    __slots__ = ("_kept", "latest", "path", "span", "windowed")
 
     def __init__(self) -> None:
         self._kept: deque[CounterSnapshot] = deque(maxlen=WINDOW_SAMPLES)
@@ -66,11 +66,8 @@ class RateWindow:
         """Over the window, for the eye."""
         self.latest = NONE
         """Over the last interval alone, for a sparkline."""
-
-    @property
-    def span(self) -> float:
+        self.span = 0.0
         """Seconds that ``windowed`` covers."""
-        return self._kept[-1].clock - self._kept[0].clock if self._kept else 0.0
 
     def add(self, clock: float, vdev: Vdev) -> None:
         """Take a sample in; ``clock`` in seconds that never jump."""
@@ -85,6 +82,7 @@ class RateWindow:
         while len(kept) > 2 and clock - kept[1].clock >= WINDOW_SECONDS:
             kept.popleft()
         ready = vdev.rates or NONE
+        self.span = clock - kept[0].clock
         self.latest = between(kept[-2], new, ready) if len(kept) > 1 else ready
         self.windowed = between(kept[0], new, ready) if len(kept) > 2 else self.latest
 
@@ -95,34 +93,24 @@ def between(old: CounterSnapshot, new: CounterSnapshot, ready: IoRates = NONE) -
     Latency is time waited per request (diskstats, else the latency histograms' midpoints); busy
     is the share of time the block device had I/O in flight, None without diskstats.
     """
-    seconds = new.clock - old.clock
-    moved = _io_moved(old, new)
-    blocks = old.block is not None and new.block is not None and seconds > 0
-    if moved is None and ready.read is None and blocks:
-        moved = _block_moved(old, new, seconds)
+    before, io, was, waited = old
+    now, io_now, block, waited_now = new
+    seconds = now - before
+    moved: Moved | None = None
+    if io is not None and io_now is not None and io_now.timestamp > io.timestamp:
+        # The kernel's own counters against its own clock.
+        moved = _per_second(io, io_now, io_now.timestamp - io.timestamp)
+    latency, busy = ready.latency, ready.busy
+    if was is not None and block is not None and seconds > 0:
+        if moved is None and ready.read is None:
+            moved = _per_second(was, block, seconds)
+        # diskstats counts every request; histograms only say which power of two each fell into.
+        latency, busy = _block_load(was, block, seconds)
+    elif latency is None and waited is not None and waited_now is not None:
+        latency = _mean_wait(waited, waited_now)
     if moved is None:
         moved = ready.read, ready.write, ready.read_ops, ready.write_ops
-    latency, busy = ready.latency, ready.busy
-    if blocks:
-        # diskstats counts every request; histograms only say which power of two each fell into.
-        latency, busy = _block_load(old, new, seconds)
-    elif latency is None and old.wait is not None and new.wait is not None:
-        latency = _mean_wait(old.wait, new.wait)
     return IoRates(*moved, latency, busy)
-
-
-def _io_moved(old: CounterSnapshot, new: CounterSnapshot) -> Moved | None:
-    """Bytes and requests a second by the kernel's own counters and clock; None without them."""
-    a, b = old.io, new.io
-    if a is None or b is None or b.timestamp <= a.timestamp:
-        return None
-    return _per_second(a, b, b.timestamp - a.timestamp)
-
-
-def _block_moved(old: CounterSnapshot, new: CounterSnapshot, seconds: float) -> Moved | None:
-    """Bytes and requests a second by diskstats; None without them."""
-    a, b = old.block, new.block
-    return None if a is None or b is None else _per_second(a, b, seconds)
 
 
 def _per_second(a: Counters, b: Counters, seconds: float) -> Moved:
@@ -135,17 +123,16 @@ def _per_second(a: Counters, b: Counters, seconds: float) -> Moved:
 
 
 def _block_load(
-    old: CounterSnapshot, new: CounterSnapshot, seconds: float
+    a: BlockCounters, b: BlockCounters, seconds: float
 ) -> tuple[float | None, float | None]:
     """Seconds a request (None without one), and the mean share of time its devices were busy."""
-    a, b = old.block, new.block
-    if a is None or b is None:
-        return None, None
-    requests = b.read_ops - a.read_ops + b.write_ops - a.write_ops
-    waited = b.read_seconds - a.read_seconds + b.write_seconds - a.write_seconds
-    busy = (b.busy_seconds - a.busy_seconds) / seconds / max(1, len(b.names))
+    _, reads, _, reading, writes, _, writing, working = a
+    names, reads_now, _, reading_now, writes_now, _, writing_now, working_now = b
+    requests = reads_now - reads + writes_now - writes
+    waited = reading_now - reading + writing_now - writing
+    busy = (working_now - working) / seconds / (len(names) or 1)
     # In flight time is counted in ticks of the kernel, so a share may come out above 1.
-    return (waited / requests if requests > 0 else None), min(1.0, busy)
+    return (waited / requests if requests > 0 else None), (busy if busy < 1.0 else 1.0)
 
 
 def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> Wait | None:
@@ -184,22 +171,23 @@ def _continues(kept: Sequence[CounterSnapshot], new: CounterSnapshot) -> bool:
 def _io_continues(old: IoCounters | None, new: IoCounters | None) -> bool:
     if old is None or new is None:
         return old is new
-    seconds = new.timestamp - old.timestamp
-    moved = new.read_bytes - old.read_bytes, new.write_bytes - old.write_bytes
-    ops = new.read_ops - old.read_ops, new.write_ops - old.write_ops
-    return seconds >= 0 and min(*moved, *ops) >= 0 and max(moved) <= ABSURD * max(seconds, 0.01)
+    began, reads, writes, read, written = old
+    now, reads_now, writes_now, read_now, written_now = new
+    if now < began or reads_now < reads or writes_now < writes:
+        return False
+    most = ABSURD * max(now - began, 0.01)
+    return 0 <= read_now - read <= most and 0 <= written_now - written <= most
 
 
 def _block_continues(old: BlockCounters | None, new: BlockCounters | None, seconds: float) -> bool:
     if old is None or new is None:
         return old is new
-    falls = (
-        new.read_ops - old.read_ops,
-        new.write_ops - old.write_ops,
-        new.read_bytes - old.read_bytes,
-        new.write_bytes - old.write_bytes,
-        new.read_seconds - old.read_seconds,
-        new.write_seconds - old.write_seconds,
-        new.busy_seconds - old.busy_seconds,
-    )
-    return old.names == new.names and min(falls) >= 0 and max(falls[2:4]) <= ABSURD * seconds
+    names, reads, read, reading, writes, written, writing, busy = old
+    names_now, reads_now, read_now, reading_now, *others = new
+    writes_now, written_now, writing_now, busy_now = others
+    if names_now != names or reads_now < reads or writes_now < writes:
+        return False
+    if reading_now < reading or writing_now < writing or busy_now < busy:
+        return False
+    most = ABSURD * seconds
+    return 0 <= read_now - read <= most and 0 <= written_now - written <= most

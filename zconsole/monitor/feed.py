@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zconsole.monitor.frame import Frame
+from zconsole.monitor.pace import SamplePace
 from zconsole.pool.chassis import Lights
+from zconsole.system.host import cpu_seconds
 from zconsole.zfs.sources.base import Capabilities
 
 if TYPE_CHECKING:
@@ -42,11 +45,20 @@ class Feed:
     alerts: Alerting | None = None
     """Looks at each round for alerts; None if none were requested."""
 
-    def __init__(self, interval: float) -> None:
-        """``interval``: seconds between samples; 0 for a source with its own pace."""
+    def __init__(self, interval: float, cpu: Callable[[], float] = cpu_seconds) -> None:
+        """``interval``: seconds between samples; 0 for a source with its own pace.
+
+        ``cpu``: seconds that this process has used so far.
+        """
         self.interval = interval
+        self._pace = SamplePace(cpu)
         self._changed = asyncio.Event()
         self._begun: float | None = None
+
+    @property
+    def pace(self) -> float:
+        """Seconds between samples as it goes: more than ``interval`` where rounds cost too much."""
+        return self._pace.seconds(self.interval)
 
     def set_interval(self, seconds: float) -> None:
         """Sample every ``seconds`` from now on; cuts the present wait short."""
@@ -56,13 +68,14 @@ class Feed:
     async def next(self) -> Update | None:
         """The next round; the interval is from the start of one sample to that of the next."""
         loop = asyncio.get_running_loop()
-        while self._begun is not None and (left := self._begun + self.interval - loop.time()) > 0:
+        while self._begun is not None and (left := self._begun + self.pace - loop.time()) > 0:
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), left)
             except TimeoutError:
                 break
         self._begun = loop.time()
+        self._pace.begin()
         update = await self.sample()
         if update is None or self.alerts is None:
             return update

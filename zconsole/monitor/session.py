@@ -14,6 +14,7 @@ from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.pool.model import Sample, SampleFailure
 from zconsole.system.state_dir import StateError
 from zconsole.zfs.decode import decode
+from zconsole.zfs.decode.memory import Memory
 from zconsole.zfs.decode.tree import check_size
 from zconsole.zfs.decode.values import is_time
 from zconsole.zfs.raw import Raw
@@ -73,6 +74,7 @@ class Session:
         self._monitors: dict[str, PoolMonitor] = {}
         self._last: dict[str, Frame] = {}
         self._gaps = gaps
+        self._memory = Memory()
         self._scrub_overdue_after = scrub_overdue_after
 
     def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
@@ -162,7 +164,7 @@ class Session:
         try:
             if "gap" in raw:
                 raise NotUnderstoodError(raw["gap"])
-            found = decode(raw, self._zone)
+            found = decode(raw, self._zone, self._memory)
             if raw.get("source") == "replay":
                 self._check_recorded(found)
             return found

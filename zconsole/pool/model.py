@@ -155,16 +155,21 @@ class Vdev(NamedTuple):
 
     def walk(self) -> Iterator[Vdev]:
         """The vdev and everything below it, in the order ``zpool status`` prints."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        rest = [self]
+        while rest:
+            vdev = rest.pop()
+            yield vdev
+            rest.extend(reversed(vdev.children))
 
     def leaves(self) -> Iterator[Vdev]:
         """The devices below this vdev, itself if it is one."""
-        if not self.children:
-            yield self
-        for child in self.children:
-            yield from child.leaves()
+        rest = [self]
+        while rest:
+            vdev = rest.pop()
+            if vdev.children:
+                rest.extend(reversed(vdev.children))
+            else:
+                yield vdev
 
 
 class Scan(NamedTuple):

@@ -16,6 +16,11 @@ def steady_clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
+def cpu_seconds() -> float:
+    """Seconds of the processor that this process has used."""
+    return time.process_time()
+
+
 @dataclass(frozen=True, slots=True)
 class Clocks:
     """The clocks."""

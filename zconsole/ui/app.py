@@ -29,6 +29,7 @@ from zconsole.ui.environment import terminal_ready
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings, shown
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
+from zconsole.ui.panes.header import HeaderStatus
 from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
@@ -154,7 +155,7 @@ class Console(ThemedApp):
         self._behind = not self._writable()
         if self._behind or not self.screen_stack:  # as a console closes, screens end before timers
             return
-        status = self.view_state.status(self._clock(), self.feed.interval)
+        status = self._header_status()
         if status is not None:
             self._painted = self._clock()
             self.main_screen.paint(status)
@@ -163,6 +164,9 @@ class Console(ThemedApp):
         elif self.view_state.latest is not None:
             self.main_screen.waiting("no pools are imported; waiting for one")
 
+    def _header_status(self) -> HeaderStatus | None:
+        return self.view_state.status(self._clock(), self.feed.pace, self.feed.interval)
+
     def _tick(self) -> None:
         """Keep the age of the sample true between rounds, and catch up after a slow line."""
         if self._behind:
@@ -170,7 +174,7 @@ class Console(ThemedApp):
             return
         if self._clock() - self._painted < _TICK:
             return  # a round came meanwhile, and brought its own age
-        status = self.view_state.status(self._clock(), self.feed.interval)
+        status = self._header_status()
         if self.screen_stack and status is not None and self._writable():
             self.main_screen.paint_header(status)
 

@@ -107,8 +107,13 @@ class ViewState:
         """What the pools are read with."""
         return self.latest.capabilities if self.latest else None
 
-    def status(self, now: float, interval: float) -> HeaderStatus | None:
-        """What the header says at ``now`` on the console's clock; None before the first frame."""
+    def status(
+        self, now: float, interval: float, asked: float | None = None
+    ) -> HeaderStatus | None:
+        """What the header says at ``now`` on the console's clock; None before the first frame.
+
+        ``interval``: seconds between samples as it goes, ``asked``: as was asked for.
+        """
         frame = self.frame
         if frame is None or self.latest is None:
             return None
@@ -117,6 +122,7 @@ class ViewState:
             host=self.options.host,
             flags=self._flags(self.latest),
             interval=interval,
+            asked=None if asked == interval else asked,
             age=None if frame.stale_seconds is None else frame.stale_seconds + passed,
             now=frame.t + passed,
         )

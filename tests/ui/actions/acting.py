@@ -51,6 +51,10 @@ class SteppedFeed:
         frames = self.session.advance(self.world.raws())
         self.queue.put_nowait(Update(frames, self.capabilities))
 
+    @property
+    def pace(self) -> float:
+        return self.interval
+
     def set_interval(self, seconds: float) -> None:
         """A flow is in a hurry: two rounds are what it waits for."""
         if seconds < self.interval:

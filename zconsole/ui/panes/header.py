@@ -39,6 +39,8 @@ class HeaderStatus(NamedTuple):
     """Seconds since the last good sample; None where there never was one."""
     now: float = 0.0
     """Epoch seconds, as the source counts them."""
+    asked: float | None = None
+    """Seconds that were asked for, where sampling takes too much of the processor for that."""
 
 
 def header_lines(
@@ -123,8 +125,14 @@ def _identity(
 def _right(status: HeaderStatus, look: DisplayFormat) -> list[Span]:
     facts = [_age(status)]
     if status.interval:
-        facts.append(Span(f"every {status.interval:g}s", "dim"))
+        facts.append(_every(status))
     return [*facts, Span(look.clock(status.now), "")]
+
+
+def _every(status: HeaderStatus) -> Span:
+    if status.asked is None:
+        return Span(f"every {status.interval:g}s", "dim")
+    return Span(f"every {status.interval:g}s (CPU; asked {status.asked:g}s)", "notice")
 
 
 def _age(status: HeaderStatus) -> Span:

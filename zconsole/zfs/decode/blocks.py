@@ -41,7 +41,7 @@ class Blocks:
         return _counters(known, total)
 
     def _counts(self, name: str) -> Sequence[int]:
-        return integers([int(field) for field in self._rows[name][3:13]], "diskstats")
+        return integers(list(map(int, self._rows[name][3:13])), "diskstats")
 
     def all(self) -> dict[str, BlockCounters]:
         """The counters of every path in ``devices``."""

@@ -11,9 +11,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import ErrorCounters, IoCounters, Pool, Progress, Vdev
+from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.leaf_path import FAILED
+from zconsole.pool.model import NOTHING, ErrorCounters, IoCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
+from zconsole.zfs.decode.memory import Histograms, PoolMemory, Queues, counters, moved
 from zconsole.zfs.decode.names import CLASSES, disk_name, parity_of
 from zconsole.zfs.decode.scans import active_function, activities_of, copies, scan_stats, scans_of
 from zconsole.zfs.decode.tree import with_spares_left
@@ -56,6 +59,9 @@ class _Context(NamedTuple):
     function: str | None
     """The active healing scan's function."""
     blocks: Blocks
+    disks: Mapping[str, LeafDisk]
+    """Leaf path to the disk below it."""
+    memory: PoolMemory
 
 
 def pool_of(
@@ -65,11 +71,14 @@ def pool_of(
     message: Mapping[str, Any],
     version: str | None,
     blocks: Blocks,
+    disks: Mapping[str, LeafDisk] = NOTHING,
+    memory: PoolMemory | None = None,
 ) -> Pool:
     """The pool of a config nvlist, with zpool's own figures for epoch ``now``, where known.
 
     ``names``: leaf path to printed name. ``message``: what only zpool knows (``status``,
-    ``action``, ``see``, ``errors``). ``blocks``: counters of the devices under the leaves.
+    ``action``, ``see``, ``errors``). ``blocks``: counters of the devices under the leaves;
+    ``disks``: what is known of them. ``memory``: devices of the sample before.
     Raises NotUnderstoodError when it is not a pool's config.
     """
     tree = mapping(config.get("vdev_tree"), "vdev_tree")
@@ -77,7 +86,8 @@ def pool_of(
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
     tops = tuple(_name(child, names) for child in tree.get("children", ()))
     scans, copied = scan_stats(tree, tops), copies(tree)
-    root = _root(tree, config["name"], _Context(names, active_function(scans), blocks))
+    context = _Context(names, active_function(scans), blocks, disks, memory or PoolMemory())
+    root = _root(tree, config["name"], context)
     count = number(config.get("error_count"))
     return Pool(
         name=config["name"],
@@ -196,6 +206,28 @@ def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
 def _vdev(
     node: Mapping[str, Any], section: str, context: _Context, rebuilding: bool, top: bool
 ) -> Vdev:
+    if node.get("children"):
+        return _made(node, section, context, rebuilding, top)
+    key, path, memory = (section, node.get("guid")), node.get("path"), context.memory
+    name, disk = context.names.get(path, ""), context.disks.get(path)  # type: ignore[arg-type]
+    about = (context.function, rebuilding, top, name, disk)
+    fixed = memory.fixed(node, about)
+    known = memory.again(key, fixed)
+    if known is None:
+        made = _made(node, section, context, rebuilding, top)
+        memory.keep(key, fixed, made)
+        return made
+    values, more = node["vdev_stats"], node.get("vdev_stats_ex") or NOTHING
+    io = None
+    if known.io is not None:
+        io = counters(values if isinstance(values, bytes) else _stats(node))
+    block = context.blocks.of(path) if path is not None else None
+    return moved(known, io, block, *_depths(more, isinstance(values, bytes)))
+
+
+def _made(
+    node: Mapping[str, Any], section: str, context: _Context, rebuilding: bool, top: bool
+) -> Vdev:
     values = _stats(node)
     stats = canonical(values)
     below = node.get("children")
@@ -204,7 +236,8 @@ def _vdev(
     enum_state, aux, note = _condition(node, stats, marker, leaf)
     kind = _kind(node)
     alloc, size, fragmentation = _space(stats, top, leaf)
-    more = node.get("vdev_stats_ex") or {}
+    packed = isinstance(node.get("vdev_stats"), bytes)
+    queues, histograms = _depths(node.get("vdev_stats_ex") or NOTHING, packed)
     vdev = Vdev(
         name=_name(node, context.names),
         kind=kind,
@@ -224,10 +257,8 @@ def _vdev(
         data_disks=number(node.get("draid_ndata")),
         failure_group=_failure_group(node),
         io=_io(stats) if values and section != "spare" else None,
-        queues=_queues(more),
-        histograms={
-            name: tuple(integers(more[key], key)) for name, key in HISTOGRAMS.items() if key in more
-        },
+        queues=queues,
+        histograms=histograms,
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
     )
@@ -238,6 +269,7 @@ def _vdev(
         resilvering=is_resilvering,
         awaiting_resilver=stats[33] != 0 and not is_resilvering,
         scan_processed=stats[41] if rebuilding else stats[26],
+        disk=context.disks.get(vdev.path) if vdev.path and vdev.state not in FAILED else None,
         **_of_leaf(node, stats, len(values), context.blocks),
     )
 
@@ -322,6 +354,22 @@ def _marker(stats: Sequence[int], context: _Context, rebuilding: bool) -> str:
 
 def _io(stats: Sequence[int]) -> IoCounters:
     return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
+
+
+def _depths(
+    more: Mapping[str, Any], packed: bool
+) -> tuple[Mapping[str, tuple[int, int]], Mapping[str, tuple[int, ...]]]:
+    """Queues and histograms of ``vdev_stats_ex``.
+
+    What came packed came from libzfs, and is looked at when somebody asks; what was recorded may
+    have been made by anybody, and is checked now.
+    """
+    if packed:
+        return Queues(more), Histograms(more)
+    histograms = {
+        name: tuple(integers(more[key], key)) for name, key in HISTOGRAMS.items() if key in more
+    }
+    return _queues(more), histograms
 
 
 def _queues(more: Mapping[str, Any]) -> Mapping[str, tuple[int, int]]:

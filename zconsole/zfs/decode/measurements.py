@@ -19,7 +19,6 @@ from zconsole.pool.model import SITTING_OUT, IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
-from zconsole.zfs.decode.places import disks_of
 from zconsole.zfs.decode.scan_extent import with_extent
 from zconsole.zfs.decode.values import is_cell, mapping, unspaced
 from zconsole.zfs.raw import QUEUES, Raw
@@ -167,7 +166,7 @@ _WAIT_COLUMNS = {6: _WAITS[2:8], 8: _WAITS[:8], 9: _WAITS}
 discard and free when asked for the six others."""
 
 
-def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
+def enriched(pool: Pool, raw: Raw, blocks: Blocks, disks: Mapping[str, LeafDisk]) -> Pool:
     """The pool with what other commands say: rates, capacities, who sits out, exact bytes left."""
     changes: dict[str, Any] = {}
     root = pool.root
@@ -183,7 +182,7 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
         root = _with_sitting_out(root, raw["sitting_out"])
     if raw.get("autosit"):
         root = _with_autosit(root, raw["autosit"])
-    if disks := disks_of(raw):
+    if disks and any(leaf.disk is None and leaf.path in disks for leaf in root.leaves()):
         tree = root
         root = _mapped(tree, lambda vdev: _disk_below(vdev, disks, tree))
     if root is not pool.root:
@@ -198,7 +197,7 @@ def enriched(pool: Pool, raw: Raw, blocks: Blocks) -> Pool:
 
 def _disk_below(vdev: Vdev, disks: Mapping[str, LeafDisk], root: Vdev) -> Mapping[str, Any]:
     found = disks.get(vdev.path) if vdev.path and not vdev.children else None
-    if found is None or is_taken(vdev, root, found.serial, found.wwn):
+    if found is None or vdev.disk is found or is_taken(vdev, root, found.serial, found.wwn):
         return {}
     return {"disk": found}
 

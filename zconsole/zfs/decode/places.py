@@ -11,6 +11,7 @@ from typing import Any
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.system.printable import clean
+from zconsole.zfs.decode.memory import Memory
 from zconsole.zfs.raw import Raw
 
 LONGEST = 128
@@ -21,19 +22,29 @@ MOST = 1024
 _WORDS = tuple(name for name in LeafDisk._fields if name != "temperature")
 
 
-def disks_of(raw: Raw) -> Mapping[str, LeafDisk]:
+def disks_of(raw: Raw, memory: Memory | None = None) -> Mapping[str, LeafDisk]:
     """Leaf path to the disk below it."""
     found = raw.get("disks")
     if not isinstance(found, Mapping):
         return {}
-    return {path: _disk(each) for path, each in found.items() if isinstance(each, Mapping)}
+    memory = memory or Memory()
+    return {
+        path: memory.disk(path, each) or memory.keep_disk(path, each, _disk(each))
+        for path, each in found.items()
+        if isinstance(each, Mapping)
+    }
 
 
-def enclosures_of(raw: Raw) -> tuple[Enclosure, ...]:
+def enclosures_of(raw: Raw, memory: Memory | None = None) -> tuple[Enclosure, ...]:
     """The machine's enclosures."""
     found = raw.get("enclosures")
+    memory = memory or Memory()
+    known = memory.enclosures(found)
+    if known is not None:
+        return known
     rows = found[:MOST] if isinstance(found, list | tuple) else ()
-    return tuple(_enclosure(each) for each in rows if isinstance(each, Mapping))
+    made = tuple(_enclosure(each) for each in rows if isinstance(each, Mapping))
+    return memory.keep_enclosures(found, made)
 
 
 def _disk(found: Mapping[str, Any]) -> LeafDisk:

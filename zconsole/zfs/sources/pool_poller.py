@@ -281,11 +281,27 @@ class PoolPollers:
 
 def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:
     """The path of every device in a raw form: of libzfs and JSON vdevs, or of ``names``."""
-    tree = form.get("libzfs", form.get("status"))
+    if "libzfs" in form:
+        yield from _config_paths(form["libzfs"])
+        return
+    tree = form.get("status")
     if tree is None:
         yield from form.get("names", {})
     else:
         yield from _paths(tree)
+
+
+def _config_paths(config: Mapping[str, Any]) -> Iterator[str]:
+    """The same of a config, of which only vdevs are looked at: it is walked for every sample."""
+    nodes = [config.get("vdev_tree", {})]
+    while nodes:
+        node = nodes.pop()
+        path = node.get("path")
+        if isinstance(path, str) and path.startswith("/"):
+            yield path
+        for key in ("l2cache", "spares", "children"):
+            if key in node:
+                nodes.extend(reversed(node[key]))
 
 
 def _paths(node: Any) -> Iterator[str]:

@@ -46,5 +46,6 @@ def test_a_failed_leaf_has_not_the_disk_that_took_over_its_path():
     healthy = Vdev("sdb", "disk", state="ONLINE", guid="7", path="/dev/sdb1")
     tree = Vdev("tank", "root", children=(gone, healthy))
     raw = {"t": 1.0, "disks": {"/dev/sdb1": {"bay": "Slot 03", "serial": "HEALTHY"}}}
-    found = enriched(Pool("tank", "DEGRADED", tree), raw, Blocks({})).root.children
+    pool = Pool("tank", "DEGRADED", tree)
+    found = enriched(pool, raw, Blocks({}), disks_of(raw)).root.children
     assert [leaf.disk for leaf in found] == [None, LeafDisk(bay="Slot 03", serial="HEALTHY")]
