@@ -22,7 +22,7 @@ from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dir, state_dirs
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control, Setting, known
-from zconsole.tunables.parameters import MODULE, SysfsParameters
+from zconsole.tunables.parameters import MODULE, NOT_LOADED, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
 from zconsole.tunables.store import NAME, FileTunableStore
 from zconsole.units import duration
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, module: Path = MODULE) -> int:
     values = assignments(args.words) if args.action == "set" else {}
     _check(args)
     if not parameters.era:
-        raise UnavailableError("the ZFS kernel module is not loaded")
+        raise UnavailableError(NOT_LOADED)
     memory = FileTunableStore(state_dir(create=False), partial(state_dir, create=True))
     control = Control(parameters, memory, audit_log())
     if args.action == "hold-latency":
@@ -91,7 +91,7 @@ def _list(args: argparse.Namespace, parameters: SysfsParameters) -> int:
     _show(args, control.list())
     if parameters.era:
         return ExitCode.OK
-    say("the ZFS kernel module is not loaded: no values to show")
+    say(f"no values to show: {NOT_LOADED}")
     return ExitCode.UNAVAILABLE
 
 

@@ -252,7 +252,7 @@ def _take_over(args: argparse.Namespace, mark: str) -> str:
     targets(args.words)
     for name in levers(parameters):
         if not os.access(parameters.path(name), os.W_OK):
-            raise UnavailableError(f"{name} can't be written; this needs root")
+            raise UnavailableError(f"{name} can't be written. Run it as root")
     if parameters.claim() is None:
         raise ZconsoleError(RUNS)
     lock = try_lock(args.state / LOCK)

@@ -13,7 +13,7 @@ from zconsole.system.audit import Log
 from zconsole.system.host import alive
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
-from zconsole.tunables.parameters import Parameters
+from zconsole.tunables.parameters import NOT_LOADED, Parameters
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore
 
 DONE = "done"
@@ -235,7 +235,7 @@ class Control:
         if problem := self._problem(name, values):
             raise UsageError(problem)
         if not self._parameters.era:
-            raise UnavailableError("the zfs module is not loaded")
+            raise UnavailableError(NOT_LOADED)
         if self._parameters.read(name) is None:
             raise UnavailableError(f"{name} does not exist on this kernel")
         if known(name).guarded and value and not guard:

@@ -76,7 +76,9 @@ def plan(
     """
     active = scanning(pools)
     if not active:
-        raise UnavailableError("no pool has a resilver, scrub or rebuild: nothing to steer")
+        raise UnavailableError(
+            "no pool has a resilver, scrub or rebuild: nothing to steer. Start it while one runs"
+        )
     if blind := next((pool.name for pool in active if "sync_r" not in histograms(pool)), ""):
         raise UnavailableError(f"{blind}: no latency histograms; they need libzfs")
     found = levers(parameters)

@@ -12,6 +12,7 @@ from zconsole.pool.version import Version, parse_version
 from zconsole.system.host import number_in, text_in
 
 MODULE = Path("/sys/module/zfs")
+NOT_LOADED = "the ZFS kernel module is not loaded. Load it (modprobe zfs), or try: zconsole demo"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -78,7 +79,7 @@ class SysfsParameters:
             finally:
                 os.close(handle)
         except PermissionError as error:
-            raise UnavailableError(f"{name}: permission denied; this needs root") from error
+            raise UnavailableError(f"{name}: permission denied. Run it as root") from error
         except OSError as error:
             raise ZconsoleError(f"{name}={value}: refused: {error.strerror}") from error
 

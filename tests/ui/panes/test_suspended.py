@@ -21,7 +21,7 @@ def test_disks_are_named_by_their_bays_and_the_key_is_told():
         else row
         for row in base.rows
     )
-    said = way_out(replace(base, rows=rows), LOOK)
+    said = way_out(replace(base, rows=rows), LOOK, 78)
     assert said == "reconnect Slots 04-05, then clear the pool (A)"
 
 
@@ -30,11 +30,13 @@ def test_of_many_disks_without_a_bay_two_are_named():
     rows = tuple(
         row if row.vdev.children else replace(row, missing_since=frames.NOW) for row in base.rows
     )
-    assert " and 3 more, then clear the pool (A)" in way_out(replace(base, rows=rows), LOOK)
+    many = replace(base, rows=rows)
+    assert " and 3 more, then clear the pool (A)" in way_out(many, LOOK, 100)
+    assert way_out(many, LOOK, 60) == "reconnect 5 disks, then clear the pool (A)"
 
 
 def test_nothing_is_said_of_a_pool_that_moves():
-    assert way_out(frames.resilver(), LOOK) == ""
+    assert way_out(frames.resilver(), LOOK, 78) == ""
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -116,19 +116,26 @@ def test_the_past_is_paler_than_progress_and_trouble(name):
     assert all(pale < hue(colors[role])[1] for role in ("bar", "warning", "error"))
 
 
-def deuteranope(color):
-    """A color as seen without green cones, about (Viénot, Brettel and Mollon 1999)."""
+def without(color, red_weight, blue_weight):
+    """A color as seen without one kind of cones, about (Viénot, Brettel and Mollon 1999)."""
     red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
     red, green, blue = (p**2.2 for p in (red, green, blue))
-    mixed = 0.29275 * red + 0.70725 * green
-    return tuple(max(0.0, p) ** (1 / 2.2) for p in (mixed, mixed, 0.97767 * blue))
+    mixed = red_weight * red + (1 - red_weight) * green
+    blue += blue_weight * (red - green)
+    return tuple(max(0.0, p) ** (1 / 2.2) for p in (mixed, mixed, blue))
 
 
-def test_the_colorblind_theme_needs_no_green_cones():
+EYES = {"without green cones": (0.29275, -0.02234), "without red cones": (0.11238, 0.00401)}
+
+
+@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize(
+    ("one", "other"), list(itertools.combinations(("good", "notice", "key", "warning", "error"), 2))
+)
+def test_the_colorblind_theme_tells_meanings_apart_to_every_eye(eye, one, other):
     colors = SHIPPED["colorblind"].colors
-    for one, other in itertools.combinations(("good", "warning", "error"), 2):
-        seen, also = deuteranope(colors[one]), deuteranope(colors[other])
-        assert sum((a - b) ** 2 for a, b in zip(seen, also, strict=True)) ** 0.5 > 0.2
+    seen, also = (without(colors[role], *EYES[eye]) for role in (one, other))
+    assert sum((a - b) ** 2 for a, b in zip(seen, also, strict=True)) ** 0.5 > 0.2
 
 
 def test_without_color_attributes_tell_roles_and_grounds_apart():

@@ -10,7 +10,7 @@ import pytest
 
 from zconsole.cli import tunables
 from zconsole.cli.options import parser_of
-from zconsole.errors import UnavailableError, UsageError
+from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.system.state_dir import StateError
 
 TIME = "zfs_resilver_min_time_ms"
@@ -129,6 +129,17 @@ def test_bad_words_are_usage_errors_and_write_nothing(module, words):
 def test_bad_words_are_usage_errors_without_zfs_too(tmp_path, words):
     with pytest.raises(UsageError):
         run(tmp_path / "none", *words)
+
+
+@pytest.mark.parametrize("words", [("set", f"{TIME}=5000"), ("preset", "gentle"), ("restore",)])
+def test_without_zfs_it_says_what_to_try(tmp_path, words):
+    with pytest.raises(UnavailableError, match=r"Load it .modprobe zfs., or try: zconsole demo"):
+        run(tmp_path / "none", *words)
+
+
+def test_a_list_without_zfs_says_what_to_try(tmp_path, capsys):
+    assert run(tmp_path / "none", "list") == ExitCode.UNAVAILABLE
+    assert "try: zconsole demo" in capsys.readouterr().err
 
 
 def test_preset_warns_on_stderr(module, capsys):

@@ -247,7 +247,9 @@ class FactsReader:
 
     def _refuse_suspended(self, name: str) -> None:
         if pool_state(name, self.root) == "SUSPENDED":
-            raise UnavailableError(f"pool {name} is suspended")
+            raise UnavailableError(
+                f"pool {name} is suspended: reconnect its disks, then run zpool clear {name}"
+            )
 
     def _capacity(self, name: str) -> CapacityRow:
         try:

@@ -157,7 +157,7 @@ def _whole(seconds: float) -> str:
     return f"{whole // 60}m{whole % 60:02d}s" if whole < 3600 else f"{whole // 3600}h"
 
 
-def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
+def _reasons(frame: Frame, look: DisplayFormat, width: int) -> list[str]:
     bays = _bays(frame)
     reasons = [look.text(_by_bay(reason, bays)) for reason in frame.health.reasons]
     if frame.problem and look.text(frame.problem) not in reasons:
@@ -166,7 +166,7 @@ def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
     reasons[1:1] = more  # its age, which comes next, stands in the first line as well
-    if way := way_out(frame, look):
+    if way := way_out(frame, look, width - 2):
         reasons = [way, *more, *(each for each in reasons if each not in more)]
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
         reasons.append(look.text(frame.seen.message))
@@ -212,7 +212,9 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple
     role = "" if severity == "ok" else severity
     kept = _untouchable(frame, look, width, rows)
     left = rows - len(kept)
-    short = (formerly(reason, width - 2, look.glyphs.ellipsis) for reason in _reasons(frame, look))
+    short = (
+        formerly(reason, width - 2, look.glyphs.ellipsis) for reason in _reasons(frame, look, width)
+    )
     parts: list[Line] = [(Span(reason, role),) for reason in short] if left else []
     dot = f" {look.glyphs.dot} "
     reasons = _counted(Span(" "), parts, dot, width, left, role) if parts else ()

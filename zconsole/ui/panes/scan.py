@@ -15,6 +15,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
 from zconsole.ui.panes.rate_graph import rate_lines
 from zconsole.ui.panes.scan_parts import (
+    LABEL,
     Ink,
     barred,
     eta_line,
@@ -207,7 +208,7 @@ def _advice(ink: Ink, *, is_running: bool) -> list[Line]:
 
 def _worst(ink: Ink, *, is_running: bool) -> list[Line]:
     """The one line there is where it is low: the worst of all that there would be to say."""
-    if way := way_out(ink.frame, ink.look):
+    if way := way_out(ink.frame, ink.look, ink.width - LABEL - 2):
         return fixed("suggestion", way, 1, ink)
     if ink.frame.troubles and not ink.frame.problem:
         return _troubles(1, ink)

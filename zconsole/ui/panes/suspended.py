@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.suspension import missing_devices
 from zconsole.ui.display_format import DisplayFormat
@@ -12,8 +14,11 @@ _NAMED = 2
 """Devices without a bay that are named; the others are counted."""
 
 
-def way_out(frame: Frame, look: DisplayFormat) -> str:
-    """``reconnect Slot 04, then clear the pool (A)``; empty for a pool that is not suspended."""
+def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
+    """``reconnect Slot 04, then clear the pool (A)``; empty for a pool that is not suspended.
+
+    Where the names take more than ``room`` cells, the disks are counted: what to press is not cut.
+    """
     if not frame.suspended:
         return ""
     key, disks = look.keys.way("actions"), [row.vdev for row in missing_devices(frame)]
@@ -26,4 +31,6 @@ def way_out(frame: Frame, look: DisplayFormat) -> str:
     listed = [*in_runs(bays), *names, *more]
     *first, last = listed
     said = f"{', '.join(first)} and {last}" if first else last
-    return f"reconnect {said}, then clear the pool ({key})"
+    counts = f"{len(disks)} disks" if first else "the disk"
+    ways = [f"reconnect {each}, then clear the pool ({key})" for each in (said, counts)]
+    return ways[0] if cell_len(ways[0]) <= room else ways[1]

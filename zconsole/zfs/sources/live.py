@@ -311,7 +311,7 @@ def check_zfs(root: Path = ROOT) -> None:
         why = "the ZFS kernel module is not loaded" if installed else "zpool is not installed"
         raise UnavailableError(f"ZFS not found: {device} is missing and {why}. Try: zconsole demo")
     if not os.access(device, os.R_OK | os.W_OK):
-        raise UnavailableError(f"{device}: permission denied")
+        raise UnavailableError(f"{device}: permission denied. Run it as root (sudo)")
 
 
 def load_lzc() -> ModuleType | None:
