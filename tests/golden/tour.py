@@ -1,4 +1,4 @@
-"""Screens of the simulated pools that are reached by keys, kept as text at the sizes that matter."""
+"""Screens of the simulated pools that are reached by keys, kept as text at several sizes."""
 
 from __future__ import annotations
 

@@ -232,3 +232,17 @@ def test_actions_of_the_main_screen_are_known_by_name():
     assert {"pause", "overview", "act", "screen.pane"} <= MAIN_ONLY
     assert not {"help", "back", "leave", "move"} & MAIN_ONLY
     assert shown(Key(("ctrl+p",), "", "", "").keys[0]) == "^P"
+
+
+def test_the_meanings_of_the_legend_stand_in_one_column():
+    lines = ["".join(span.text for span in each) for each in legend_lines(DisplayFormat(), 100)]
+    meant = (
+        "restored, or",
+        "faulted, unavailable",
+        "errors since",
+        "share of time",
+        "history, the",
+    )
+    columns = [line.index(said) for line in lines for said in meant if said in line]
+    assert len(columns) == len(meant)
+    assert len(set(columns)) == 1
