@@ -74,6 +74,11 @@ def test_the_newest_step_of_a_pool_that_does_not_answer_is_not_of_now():
     assert drawn(hours(), 4, problem="no answer")[-1].endswith("─ 12:41")
 
 
+def test_a_scan_that_has_just_begun_says_when():
+    axis = drawn(PastRates(NOW - 8, 1.0, (2.0 * 2**20,) * 8), 4)[-1]
+    assert axis.endswith("─ 12:40  now")
+
+
 def test_between_the_ends_of_the_time_axis_stand_round_times():
     lines = drawn(hours(rates=(2.0 * 2**20,) * 120, step=300.0, begin=NOW - 36000), 4, width=100)
     columns = [lines[-1].index(said) for said in ("02:41", "06:00", "09:00", "now")]

@@ -121,6 +121,7 @@ def _axis(
         line.mark(*(at for at, _ in marks))
         line.put(width - len(end), end)
         name_marks(line, marks, look)
-        line.put(first, look.when(shown.begin, ink.now))
+        begin = look.when(shown.begin, ink.now)
+        line.put(max(0, min(first, width - len(end) - 2 - len(begin))), begin)
         name_times(line, shown.begin, shown.end, first, width, look)
     return (Span(f"{'0':>{_LABEL}} {look.glyphs.axis[2]}", "dim"), *line.spans())
