@@ -23,7 +23,7 @@ def drawn(past, rows, width=60, until=None, look=LOOK, **fields):
     view = frame.scans[0]._replace(past=past)
     lines = rate_lines(view, Ink(look, width, NOW, frame), rows, until)
     assert max(map(width_of, lines)) <= width
-    return [plain(line) for line in lines]
+    return [plain(line).rstrip() for line in lines]
 
 
 def hours(*marks, **fields):
@@ -34,8 +34,9 @@ def hours(*marks, **fields):
 
 def test_one_row_says_its_scale_and_since_when():
     (line,) = drawn(hours(), 1)
+    assert len(line) == 59, "the last column is free, as of the bars above"
     assert line.startswith(" rate      ██")
-    assert line.endswith("  2M/s       last 23m00s")
+    assert line.endswith("  2M/s      last 23m00s")
 
 
 @pytest.mark.parametrize("width", [60, 80])
