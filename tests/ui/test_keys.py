@@ -242,3 +242,17 @@ async def test_the_help_of_a_plan_tells_what_its_keys_do_there_and_of_enter():
         assert "to the next part of the screen, or the next button" in said
         for of_main in ("next pane", "clear the filter", "GUID at the cursor", "quit; on other"):
             assert of_main not in said
+
+
+def test_the_meanings_of_the_legend_stand_in_one_column():
+    lines = ["".join(span.text for span in each) for each in legend_lines(DisplayFormat(), 100)]
+    meant = (
+        "restored, or",
+        "faulted, unavailable",
+        "errors since",
+        "share of time",
+        "history, the",
+    )
+    columns = [line.index(said) for line in lines for said in meant if said in line]
+    assert len(columns) == len(meant)
+    assert len(set(columns)) == 1

@@ -8,6 +8,7 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.history.past_rates import Mark
+from zconsole.history.series import CAPACITY
 from zconsole.monitor.frame import DONE
 from zconsole.pool.model import Event, IoRates
 from zconsole.ui.display_format import DisplayFormat
@@ -46,7 +47,7 @@ def test_each_has_its_name_and_scale_and_all_have_one_time(rows):
 @pytest.mark.parametrize("width", range(1, 400, 7))
 def test_they_fit_and_are_no_wider_than_what_is_kept(width, rows):
     for line in graphs(SLOW, FRAME, LOOK, width, rows):
-        assert width_of(line) <= min(width, 260)
+        assert width_of(line) <= min(width, len("operations   ") + CAPACITY + len("  0-128ms"))
 
 
 def test_plain_characters_do():
@@ -90,7 +91,7 @@ def test_marks_of_another_time_than_the_shown_are_left_out():
     assert "▴" not in drawn(80, 1, frame=frame)[-1]
     axis = drawn(80, 1, frame=frame, until=NOW - 80)[-1]
     assert "▴" in axis
-    assert axis.split()[0:2] == ["2m19s", "ago"]
+    assert axis.split()[0:2] == ["2m17s", "ago"]
     assert axis.endswith("  1m20s ago")
 
 
@@ -107,3 +108,12 @@ def test_going_back_and_on_stays_within_what_is_kept():
     assert until is None
     assert scrolled(FRAME, 0, None, -1) is None
     assert scrolled(FRAME, 240, None, -1) is None
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_time_that_is_shown_begins_where_the_samples_do(rows):
+    frame = frames.resilver()
+    frame.series.length = 40
+    lines = drawn(100, rows, frame=frame)
+    first = next(n for n, cell in enumerate(lines[rows - 1]) if cell != " " and n > len("latency"))
+    assert lines[-1].index("last 39s") == first

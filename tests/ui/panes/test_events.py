@@ -162,3 +162,10 @@ class TestEvents:
         assert max(map(width_of, lines)) <= 60
         whole = event_lines(frame.events, 200, room=6)
         assert [*map(plain, whole)] == [*map(plain, event_lines(frame.events, 200))]
+
+
+def test_what_zpool_says_begins_under_the_texts_of_events():
+    made = replace(damaged(), errors=(), error_count=0, events=(Event(frames.NOW, "x", "it is"),))
+    shown = [plain(line) for line in pane_lines(made, None, LOOK, 120)]
+    at = {line.find(said) for line in shown for said in ("it is", SAYS, ACTION) if said in line}
+    assert len(at) == 1

@@ -23,7 +23,7 @@ def drawn(past, rows, width=60, until=None, look=LOOK, **fields):
     view = frame.scans[0]._replace(past=past)
     lines = rate_lines(view, Ink(look, width, NOW, frame), rows, until)
     assert max(map(width_of, lines)) <= width
-    return [plain(line) for line in lines]
+    return [plain(line).rstrip() for line in lines]
 
 
 def hours(*marks, **fields):
@@ -34,8 +34,9 @@ def hours(*marks, **fields):
 
 def test_one_row_says_its_scale_and_since_when():
     (line,) = drawn(hours(), 1)
+    assert len(line) == 59, "the last column is free, as of the bars above"
     assert line.startswith(" rate      ██")
-    assert line.endswith("  2M/s       last 23m00s")
+    assert line.endswith("  2M/s      last 23m00s")
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -72,6 +73,11 @@ def test_several_rows_have_a_scale_and_a_time_axis():
 def test_the_newest_step_of_a_pool_that_does_not_answer_is_not_of_now():
     assert drawn(hours(), 1, problem="no answer")[0].endswith(" 23m00s to 12:41")
     assert drawn(hours(), 4, problem="no answer")[-1].endswith("─ 12:41")
+
+
+def test_a_scan_that_has_just_begun_says_when():
+    axis = drawn(PastRates(NOW - 8, 1.0, (2.0 * 2**20,) * 8), 4)[-1]
+    assert axis.endswith("─ 12:40  now")
 
 
 def test_between_the_ends_of_the_time_axis_stand_round_times():

@@ -145,3 +145,9 @@ def test_without_color_attributes_tell_roles_and_grounds_apart():
     assert looks[""]["error"] != looks[""][""] != looks[""]["dim"]
     assert looks["cursor"][""].reverse
     assert looks[""][""] == Style()
+
+
+@pytest.mark.parametrize("looks", [LOOKS["ansi16"], palette(SHIPPED["dark"], no_color=True)])
+def test_no_text_is_faint_on_a_cursor_that_reverses(looks):
+    assert not [role for role, style in looks["cursor"].items() if style.dim]
+    assert looks[""]["dim"].dim

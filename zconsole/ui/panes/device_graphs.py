@@ -20,7 +20,8 @@ from zconsole.ui.widgets.graph import graph_lines, graph_values
 from zconsole.ui.widgets.spark import scale
 from zconsole.ui.widgets.time_axis import TimeAxis
 
-_LABEL = 11
+_LABEL = 13
+"""Cells before a graph, as before the other values of a detail."""
 _SCALE = 9
 """Cells for ``  0-128ms`` at the right."""
 _LEAST = 20
@@ -119,7 +120,9 @@ def _axis(
     line.mark(*(at for at, _ in marks))
     last = f"{end} ago" if shown.newer else "now"
     line.put(width - len(last), last)
-    line.put(0, f"{begin} ago" if shown.newer else f"last {begin}")
+    first = width - -(-len(shown.times) // graph_values(1, rows, look.glyphs))
+    said = f"{begin} ago" if shown.newer else f"last {begin}"
+    line.put(max(0, min(first, width - len(last) - 2 - len(said))), said)
     name_marks(line, marks, look)
     return (Span(" " * _LABEL), *line.spans())
 

@@ -19,8 +19,7 @@ from zconsole.zfs.sources.base import NO_READER, Capabilities
 
 _NEW_ERRORS = re.compile(r"([0-9]{1,18}) new (read|write|checksum) error")
 _MARKS = {"notice": "~", "warning": "!", "error": "x"}
-_TIME = 16
-_LABEL = 17
+_LABEL = 16
 _RESUME = "bring back the devices that are out, then clear the pool (zpool clear)"
 _DAMAGED = fit("damaged", _LABEL)
 _WRAPPED = 6
@@ -105,7 +104,7 @@ def _of_event(event: Event, now: float, look: DisplayFormat) -> _Message:
         text += f" ({event.vdev})"
     seen = "" if event.origin == "zpool" or event.name in (DONE, OUTCOME) else "  observed"
     role = event.severity if event.severity in _MARKS else ""
-    when = fit(look.when(event.t, now), _TIME)
+    when = fit(look.when(event.t, now), _LABEL)
     return _Message(when, text, role, _MARKS.get(event.severity, " "), seen)
 
 

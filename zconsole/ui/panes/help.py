@@ -10,7 +10,8 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, LEGEND, Key, shown
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
 
-_KEY = 16
+_KEY, _WORD = 16, 18
+"""Cells of a key, and of a word in the legend, with the gap behind them."""
 
 
 def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
@@ -39,10 +40,11 @@ def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tupl
     for title, rows in LEGEND.items():
         lines.append((Span(f" {title}", "bold"),))
         for role, word, text in rows:
-            lines.extend(_pair(word.format_map(look.glyphs._asdict()), text, width, role))
+            said = word.format_map(look.glyphs._asdict())
+            lines.extend(_pair(said, text, width, role, _WORD))
     if interval:
         pace = f"a sparkline of 20 bars shows the last {20 * interval:g}s"
-        lines.extend(_pair("sparkline", pace, width, "spark"))
+        lines.extend(_pair("sparkline", pace, width, "spark", _WORD))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
@@ -66,9 +68,11 @@ def _key(key: Key, width: int) -> tuple[Line, ...]:
     return _pair(" ".join(map(shown, key.keys)), key.text, width)
 
 
-def _pair(word: str, text: str, width: int, role: str = "key") -> tuple[Line, ...]:
+def _pair(
+    word: str, text: str, width: int, role: str = "key", room: int = _KEY
+) -> tuple[Line, ...]:
     """A key or word and what it does or means, wrapped beside it."""
-    return beside(Span(f"  {fit(word, max(_KEY, cell_len(word) + 2))}", role), text, width - 1)
+    return beside(Span(f"  {fit(word, max(room, cell_len(word) + 2))}", role), text, width - 1)
 
 
 def footer_line(

@@ -64,11 +64,11 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     marks = _marks(view.past, shown, width, rows, ink)
     if rows > 1:
         return [*_scaled(drawn, said, ink), _axis(shown, marks, width, rows, ink, going)]
-    size, span = f" {said:>{look.number + 2}} ", f"{_span(shown, ink, going):>{_SPAN}}"
+    size, span = f" {said:>{look.number + 2}} ", f"{_span(shown, ink, going):>{_SPAN - 1}} "
     head = Span(f" {'rate':<{_LABEL - 1}}", "dim")
     line = TimeAxis(drawn[0], look.glyphs.mark, "spark")
     line.mark(*(at for at, _ in marks))
-    return [(head, *line.spans(), Span(f"{size}{span}", "dim"))]
+    return [(head, *line.spans(), Span(f"{size}{span[:_SPAN]}", "dim"))]
 
 
 def _scaled(drawn: Sequence[str], top: str, ink: Ink) -> Iterator[Line]:
@@ -121,6 +121,7 @@ def _axis(
         line.mark(*(at for at, _ in marks))
         line.put(width - len(end), end)
         name_marks(line, marks, look)
-        line.put(first, look.when(shown.begin, ink.now))
+        begin = look.when(shown.begin, ink.now)
+        line.put(max(0, min(first, width - len(end) - 2 - len(begin))), begin)
         name_times(line, shown.begin, shown.end, first, width, look)
     return (Span(f"{'0':>{_LABEL}} {look.glyphs.axis[2]}", "dim"), *line.spans())

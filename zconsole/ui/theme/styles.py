@@ -39,7 +39,7 @@ _ATTRIBUTES: Mapping[str, Style] = {
 
 _GROUND_ATTRIBUTES: Mapping[str, Style] = {
     "": Style(),
-    "cursor": Style(reverse=True),
+    "cursor": Style(reverse=True, dim=False),  # dim on a bright ground cannot be read
     "rest": Style(underline=True),
     "tint": Style(bold=True),
 }

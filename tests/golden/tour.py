@@ -1,0 +1,39 @@
+"""Screens of the simulated pools that are reached by keys, kept as text at several sizes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.ui.styled import styled
+from tests.ui.tour import TOUR, at
+
+HERE = Path(__file__).parent
+NARROW, USUAL, TALL = (60, 15), (80, 24), (120, 40)
+KEPT = {
+    "legend": (NARROW, USUAL),
+    "chassis": (NARROW, USUAL),
+    "actions": (NARROW, USUAL),
+    "tunables": (NARROW, USUAL, TALL),
+    "plan": (NARROW, USUAL),
+    "log": (USUAL,),
+    "replay": (NARROW, USUAL, TALL),
+}
+SHOTS = tuple((stop, size) for stop in TOUR for size in KEPT.get(stop.name, ()))
+
+
+def path(name: str, size: tuple[int, int]) -> Path:
+    """Where a screen of a size is kept."""
+    return HERE / f"{name}-{size[0]}x{size[1]}.txt"
+
+
+async def draw(stop, size: tuple[int, int]) -> str:
+    """The text and looks of a screen."""
+    async with at(stop, size) as a:
+        return styled(a.app)
+
+
+def write_all() -> None:
+    """Draw every screen anew."""
+    for stop, size in SHOTS:
+        path(stop.name, size).write_text(asyncio.run(draw(stop, size)), encoding="utf-8")

@@ -1,0 +1,14 @@
+"""The screens against what is kept; ``python -m tests.golden`` draws them anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden.tour import SHOTS, draw, path
+
+
+@pytest.mark.parametrize(
+    ("stop", "size"), [pytest.param(*shot, id=path(shot[0].name, shot[1]).stem) for shot in SHOTS]
+)
+async def test_screen(stop, size):
+    assert await draw(stop, size) == path(stop.name, size).read_text(encoding="utf-8")
