@@ -10,7 +10,7 @@ from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.pool.redundancy import is_complete
-from zconsole.swap.checklist import PUT_BACK, Checklist, SwapEntry
+from zconsole.swap.checklist import PUT_BACK, Checklist
 from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import vdev_words
 from zconsole.swap.resilver import filling, just_ran, repairs
@@ -49,32 +49,6 @@ def dropped(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
     )
 
 
-def missed(c: Checklist, v: MachineView) -> tuple[str, ...]:
-    """The keys of wrong disks that ZFS was seen to be without, or was told to open anew.
-
-    One that nothing was read from or written to meanwhile stays ONLINE: it is no longer the disk
-    that ZFS has open, and fails at the next write.
-    """
-    found = (disk.key for disk in c.wrong if disk.key in c.missed or _is_missed(c, disk, v))
-    return tuple(found)
-
-
-def _is_missed(c: Checklist, disk: SwapDisk, v: MachineView) -> bool:
-    leaf = v.leaf_of(disk)
-    if leaf is None or leaf[0].suspended or not is_complete(leaf[1].vdev):
-        return True
-    return any(entry.step == PUT_BACK and entry.result == "done" for entry in _since_out(c, disk))
-
-
-def _since_out(c: Checklist, disk: SwapDisk) -> Iterator[SwapEntry]:
-    """What was run on the pool of a wrong disk since it left."""
-    for entry in reversed(c.log):
-        if entry.text.startswith("wrong disk: ") and disk.words in entry.text:
-            return
-        if entry.command.startswith("zpool clear ") or disk.name in entry.text:
-            yield entry
-
-
 def _is_needed(disk: SwapDisk, v: MachineView) -> bool:
     """Whether a pool may still have a leaf on it: one that was replaced meanwhile is free to go."""
     s = v.of(disk.pool)
@@ -105,16 +79,26 @@ def is_back(c: Checklist, disk: SwapDisk, v: MachineView, now: float) -> bool:
     if device_of(disk, v.devices) is None:
         return False
     found = _in(disk, v)
-    if found is None or _holds_no_data(found):
+    if found is None or found.target.vdev.vclass in ("spare", "cache"):
         return True
-    if disk.key not in c.missed:
-        return False
     whole = not found.s.suspended and is_complete(found.target.vdev)
-    return whole and not repairs(found.s) and not just_ran(c, now)
+    return whole and disk.whole in c.noticed and not repairs(found.s) and not just_ran(c, now)
 
 
-def _holds_no_data(each: _InPool) -> bool:
-    return each.target.vdev.vclass in ("spare", "cache")
+def knows(c: Checklist, disk: SwapDisk, v: MachineView) -> bool:
+    """Whether its pool has noticed that a disk was out, or opened it again since."""
+    found = _in(disk, v)
+    if found is None:
+        return False
+    if found.s.suspended or found.target.vdev.state in FAILED:  # zpool clear opens every device
+        return True
+    if device_of(disk, v.devices) is None:
+        return False
+    reopening = {step.command for step in plan_online(found.s, disk.key, reopen=True).steps}
+    own = [entry for entry in c.log if entry.step == PUT_BACK]
+    since = max((entry.t for entry in own if not entry.command), default=c.begun)
+    ran = {entry.command for entry in own if entry.t >= since and entry.result == "done"}
+    return disk.whole in c.noticed or bool(reopening & ran)
 
 
 def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
@@ -132,6 +116,11 @@ def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
         else "Pull nothing else before it is complete."
     )
     text = (*_redundancy(back), f"It is in again. {hold}")
+    if plan is not None and back.target.vdev.state not in FAILED and not back.s.suspended:
+        text += (
+            f"{back.s.pool.name} has not noticed that it was out, and may still use it as it was"
+            " before: have it opened again.",
+        )
     spot = back.disk.spot
     if plan is None:
         title = f"Wait until {back.disk.words} is complete again"
@@ -224,10 +213,9 @@ def _plan(c: Checklist, each: _InPool) -> ActionPlan | None:
         return plan_clear(s)
     if target.vdev.state == "FAULTED":
         return plan_clear(s, target.key)
-    unnoticed = each.disk.key not in c.missed and not _holds_no_data(each)
-    if target.vdev.state in FAILED or unnoticed:
-        return plan_online(s, target.key, anew=unnoticed)
-    return None
+    if target.vdev.state in FAILED:
+        return plan_online(s, target.key)
+    return None if each.disk.whole in c.noticed else plan_online(s, target.key, reopen=True)
 
 
 def _in(disk: SwapDisk, v: MachineView) -> _InPool | None:

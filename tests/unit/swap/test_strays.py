@@ -162,6 +162,42 @@ def test_the_redundancy_that_is_left_comes_first_while_a_wrong_disk_is_out(play:
     assert play.look().text[0] == "raidz2-0 has no redundancy left."
 
 
+def test_a_wrong_disk_counts_as_out_before_the_pool_has_noticed(play: Play):
+    """The machine shows a pull at once, the newest sample of the pool a while later."""
+    play.begin()
+    play.do()
+    play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
+    stage = play.look()
+    assert "WRONG DISK: put Slot 06" in stage.title
+    assert stage.text[0] == "raidz2-0 has no redundancy left."
+
+
+def test_a_wrong_disk_that_is_back_before_the_pool_noticed_is_opened_again(play: Play):
+    play.begin()
+    play.do()
+    play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
+    play.look()
+    play.devices = lambda found: found
+    stage = play.look()
+    assert stage.alarm, "the pool may still use it as it was before"
+    assert "has not noticed" in " ".join(stage.text)
+    assert stage.plan is not None
+    assert stage.plan.steps[0].argv[:3] == ("zpool", "online", "tank")
+    assert play.do().alarm, "a resilver may be about to begin"
+    assert play.refilled().title.startswith(f"Pull {OLD}")
+
+
+def test_a_wrong_disk_that_is_out_once_more_is_not_known_to_the_pool(play: Play):
+    play.begin()
+    play.do()
+    for _ in range(2):
+        play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
+        assert play.look().plan is None
+        play.devices = lambda found: found
+        assert play.look().plan is not None
+        play.do()
+
+
 def test_another_disk_in_the_bay_of_a_wrong_one_is_named(play: Play):
     play.begin()
     play.do()

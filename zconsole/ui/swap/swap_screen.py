@@ -115,6 +115,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         after = self._followed.stage
         if before is not None and after is not None and before.title != after.title:
             self._said = ""  # it was about the step before
+        if before is not None and after is not None and after.over and not before.over:
+            self._saved = ""  # that report lacks the end
         if self.is_attached:
             self.update()
 
@@ -125,12 +127,13 @@ class SwapScreen(Dialog[SwapDisk | None]):
         view, width = self.query_one("#swap", LinesView), self.app.size.width
         followed, look = self._followed, self._flow.look
         stage = followed.stage
-        title = swap_title(followed.checklist, stage, look)
+        filed = bool(self._saved)
+        title = swap_title(followed.checklist, stage, look, filed)
         if stage is None:
             view.show(((Span(" looking at the machine", "dim"),),), title)
         else:
             notes = tuple(self._notes())
-            view.show(swap_lines(followed.checklist, stage, notes, look, width), title)
+            view.show(swap_lines(followed.checklist, stage, notes, look, width, filed), title)
         below = 0 < view.size.height <= view.line_count()
         self.query_one("#hint", LinesView).show_whole((*self._hint(), *((MORE,) * below)))
 
@@ -182,6 +185,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
             return
         if stage.plan is not None:
             self._ask(partial(self._confirm, stage, stage.plan))
+        elif stage.alarm:
+            self._say(f"Looked again: still waiting for {stage.waits}.")
+            self.look_again()
         elif stage.answers:
             self.action_answer()
         elif stage.over:
