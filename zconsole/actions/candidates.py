@@ -149,6 +149,7 @@ def _in_use(
     problems += [f"in use by {holder}" for holder in device.holders]
     problems += ["used as swap"] if device.swap else []
     problems += ["read-only"] if device.read_only else []
+    problems += ["not named by udev yet: look again"] if device.unnamed else []
     problems += _contents(pool, device.contents) if member is None or in_place else []
     return tuple(problems), (
         "its content could not be read: it may hold data",

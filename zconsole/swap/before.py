@@ -119,12 +119,17 @@ def light(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
 
 
 def _blinking(c: Checklist, v: MachineView) -> SwapStage | None:
+    title = f"Make {c.old.words} blink"
+    if c.old.node and not v.devices and not c.was_gone:  # they were read before, and will be again
+        return SwapStage(
+            "light", title, waits="the machine's disks to be read", answers=(SKIP_LIGHT,)
+        )
     device = device_of(c.old, v.devices)
     if device is None or not device.node:
         return None
     return SwapStage(
         "light",
-        f"Make {c.old.words} blink",
+        title,
         (
             "The bay has no light that can be switched: short reads make the disk's own light"
             " blink, where it has one. It ends after the pull.",

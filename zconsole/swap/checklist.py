@@ -125,7 +125,7 @@ class Checklist:
     wrong: tuple[SwapDisk, ...] = ()
     """Of those, disks that were pulled and are not complete again; those still out are first."""
     noticed: tuple[str, ...] = ()
-    """Paths of disks in ``wrong`` of which the pool knows: it lost them, or opened them again."""
+    """Keys of disks in ``wrong`` of which the pool knows: it lost them, or opened them again."""
     meant: tuple[SwapDisk, ...] = ()
     """Of those, disks that are out and that somebody said were meant to go."""
     returned: tuple[ReturnedDisk, ...] = ()

@@ -165,17 +165,12 @@ def begin(choice: SwapChoice, way: SwapWay, v: MachineView, name: str, now: floa
 
 
 def around(v: MachineView, old: SwapDisk) -> tuple[SwapDisk, ...]:
-    """Every other disk that is on the machine, with its leaf if it has one."""
-    found: dict[str, SwapDisk] = {}
-    for s in v.situations:
-        for key, leaf in leaves_of(s.pool):
-            disk = disk_of_leaf(s, leaf, key)
-            if device_of(disk, v.devices) is not None:
-                found.setdefault(disk.whole, disk)
-    for device in v.devices:
-        if device.kind == "disk":
-            found.setdefault(device.path, disk_of(device))
-    return tuple(disk for whole, disk in found.items() if whole != old.whole)
+    """Every other disk that is on the machine: once for each leaf on it, or as it is."""
+    leaves = (disk_of_leaf(s, leaf, key) for s in v.situations for key, leaf in leaves_of(s.pool))
+    used = [disk for disk in leaves if device_of(disk, v.devices) is not None]
+    wholes = {disk.whole for disk in used}
+    unused = [disk_of(d) for d in v.devices if d.kind == "disk" and d.path not in wholes]
+    return tuple(disk for disk in (*used, *unused) if disk.whole != old.whole)
 
 
 def _last_if_refused(way: SwapWay) -> bool:
@@ -239,8 +234,7 @@ def _with_free_disk(v: MachineView, target: Target, old: SwapDisk) -> Iterator[S
         device = candidate.device
         if old.is_on(device):
             continue
-        fits = candidate.usable and not device.unnamed
-        if fits and device.kind == "disk" and device.path not in free:
+        if candidate.usable and device.kind == "disk" and device.path not in free:
             new = disk_of(device)
             why = (
                 f"{new.words} is free: replace by it now, and pull {target.vdev.name} once the"

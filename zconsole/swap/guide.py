@@ -153,7 +153,9 @@ def answered(c: Checklist, name: str, now: float) -> Checklist:
     if name == "meant" and c.wrong:
         gone = c.wrong[0]
         c = c.noting(now, PUT_BACK, f"{gone.words} was meant to go, by the operator's word")
-        return replace(c, wrong=c.wrong[1:], meant=(*c.meant, gone))
+        same = tuple(disk for disk in c.wrong if disk.whole == gone.whole)
+        rest = tuple(disk for disk in c.wrong if disk not in same)
+        return replace(c, wrong=rest, meant=(*c.meant, *same))
     step, said = _SAID.get(name, (name, name))
     return c.noting(now, c.at, f"{said}, by the operator's word").passing(step)
 

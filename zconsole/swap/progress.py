@@ -210,9 +210,9 @@ def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
     for disk in dropped(c, v):
         c = replace(c, wrong=(*c.wrong, disk))
         c = c.noting(now, PUT_BACK, f"{disk.words} is in, but dropped out of {disk.pool}")
-    known = tuple(disk.whole for disk in c.wrong if knows(c, disk, v))
+    known = tuple(disk.key for disk in c.wrong if knows(c, disk, v))
     for disk in c.wrong:
-        if disk.whole in c.noticed and disk.whole not in known:
+        if disk.key in c.noticed and disk.key not in known:
             c = c.noting(now, PUT_BACK, f"{disk.words} left the machine again")
     c = c if known == c.noticed else replace(c, noticed=known)
     for disk in c.wrong:
@@ -229,7 +229,7 @@ def _unmeant(c: Checklist, v: MachineView, now: float) -> Checklist:
     for disk in c.meant:
         if device_of(disk, v.devices) is not None:
             rest = tuple(d for d in c.meant if d is not disk)
-            beside = tuple(d for d in c.around if d.whole != disk.whole)
+            beside = tuple(d for d in c.around if (d.whole, d.key) != (disk.whole, disk.key))
             c = replace(c, meant=rest, wrong=(*c.wrong, disk), around=(*beside, disk))
             c = c.noting(now, PUT_BACK, f"{disk.words} is in again")
     return c

@@ -82,7 +82,7 @@ def is_back(c: Checklist, disk: SwapDisk, v: MachineView, now: float) -> bool:
     if found is None or found.target.vdev.vclass in ("spare", "cache"):
         return True
     whole = not found.s.suspended and is_complete(found.target.vdev)
-    return whole and disk.whole in c.noticed and not repairs(found.s) and not just_ran(c, now)
+    return whole and disk.key in c.noticed and not repairs(found.s) and not just_ran(c, now)
 
 
 def knows(c: Checklist, disk: SwapDisk, v: MachineView) -> bool:
@@ -98,7 +98,7 @@ def knows(c: Checklist, disk: SwapDisk, v: MachineView) -> bool:
     own = [entry for entry in c.log if entry.step == PUT_BACK]
     since = max((entry.t for entry in own if not entry.command), default=c.begun)
     ran = {entry.command for entry in own if entry.t >= since and entry.result == "done"}
-    return disk.whole in c.noticed or bool(reopening & ran)
+    return disk.key in c.noticed or bool(reopening & ran)
 
 
 def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
@@ -139,35 +139,38 @@ def _still_out(
     plan: ActionPlan | None,
 ) -> SwapStage:
     """Some are out still; ``back`` is one that is in again, and ``plan`` brings it online."""
-    names = _all(out)
-    text = [*_about_out(c, v, out)]
+    disks = tuple({disk.whole: disk for disk in out}.values())  # one holds devices of many pools
+    names = _all(disks)
+    text = [*_about_out(c, v, out, disks)]
     if back is not None and plan is not None:
         text.append(f"{back.disk.words} is in again: bring it back into {back.s.pool.name}.")
-    text.append(f"Pull nothing else until {_it(out, 'it is', 'they are')} back and complete.")
+    text.append(f"Pull nothing else until {_it(disks, 'it is', 'they are')} back and complete.")
     return SwapStage(
         c.at,
-        f"WRONG DISK{'S' * (len(out) > 1)}: put {names} back now",
+        f"WRONG DISK{'S' * (len(disks) > 1)}: put {names} back now",
         tuple(text),
         waits=f"{names} to return",
         plan=plan,
-        answers=(_meant(out[0]),),
+        answers=(_meant(disks[0]),),
         alarm=True,
-        brief=f"WRONG DISK OUT: put {' and '.join(d.spot for d in out)} back",
+        brief=f"WRONG DISK OUT: put {' and '.join(d.spot for d in disks)} back",
     )
 
 
-def _about_out(c: Checklist, v: MachineView, out: tuple[SwapDisk, ...]) -> Iterator[str]:
+def _about_out(
+    c: Checklist, v: MachineView, out: tuple[SwapDisk, ...], disks: tuple[SwapDisk, ...]
+) -> Iterator[str]:
     """What the pools have left, what sits in the bays by now, and what else to know."""
     known = [each for disk in out if (each := _in(disk, v)) is not None]
     yield from dict.fromkeys(line for each in known for line in _redundancy(each))
-    for disk in out:
+    for disk in disks:
         yield from _another_in_bay(disk, v)
-    yield f"The machine lost {_all(out)}; {_old_words(c, v)}."
+    yield f"The machine lost {_all(disks)}; {_old_words(c, v)}."
     for pool in dict.fromkeys(disk.pool for disk in out if disk.pool):
-        yield f"{pool} needs the data on {_it(out)}."
+        yield f"{pool} needs the data on {_it(disks)}."
     for pool in dict.fromkeys(each.s.pool.name for each in known if each.s.suspended):
         yield f"{pool} is suspended: it continues once the disk is back and cleared."
-    yield f"If nobody pulled {_it(out)}, look there: a failed disk, or a lost link."
+    yield f"If nobody pulled {_it(disks)}, look there: a failed disk, or a lost link."
 
 
 def _all(disks: tuple[SwapDisk, ...]) -> str:
@@ -215,7 +218,7 @@ def _plan(c: Checklist, each: _InPool) -> ActionPlan | None:
         return plan_clear(s, target.key)
     if target.vdev.state in FAILED:
         return plan_online(s, target.key)
-    return None if each.disk.whole in c.noticed else plan_online(s, target.key, reopen=True)
+    return None if each.disk.key in c.noticed else plan_online(s, target.key, reopen=True)
 
 
 def _in(disk: SwapDisk, v: MachineView) -> _InPool | None:

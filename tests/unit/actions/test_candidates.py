@@ -58,3 +58,11 @@ def test_a_new_disk_where_the_old_one_was_can_be_used_unless_something_is_on_it(
     assert why.startswith("holds ext4")
     (why,) = judge(s.pool, target, _old(Contents(zfs_pool="other")), s.facts).problems
     assert why.startswith("has a label of pool other")
+
+
+def test_a_disk_is_offered_once_udev_has_named_it():
+    bare = new_disk(path="/dev/sdz", node="/dev/sdz", unnamed=True)
+    s, target = _failed("FAULTED", bare)
+    assert judge(s.pool, target, bare, s.facts).problems == ("not named by udev yet: look again",)
+    named = replace(bare, path="/dev/disk/by-id/new", unnamed=False)
+    assert judge(s.pool, target, named, s.facts).usable

@@ -187,6 +187,17 @@ class Play:
 
         return asyncio.run(_run())
 
+    def run_alarm(self) -> str:
+        """Wait until something brings a wrong disk back, and run it; returns the pool it is of."""
+        for _ in range(400):
+            stage = self.look()
+            assert stage.alarm, stage
+            if stage.plan is not None:
+                self.do()
+                return stage.plan.pool
+            self.wait(20.0)
+        raise AssertionError(f"nothing to run: {self.look()}")
+
     def until(self, step: str, every: float = 20.0, most: int = 400) -> SwapStage:
         """Wait until a step is current; other steps than waiting fail."""
         for _ in range(most):

@@ -58,6 +58,16 @@ def test_blinking_no_longer_counts_once_its_time_is_over():
     assert not any("The disk blinks" in line for line in play.look().text)
 
 
+def test_disks_that_cannot_be_read_for_a_while_leave_no_step_out():
+    play = dark()
+    play.devices = lambda _: ()
+    stage = play.look()
+    assert (stage.step, stage.waits) == ("light", "the machine's disks to be read")
+    play.devices = lambda found: found
+    assert play.look().plan is not None
+    assert not any(entry.step == "light" for entry in play.checklist.log)
+
+
 def test_a_disk_that_has_left_the_pool_blinks_too():
     play = Play(blinks=True)
     play.hands.insert(0, "Slot 11")

@@ -88,9 +88,14 @@ def test_a_pull_that_the_machine_does_not_show_is_asked_about(play: Play):
     assert play.answer("same").title.endswith("online again")
 
 
+WWN_BITS = 0xFF_FFFF_FFFF
+"""The bits of a simulated device's GUID that are its disk's World Wide Name, too."""
+
+
 def partitioned(play: Play, bay: str, number: int, leaf: Leaf) -> None:
     """Make a leaf a partition of the disk in a bay."""
     disk = play.leaf(bay)
+    leaf.guid = leaf.guid & ~WWN_BITS | disk.guid & WWN_BITS
     leaf.path = f"/dev/disk/by-id/{disk.devid}-part{number}"
     leaf.name, leaf.devid = f"{disk.devid}-part{number}", disk.devid
     leaf.slot, leaf.device = disk.slot, f"{disk.device[:-1]}{number}"
@@ -165,6 +170,23 @@ def test_the_way_back_puts_both_pools_online(play: Play):
     assert not second.tops[0].lost()
     assert stage.back is not None
     assert stage.back.closes
+
+
+def test_a_wrong_disk_is_brought_back_into_each_pool_on_it(play: Play):
+    second = with_second_pool(play, "Slot 06", "Slot 08")
+    partitioned(play, "Slot 06", 1, play.leaf("Slot 06"))
+    play.begin(PULL_FIRST)
+    play.do()
+    play.hands.pull("Slot 06")
+    stage = play.look()
+    assert stage.title.startswith("WRONG DISK: put Slot 06")
+    assert {"tank needs the data on it.", "fast needs the data on it."} <= {*stage.text}
+    play.hands.insert(len(play.hands.drawer()) - 1, "Slot 06")
+    play.look()
+    pools = [play.run_alarm() for _ in range(2)]
+    assert sorted(pools) == ["fast", "tank"]
+    assert play.refilled().title.startswith(f"Pull {OLD}")
+    assert not second.tops[0].lost()
 
 
 def test_a_pool_that_has_its_place_filled_needs_no_second_swap(play: Play):
