@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -142,6 +143,28 @@ async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
         await s.settle()
         screen._again()
         assert "tank is suspended" in await s.settled()
+
+
+async def test_looks_do_not_pile_up_behind_a_slow_one():
+    async with swapping() as s:
+        await s.begin()
+        screen = s.app.screen
+        assert isinstance(screen, SwapScreen)
+        look, looks, slow = screen._followed.look, [], asyncio.Event()
+
+        async def _slow() -> None:
+            looks.append(1)
+            await slow.wait()
+            await look()
+
+        screen._followed.look = _slow  # type: ignore[method-assign]
+        for _ in range(5):
+            screen.look_again()
+            await s.settle()
+        assert len(looks) == 1
+        slow.set()
+        await s.settled()
+        assert len(looks) == 2, "one more sees what came meanwhile"
 
 
 async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():

@@ -56,6 +56,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         self._said = ""
         self._saved = ""
         """Path of the report, once it is saved."""
+        self._looking = self._wanted = False
+        """Whether a look is under way, and whether another one is to follow it."""
         self._seen: tuple[float, float | None] | None = None
         """Times of the sample, and of the reading, that were looked at last."""
 
@@ -84,10 +86,24 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def look_again(self) -> None:
         """See the step anew, unless a plan is being carried out: what it does is written after."""
-        if self.is_attached and self.app.screen is self and not self._flow.under_way:
+        if not (self.is_attached and self.app.screen is self) or self._flow.under_way:
+            return
+        if self._looking:  # one that waits for a slow disk: another one would only wait behind it
+            self._wanted = True
+        else:
+            self._looking = True
             begin(self, self._look, group="swap-look", exit_on_error=False)
 
     async def _look(self) -> None:
+        try:
+            await self._look_once()
+        finally:
+            self._looking = False
+        if self._wanted:
+            self._wanted = False
+            self.look_again()
+
+    async def _look_once(self) -> None:
         before = self._followed.stage
         try:
             await self._followed.look()
