@@ -15,7 +15,7 @@ async def test_of_a_device_path_guid_and_name_are_offered():
     async with view_state(frames.resilver(), size=(120, 30)) as (app, pilot, read):
         await pilot.press(*("j",) * 4, "y")
         assert read().startswith(" COPY")
-        assert " path " in read()
+        assert "›path " in read()
         await pilot.press("enter")
         row = app.devices.current.row
         assert app.clipboard == row.vdev.path

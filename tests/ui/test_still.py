@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.ui.actions.acting import Acting, acting
@@ -19,6 +21,8 @@ LABELS = (
     "BALANCE",
     "STATE",
 )
+SPOKEN = {" suggestion "}
+"""Labels of rows that are blank until there is something to say."""
 
 
 def boundaries(a: Acting) -> dict[str, tuple[int, int, int, int]]:
@@ -34,9 +38,22 @@ def places(screen: str) -> dict[str, tuple[int, int]]:
     return {label: spots[0] for label, spots in found.items() if spots}
 
 
+def facts_row(screen: str) -> int | None:
+    """The row of the scan's facts, whose figures differ in width."""
+    rows = enumerate(screen.splitlines())
+    return next((y for y, row in rows if re.search(r" errors \d", row)), None)
+
+
 @pytest.mark.parametrize(
     ("scenario", "size"),
     [
+        ("memory-limited", (60, 15)),
+        ("memory-limited", (80, 24)),
+        ("memory-limited", (120, 40)),
+        ("memory-limited", (200, 50)),
+        ("nvme", (60, 15)),
+        ("nvme", (80, 24)),
+        ("nvme", (120, 40)),
         ("resilver", (60, 15)),
         ("resilver", (80, 24)),
         ("resilver", (120, 40)),
@@ -45,19 +62,27 @@ def places(screen: str) -> dict[str, tuple[int, int]]:
         ("flaky", (120, 40)),
     ],
 )
-async def test_the_parts_of_the_screen_stay_where_they_are_while_a_resilver_runs(scenario, size):
+async def test_the_parts_of_the_screen_stay_where_they_are_while_a_scan_runs(scenario, size):
     async with acting(scenario, size=size) as a:
         (frame,) = a.app.view_state.frames
         watched = scan_slot(frame.scan.scan)
         await a.pass_time(3, 1)
         first, labels, rounds = boundaries(a), places(a.screen), 0
+        facts, stages = facts_row(a.screen), set()
         while (view := a.app.view_state.frame.scan).scan.active and scan_slot(view.scan) == watched:
             assert boundaries(a) == first, (rounds, a.screen)
-            assert places(a.screen) == labels, (rounds, a.screen)
+            now = places(a.screen)
+            assert {**labels, **now} == {**now, **labels}, (rounds, a.screen)
+            labels = {**now, **labels}
+            assert labels.keys() - now.keys() <= SPOKEN, (rounds, a.screen)
+            assert facts_row(a.screen) == facts, (rounds, a.screen)
+            stages.add(view.stage)
             rounds += 1
-            for step in (1, 1, 600):
+            for step in (1, 1, 10 if scenario == "nvme" else 600):
                 a.feed.step(step)
                 await a.pilot.pause()
+        assert facts is not None
+        assert stages >= ({"scanning", "issuing"} if scenario == "memory-limited" else set())
         assert rounds > 20
 
 

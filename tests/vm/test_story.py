@@ -59,7 +59,7 @@ class Operator:
 
     def choose(self, text: str) -> None:
         """Go down to the line of a list that begins with a text, and press Enter."""
-        lines = [line.strip() for line in self.see(re.escape(text)).splitlines()[1:]]
+        lines = [line.strip(" ›") for line in self.see(re.escape(text)).splitlines()[1:]]
         row = next(n for n, line in enumerate(lines) if line.startswith(text))
         self.press(*["j"] * row, "Enter")
 

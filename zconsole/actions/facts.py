@@ -25,6 +25,9 @@ from zconsole.system.process import DeadlineError
 ANSWER = 10.0
 """Seconds zpool or zdb may take to answer a question."""
 
+DISKS = 30.0
+"""… and reading the machine's disks: a few milliseconds, unless they or the processors are busy."""
+
 WARM = 3.0
 """Seconds a disk may take to tell its temperature: nobody waits for that alone."""
 
@@ -87,7 +90,7 @@ class MachineFacts:
     async def _devices(self, files: tuple[str, ...]) -> tuple[Device, ...]:
         """The machine's disks and these files; none where /sys or a server does not answer."""
         try:
-            async with asyncio.timeout(ANSWER):
+            async with asyncio.timeout(DISKS):
                 while self._reading is not None and not self._reading.done():
                     # What it finds may be older than this question.
                     await asyncio.wait((asyncio.wrap_future(self._reading),))

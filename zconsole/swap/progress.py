@@ -25,7 +25,7 @@ from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked, without
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack, sentence
-from zconsole.swap.strays import is_back, knows, missing, put_back
+from zconsole.swap.strays import dropped, is_back, knows, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
     others_offline,
@@ -92,7 +92,9 @@ def _first(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
 
 
 def absent(c: Checklist) -> SwapStage:
-    """The stage while the pool is not imported."""
+    """The stage while the pool is not imported; one that is over needs none."""
+    if c.state != OPEN:
+        return _report(c, None)
     return SwapStage(
         c.at,
         f"Import {c.pool}",
@@ -119,9 +121,9 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
     )
 
 
-def _report(c: Checklist, v: MachineView) -> SwapStage:
-    then = beside_left(c, v)
-    online = map(sentence, others_offline(c, v) if not c.undone else ())
+def _report(c: Checklist, v: MachineView | None) -> SwapStage:
+    then = () if v is None else beside_left(c, v)
+    online = map(sentence, () if v is None or c.undone else others_offline(c, v))
     text = (*summary(c), *_left_lit(c), *online, *(f"{text}." for _, text in then))
     return SwapStage("report", TITLES["report"], text, then=tuple(d for d, _ in then), over=True)
 
@@ -205,6 +207,9 @@ def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
         if disk not in c.wrong:
             c = replace(c, wrong=(*c.wrong, disk))
             c = c.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
+    for disk in dropped(c, v):
+        c = replace(c, wrong=(*c.wrong, disk))
+        c = c.noting(now, PUT_BACK, f"{disk.words} is in, but dropped out of {disk.pool}")
     known = tuple(disk.whole for disk in c.wrong if knows(c, disk, v))
     for disk in c.wrong:
         if disk.whole in c.noticed and disk.whole not in known:

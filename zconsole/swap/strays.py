@@ -37,6 +37,18 @@ def missing(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
     return tuple(disk for disk in gone if not _leaving(disk, v) and _is_needed(disk, v))
 
 
+def dropped(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
+    """Disks that were pulled by mistake and are in again, but that ZFS gave up afterwards."""
+    returned = {(disk.pool, disk.key) for disk in c.returned}
+    back = (d for d in c.around if (d.pool, d.key) in returned and d not in c.wrong)
+    return tuple(
+        disk
+        for disk in back
+        if device_of(disk, v.devices) is not None
+        if (leaf := v.leaf_of(disk)) is not None and leaf[1].vdev.state in FAILED
+    )
+
+
 def _is_needed(disk: SwapDisk, v: MachineView) -> bool:
     """Whether a pool may still have a leaf on it: one that was replaced meanwhile is free to go."""
     s = v.of(disk.pool)

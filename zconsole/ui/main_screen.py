@@ -200,6 +200,8 @@ class MainScreen(Screen[None]):
             self.on_input_submitted()
         elif self.scan.until is not None:
             self.scan.edge(1)
+        elif self.devices.until is not None:
+            self.devices.to_now()
         elif self.zoomed:
             self.action_zoom()
         elif self.devices.arrangement.filter:
@@ -249,11 +251,11 @@ class MainScreen(Screen[None]):
     def action_fold_in(self) -> None:
         """Fold the row at the cursor; from one without rows below it, go to the one above.
 
-        In the scan pane: go back in time.
+        In the scan pane and in an open detail: go back in time.
         """
         if self.scan.has_focus:
             self.scan.shift(-1)
-        if not self.devices.has_focus:
+        if not self.devices.has_focus or self.devices.scroll_time(-1):
             return
         item = self.devices.current
         if item is None or item.row is None or not item.row.vdev.children or item.folded:
@@ -262,10 +264,10 @@ class MainScreen(Screen[None]):
             self.devices.fold(lambda folded, row: folded | row)
 
     def action_fold_out(self) -> None:
-        """Unfold the row at the cursor; in the scan pane: go on in time."""
+        """Unfold the row at the cursor; in the scan pane and in a detail: go on in time."""
         if self.scan.has_focus:
             self.scan.shift(1)
-        if self.devices.has_focus:
+        if self.devices.has_focus and not self.devices.scroll_time(1):
             self.devices.fold(lambda folded, row: folded - row)
 
     def action_filter(self) -> None:

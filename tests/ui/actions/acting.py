@@ -175,6 +175,6 @@ def commands(a: Acting) -> list[list[str]]:
 
 async def pick(a: Acting, text: str) -> None:
     """Choose a line of the menu that is open."""
-    lines = [line.strip() for line in a.screen.splitlines()[1:]]
+    lines = [line.strip(f" {UNICODE.pointer}") for line in a.screen.splitlines()[1:]]
     row = next(i for i, line in enumerate(lines) if line.startswith(text))
     await a.press(*["j"] * row, "enter")

@@ -30,7 +30,7 @@ async def adding(scenario: str = "mirror-scrub", disks: int = 2, size=(100, 44))
 async def at_line(a: Acting, text: str) -> None:
     """Move the cursor of a list to the line that begins so."""
     view = a.app.screen.view
-    while not view.line_at(view.cursor)[0].text.strip().startswith(text):
+    while not view.line_at(view.cursor)[0].text.strip(" ›").startswith(text):
         await a.press("j")
 
 

@@ -172,7 +172,7 @@ async def test_every_key_of_the_tunables_is_in_their_footer(size):
 
 
 def _order(said: str) -> list[str]:
-    lines = [line.strip() for line in said.splitlines()[1:10]]
+    lines = [line.strip(" ›") for line in said.splitlines()[1:10]]
     return [" ".join(line.split()[:3]) for line in lines]
 
 

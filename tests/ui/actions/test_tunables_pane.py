@@ -50,9 +50,9 @@ async def test_tunables_have_headings_ranges_and_marks():
         assert asked.splitlines()[6].strip() == "1 to 60000 ms, default 3000", "where to type"
         assert "3000 → 5000 ms" in await a.press(*"5000", "enter")
         said = await a.press(*RUN, "escape")
-        assert said.splitlines()[1].startswith(" * zfs_resilver_min_time_ms")
+        assert said.splitlines()[1].startswith("›* zfs_resilver_min_time_ms")
         await a.press("U", *RUN, "escape")
-        assert a.screen.splitlines()[1].startswith("   zfs_resilver_min_time_ms")
+        assert a.screen.splitlines()[1].startswith("›  zfs_resilver_min_time_ms")
 
 
 async def test_a_faster_preset_makes_the_simulated_resilver_faster():
@@ -127,7 +127,7 @@ async def test_bytes_are_shown_scaled_and_may_be_typed_so():
         names = [s.tunable.name for s in a.backend.control.list() if s.value is not None]
         said = await a.press("T", *["j"] * names.index(name))
         row = next(line for line in said.splitlines() if name in line)
-        assert row.split()[1:3] == ["16M", "16M"]
+        assert row.replace("›", " ").split()[1:3] == ["16M", "16M"]
         assert "64K to 1G bytes, default 16M" in said
         asked = await a.press("enter")
         assert "Now 16M; 64K to 1G bytes" in asked

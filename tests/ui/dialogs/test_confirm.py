@@ -37,6 +37,17 @@ async def test_left_and_right_go_from_button_to_button_and_stay_among_them():
         assert ran == []
 
 
+async def test_a_pointer_stands_before_the_button_in_focus_and_moves_none():
+    async with acting("mirror-scrub") as a:
+        asking(a, "one", "two")
+        await a.settle()
+        seen = [await a.press(*keys) for keys in ((), ("right",), ("right",))]
+        rows = [next(line for line in text.splitlines() if "Cancel" in line) for text in seen]
+        assert [row.split("›")[1].split()[0] for row in rows] == ["Cancel", "Run", "Another"]
+        assert [row.count("›") for row in rows] == [1, 1, 1]
+        assert len({row.replace("›", " ") for row in rows}) == 1
+
+
 @pytest.mark.parametrize("moves", [(), ("tab",), ("right",), ("right", "right"), ("shift+tab",)])
 async def test_a_word_is_typed_into_its_field_wherever_the_focus_is(moves):
     async with acting("mirror-scrub") as a:

@@ -26,6 +26,24 @@ def _lines(_):
     return ((Span(" one"),),)
 
 
+async def test_a_pointer_stands_before_the_line_at_the_cursor_and_moves_nothing():
+    lines = [(Span("  one"),), (Span("two"),), (Span(" "), Span("three"))]
+    for plain, pointer in ((False, "›"), (True, ">")):
+        async with view_state(frames.resilver(), plain=plain) as (app, pilot, read):
+            app.push_screen(PickScreen("PICK", lambda _: lines, wide=True))
+            await pilot.pause()
+            seen = [read().splitlines()[1:4]]
+            for _ in lines[1:]:
+                await pilot.press("j")
+                await pilot.pause()
+                seen.append(read().splitlines()[1:4])
+            assert seen == [
+                [f"{pointer} one", "two", " three"],
+                ["  one", "two", " three"],
+                ["  one", "two", f"{pointer}three"],
+            ]
+
+
 async def test_a_round_between_push_and_compose_paints_nothing_and_ends_nothing():
     async with view_state(frames.resilver()) as (app, pilot, read):
         app.push_screen(PickScreen("PICK", _lines))
@@ -35,7 +53,7 @@ async def test_a_round_between_push_and_compose_paints_nothing_and_ends_nothing(
         await pilot.pause()
         assert " POOL  " in read()
         await pilot.press("escape")
-        assert " one" in read()
+        assert "›one" in read()
 
 
 async def test_a_dialog_that_was_left_is_drawn_no_more(monkeypatch):

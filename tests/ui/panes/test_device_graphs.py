@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import pytest
 
+from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
-from zconsole.pool.model import IoRates
+from zconsole.history.past_rates import Mark
+from zconsole.monitor.frame import DONE
+from zconsole.pool.model import Event, IoRates
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.device_graphs import graphs
+from zconsole.ui.panes.device_graphs import graphs, scrolled, shown_samples
 from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
 FRAME = frames.resilver()
-SLOW = FRAME.rows[6].key
+SLOW = FRAME.rows[6]
+NOW = FRAME.t
 
 
-def drawn(width, rows, look=LOOK, frame=FRAME, key=SLOW):
-    return [plain(line) for line in graphs(key, frame, look, width, rows)]
+def drawn(width, rows, look=LOOK, frame=FRAME, row=SLOW, until=None):
+    return [plain(line) for line in graphs(row, frame, look, width, rows, until)]
+
+
+def with_marks(*marks, **fields):
+    """The frame with these marks on its scan, and no events but those in ``fields``."""
+    view = FRAME.scans[0]
+    marked = view._replace(past=view.past._replace(marks=marks))
+    return replace(FRAME, **{"events": (), "scans": (marked,), **fields})
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -46,9 +57,53 @@ def test_plain_characters_do():
 
 def test_latency_below_a_millisecond_has_a_scale_in_microseconds():
     frame = frames.resilver()
-    frame.series.rates = {SLOW: IoRates(latency=0.0001)}
+    frame.series.rates = {SLOW.key: IoRates(latency=0.0001)}
     assert drawn(60, 1, frame=frame)[0].endswith("  0-128us")
 
 
 def test_a_device_of_which_nothing_is_known_has_none():
-    assert drawn(80, 1, key="nothing") == []
+    assert drawn(80, 1, row=SLOW._replace(key="nothing")) == []
+
+
+@pytest.mark.parametrize(("rows", "apart"), [(1, 10), (3, 5)])
+def test_what_happened_to_the_scan_is_marked_where_it_was(rows, apart):
+    axis = drawn(100, rows, frame=with_marks(Mark(NOW - 10, "restart")))[-1]
+    assert axis.index("restart 12:40 ▴") + len("restart 12:40 ▴") == len(axis) - apart
+
+
+def test_what_was_done_and_what_befell_the_device_is_marked_and_nothing_of_its_siblings():
+    name = SLOW.vdev.name
+    events = (
+        Event(NOW - 50, "statechange", f"{name} went REMOVED", "error", name),
+        Event(NOW - 30, DONE, "preset gentle", "notice", origin="console"),
+        Event(NOW - 10, "statechange", "other is ONLINE again", "notice", "other"),
+    )
+    axis = drawn(140, 1, frame=with_marks(events=events))[-1]
+    assert axis.count("▴") == 2
+    assert "▴ preset gentle 12:40 " in axis
+    assert " went REMOVED 12:40 ▴" in axis
+    assert name not in axis
+
+
+def test_marks_of_another_time_than_the_shown_are_left_out():
+    frame = with_marks(Mark(NOW - 100, "restart"))
+    assert "▴" not in drawn(80, 1, frame=frame)[-1]
+    axis = drawn(80, 1, frame=frame, until=NOW - 80)[-1]
+    assert "▴" in axis
+    assert axis.split()[0:2] == ["2m19s", "ago"]
+    assert axis.endswith("  1m20s ago")
+
+
+def test_going_back_and_on_stays_within_what_is_kept():
+    seen, until = [], None
+    for _ in range(100):
+        until = scrolled(FRAME, 60, until, -1)
+        seen.append(until)
+    assert seen[0] == NOW - 7
+    assert seen[-1] == NOW - 180
+    assert shown_samples(FRAME, 60, until).times[0] == NOW - 239
+    for _ in range(100):
+        until = scrolled(FRAME, 60, until, 1)
+    assert until is None
+    assert scrolled(FRAME, 0, None, -1) is None
+    assert scrolled(FRAME, 240, None, -1) is None

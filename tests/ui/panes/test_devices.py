@@ -147,3 +147,41 @@ async def test_nothing_jumps_when_a_device_fails_later():
         await pilot.pause()
         assert app.devices.cursor == 0
         assert name not in screen()
+
+
+@pytest.mark.parametrize(("back", "on"), [("left", "right"), ("h", "l")])
+async def test_left_and_right_in_an_open_detail_go_through_its_time(back, on):
+    def time(screen):
+        lines = map(str.strip, screen.splitlines())
+        return next(each for each in lines if each.startswith("last ") or each.endswith(" ago"))
+
+    async with view_state(frames.resilver(), size=(100, 40)) as (app, pilot, screen):
+        await pilot.press(*"jjjjjj", "enter", "j")
+        await pilot.pause()
+        now = time(screen())
+        at = app.devices.current.key
+        await pilot.press(back)
+        await pilot.pause()
+        assert time(screen()).split() == ["1m24s", "ago", "9s", "ago"]
+        assert app.devices.current.key == at
+        await pilot.press(back, on, on)
+        await pilot.pause()
+        assert time(screen()) == now
+        await pilot.press(back, "escape")
+        await pilot.pause()
+        assert time(screen()) == now
+        await pilot.press(back, "escape", "escape", back)
+        await pilot.pause()
+        assert app.devices.expanded == set()
+        assert app.devices.current.key != at, "without a detail they fold and go up again"
+
+
+async def test_a_time_gone_back_to_in_a_detail_stays_while_samples_come():
+    feed = FakeFeed((frames.resilver(),))
+    async with view_state(feed=feed, size=(100, 40)) as (app, pilot, _):
+        await pilot.press(*"jjjjjj", "enter", "left")
+        until = app.devices.until
+        feed.put(frames.resilver())
+        await pilot.pause()
+        assert app.devices.until == until
+        assert until is not None

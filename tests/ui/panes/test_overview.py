@@ -97,7 +97,7 @@ async def test_the_overview_goes_on_living():
 def rows(said):
     """The names in the overview, from the top."""
     lines = takewhile(str.strip, said.splitlines()[1:])
-    return [line.split()[0] for line in lines]
+    return [line.strip(" ›").split()[0] for line in lines]
 
 
 async def test_the_worst_pool_is_first_and_the_cursor_stays_on_its_pool():

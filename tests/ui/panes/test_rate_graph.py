@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.history.past_rates import Mark, PastRates
 from zconsole.monitor.frame import DONE
 from zconsole.pool.model import Event
-from zconsole.ui.panes.rate_graph import Axis, rate_lines, shown_steps
+from zconsole.ui.panes.rate_graph import graph_width, rate_lines, shown_steps
 from zconsole.ui.panes.scan_parts import Ink
 from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII
@@ -36,6 +38,26 @@ def test_one_row_says_its_scale_and_since_when():
     assert line.endswith("  2M/s       last 23m00s")
 
 
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("said", ["restart", "paused", "issuing", "zfs_vdev_scrub_max_active=3"])
+def test_one_row_carries_a_mark_where_something_happened(said, width):
+    look, past = LOOK, hours(Mark(NOW - 600, said))
+    frame = frames.resilver()
+    ink = Ink(look, width, NOW, frame)
+    (line,) = rate_lines(frame.scans[0]._replace(past=past), ink, 1, None)
+    (mark,) = (span for span in line if span.role == "notice")
+    before = plain(line[: line.index(mark)])
+    assert mark.text == "▴"
+    assert len(before) == 11 + graph_width(width, 1, look.number) - 1 - 10
+    assert plain(line).count("█") == graph_width(width, 1, look.number) - 1
+
+
+def test_one_row_scrolled_back_has_the_marks_of_that_time():
+    past = hours(Mark(NOW - 3600 - 60, "restart"))
+    assert "▴" not in drawn(past, 1)[0]
+    assert "▴" in drawn(past, 1, until=NOW - 3600)[0]
+
+
 def test_several_rows_have_a_scale_and_a_time_axis():
     lines = drawn(hours(), 4, width=100)
     assert len(lines) == 5
@@ -50,6 +72,19 @@ def test_several_rows_have_a_scale_and_a_time_axis():
 def test_the_newest_step_of_a_pool_that_does_not_answer_is_not_of_now():
     assert drawn(hours(), 1, problem="no answer")[0].endswith(" 23m00s to 12:41")
     assert drawn(hours(), 4, problem="no answer")[-1].endswith("─ 12:41")
+
+
+def test_between_the_ends_of_the_time_axis_stand_round_times():
+    lines = drawn(hours(rates=(2.0 * 2**20,) * 120, step=300.0, begin=NOW - 36000), 4, width=100)
+    columns = [lines[-1].index(said) for said in ("02:41", "06:00", "09:00", "now")]
+    assert columns[2] - columns[1] == 3 * 3600 / (2 * 300)
+    assert columns[1] - columns[0] == pytest.approx((6 - 2.685) * 3600 / (2 * 300), abs=1)
+
+
+def test_a_round_time_gives_way_to_words():
+    axis = drawn(hours(Mark(NOW - 2400, "paused")), 4, width=100)[-1]
+    assert "▴ paused 12:01" in axis or "paused 12:01 ▴" in axis
+    assert "12:00" not in axis
 
 
 def test_ascii_has_one_step_a_cell():
@@ -109,13 +144,3 @@ def test_never_further_back_than_the_beginning_nor_beyond_now():
     assert shown_steps(past, 30, 0.0).rates == tuple(float(n) for n in range(30))
     assert shown_steps(past, 30, NOW + 99).is_now
     assert shown_steps(past, 500, NOW - 3600).rates == past.rates
-
-
-class TestAxis:
-    def test_words_keep_a_space_from_each_other(self):
-        axis = Axis(12, "-", "^")
-        assert axis.put(0, "ab")
-        assert not axis.put(2, "cd")
-        assert axis.put(4, "cd")
-        assert not axis.put(11, "ef")
-        assert "".join(span.text for span in axis.spans()) == "ab  cd -----"

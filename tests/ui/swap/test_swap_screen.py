@@ -9,9 +9,11 @@ import pytest
 
 from tests.golden.swap import SIZES, draw, path
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.actions.facts import Asker
+from zconsole.actions.plan import Facts
 from zconsole.monitor.alerts.rules import Alert
 from zconsole.monitor.feed import Update
-from zconsole.pool.model import SampleFailure
+from zconsole.pool.model import Pool, SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
 from zconsole.sim.source import World
 from zconsole.swap.backend import SwapBackend
@@ -145,26 +147,40 @@ async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
         assert "tank is suspended" in await s.settled()
 
 
-async def test_looks_do_not_pile_up_behind_a_slow_one():
+class SlowFacts:
+    """Facts of a machine whose disks take long to read while ``answers`` is not set."""
+
+    def __init__(self, facts: Asker) -> None:
+        self._facts = facts
+        self.asked = 0
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
+        self.asked += 1
+        await self.answers.wait()
+        return await self._facts(pool, suspended, paths)
+
+    async def guid(self, pool: str) -> str | None:
+        return await self._facts.guid(pool)
+
+
+async def test_looks_do_not_queue_up_behind_a_slow_one():
     async with swapping() as s:
+        slow = SlowFacts(s.backend.ask)
+        s.use(replace(s.backend, ask=slow))
         await s.begin()
         screen = s.app.screen
         assert isinstance(screen, SwapScreen)
-        look, looks, slow = screen._followed.look, [], asyncio.Event()
-
-        async def _slow() -> None:
-            looks.append(1)
-            await slow.wait()
-            await look()
-
-        screen._followed.look = _slow  # type: ignore[method-assign]
+        slow.answers.clear()
+        slow.asked = 0
         for _ in range(5):
             screen.look_again()
             await s.settle()
-        assert len(looks) == 1
-        slow.set()
+        assert slow.asked == 1
+        slow.answers.set()
         await s.settled()
-        assert len(looks) == 2, "one more sees what came meanwhile"
+        assert slow.asked == 2
 
 
 async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():

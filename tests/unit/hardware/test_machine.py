@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -120,6 +121,17 @@ def test_a_blank_disk_with_everything_known(tree):
     assert (device.size, device.model, device.serial) == (2 * TIB, "LAB 2T", "S-sda")
     assert (device.logical, device.physical) == (512, 4096)
     assert (device.contents, device.mounted) == (Contents(), ())
+
+
+def test_a_disk_is_unnamed_until_udev_has_finished_with_it(tree):
+    tree.disk("sda")
+    tree.disk("sdb", udev="E:ID_PROCESSING=1\n")
+    tree.disk("sdc")
+    known = tree.root / "run/udev/data"
+    (known / "b8:3").unlink()
+    assert [device.unnamed for device in disks(tree.root)] == [False, True, True]
+    shutil.rmtree(known)
+    assert not any(device.unnamed for device in disks(tree.root)), "nothing names them here"
 
 
 def test_what_is_on_it_and_who_uses_it(tree):
@@ -243,13 +255,13 @@ async def test_a_reading_that_hangs_is_not_begun_a_second_time(tree, monkeypatch
         return ()
 
     monkeypatch.setattr(facts, "devices", read)
-    monkeypatch.setattr(facts, "ANSWER", 0.05)
+    monkeypatch.setattr(facts, "DISKS", 0.05)
     machine_facts = MachineFacts(Answers(), tree.root)
     for _ in range(3):
         found = await machine_facts(pool(top("mirror", 0, 2)), False)
         assert found.devices == ()
     assert len(begun) == 1
-    monkeypatch.setattr(facts, "ANSWER", 30.0)
+    monkeypatch.setattr(facts, "DISKS", 30.0)
     over.set()
     await machine_facts(pool(top("mirror", 0, 2)), False)
     assert len(begun) == 2, "what hung is never the answer to a later question"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
+from textual.content import Content
+from textual.geometry import Size
 from textual.screen import ScreenResultType
 from textual.widgets import Button
 
@@ -14,6 +16,29 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_key, key_row
 from zconsole.ui.widgets.draw import Line, Span
+
+if TYPE_CHECKING:
+    from zconsole.ui.themed_app import ThemedApp
+
+
+class ChoiceButton(Button):
+    """A button on one line; the pointer before its words says that it is in focus."""
+
+    def __init__(self, label: str, *, id: str) -> None:  # noqa: A002
+        super().__init__(label, id=id, compact=True)
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        """Those of its words and of the pointer, which has its place in any case."""
+        return super().get_content_width(container, viewport) + len(_NO_POINTER)
+
+    def render(self) -> Content:
+        """The words behind the pointer, or behind its place."""
+        glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
+        mark = f"{glyphs.pointer} " if self.has_focus else _NO_POINTER
+        return Content(mark) + Content.from_text(self.label)
+
+
+_NO_POINTER = "  "
 
 
 class ButtonScreen(Dialog[ScreenResultType]):

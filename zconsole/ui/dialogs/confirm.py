@@ -16,7 +16,7 @@ from textual.widgets import Button, Input
 from zconsole.errors import ZconsoleError
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.buttons import ButtonScreen, hints
+from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import bindings
@@ -70,10 +70,10 @@ class ConfirmScreen(ButtonScreen[None]):
         """The description; Cancel, the place to type in, Run and more, in the order of Tab."""
         yield LinesView(id="plan-text", focusable=True)
         with Horizontal(id="choice"):
-            yield Button("Cancel", id="cancel", compact=True)
+            yield ChoiceButton("Cancel", id="cancel")
             yield Input(id="typed", compact=True, select_on_focus=False)
-            yield Button("Run", id="run", compact=True)
-            yield Button("Another way", id="other", compact=True)
+            yield ChoiceButton("Run", id="run")
+            yield ChoiceButton("Another way", id="other")
         yield FooterView(id="hint")
 
     @property

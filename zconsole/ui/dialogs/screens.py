@@ -103,12 +103,20 @@ class TextScreen(Dialog[ScreenResultType]):
 
 
 class PickView(CursorView):
-    """Lines with a cursor, which tells where it goes."""
+    """Lines with a cursor, which tells where it goes; a pointer stands before the one it is on."""
 
     def __init__(self, start: int, moved: Callable[[int], None] | None = None) -> None:
         super().__init__(id="pick", focusable=True)
         self.cursor = start
         self._moved = moved
+
+    def line_at(self, index: int) -> Line:
+        """The line at an index; that of the cursor with the pointer in its first, blank cell."""
+        line = super().line_at(index)
+        if index != self.cursor or not line or not line[0].text.startswith(" "):
+            return line
+        pointer = cast("ThemedApp", self.app).view_state.look.glyphs.pointer
+        return (line[0]._replace(text=pointer + line[0].text[1:]), *line[1:])
 
     def move(self, lines: int) -> None:
         """Move the cursor and tell who wants a preview."""

@@ -22,14 +22,20 @@ _SHOWN_BUCKETS = 24
 
 
 def detail_lines(
-    row: VdevRow, frame: Frame, facts: Pairs, look: DisplayFormat, width: int, rows: int = 1
+    row: VdevRow,
+    frame: Frame,
+    facts: Pairs,
+    look: DisplayFormat,
+    width: int,
+    rows: int = 1,
+    until: float | None = None,
 ) -> tuple[Line, ...]:
     """The detail of ``row``, every line within ``width`` cells; its graphs ``rows`` lines high.
 
     How it is and was comes first: that is what is looked for, and there may be little room.
+    The graphs end at ``until``, without it now.
     """
-    indent = min(row.depth + 2, 8)
-    room = max(20, width - indent)
+    indent, room = _indent(row), detail_room(row, width)
     now = [*_troubles(row, frame, look), *_condition(row, frame, look)]
     lasting = [*_identity(row.vdev, look), *_sizes(row.vdev, look)]
     lasting += _pool(frame, look) if row.vdev.kind == "root" else []
@@ -37,7 +43,7 @@ def detail_lines(
     lasting += [(look.text(label), look.text(text)) for label, text in facts if label not in said]
     lines = [
         *_paired(now, room),
-        *graphs(row.key, frame, look, room, rows),
+        *graphs(row, frame, look, room, rows, until),
         *_paired(lasting, room),
     ]
     if row.vdev.queues:
@@ -45,6 +51,15 @@ def detail_lines(
     lines.extend(_histograms(row.vdev, look))
     made = ((Span(" " * indent), *line) for line in lines)
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in made)
+
+
+def _indent(row: VdevRow) -> int:
+    return min(row.depth + 2, 8)
+
+
+def detail_room(row: VdevRow, width: int) -> int:
+    """The cells of the lines of its detail in a list of ``width``."""
+    return max(20, width - _indent(row))
 
 
 def _paired(pairs: Sequence[tuple[str, str]], room: int) -> Iterator[Line]:

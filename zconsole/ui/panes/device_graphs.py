@@ -1,17 +1,24 @@
-"""The past of one device as graphs: latency and bandwidth, each with its scale, over one time."""
+"""The past of one device as graphs: latency and bandwidth, each with its scale, over one time.
+
+They show the newest samples that fit, or those up to a moment that was scrolled back to.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole import units
+from zconsole.history.past_rates import Mark
 from zconsole.history.series import CAPACITY
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.time_marks import happened, name_marks
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.graph import graph_lines, graph_values
 from zconsole.ui.widgets.spark import scale
+from zconsole.ui.widgets.time_axis import TimeAxis
 
 _LABEL = 11
 _SCALE = 9
@@ -26,13 +33,53 @@ class _Metric(NamedTuple):
     said: Callable[[float], str]
 
 
-def graphs(key: str, frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
-    """Graphs ``width`` cells wide and each ``rows`` lines high; none of what was never measured."""
+class ShownSamples(NamedTuple):
+    """The samples of a device that are shown."""
+
+    times: Sequence[float]
+    """Epoch seconds, oldest first."""
+    newer: int
+    """How many samples came after them."""
+
+
+def shown_samples(frame: Frame, most: int, until: float | None = None) -> ShownSamples:
+    """At most ``most`` samples up to the moment ``until``; without it, the newest."""
+    times = [frame.t - age for age in frame.series.ages(CAPACITY)]
+    last = len(times)
+    if until is not None:
+        last = max(min(most, last), bisect_right(times, until))
+    return ShownSamples(times[max(0, last - most) : last], len(times) - last)
+
+
+def scrolled(frame: Frame, most: int, until: float | None, direction: int) -> float | None:
+    """``until`` an eighth of what is shown earlier (-1) or later; None for now."""
+    times = [frame.t - age for age in frame.series.ages(CAPACITY)]
+    newer = shown_samples(frame, most, until).newer - direction * max(1, most // 8)
+    newer = min(newer, len(times) - most)
+    return times[-newer - 1] if newer > 0 and most else None
+
+
+def graph_room(width: int, rows: int, look: DisplayFormat) -> int:
+    """The cells of a graph itself in ``width``; 0 where there is no room for one."""
     room = width - _LABEL - _SCALE
     if room < _LEAST:
+        return 0
+    return min(room, CAPACITY * room // graph_values(room, rows, look.glyphs))
+
+
+def graphs(
+    row: VdevRow,
+    frame: Frame,
+    look: DisplayFormat,
+    width: int,
+    rows: int,
+    until: float | None = None,
+) -> tuple[Line, ...]:
+    """Graphs ``width`` cells wide and each ``rows`` lines high; none of what was never measured."""
+    room = graph_room(width, rows, look)
+    if not room:
         return ()
-    room = min(room, CAPACITY * room // graph_values(room, rows, look.glyphs))
-    ages = frame.series.ages(graph_values(room, rows, look.glyphs))
+    shown = shown_samples(frame, graph_values(room, rows, look.glyphs), until)
     metrics = (
         _Metric("latency", _latency_top, units.latency),
         _Metric("read", scale, look.size),
@@ -40,10 +87,11 @@ def graphs(key: str, frame: Frame, look: DisplayFormat, width: int, rows: int) -
     )
     lines: list[Line] = []
     for metric in metrics:
-        past = frame.series.tail(key, metric.name, len(ages))
-        if any(value is not None for value in past):
+        kept = frame.series.tail(row.key, metric.name, len(shown.times) + shown.newer)
+        past = kept[: len(shown.times)]
+        if any(value is not None for value in kept):
             lines += _graph(metric, past, look, room, rows)
-    return (*lines, _axis(ages, room)) if lines else ()
+    return (*lines, _axis(row, frame, shown, look, room, rows)) if lines else ()
 
 
 def _graph(
@@ -61,10 +109,35 @@ def _graph(
         yield (Span(label, "dim"), Span(text, "spark"), Span(bound, "dim"))
 
 
-def _axis(ages: Sequence[float], width: int) -> Line:
-    """How much time is shown; it ends at the right."""
-    shown = f"last {units.duration(ages[0])}"
-    return (Span(" " * _LABEL + shown + "now".rjust(width - len(shown)), "dim"),)
+def _axis(
+    row: VdevRow, frame: Frame, shown: ShownSamples, look: DisplayFormat, width: int, rows: int
+) -> Line:
+    """Which time is shown; it ends at the right. Between its ends, what happened."""
+    begin, end = (units.duration(frame.t - t) for t in (shown.times[0], shown.times[-1]))
+    line = TimeAxis(" " * width, look.glyphs.mark)
+    marks = [*_marks(row, frame, shown.times, width, graph_values(1, rows, look.glyphs))]
+    line.mark(*(at for at, _ in marks))
+    last = f"{end} ago" if shown.newer else "now"
+    line.put(width - len(last), last)
+    line.put(0, f"{begin} ago" if shown.newer else f"last {begin}")
+    name_marks(line, marks, look)
+    return (Span(" " * _LABEL), *line.spans())
+
+
+def _marks(
+    row: VdevRow, frame: Frame, times: Sequence[float], width: int, per_cell: int
+) -> Iterator[tuple[int, Mark]]:
+    """What happened to the device, the scan and by commands, and the column it is at."""
+    own = [Mark(e.t, _without_name(e.text, row)) for e in frame.events if e.vdev == row.vdev.name]
+    scan = frame.scan.past.marks if frame.scan is not None and frame.scan.scan.active else ()
+    for mark in happened((*scan, *own), frame, 0.0):
+        if times[0] <= mark.t <= times[-1]:
+            newer = len(times) - 1 - bisect_left(times, mark.t)
+            yield width - 1 - newer // per_cell, mark
+
+
+def _without_name(text: str, row: VdevRow) -> str:
+    return text.removeprefix(row.vdev.name).lstrip(": ")
 
 
 def _latency_top(past: Sequence[float | None]) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from zconsole.config.settings import COLUMNS
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
+from zconsole.monitor.suspension import missing_devices
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
@@ -17,10 +18,12 @@ from zconsole.ui.panes.device_columns import (
     row_line,
     sort_key,
 )
-from zconsole.ui.panes.device_detail import detail_lines
+from zconsole.ui.panes.device_detail import detail_lines, detail_room
+from zconsole.ui.panes.device_graphs import graph_room, scrolled
 from zconsole.ui.panes.device_memory import DeviceMemory
 from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
 from zconsole.ui.widgets.draw import Line, Span, merged
+from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
 from zconsole.ui.widgets.short_names import short_names
 
@@ -46,6 +49,8 @@ class DeviceView(CursorView):
         self.arrangement = Arrangement(sort)
         self._wanted = frozenset(columns)
         self.expanded: set[str] = set()
+        self.until: float | None = None
+        """Epoch seconds at which the graphs of details end; None for now."""
         self._frame: Frame | None = None
         self._opening = True
         """Whether only the first frame has been shown."""
@@ -67,7 +72,9 @@ class DeviceView(CursorView):
         """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
         self._opening = self._opening and (self._frame is None or self._frame is frame)
         self._frame, self._look, self._width = frame, look, width
-        self._memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
+        memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
+        if memory is not self._memory:
+            self._memory, self.until = memory, None
         self._memory.take(frame, look)
         self.rearrange()
 
@@ -126,9 +133,27 @@ class DeviceView(CursorView):
         if item is None or item.row is None:
             return None
         self.expanded ^= {item.key}
+        self.until = self.until if self.expanded else None
         self.rearrange()
         self._reveal_detail(item.key)
         return item.key if item.key in self.expanded else None
+
+    def scroll_time(self, direction: int) -> bool:
+        """In an open detail, show an earlier (-1) or later time; whether the cursor is in one."""
+        item, frame, look = self.current, self._frame, self._look
+        if item is None or item.row is None or item.key not in self.expanded or frame is None:
+            return False
+        rows = self._graph_rows
+        room = graph_room(detail_room(item.row, self._width), rows, look)
+        most = graph_values(room, rows, look.glyphs)
+        self.until = scrolled(frame, most, self.until, direction)
+        self.rearrange()
+        return True
+
+    def to_now(self) -> None:
+        """Let the graphs of details end now again."""
+        self.until = None
+        self.rearrange()
 
     def learn(self, key: str, facts: Pairs) -> None:
         """Show what the feed knows of a device in its detail."""
@@ -205,7 +230,8 @@ class DeviceView(CursorView):
         top = common_scale(frame, spark) if spark else 1.0
         names = self._short(frame, columns[0].width)
         troubles = {trouble.key: trouble for trouble in frame.troubles}
-        return Panel(frame, self._look, columns, names, top, troubles)
+        waited_for = frozenset(row.key for row in missing_devices(frame))
+        return Panel(frame, self._look, columns, names, top, troubles, waited_for)
 
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
         mark = 5 if self.arrangement.folded else 0
@@ -228,12 +254,17 @@ class DeviceView(CursorView):
     def _make_details(self, frame: Frame) -> dict[str, tuple[Line, ...]]:
         if not self.expanded:
             return {}
-        look, width, rows = self._look, self._width, 1 if self.size.height < _TALL else _GRAPH
+        look, width, rows = self._look, self._width, self._graph_rows
+        facts = self.facts
         return {
-            row.key: detail_lines(row, frame, self.facts.get(row.key, ()), look, width, rows)
+            row.key: detail_lines(row, frame, facts.get(row.key, ()), look, width, rows, self.until)
             for row in frame.rows
             if row.key in self.expanded
         }
+
+    @property
+    def _graph_rows(self) -> int:
+        return 1 if self.size.height < _TALL else _GRAPH
 
     def _with_details(self, found: Sequence[TreeLine]) -> tuple[TreeLine, ...]:
         if not self._details:

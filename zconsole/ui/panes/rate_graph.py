@@ -7,27 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
-
-from rich.cells import cell_len
 
 from zconsole import units
 from zconsole.history.past_rates import Mark, PastRates
 from zconsole.history.views import ScanView
-from zconsole.monitor.frame import DONE, Frame
 from zconsole.ui.panes.scan_parts import Ink
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.panes.time_marks import happened, name_marks, name_times
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.graph import graph_lines, graph_values
 from zconsole.ui.widgets.spark import scale
+from zconsole.ui.widgets.time_axis import TimeAxis
 
 _LABEL = 11
 _SPAN = 17
 """Columns of the time span beside a graph of one row."""
-_MARK = 40
-"""Columns of what is said of a mark."""
-_BESIDE = 5.0
-"""Seconds by which a command and the change it made may lie apart."""
 
 
 class ShownSteps(NamedTuple):
@@ -67,11 +61,14 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     top = scale(shown.rates)
     said = look.rate(top) if any(shown.rates) else ""
     drawn = graph_lines(shown.rates, width, rows, top, look.glyphs)
+    marks = _marks(view.past, shown, width, rows, ink)
     if rows > 1:
-        return [*_scaled(drawn, said, ink), _axis(shown, view.past, width, rows, ink, going)]
+        return [*_scaled(drawn, said, ink), _axis(shown, marks, width, rows, ink, going)]
     size, span = f" {said:>{look.number + 2}} ", f"{_span(shown, ink, going):>{_SPAN}}"
     head = Span(f" {'rate':<{_LABEL - 1}}", "dim")
-    return [(head, Span(drawn[0], "spark"), Span(size, "dim"), Span(span, "dim"))]
+    line = TimeAxis(drawn[0], look.glyphs.mark, "spark")
+    line.mark(*(at for at, _ in marks))
+    return [(head, *line.spans(), Span(f"{size}{span}", "dim"))]
 
 
 def _scaled(drawn: Sequence[str], top: str, ink: Ink) -> Iterator[Line]:
@@ -94,75 +91,36 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
     return f"{begin}-{end} ago"
 
 
-def _axis(shown: ShownSteps, past: PastRates, width: int, rows: int, ink: Ink, going: bool) -> Line:
+def _marks(
+    past: PastRates, shown: ShownSteps, width: int, rows: int, ink: Ink
+) -> list[tuple[int, Mark]]:
+    """What happened in the time that is shown, and the column of the graph it is at."""
+    cell = past.step * graph_values(1, rows, ink.look.glyphs)
+    seen = happened(past.marks, ink.frame, past.step)
+    return [
+        (max(0, width - 1 - int((shown.end - mark.t) / cell)), mark)
+        for mark in seen
+        if shown.begin <= mark.t <= shown.end
+    ]
+
+
+def _axis(
+    shown: ShownSteps,
+    marks: Sequence[tuple[int, Mark]],
+    width: int,
+    rows: int,
+    ink: Ink,
+    going: bool,
+) -> Line:
     """When it begins and ends, and between these the marks, the newest in words first."""
-    look, per_cell = ink.look, graph_values(1, rows, ink.look.glyphs)
-    line = Axis(width, look.glyphs.rule, look.glyphs.mark)
+    look = ink.look
+    line = TimeAxis(look.glyphs.rule * width, look.glyphs.mark)
     if shown.rates:
-        seen = [mark for mark in _marks(past, ink.frame) if shown.begin <= mark.t <= shown.end]
-        places = [
-            max(0, width - 1 - int((shown.end - mark.t) / (past.step * per_cell))) for mark in seen
-        ]
-        for at in places:
-            line.mark(at)
         end = "now" if shown.is_now and going else look.when(shown.end, ink.now)
+        first = width - math.ceil(len(shown.rates) / graph_values(1, rows, look.glyphs))
+        line.mark(*(at for at, _ in marks))
         line.put(width - len(end), end)
-        for at, mark in reversed([*zip(places, seen, strict=True)]):
-            said = fit(look.text(mark.text), _MARK, ellipsis=look.glyphs.ellipsis).rstrip()
-            line.name(at, f"{said} {look.clock(mark.t)}")
-        line.put(width - math.ceil(len(shown.rates) / per_cell), look.when(shown.begin, ink.now))
+        name_marks(line, marks, look)
+        line.put(first, look.when(shown.begin, ink.now))
+        name_times(line, shown.begin, shown.end, first, width, look)
     return (Span(f"{'0':>{_LABEL}} {look.glyphs.axis[2]}", "dim"), *line.spans())
-
-
-def _marks(past: PastRates, frame: Frame) -> list[Mark]:
-    """What happened to the scan and what was done from consoles, oldest first.
-
-    What a command changed is not told beside the command.
-    """
-    done = [Mark(event.t, event.text) for event in frame.events if event.name == DONE]
-    beside = max(_BESIDE, 2 * past.step)
-    seen = [m for m in past.marks if all(abs(m.t - each.t) > beside for each in done)]
-    return sorted((*seen, *done))
-
-
-class Axis:
-    """A line of a given width on which words and marks find room, first come, first served."""
-
-    def __init__(self, width: int, rule: str, mark: str) -> None:
-        self._cells = [rule] * width
-        self._roles = ["dim"] * width
-        self._taken = [False] * width
-        self._mark = mark
-
-    def mark(self, at: int) -> None:
-        """Mark a column."""
-        self._cells[at], self._roles[at], self._taken[at] = self._mark, "notice", True
-
-    def name(self, at: int, text: str) -> None:
-        """Say what a mark is, at its right or else its left, where there is room."""
-        if not self.put(at + 2, text, "notice"):
-            self.put(at - 1 - cell_len(text), text, "notice")
-
-    def put(self, at: int, text: str, role: str = "dim") -> bool:
-        """Write a text at a column, with a space on each side; whether there is room."""
-        end = at + cell_len(text)
-        begin, after = max(0, at - 1), min(len(self._cells), end + 1)
-        if (
-            at < 0
-            or end > len(self._cells)
-            or any(self._taken[begin:after])
-            or end - at > len(text)
-        ):
-            return False
-        self._cells[begin:after] = [" "] * (after - begin)
-        self._taken[begin:after] = [True] * (after - begin)
-        self._cells[at:end], self._roles[at:end] = text, [role] * (end - at)
-        return True
-
-    def spans(self) -> Iterator[Span]:
-        """The line in its roles."""
-        at = 0
-        for role, cells in groupby(self._roles):
-            length = len(list(cells))
-            yield Span("".join(self._cells[at : at + length]), role)
-            at += length

@@ -14,7 +14,7 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin
-from zconsole.ui.dialogs.buttons import ButtonScreen, hints
+from zconsole.ui.dialogs.buttons import ButtonScreen, ChoiceButton, hints
 from zconsole.ui.dialogs.screens import Offers
 from zconsole.ui.rebalance.plan_lines import counting_lines
 from zconsole.ui.widgets.draw import Line, Span
@@ -56,8 +56,8 @@ class PlanScreen(ButtonScreen[bool | None]):
         """The plan, and the two buttons."""
         yield LinesView(id="plan", focusable=True)
         with Horizontal(id="choice"):
-            yield Button("Cancel", id="cancel", compact=True)
-            yield Button("Run", id="run", compact=True)
+            yield ChoiceButton("Cancel", id="cancel")
+            yield ChoiceButton("Run", id="run")
         yield FooterView(id="hint")
 
     def on_mount(self) -> None:

@@ -56,10 +56,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
         self._said = ""
         self._saved = ""
         """Path of the report, once it is saved."""
-        self._looking = self._wanted = False
-        """Whether a look is under way, and whether another one is to follow it."""
         self._seen: tuple[float, float | None] | None = None
         """Times of the sample, and of the reading, that were looked at last."""
+        self._looking = self._due = False
+        """Whether a look is under way, and whether another is due after it."""
 
     def compose(self) -> ComposeResult:
         """The checklist, and the keys."""
@@ -85,25 +85,28 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self.look_again()
 
     def look_again(self) -> None:
-        """See the step anew, unless a plan is being carried out: what it does is written after."""
-        if not (self.is_attached and self.app.screen is self) or self._flow.under_way:
-            return
-        if self._looking:  # one that waits for a slow disk: another one would only wait behind it
-            self._wanted = True
-        else:
-            self._looking = True
-            begin(self, self._look, group="swap-look", exit_on_error=False)
+        """See the step anew, unless a plan is being carried out: what it does is written after.
 
-    async def _look(self) -> None:
+        One look at a time, and one more for all that was asked meanwhile: reading the disks may
+        take seconds, and looks that queue up would show what was long ago.
+        """
+        self._due = True
+        if self._may_look() and not self._looking:
+            begin(self, self._look_while_due, group="swap-look", exit_on_error=False)
+
+    def _may_look(self) -> bool:
+        return self.is_attached and self.app.screen is self and not self._flow.under_way
+
+    async def _look_while_due(self) -> None:
+        self._looking = True
         try:
-            await self._look_once()
+            while self._due and self._may_look():
+                self._due = False
+                await self._look()
         finally:
             self._looking = False
-        if self._wanted:
-            self._wanted = False
-            self.look_again()
 
-    async def _look_once(self) -> None:
+    async def _look(self) -> None:
         before = self._followed.stage
         try:
             await self._followed.look()
