@@ -118,8 +118,8 @@ def _of_beside(c: Checklist, disk: SwapDisk, target: Target) -> str:
     """That another pool still misses its part of the disk, and how it gets it back."""
     part = partition_of(target)
     where = f" in {disk.place}" if disk.place else ""
-    said = f"{disk.name} of {disk.pool} was on the same disk{where} and is {target.vdev.state}: it needs"
-    said += f" a swap of its own (zconsole swap {disk.pool} {disk.name})"
+    said = f"{disk.name} of {disk.pool} was on the same disk{where} and is {target.vdev.state}:"
+    said += f" it needs a swap of its own (zconsole swap {disk.pool} {disk.name})"
     if part is None or c.new is None:
         return said
     new = f"{c.new.whole}-part{part}"
