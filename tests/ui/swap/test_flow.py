@@ -8,6 +8,7 @@ import pytest
 
 from tests.records import replace
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.sim import commands
 from zconsole.sim.backends.lights import SimulatedLights
 from zconsole.swap.disk import SwapDisk
 from zconsole.ui.dialogs.confirm import ConfirmScreen
@@ -271,6 +272,40 @@ async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
         shown = await s.pass_by()
         assert "Given up. Not undone:" in shown
         assert "✓" not in shown
+
+
+async def left_undone(s: Swapping) -> str:
+    """What the main screen says of a swap that is left undone, in one line."""
+    await s.press("escape")
+    shown = " ".join((await s.pass_by()).split())
+    return shown.partition("disk swap undone ")[2]
+
+
+async def test_a_disk_that_was_meant_to_go_stays_on_the_main_screen():
+    async with swapping() as s:
+        await s.begin()
+        await s.pull("Slot 01")
+        await s.do("Y", word="meant")
+        said = await left_undone(s)
+        assert said.startswith("Slot 01 (serial GSKHFHS4) is still out: put it back, then run")
+        assert "zpool online tank /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_GSKHFHS4" in said
+
+
+async def test_what_a_swap_that_was_given_up_left_undone_stays_on_the_main_screen():
+    async with swapping() as s:
+        await s.begin()
+        await s.do()
+        await s.press("X")
+        await s.on(ConfirmScreen)
+        await s.press(*"close", "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        await s.on(SwapScreen)
+        said = await left_undone(s)
+        assert said.startswith("Slot 07 (serial RGYCXAL5) is still OFFLINE: run zpool online tank")
+        commands.online(s.feed.world.pools[0], s.store_new().old.path)
+        for _ in range(3):
+            await s.pass_by(60.0)
+        assert "is still OFFLINE" not in s.screen
 
 
 async def test_a_pull_that_nothing_shows_is_asked_for():
