@@ -200,7 +200,7 @@ class SwapFlow:
             yield Span("")
 
         what = WAYS[way.mode] if way else "not guided"
-        manual = choice.refusal.manual if choice.refusal and way is None else ()
+        commands = choice.refusal.commands if choice.refusal and way is None else ()
         first = choice.refusal.title if choice.refusal else ""
         return Confirmation(
             first or f"SWAP {choice.old.words}: {what}",
@@ -208,7 +208,7 @@ class SwapFlow:
             _run,
             barred=way is None or bool(denied),
             verb="Begin",
-            commands=manual,
+            commands=commands,
             leaves=True,
         )
 
