@@ -24,7 +24,9 @@ def ran(s: Swapping) -> list[str]:
 
 async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
     async with swapping() as s:
-        assert "Pull first, then insert the new disk" in await s.choose()
+        shown = await s.choose()
+        assert "Pull first, then insert the new disk" in shown
+        assert "SMART: passed, 45 reallocated" in " ".join(shown.split())
         await s.press("escape")
         shown = await s.to_pull()
         assert "Pull Slot 07 (serial RGYCXAL5)" in shown
@@ -33,6 +35,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         new = s.swap.hands.drawer()[0].rpartition(" ")[2]
         assert "Replace ata-" in await s.insert(new, "Slot 07")
         assert "what is on it is lost" in " ".join(s.screen.split())
+        assert "SMART of the new disk: passed, 0 reallocated" in " ".join(s.screen.split())
         assert "Z detaches it again, until the resilver ends" in " ".join(s.screen.split())
         assert f"Wait until Slot 07 (serial {new}) is filled" in await s.do()
         await s.seen("Switch off the light")
