@@ -111,7 +111,7 @@ class Checklist:
     predicted: float | None = None
     """Seconds that its resilver was predicted to take when it began; None where unknown."""
     basis: str = ""
-    """What that rested on."""
+    """What that was based on."""
     new: SwapDisk | None = None
     """The disk that takes the place: chosen before, or seen in the bay."""
     spare: SwapDisk | None = None

@@ -49,7 +49,7 @@ def way_text(way: SwapWay) -> str:
 
 
 def time_words(way: SwapWay, estimate: Estimate | None) -> str:
-    """How long the resilvers of a way take, and what that rests on."""
+    """How long the resilvers of a way take, and what that is based on."""
     times = 2 if way.mode == SPARE_FIRST else 1
     runs = "two resilvers" if times > 1 else "one resilver"
     if estimate is None or estimate.eta is None:

@@ -77,7 +77,9 @@ def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
 
 def _costing(c: Checklist, stage: SwapStage) -> SwapStage:
     """With what Back will do, or what can't be undone, where the step is still to be taken."""
-    if stage.alarm or (stage.plan is None and stage.step in ("spare", "resilver", "scrub")):
+    waits = stage.plan is None and stage.step in ("spare", "resilver", "scrub")
+    refused = stage.plan is not None and stage.plan.refused is not None
+    if stage.alarm or waits or refused:
         return stage
     cost = cost_of(c, stage.step)
     return replace(stage, undo=cost.undo, final=stage.final or cost.final)

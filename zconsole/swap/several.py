@@ -75,7 +75,7 @@ def estimated(
     reports: Sequence[ScanReport] = (),
     others: Iterable[PastRate] = (),
 ) -> Mapping[str, Estimate | None]:
-    """How long a resilver of each device would take, and what that rests on: scans of the pool.
+    """How long a resilver of each device would take, and what that is based on: scans of the pool.
 
     Those that the pool and the reports tell count; where there is none, ``others``: those that
     run, and those that a later one took the place of.
