@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from zconsole.actions.plan import Facts
 from zconsole.actions.target import Target, find_path
-from zconsole.hardware.device import Contents, Device
+from zconsole.hardware.device import Device
 from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.spares import least_bytes
 from zconsole.system.printable import clean
@@ -150,17 +150,18 @@ def _in_use(
     problems += ["used as swap"] if device.swap else []
     problems += ["read-only"] if device.read_only else []
     problems += ["not named by udev yet: look again"] if device.unnamed else []
-    problems += _contents(pool, device.contents) if member is None or in_place else []
+    problems += held(pool, device) if member is None or in_place else []
     return tuple(problems), (
         "its content could not be read: it may hold data",
     ) if device.contents.unread else ()
 
 
-def _contents(pool: Pool, found: Contents) -> list[str]:
+def held(pool: Pool, device: Device) -> list[str]:
     """What zpool would refuse to overwrite without being forced, which is never done here."""
+    found = device.contents
     said = [
         f"holds {name}; zpool does not overwrite that unless forced: wipe it first if it is"
-        " of no use (wipefs)"
+        f" of no use (wipefs --all {device.node or device.path})"
         for name in found.names
     ]
     if found.zfs_pool is not None:

@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import json
 import re
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,8 +18,8 @@ from zconsole.hardware.machine import devices
 from zconsole.pool.model import Pool
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
-from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT, number_in, text_in
+from zconsole.system.patient import begun
 from zconsole.system.process import DeadlineError
 
 ANSWER = 10.0
@@ -56,6 +58,8 @@ class MachineFacts:
     def __init__(self, runner: CommandRunner, root: Path = ROOT) -> None:
         self._runner = runner
         self._root = root
+        self._reading: Future[tuple[Device, ...]] | None = None
+        """The newest reading of the machine's disks: while it hangs, no other is begun."""
 
     async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
         """See Asker.
@@ -87,7 +91,11 @@ class MachineFacts:
         """The machine's disks and these files; none where /sys or a server does not answer."""
         try:
             async with asyncio.timeout(DISKS):
-                return await in_daemon_thread(devices, self._root, files)
+                while self._reading is not None and not self._reading.done():
+                    # What it finds may be older than this question.
+                    await asyncio.wait((asyncio.wrap_future(self._reading),))
+                _, self._reading = begun(partial(devices, self._root, files))
+                return await asyncio.wrap_future(self._reading)
         except TimeoutError:
             return ()
 

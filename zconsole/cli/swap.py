@@ -27,14 +27,14 @@ from zconsole.output import json
 from zconsole.swap.cause import cable_advice
 from zconsole.swap.checklist import DONE, OPEN, TITLES, Checklist
 from zconsole.swap.choice import SwapChoice, choose
-from zconsole.swap.explain import WAYS_HEADING, explained, way_text
+from zconsole.swap.explain import WAYS_HEADING, explained, time_words, way_text
 from zconsole.swap.guide import Guide
 from zconsole.swap.names import device_named, proposed
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.record import asks, checklist_record, choice_record
 from zconsole.swap.report import markdown
 from zconsole.swap.session import SwapSession
-from zconsole.swap.several import orders, predicted
+from zconsole.swap.several import estimated, orders, predicted
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import FileSwapStore, SwapStore
 from zconsole.swap.view import MachineView
@@ -175,10 +175,13 @@ class SwapCommand:
             lines.say(text)
         if not ways:
             raise ZconsoleError(f"no guided swap: {choice.refused}")
-        number = await dialogue.pick("Which way?", [way_text(way) for way in ways])
+        key, guid = choice.old.key, v.situation.pool.guid
+        estimate = estimated(v, [key], await local.past(guid) if guid else ()).get(key)
+        texts = [f"{way_text(way)}. {time_words(way, estimate)}" for way in ways]
+        number = await dialogue.pick("Which way?", texts)
         if number is None:
             return None
-        return self._session.begin(choice, ways[number], v, self._store)
+        return self._session.begin(choice, ways[number], v, self._store, estimate)
 
     async def _view(self) -> MachineView:
         """The pool named, or the only one. Raises NotFoundError, UsageError."""

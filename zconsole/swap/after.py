@@ -40,12 +40,14 @@ def replace(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         return _online(c, v, target)
     device = device_of(c.new, v.devices)
     path = new_path(device, partition_of(target)) if device else c.new.whole
+    smart = v.smart.get(device.path) if device else None
     return SwapStage(
         "replace",
         f"Replace {c.old.name} with {c.new.words}",
         (
             "The new disk is overwritten: what is on it is lost. Compare its serial number once"
             " more.",
+            *((f"SMART of the new disk: {smart.words()}.",) if smart is not None else ()),
         ),
         warnings=tuple(f"{sentence(doubt)}." for doubt in doubts(c, v)),
         plan=plan_replace(s, Swap(c.old.key, path)),

@@ -108,6 +108,10 @@ class Checklist:
     """replace-first, spare-first or pull-first."""
     why: tuple[str, ...] = ()
     """What failed, and why it was thought so."""
+    predicted: float | None = None
+    """Seconds that its resilver was predicted to take when it began; None where unknown."""
+    basis: str = ""
+    """What that was based on."""
     new: SwapDisk | None = None
     """The disk that takes the place: chosen before, or seen in the bay."""
     spare: SwapDisk | None = None
@@ -169,6 +173,13 @@ class Checklist:
     def left_early(self) -> bool:
         """Whether the old disk is out, and left before anything took it offline."""
         return self.was_gone and any(entry.text == OUT_ALREADY for entry in self.log)
+
+    @property
+    def resilvered(self) -> float | None:
+        """Seconds between giving the place to the new disk and the end of its resilver."""
+        begun = max((entry.t for entry in self.log if entry.step == "replace"), default=None)
+        ended = max((entry.t for entry in self.log if entry.step == "resilver"), default=None)
+        return None if begun is None or ended is None or ended < begun else ended - begun
 
     @property
     def scrub_begun(self) -> float | None:

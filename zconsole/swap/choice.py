@@ -153,7 +153,7 @@ def begin(choice: SwapChoice, way: SwapWay, v: MachineView, name: str, now: floa
         spared=choice.spared or way.mode == SPARE_FIRST,
         along=choice.along,
         beside=tuple(
-            SwapDisk(effect.name, effect.key, effect.pool)
+            replace(choice.old, name=effect.name, key=effect.key, pool=effect.pool, path="")
             for effect in choice.effects
             if effect.pool != choice.old.pool
         ),

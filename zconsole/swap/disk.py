@@ -16,6 +16,8 @@ from zconsole.pool.model import Pool, Vdev
 from zconsole.pool.topology import placed
 
 BY_VDEV, BY_PATH = "/dev/disk/by-vdev/", "/dev/disk/by-path/"
+LASTING_LINKS = "/dev/disk/"
+"""Where udev keeps names of disks that stay over a boot."""
 _UNIT = re.compile(r"-(?:lun|nvme)-\d+$")
 """The end of a by-path name that tells units of one disk apart."""
 _AFTER_SERIAL = re.compile(r"(?<=.)(?:_\d{1,3}|-\d+:\d+)$")
@@ -68,12 +70,14 @@ class SwapDisk:
         return f"{self.spot} ({self.mark})" if self.mark else self.spot
 
     def is_on(self, device: Device) -> bool:
-        """Whether it is this device: by serial and WWN, else by path."""
+        """Whether it is this device: by serial and WWN, else by link, else by kernel name."""
         marked = self.is_marked(device)
         if marked is not None:
             return marked
         paths = {self.whole, self.path, self.node} - {""}
-        return bool(paths & {device.path, *device.aliases})
+        # The kernel may give its names to other disks at the next boot, or when disks return.
+        lasting = {path for path in paths if path.startswith(LASTING_LINKS)}
+        return bool((lasting or paths) & {device.path, *device.aliases})
 
     def is_marked(self, device: Device) -> bool | None:
         """Whether serial and WWN say that it is this device; None where they can't be compared.

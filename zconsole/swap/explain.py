@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
-from zconsole.swap.checklist import WAYS
+from zconsole.eta.estimate import Estimate
+from zconsole.swap.checklist import SPARE_FIRST, WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.stage import sentence
+from zconsole.units import duration
 
 FIRST_HEADING = "First"
 FAILED_HEADING, WRONG_HEADING = "What failed", "What is wrong"
@@ -44,6 +46,16 @@ def way_text(way: SwapWay) -> str:
     if way.refused:
         return f"{WAYS[way.mode]}: not now: {way.refused}"
     return f"{WAYS[way.mode]}: {way.why}"
+
+
+def time_words(way: SwapWay, estimate: Estimate | None) -> str:
+    """How long the resilvers of a way take, and what that is based on."""
+    times = 2 if way.mode == SPARE_FIRST else 1
+    runs = "two resilvers" if times > 1 else "one resilver"
+    if estimate is None or estimate.eta is None:
+        return f"Time: {runs} of unknown duration: no completed scan recorded"
+    each = " each" if times > 1 else ""
+    return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
 
 
 def _pulling(choice: SwapChoice) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.eta.estimate import Estimate
 from zconsole.swap.checklist import BACKED_OUT, OPEN, PUT_BACK, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, begin
 from zconsole.swap.disk import SwapDisk
@@ -104,13 +105,24 @@ class Guide:
 
 
 def started(
-    choice: SwapChoice, way: SwapWay, v: MachineView, store: SwapStore, now: float
+    choice: SwapChoice,
+    way: SwapWay,
+    v: MachineView,
+    store: SwapStore,
+    now: float,
+    estimate: Estimate | None = None,
 ) -> Guide:
-    """The guide of a swap that was confirmed now; of the one that is open for this disk already."""
+    """The guide of a swap that was confirmed now; of the one that is open for this disk already.
+
+    ``estimate``: how long its resilver was said to take.
+    """
     known = next((c for c in store.read() if is_about(c, choice)), None)
     if known is not None:
         return Guide(known, store)
-    guide = Guide(begin(choice, way, v, secrets.token_hex(4), now), store)
+    c = begin(choice, way, v, secrets.token_hex(4), now)
+    if estimate is not None and estimate.eta is not None:
+        c = replace(c, predicted=estimate.eta, basis=estimate.reason)
+    guide = Guide(c, store)
     guide.save()
     return guide
 

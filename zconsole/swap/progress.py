@@ -29,6 +29,7 @@ from zconsole.swap.strays import dropped, is_back, knows, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
     others_offline,
+    reminders,
     still_out,
     undone,
 )
@@ -57,9 +58,9 @@ ONCE = frozenset({"pull", "insert"})
 
 def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
     """The current step; ``now`` is in epoch seconds."""
-    if c.state != OPEN:
-        return _report(c, v)
     v = without(marked(v), (*c.wrong, *c.meant))
+    if c.state != OPEN:
+        return replace(_report(c, v), reminders=reminders(c, v, now))
     found = put_back(c, v) or _suspended(c, v) or _first(c, v, now)
     if found is None:
         return _report(c, v)
@@ -70,12 +71,15 @@ def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
         warnings=(*warned, *found.warnings),
         back=way_back(c, v, found, clean=not left),
         undone=left,
+        reminders=reminders(c, v, now),
     )
 
 
 def _costing(c: Checklist, stage: SwapStage) -> SwapStage:
     """With what Back will do, or what can't be undone, where the step is still to be taken."""
-    if stage.alarm or (stage.plan is None and stage.step in ("spare", "resilver", "scrub")):
+    waits = stage.plan is None and stage.step in ("spare", "resilver", "scrub")
+    refused = stage.plan is not None and stage.plan.refused is not None
+    if stage.alarm or waits or refused:
         return stage
     cost = cost_of(c, stage.step)
     return replace(stage, undo=cost.undo, final=stage.final or cost.final)

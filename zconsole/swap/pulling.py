@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from zconsole.actions.candidates import Candidate, judge
+from zconsole.actions.candidates import Candidate, held, judge
 from zconsole.actions.target import find
 from zconsole.hardware.blink import LASTING
 from zconsole.hardware.device import Device
@@ -231,7 +231,8 @@ def unfit(c: Checklist, v: MachineView, found: Device) -> tuple[str, ...]:
         return ()
     judged: Candidate = judge(v.situation.pool, target, found, v.situation.facts)
     smart = v.smart.get(found.path)
-    problems = list(dict.fromkeys((*judged.problems, *_held(found))))
+    # zpool also overwrites what is on a disk with the path of the old one: that is not wanted.
+    problems = list(dict.fromkeys((*judged.problems, *held(v.situation.pool, found))))
     if smart is not None and smart.passed is False:
         problems.append(f"SMART reports a failing disk: {smart.words()}")
     part = partition_of(target)
@@ -242,17 +243,6 @@ def unfit(c: Checklist, v: MachineView, found: Device) -> tuple[str, ...]:
             f" {found.node})"
         )
     return tuple(problems)
-
-
-def _held(found: Device) -> Iterator[str]:
-    """What is on a new disk: also of one with the path of the old, which zpool then overwrites."""
-    for name in found.contents.names:
-        yield f"holds {name}; if that is of no use, wipe it first: wipefs --all {found.node}"
-    if found.contents.zfs_pool is not None:
-        name = found.contents.zfs_pool or "unknown"
-        yield (
-            f"has a label of a pool ({name}); if that is of no use: zpool labelclear {found.node}"
-        )
 
 
 def doubts(c: Checklist, v: MachineView) -> tuple[str, ...]:

@@ -16,13 +16,39 @@ STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/d
 _PARTITION = re.compile(r"-part(\d+)$|(?<=\d)p(\d+)$|(?<=[a-z])(\d+)$")
 
 
+class ManualStep(NamedTuple):
+    """A step that is done by commands."""
+
+    text: str
+    """What for, verb first."""
+    commands: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """Both in one line."""
+        run = ", then ".join(self.commands)
+        return f"{self.text}: {run}" if self.text else run
+
+
 class Refusal(NamedTuple):
     """Why a swap is not guided, and the steps that do it by hand."""
 
     why: str
-    manual: tuple[str, ...] = ()
+    by_hand: tuple[str | ManualStep, ...] = ()
+    """What to do by hand, in order: plain sentences, and commands with what they are for."""
     title: str = ""
     """What to do before any swap is thought of; empty where only this device isn't guided."""
+
+    @property
+    def manual(self) -> tuple[str, ...]:
+        """The steps by hand, a line each."""
+        return tuple(step if isinstance(step, str) else step.line for step in self.by_hand)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Only the commands of those steps, in order."""
+        steps = (step for step in self.by_hand if not isinstance(step, str))
+        return tuple(command for step in steps for command in step.commands)
 
 
 def partition_of(target: Target) -> str | None:
@@ -55,7 +81,10 @@ def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:
     if leaf.kind == "file":
         return Refusal(
             f"{leaf.name} is a file, not a disk",
-            ("make a new file of the same size", f"zpool replace {pool} {name} NEWFILE"),
+            (
+                "make a new file of the same size",
+                ManualStep("replace by it", (f"zpool replace {pool} {name} NEWFILE",)),
+            ),
         )
     if leaf.kind == "dspare":
         return Refusal(f"{leaf.name} is space on the other disks of its dRAID: nothing to pull")
@@ -63,9 +92,9 @@ def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:
         return Refusal(
             f"{leaf.name} is a {leaf.vclass} device: it holds no data of its own",
             (
-                f"zpool remove {pool} {name}",
+                ManualStep("take it out of the pool", (f"zpool remove {pool} {name}",)),
                 "pull the old disk and insert the new one",
-                f"zpool add {pool} {leaf.vclass} NEW",
+                ManualStep("add the new one", (f"zpool add {pool} {leaf.vclass} NEW",)),
             ),
         )
     return None
@@ -79,21 +108,21 @@ def _newcomer(pool: str, name: str, target: Target) -> Refusal | None:
     first = group.children[0].name
     return Refusal(
         f"{leaf.name} takes the place of {first}: name {first} to swap that one",
-        (f"where {leaf.name} is the bad one: zpool detach {pool} {name}",),
+        (ManualStep(f"where {leaf.name} is the bad one", (f"zpool detach {pool} {name}",)),),
     )
 
 
 def _stacked(pool: str, name: str, path: str) -> Refusal:
     return Refusal(
-        f"{path} is made of other devices (dm-crypt, LVM, multipath or md): which disk to pull, and"
-        " how to make the new one, isn't known here",
+        f"{path} is not a disk itself, but encryption (dm-crypt), LVM, multipath or md on top of"
+        " one. Which disk is below, and how to make the new one, isn't known here",
         (
-            f"find the disk below: lsblk --inverse {path}",
-            f"zpool offline {pool} {name}",
-            "close the mapping: cryptsetup close NAME, lvchange -an LV or multipath -f NAME",
+            ManualStep("find the disk below", (f"lsblk --inverse {path}",)),
+            ManualStep("take it offline", (f"zpool offline {pool} {name}",)),
+            "close the mapping (cryptsetup close NAME, lvchange -an LV or multipath -f NAME)",
             "pull the disk by its serial number, insert the new one",
-            "make the mapping again: cryptsetup luksFormat and open, or lvcreate",
-            f"zpool replace {pool} {name} /dev/mapper/NEW",
+            "make the mapping again on the new one (cryptsetup luksFormat and open, or lvcreate)",
+            ManualStep("replace", (f"zpool replace {pool} {name} /dev/mapper/NEW",)),
         ),
     )
 
@@ -111,12 +140,14 @@ def _shared(pool: str, name: str, target: Target, device: Device, old: SwapDisk)
         f"{old.words} holds more than this pool: {'; '.join(found)}",
         (
             "save what else is on the disk, and unmount it or switch its swap off (swapoff)",
-            f"zpool offline {pool} {name}",
+            ManualStep("take it offline", (f"zpool offline {pool} {name}",)),
             f"pull {old.words}, insert the new disk",
-            "copy the partition table from a disk that is still there: sgdisk --replicate=/dev/NEW"
-            " /dev/OTHER, then sgdisk --randomize-guids /dev/NEW",
+            ManualStep(
+                "copy the partition table from a disk that is still there",
+                ("sgdisk --replicate=/dev/NEW /dev/OTHER", "sgdisk --randomize-guids /dev/NEW"),
+            ),
             "where the machine boots from it, make it bootable again (grub-install, or"
             " proxmox-boot-tool format and init of the EFI partition)",
-            f"zpool replace {pool} {name} /dev/disk/by-id/NEW-part{part}",
+            ManualStep("replace", (f"zpool replace {pool} {name} /dev/disk/by-id/NEW-part{part}",)),
         ),
     )

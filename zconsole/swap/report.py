@@ -70,6 +70,7 @@ def _lines(c: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield f"- begun: {_when(c.begun, zone)}"
     if c.ended is not None:
         yield f"- ended: {_when(c.ended, zone)} ({c.state})"
+    yield from _resilver(c)
     yield ""
     yield "## Why"
     yield ""
@@ -79,6 +80,15 @@ def _lines(c: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield ""
     for entry in c.log:
         yield from _entry(entry, zone)
+
+
+def _resilver(c: Checklist) -> Iterator[str]:
+    """How long the resilver took, and how long it was said to take."""
+    took = c.resilvered
+    if took is None and c.predicted is None:
+        return
+    said = f"predicted {duration(c.predicted)} ({c.basis})" if c.predicted else "not predicted"
+    yield f"- resilver: {said}{'' if took is None else f', took {duration(took)}'}"
 
 
 def _rows(c: Checklist) -> Iterator[tuple[str, str, str]]:

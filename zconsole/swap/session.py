@@ -12,6 +12,7 @@ from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import FreshFrame, Refresher
 from zconsole.errors import ZconsoleError
+from zconsole.eta.estimate import Estimate
 from zconsole.monitor.frame import Frame
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay
@@ -77,9 +78,16 @@ class SwapSession:
         with suppress(ZconsoleError, OSError):  # reads of a disk that is out end by themselves
             await in_daemon_thread(self._backend.lights.switch, blinking_ends(c.old))
 
-    def begin(self, choice: SwapChoice, way: SwapWay, v: MachineView, store: SwapStore) -> Guide:
+    def begin(
+        self,
+        choice: SwapChoice,
+        way: SwapWay,
+        v: MachineView,
+        store: SwapStore,
+        estimate: Estimate | None = None,
+    ) -> Guide:
         """The guide of a swap that was confirmed; see ``guide.started``."""
-        return started(choice, way, v, store, self._backend.clock())
+        return started(choice, way, v, store, self._backend.clock(), estimate)
 
     async def peek(self, c: Checklist, kept: Iterable[Checklist]) -> tuple[Checklist, SwapStage]:
         """A checklist and its step, seen now but not kept: another process may lead it.

@@ -11,6 +11,7 @@ from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import progress, will_defer
 from zconsole.actions.target import FAILED, Target, find, members
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.eta.estimate import Estimate
 from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.scan_report.report import ScanReport
@@ -59,7 +60,22 @@ def predicted(
     reports: Sequence[ScanReport] = (),
     others: Iterable[PastRate] = (),
 ) -> Mapping[str, float | None]:
-    """Seconds that a resilver of each device would take, by scans of the pool.
+    """Seconds that a resilver of each device would take; see ``estimated``."""
+    return seconds_of(estimated(v, keys, reports, others))
+
+
+def seconds_of(estimates: Mapping[str, Estimate | None]) -> Mapping[str, float | None]:
+    """Only the seconds; None where they are unknown."""
+    return {key: None if found is None else found.eta for key, found in estimates.items()}
+
+
+def estimated(
+    v: MachineView,
+    keys: Sequence[str],
+    reports: Sequence[ScanReport] = (),
+    others: Iterable[PastRate] = (),
+) -> Mapping[str, Estimate | None]:
+    """How long a resilver of each device would take, and what that is based on: scans of the pool.
 
     Those that the pool and the reports tell count; where there is none, ``others``: those that
     run, and those that a later one took the place of.
@@ -67,8 +83,7 @@ def predicted(
     pool = v.situation.pool
     known = paces(pool.root, pool.scans, reports) or tuple(sorted(others, key=_most_alike))
     targets = (find(pool, key) for key in keys)
-    times = ((t.key, member_duration(t.top, known)) for t in targets if t is not None)
-    return {key: None if estimate is None else estimate.eta for key, estimate in times}
+    return {t.key: member_duration(t.top, known) for t in targets if t is not None}
 
 
 def _most_alike(pace: PastRate) -> tuple[int, float]:

@@ -60,6 +60,8 @@ class SwapStage:
     """The same as the title in a few words, naming bays only; empty where the title is short."""
     undone: tuple[str, ...] = ()
     """What stays undone where the checklist is given up now, and what to do about each."""
+    reminders: tuple[str, ...] = ()
+    """What is out, offline or lit still though nothing leads on from it, and what to run."""
     then: tuple[SwapDisk, ...] = ()
     """Devices of other pools that were on the disk, and need a swap of their own."""
     over: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zconsole.actions.target import Target
 from zconsole.swap.disk import disk_of_leaf, leaves_of
 from zconsole.swap.names import gone_from, is_being_replaced
-from zconsole.swap.refusal import Refusal
+from zconsole.swap.refusal import ManualStep, Refusal
 from zconsole.swap.view import MachineView
 
 
@@ -29,7 +29,7 @@ def suspension(v: MachineView) -> Refusal | None:
             f"bring {bring} back, into the same bay; check cable, port and power"
             if bring
             else "check cables, ports and power of its disks",
-            f"then zpool clear {pool} (A has it): the pool goes on",
+            ManualStep("then resume the pool (A has it)", (f"zpool clear {pool}",)),
             "pull nothing until then",
         ),
         f"{pool} IS SUSPENDED: {title}",

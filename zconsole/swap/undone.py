@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import FAILED, Target, disk_path, find, stands_in
+from zconsole.hardware.light import LASTING
 from zconsole.pool.redundancy import is_complete
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.checklist import OPEN, Checklist
 from zconsole.swap.disk import SwapDisk, device_of
 from zconsole.swap.effects import vdev_words
 from zconsole.swap.refusal import partition_of
@@ -18,6 +20,16 @@ def undone(c: Checklist, v: MachineView) -> tuple[str, ...]:
     """What the swap, or a wrong pull during it, left undone, each with what to do about it."""
     found = (_of_wrong(c, v), _of_old(c, v), others_offline(c, v), light_words(c))
     return tuple(text for each in found for text in each)
+
+
+def reminders(c: Checklist, v: MachineView, now: float) -> tuple[str, ...]:
+    """What nothing leads on from: disks meant to go; all of what a closed checklist left."""
+    if c.state == OPEN:
+        return tuple(_of_wrong(replace(c, wrong=()), v))
+    lights = tuple(light_words(c))
+    switched = max((e.t for e in c.log if e.step == "light" and e.command), default=c.begun)
+    found = undone(c, v) if c.undone else lights
+    return tuple(text for text in found if text not in lights or now - switched < LASTING)
 
 
 def still_out(c: Checklist, v: MachineView) -> tuple[str, ...]:
@@ -47,8 +59,8 @@ def _of_wrong(c: Checklist, v: MachineView) -> Iterator[str]:
     for disk in (*c.wrong, *c.meant):
         found = v.leaf_of(disk)
         out = device_of(disk, v.devices) is None
-        if found is None:
-            if out:
+        if found is None:  # where its pool is there, that has let it go
+            if out and v.of(disk.pool) is None:
                 yield f"{disk.words} is still out: put it back"
             continue
         s, target = found
@@ -117,8 +129,9 @@ def beside_left(c: Checklist, v: MachineView) -> tuple[tuple[SwapDisk, str], ...
 def _of_beside(c: Checklist, disk: SwapDisk, target: Target) -> str:
     """That another pool still misses its part of the disk, and how it gets it back."""
     part = partition_of(target)
-    said = f"{disk.name} of {disk.pool} was on the same disk and is {target.vdev.state}: it needs"
-    said += f" a swap of its own (zconsole swap {disk.pool} {disk.name})"
+    where = f" in {disk.place}" if disk.place else ""
+    said = f"{disk.name} of {disk.pool} was on the same disk{where} and is {target.vdev.state}:"
+    said += f" it needs a swap of its own (zconsole swap {disk.pool} {disk.name})"
     if part is None or c.new is None:
         return said
     new = f"{c.new.whole}-part{part}"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.records import replace
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.sim import commands
 from zconsole.sim.backends.lights import SimulatedLights
 from zconsole.swap.disk import SwapDisk
 from zconsole.ui.dialogs.confirm import ConfirmScreen
@@ -23,7 +24,9 @@ def ran(s: Swapping) -> list[str]:
 
 async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
     async with swapping() as s:
-        assert "Pull first, then insert the new disk" in await s.choose()
+        shown = await s.choose()
+        assert "Pull first, then insert the new disk" in shown
+        assert "SMART: passed, 45 reallocated" in " ".join(shown.split())
         await s.press("escape")
         shown = await s.to_pull()
         assert "Pull Slot 07 (serial RGYCXAL5)" in shown
@@ -32,6 +35,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         new = s.swap.hands.drawer()[0].rpartition(" ")[2]
         assert "Replace ata-" in await s.insert(new, "Slot 07")
         assert "what is on it is lost" in " ".join(s.screen.split())
+        assert "SMART of the new disk: passed, 0 reallocated" in " ".join(s.screen.split())
         assert "Z detaches it again, until the resilver ends" in " ".join(s.screen.split())
         assert f"Wait until Slot 07 (serial {new}) is filled" in await s.do()
         await s.seen("Switch off the light")
@@ -273,6 +277,40 @@ async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
         assert "✓" not in shown
 
 
+async def left_undone(s: Swapping) -> str:
+    """What the main screen says of a swap that is left undone, in one line."""
+    await s.press("escape")
+    shown = " ".join((await s.pass_by()).split())
+    return shown.partition("disk swap undone ")[2]
+
+
+async def test_a_disk_that_was_meant_to_go_stays_on_the_main_screen():
+    async with swapping() as s:
+        await s.begin()
+        await s.pull("Slot 01")
+        await s.do("Y", word="meant")
+        said = await left_undone(s)
+        assert said.startswith("Slot 01 (serial GSKHFHS4) is still out: put it back, then run")
+        assert "zpool online tank /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_GSKHFHS4" in said
+
+
+async def test_what_a_swap_that_was_given_up_left_undone_stays_on_the_main_screen():
+    async with swapping() as s:
+        await s.begin()
+        await s.do()
+        await s.press("X")
+        await s.on(ConfirmScreen)
+        await s.press(*"close", "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        await s.on(SwapScreen)
+        said = await left_undone(s)
+        assert said.startswith("Slot 07 (serial RGYCXAL5) is still OFFLINE: run zpool online tank")
+        commands.online(s.feed.world.pools[0], s.store_new().old.path)
+        for _ in range(3):
+            await s.pass_by(60.0)
+        assert "is still OFFLINE" not in s.screen
+
+
 async def test_a_pull_that_nothing_shows_is_asked_for():
     async with swapping() as s:
         await s.to_pull()
@@ -368,7 +406,8 @@ async def test_once_the_disk_is_in_again_a_suspended_pool_only_needs_to_be_clear
 
 async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last_scrub():
     async with swapping(scenario="failed-disk") as s:
-        assert "Time: one resilver, 9h18m" in await s.choose()
+        shown = await s.choose()
+        assert "Time: one resilver, about 9h18m: its share of the data at the pace of" in shown
         await s.press("right", "enter")
         await s.on(SwapScreen)
         await s.pass_by()

@@ -13,6 +13,7 @@ import pytest
 
 from tests.unit.actions.pools import TIB, at, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
+from zconsole.actions import facts
 from zconsole.actions.candidates import judge, ranked
 from zconsole.actions.facts import MachineFacts, label_of, temperature_of, with_temperatures
 from zconsole.actions.plan import Facts
@@ -236,20 +237,41 @@ async def test_facts_are_gathered(tree):
     (module / "zfs_resilver_defer_percent").write_text("10\n")
     (module.parent / "version").write_text("2.3.9-1\n")
     runner = Answers(zpool="feature@resilver_defer\tenabled\nautoexpand\toff\n")
-    facts = await MachineFacts(runner, tree.root)(pool(top("mirror", 0, 2)), False)
-    assert facts.version == (2, 3, 9)
-    assert facts.has("resilver_defer") is True
-    assert facts.has("device_rebuild") is None
-    assert facts.properties["autoexpand"] == "off"
-    assert facts.parameters == {"zfs_resilver_defer_percent": 10}
-    assert len(facts.devices) == 1
+    found = await MachineFacts(runner, tree.root)(pool(top("mirror", 0, 2)), False)
+    assert found.version == (2, 3, 9)
+    assert found.has("resilver_defer") is True
+    assert found.has("device_rebuild") is None
+    assert found.properties["autoexpand"] == "off"
+    assert found.parameters == {"zfs_resilver_defer_percent": 10}
+    assert len(found.devices) == 1
+
+
+async def test_a_reading_that_hangs_is_not_begun_a_second_time(tree, monkeypatch):
+    begun, over = [], threading.Event()
+
+    def read(root, _):
+        begun.append(root)
+        over.wait(60)
+        return ()
+
+    monkeypatch.setattr(facts, "devices", read)
+    monkeypatch.setattr(facts, "DISKS", 0.05)
+    machine_facts = MachineFacts(Answers(), tree.root)
+    for _ in range(3):
+        found = await machine_facts(pool(top("mirror", 0, 2)), False)
+        assert found.devices == ()
+    assert len(begun) == 1
+    monkeypatch.setattr(facts, "DISKS", 30.0)
+    over.set()
+    await machine_facts(pool(top("mirror", 0, 2)), False)
+    assert len(begun) == 2, "what hung is never the answer to a later question"
 
 
 async def test_a_suspended_pool_is_asked_nothing_but_labels_are_read(tree):
     runner = Answers(zdb="    version: 5000\n    pool_guid: 42\n")
-    facts = await MachineFacts(runner, tree.root)(pool(top("mirror", 0, 2)), True)
+    found = await MachineFacts(runner, tree.root)(pool(top("mirror", 0, 2)), True)
     assert set(runner.asked) == {"zdb"}
-    assert facts.labels == {"1000": "42", "1001": "42"}
+    assert found.labels == {"1000": "42", "1001": "42"}
     assert label_of("failed to unpack label 0\n") == ""
 
 
@@ -274,10 +296,10 @@ async def test_disks_that_hang_keep_nobody_from_acting(tree, hung):
         tree.disk(name)
     hung += [str(tree.root / "dev/sda"), str(tree.root / "dev/sdb")]
     began = time.monotonic()
-    facts = await MachineFacts(Answers(), tree.root)(pool(top("mirror", 0, 2)), True)
+    found = await MachineFacts(Answers(), tree.root)(pool(top("mirror", 0, 2)), True)
     assert time.monotonic() - began < 5.0
-    assert [d.node.rpartition("/")[2] for d in facts.devices] == ["sda", "sdb", "sdc"]
-    assert {d.serial for d in facts.devices} == {"S-sda", "S-sdb", "S-sdc"}
+    assert [d.node.rpartition("/")[2] for d in found.devices] == ["sda", "sdb", "sdc"]
+    assert {d.serial for d in found.devices} == {"S-sda", "S-sdb", "S-sdc"}
 
 
 async def test_a_file_on_a_server_that_hangs_keeps_nobody_from_acting(tree, hung, tmp_path):
@@ -297,8 +319,8 @@ async def test_labels_are_read_side_by_side(tree):
 
     began = time.monotonic()
     runner = Slow(zdb="    pool_guid: 42\n")
-    facts = await MachineFacts(runner, tree.root)(pool(top("raidz2", 0, 10)), True)
-    assert len(facts.labels) == 10
+    found = await MachineFacts(runner, tree.root)(pool(top("raidz2", 0, 10)), True)
+    assert len(found.labels) == 10
     assert time.monotonic() - began < 1.0
 
 

@@ -16,6 +16,15 @@ def test_every_step_has_an_inverse_or_is_final():
     assert all(cost.undo or cost.final for cost in COSTS.values())
 
 
+def test_no_way_back_is_told_of_a_step_that_cannot_be_taken_now(play: Play):
+    play.begin()
+    play.hands.pull("Slot 06")
+    stage = play.answer("meant")
+    assert stage.plan is not None
+    assert stage.plan.refused
+    assert stage.undo == ""
+
+
 def follows(play: Play, step: str) -> SwapStage:
     """The stage after the one of ``step``, which announced its way back, or that it has none."""
     stage = play.look()

@@ -149,7 +149,7 @@ def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play
     leaf, name = next(iter(second.tops[0].leaves())), then.name
     assert (then.pool, then.key) == ("fast", str(leaf.guid))
     said = " ".join(stage.text)
-    assert f"{name} of fast was on the same disk and is OFFLINE" in said
+    assert f"{name} of fast was on the same disk in {OLD} and is OFFLINE" in said
     assert f"zpool replace fast {name} {play.checklist.new.whole}-part2" in said
 
 
@@ -284,8 +284,8 @@ def test_what_is_on_a_new_disk_is_not_overwritten(play: Play):
         replace(d, contents=used) if d.bay == OLD else d for d in found
     )
     text = play.look().text
-    assert any("Holds ext4" in line for line in text)
-    assert any("label of a pool (other)" in line for line in text)
+    assert [line for line in text if "ext4" in line and "wipefs --all /dev/" in line] == [text[0]]
+    assert sum("label of pool other" in line for line in text) == 1
 
 
 def test_a_disk_of_large_sectors_does_not_fit_where_the_vdev_has_small_ones(play: Play):

@@ -43,7 +43,8 @@ def test_a_partition_beside_something_else_has_manual_steps(fields, text):
     found = refused(PART, replace(SDA, **fields))
     assert found is not None
     assert text in found.why
-    assert found.manual[-1] == "zpool replace tank 1000 /dev/disk/by-id/NEW-part3"
+    assert found.commands[0] == "zpool offline tank 1000"
+    assert found.commands[-1] == "zpool replace tank 1000 /dev/disk/by-id/NEW-part3"
     assert any("sgdisk --replicate" in line for line in found.manual)
 
 
@@ -56,6 +57,8 @@ def test_a_device_made_of_others_has_manual_steps(path):
     found = refused(leaf(path))
     assert found is not None
     assert any("cryptsetup" in line for line in found.manual)
+    tools = {command.split()[0] for command in found.commands}
+    assert tools == {"lsblk", "zpool"}, "only what can be run as it stands is copied"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from tests.unit.swap.playing import OLD, Play
+from zconsole.eta.estimate import Estimate
 from zconsole.swap.checklist import DONE, PULL_FIRST, Checklist
 from zconsole.swap.disk import SwapDisk
+from zconsole.swap.guide import started
 from zconsole.swap.report import markdown, summary
+from zconsole.units import duration
 
 
 def test_a_report_has_disks_times_commands_and_results():
@@ -24,6 +27,22 @@ def test_a_report_has_disks_times_commands_and_results():
     assert ": done" in text
     assert "(done)" in text
     assert "UTC" in text
+
+
+def test_a_report_compares_the_time_predicted_with_the_time_taken(play: Play):
+    choice = play.choice()
+    told = Estimate(5400.0, 3600.0, 7200.0, "its share of the data at the pace of the last scrub")
+    play.guide = started(choice, choice.ways[0], play.view(), play.store, play.now, told)
+    play.do()
+    play.exchanged()
+    took = play.checklist.resilvered
+    assert took is not None
+    assert took > 0
+    (line,) = [x for x in markdown(play.checklist).splitlines() if x.startswith("- resilver")]
+    assert line == (
+        "- resilver: predicted 1h30m (its share of the data at the pace of the last scrub), took"
+        f" {duration(took)}"
+    )
 
 
 def test_a_report_holds_no_control_characters():

@@ -275,6 +275,7 @@ def test_giving_up_names_what_is_out_and_what_to_do(play: Play):
     assert play.guide is not None
     play.guide.close(play.now, stage.undone)
     assert play.look().text == ("Given up. Not undone:", said)
+    assert play.look().reminders == (said,)
 
 
 def test_giving_up_names_a_disk_left_offline_a_light_left_on_and_one_that_is_out(play: Play):

@@ -6,6 +6,7 @@ from functools import partial
 
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.sim.hands import SimulatedHands
+from zconsole.sim.places import machine_leaves
 from zconsole.sim.source import World
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.store import MemorySwapStore
@@ -18,6 +19,15 @@ def simulated_swap(world: World) -> SwapBackend:
     return SwapBackend(lambda _: store, partial(_smart, world), hands=hands)
 
 
-async def _smart(_: World, __: str) -> SmartCounts | None:
-    """A simulated disk says nothing of itself beyond its errors."""
-    return None
+async def _smart(world: World, node: str) -> SmartCounts | None:
+    """What a simulated disk says of itself, by its errors: bad sectors, or a bad cable."""
+    leaves = (leaf for pool in world.pools for leaf in machine_leaves(pool))
+    disk = next((leaf for leaf in leaves if leaf.present and node == f"/dev/{leaf.disk}"), None)
+    if disk is None:
+        return None
+    bad, damaged = int(disk.reads.errors + disk.writes.errors), int(disk.cksum_errors)
+    if damaged > 3 * bad:
+        return SmartCounts(passed=True, reallocated=0, pending=0, uncorrectable=0, crc=damaged)
+    if disk.model.flash:
+        return SmartCounts(passed=True, uncorrectable=bad)
+    return SmartCounts(passed=True, reallocated=bad, pending=bad // 8, uncorrectable=0, crc=0)

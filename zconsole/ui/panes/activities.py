@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from zconsole import units
 from zconsole.history.views import ActivityView
 from zconsole.ui.panes.scan_parts import Ink, barred, eta_line, packed, subject, zpool_says
-from zconsole.ui.widgets.draw import Line, Span
+from zconsole.ui.widgets.draw import Line, Span, beside, width_of
 from zconsole.ui.widgets.short_names import middle
 
 _TOGETHER = 3
@@ -97,4 +97,8 @@ def _ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:
         facts.append(look.size(moved))
     if activity.note:
         facts.append(look.text(activity.note))
-    return [(*head, Span("  ".join(facts)))]
+    text = "  ".join(facts)
+    line: Line = (*head, Span(text))
+    if width_of(line) <= ink.width:
+        return [line]
+    return [head, *beside(Span("  "), text, ink.width - 1)]

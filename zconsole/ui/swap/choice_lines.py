@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zconsole.swap.checklist import REPLACE_FIRST, SPARE_FIRST, WAYS
+from zconsole.eta.estimate import Estimate
+from zconsole.swap.checklist import REPLACE_FIRST, WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.costs import COSTS
 from zconsole.swap.explain import (
@@ -13,12 +14,12 @@ from zconsole.swap.explain import (
     WAYS_HEADING,
     WRONG_HEADING,
     explained,
+    time_words,
 )
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.steps import STEP_WORDS
 from zconsole.ui.widgets.draw import Line, Span
-from zconsole.units import duration
 
 _APART = (FIRST_HEADING, WAYS_HEADING, "Not guided")
 """Parts of the explanation that are shown in another way here."""
@@ -28,7 +29,7 @@ _ROLES = {FAILED_HEADING: "warning", WRONG_HEADING: "warning", "Must stay": "err
 def choice_lines(
     choice: SwapChoice,
     way: SwapWay | None,
-    seconds: float | None,
+    estimate: Estimate | None,
     notes: Sequence[str],
     denied: str,
     look: DisplayFormat,
@@ -36,7 +37,7 @@ def choice_lines(
 ) -> tuple[Line, ...]:
     """Why it can't be, else what the way does and costs; then everything to know.
 
-    ``seconds``: what a resilver of this device is predicted to take; ``notes`` are warnings.
+    ``estimate``: what a resilver of this device is predicted to take; ``notes`` are warnings.
     """
     parts = explained(choice)
     first = [text for part in parts if part.heading == FIRST_HEADING for text in part.lines]
@@ -47,7 +48,7 @@ def choice_lines(
     if way is None:
         lines += _refused(choice, look, width)
     else:
-        lines += _block("This way", tuple(_costs(way, seconds)), "", look, width)
+        lines += _block("This way", tuple(_costs(way, estimate)), "", look, width)
     for part in parts:
         if part.heading not in _APART:
             lines += _block(part.heading, part.lines, _ROLES.get(part.heading, ""), look, width)
@@ -66,12 +67,9 @@ def _refused(choice: SwapChoice, look: DisplayFormat, width: int) -> Iterator[Li
     yield from _block("By hand", steps, "bold", look, width)
 
 
-def _costs(way: SwapWay, seconds: float | None) -> Iterator[str]:
+def _costs(way: SwapWay, estimate: Estimate | None) -> Iterator[str]:
     yield way.why
-    times = 2 if way.mode == SPARE_FIRST else 1
-    runs = "two resilvers" if times > 1 else "one resilver"
-    total = None if seconds is None else seconds * times
-    yield f"Time: {runs}, {duration(total, 'of unknown duration: no completed scan recorded')}"
+    yield time_words(way, estimate)
     if way.mode == REPLACE_FIRST:
         yield "Pull the old disk once the resilver is done"
 

@@ -10,6 +10,7 @@ from zconsole.actions.doubts import doubts
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, find
 from zconsole.errors import ZconsoleError
+from zconsole.eta.estimate import Estimate
 from zconsole.monitor.frame import Frame
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
@@ -19,7 +20,7 @@ from zconsole.swap.choice import SwapChoice, SwapWay, choose
 from zconsole.swap.disk import SwapDisk, disk_of_leaf
 from zconsole.swap.names import free_to_go, proposed
 from zconsole.swap.session import SwapSession
-from zconsole.swap.several import predicted
+from zconsole.swap.several import estimated, seconds_of
 from zconsole.swap.view import MachineView
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.context import FlowContext
@@ -115,16 +116,16 @@ class SwapFlow:
         past, guid = self.context.app.view_state.options.past, v.situation.pool.guid
         return await past(guid) if past is not None and guid else ()
 
-    def _predicted(
+    def _estimated(
         self, v: MachineView, keys: Sequence[str], reports: Sequence[ScanReport]
-    ) -> Mapping[str, float | None]:
-        """Seconds that a resilver of each device would take, also by scans seen in this session."""
+    ) -> Mapping[str, Estimate | None]:
+        """How long a resilver of each device takes, also by scans seen in this session."""
         frame, root = self.frame, v.situation.pool.root
         running = (
             pace_of_running(root, view.scan, frame.t, view.estimate.eta) for view in frame.scans
         )
         past = (pace_of_past(root, scan) for scan in frame.past)
-        return predicted(v, keys, reports, filter(None, (*running, *past)))
+        return estimated(v, keys, reports, filter(None, (*running, *past)))
 
     async def _device(self, v: MachineView, reports: Sequence[ScanReport]) -> str | None:
         """The device at the cursor, else the one that failed, else one of several."""
@@ -150,7 +151,7 @@ class SwapFlow:
         None where all are swapped together: the first of their checklists is begun then.
         """
         keys = [target.key for target in found]
-        choices = order_choices(v, found, self._predicted(v, keys, reports))
+        choices = order_choices(v, found, seconds_of(self._estimated(v, keys, reports)))
         here = [target.key for target in choices.targets]
         start = here.index(self.key) if self.key in here else 0
         title = f"SWAP  {len(found)} devices {'have errors' if choices.doubtful else 'need it'}"
@@ -170,12 +171,12 @@ class SwapFlow:
         reports: Sequence[ScanReport],
     ) -> None:
         """Show each way with its consequences, and begin the one that is confirmed."""
-        seconds = self._predicted(v, [choice.old.key], reports).get(choice.old.key)
+        estimate = self._estimated(v, [choice.old.key], reports).get(choice.old.key)
         notes = doubts(v.situation.pool, choice.old.key, v.faulty)
         if v.situation.suspended:  # whichever device it is: none may be swapped
             notes = ()
         ways = [way for way in choice.ways if not way.refused]
-        made = [self._way(session, choice, way, v, seconds, notes) for way in (ways or (None,))]
+        made = [self._way(session, choice, way, v, estimate, notes) for way in (ways or (None,))]
         await self.context.app.push_screen_wait(ConfirmScreen(made, self.context.look))
 
     def _way(
@@ -184,21 +185,22 @@ class SwapFlow:
         choice: SwapChoice,
         way: SwapWay | None,
         v: MachineView,
-        seconds: float | None,
+        estimate: Estimate | None,
         notes: Sequence[str],
     ) -> Confirmation:
         denied, look = self.context.denied, self.context.look
 
         def _body(width: int) -> tuple[Line, ...]:
-            return choice_lines(choice, way, seconds, notes, denied, look, width)
+            return choice_lines(choice, way, estimate, notes, denied, look, width)
 
         async def _run(_: str | None) -> AsyncIterator[Span]:
             if way is not None:
-                self.begun = await in_daemon_thread(self._started, session, choice, way, v)
+                start = partial(self._started, session, choice, way, v, estimate)
+                self.begun = await in_daemon_thread(start)
             yield Span("")
 
         what = WAYS[way.mode] if way else "not guided"
-        manual = choice.refusal.manual if choice.refusal and way is None else ()
+        commands = choice.refusal.commands if choice.refusal and way is None else ()
         first = choice.refusal.title if choice.refusal else ""
         return Confirmation(
             first or f"SWAP {choice.old.words}: {what}",
@@ -206,17 +208,22 @@ class SwapFlow:
             _run,
             barred=way is None or bool(denied),
             verb="Begin",
-            commands=manual,
+            commands=commands,
             leaves=True,
         )
 
     def _started(
-        self, session: SwapSession, choice: SwapChoice, way: SwapWay, v: MachineView
+        self,
+        session: SwapSession,
+        choice: SwapChoice,
+        way: SwapWay,
+        v: MachineView,
+        estimate: Estimate | None,
     ) -> Checklist:
         """Begin the checklist; whoever opens it next leads it."""
         store = self.backend.make_store(True)
         try:
-            return session.begin(choice, way, v, store).checklist
+            return session.begin(choice, way, v, store, estimate).checklist
         finally:
             store.close()
 

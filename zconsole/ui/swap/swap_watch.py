@@ -6,6 +6,7 @@ Imports neither textual nor what leads through a swap.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     """Sees a checklist as it is now, given all that are kept."""
 
 
+MOST_CLOSED = 3
+"""Closed checklists that are looked at for what they left undone, the newest: each look costs."""
 KIND = "disk swap"
 """What the line of a checklist is called."""
 
@@ -46,6 +49,8 @@ class SwapWatch:
     """Every one, as of the newest look."""
     _backend: SwapBackend | None = None
     _reader: SwapStore | None = field(default=None, repr=False)
+    _left: tuple[tuple[Checklist, str], ...] = ()
+    """What closed checklists left undone, each as a sentence with what to run."""
     _looked: bool = False
 
     @property
@@ -66,6 +71,7 @@ class SwapWatch:
         except StateError:  # whoever opens one is told
             return ""
         self.open = tuple(c for c in self._kept if c.state == OPEN)
+        await self._look_at_closed(peek)
         self.stages = {name: stage for name, stage in self.stages.items() if self._is_open(name)}
         for c in self.open:
             try:
@@ -78,6 +84,17 @@ class SwapWatch:
         names = ", ".join(c.old.words for c in self.open)
         return f"Disk swap open: {names}. C goes on with it." if first and names else ""
 
+    async def _look_at_closed(self, peek: Peek) -> None:
+        """What the newest closed checklists left undone, as far as it is so still."""
+        begun = {(c.pool, c.old.key) for c in self.open}
+        closed = [c for c in self._kept if c.state != OPEN and (c.undone or c.lit)]
+        self._left = ()
+        for c in closed[:MOST_CLOSED]:
+            if (c.pool, c.old.key) not in begun:
+                with suppress(ZconsoleError):
+                    _, stage = await peek(self._kept, c)
+                    self._left += tuple((c, text) for text in stage.reminders)
+
     def _is_open(self, name: str) -> bool:
         return any(c.id == name for c in self.open)
 
@@ -88,6 +105,9 @@ class SwapWatch:
         self.open = tuple(each for each in known if each.state == OPEN)
         self._kept = (c, *(each for each in self._kept if each.id != c.id))
         self.stages[c.id] = stage
+        others = tuple(left for left in self._left if left[0].id != c.id)
+        mine = () if c.state == OPEN else stage.reminders
+        self._left = (*others, *((c, text) for text in mine))
 
     def _read(self) -> tuple[Checklist, ...]:
         if self._reader is None:
@@ -107,8 +127,14 @@ class SwapWatch:
         return stage.title if stage is not None and stage.alarm else ""
 
     def shown(self, frame: Frame) -> tuple[ActivityView, ...]:
-        """A line for each open checklist of a pool."""
-        return tuple(activity(c, self.stages.get(c.id)) for c in self.of(frame))
+        """A line for each open checklist of a pool, and for all that is left undone."""
+        opened = self.of(frame)
+        lines = [activity(c, self.stages.get(c.id)) for c in opened]
+        stages = (self.stages[c.id] for c in opened if c.id in self.stages)
+        left = [text for stage in stages for text in stage.reminders]
+        left += [text for c, text in self._left if _is_of(frame, c)]
+        lines += [_reminder(text) for text in dict.fromkeys(left)]
+        return tuple(lines)
 
     def anew(self, frame: Frame) -> Frame:
         """A frame that has lines of checklists already, with those as they are now."""
@@ -130,6 +156,11 @@ def _only_pulled(fault: DeviceFault, pool: str, back: dict[tuple[str, str], floa
 
 def _is_of(frame: Frame, c: Checklist) -> bool:
     return c.guid == frame.guid if c.guid and frame.guid else c.pool == frame.pool
+
+
+def _reminder(text: str) -> ActivityView:
+    """Something that is left undone, as a line beside the scans."""
+    return ActivityView(Activity(KIND, "undone", note=text), None, nothing(""))
 
 
 def activity(c: Checklist, stage: SwapStage | None) -> ActivityView:
