@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.eta import bursts, turns
-from zconsole.eta.daily import EVEN, learned, worths
+from zconsole.eta.daily import EVEN, worths
+from zconsole.eta.memory import Memory, memory
+from zconsole.eta.pace import LEAST_SECONDS, Course, fitted
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.slopes import Slopes
-from zconsole.eta.trend import fitted
 from zconsole.eta.windows import Speed, expected
 
 MIN_POINTS = 3
@@ -93,7 +94,7 @@ class Work(NamedTuple):
     by_turns: bool = False
     """Whether metadata is still walked, and what that finds may be issued by turns."""
     to_scan: float | None = None
-    """Bytes whose metadata is walked in all, while that goes on."""
+    """Bytes whose metadata is walked in all, where bytes issued meanwhile are work, too."""
 
 
 class Forecast(NamedTuple):
@@ -136,41 +137,33 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
         return Forecast(nothing(PAST_TOTAL))
     left = max(0.0, progress.left)
     ts = [p.t for p in points]
-    daily = learned(ts, xs, progress.done)
+    walked_at = _walked_at(points, work)
+    pace = fitted(Course(ts, xs, progress.done, left, _memory(points, work), walked_at))
+    daily, done, doubt = EVEN, progress.done, 0.0
+    if pace is not None:
+        daily, done, left, doubt = pace
     worth = worths(ts, xs, daily)
-    done, left, even = _by_trend(worth, progress.done, left, _in_memory(points, work))
     speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
     if speed is None:
         return _by_average(work, f"no progress for {units.duration(course.idle)}")
     tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
-    spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2))
-    shown = speed._replace(rate=_byte_rate(points, speed, progress, even and daily == EVEN))
+    spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2 + doubt**2))
+    shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))
     seconds = daily.until(ts[-1], left / speed.rate)
     estimate = ranged(seconds + tail, spread, _reason(work, shown))
     return Forecast(estimate, shown.rate, speed.seconds)
 
 
-def _by_trend(
-    xs: Sequence[float], done: list[float], left: float, in_memory: float | None
-) -> tuple[list[float], float, bool]:
-    """What was done and is left as work at an even speed, and whether that is what it was."""
-    total = done[-1] + left
-    if total <= 0:
-        return done, left, True
-    shares = [each / total for each in done]
-    trend = fitted(xs, shares, in_memory is not None, in_memory or 0.0)
-    if trend is None:
-        return done, left, True
-    worked = [total * trend.work(each / total) for each in done]
-    return worked, max(0.0, total * trend.work(1.0) - worked[-1]), False
+def _memory(points: Sequence[CurvePoint], work: Work) -> Memory | None:
+    """What a scan had in memory; None where that is not known."""
+    return memory(points, work.total, work.to_scan, work.by_turns) if work.to_scan else None
 
 
-def _in_memory(points: Sequence[CurvePoint], work: Work) -> float | None:
-    """The share of what is left that was at most in memory; None for a scan that has walked all."""
-    if not work.by_turns:
+def _walked_at(points: Sequence[CurvePoint], work: Work) -> float | None:
+    """Running seconds at which its walk was complete, if it was watched until then."""
+    if not work.walked:
         return None
-    left = max(1.0, work.total - work.issued)
-    return min(1.0, max(0.0, *(p.scanned - p.issued for p in points)) / left)
+    return next(p.x for p in points if p.scanned == points[-1].scanned)
 
 
 def _byte_rate(
@@ -190,7 +183,7 @@ def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> 
 
     None while a scan advances in bursts and too few were seen.
     """
-    if work.to_scan is not None and (cost := turns.costs(points)) is not None:
+    if work.by_turns and work.to_scan is not None and (cost := turns.costs(points)) is not None:
         spent = [cost.of(p.scanned, p.issued) for p in points]
         left = cost.of(work.to_scan - points[-1].scanned, work.total - work.issued)
         return _Progress(spent, left, cost.issue)
@@ -216,7 +209,8 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
     idle = points[0].issued if points else 0.0
     first = next((i for i, p in enumerate(points) if p.issued > idle), 0)
     points = points[max(0, first - 1) :]
-    if work.walked and points:
+    known = work.to_scan is not None and points and points[-1].x - points[0].x >= LEAST_SECONDS
+    if work.walked and points and not known:
         done = next(i for i, p in enumerate(points) if p.scanned == points[-1].scanned)
         points = points[done if points[-1].x - points[done].x >= WALKED_SECONDS else 0 :]
     if work.start is None:

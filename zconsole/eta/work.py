@@ -78,7 +78,9 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         start=scan.start,
         walked=scan.two_stage and scan.stage == "issuing" and not rebuild,
         by_turns=_walks(scan),
-        to_scan=float(scan.total_bytes or 0) if _walks(scan) and _exact(scan) else None,
+        to_scan=float(scan.total_bytes or 0)
+        if scan.two_stage and _exact(scan) and not rebuild
+        else None,
         tail=REBUILD_TAIL if rebuild else 0.0,
         resolution=done[1],
         average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
