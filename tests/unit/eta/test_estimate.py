@@ -81,6 +81,17 @@ def test_what_ends_within_a_second_is_foretold_to_end_as_that_second_begins():
     assert forecast(made, work).estimate.eta == pytest.approx(5, abs=0.1)
 
 
+def test_the_range_widens_as_a_load_begins_and_narrows_once_the_speed_is_back():
+    rates = [20 * MIB] * 120 + [8 * MIB] * 120 + [20 * MIB] * 160
+
+    def width(seconds: int) -> float:
+        found = told(course(rates[:seconds]), 6000 * MIB).estimate
+        return (found.high - found.low) / found.eta
+
+    assert width(130) > 2 * width(119)
+    assert width(340) < 0.8 * width(260)
+
+
 @pytest.mark.parametrize("total", [-1.0, 0.0, 1.0])
 def test_a_scan_that_issued_nothing_of_nothing_has_no_estimate(total):
     assert estimate._further_share(course([0.0] * 3).points, Work(total, 0.0)) is None
