@@ -3,6 +3,10 @@
 ``python -m tests.bench.tick [--hours H] [--samples N]`` prints milliseconds of CPU a step (the
 medians of 40 ticks), and the process's largest memory after H simulated hours (24 unless told).
 
+``--leaves N [--pools P] [--ticks T]`` takes pools of so many leaves (``large``) instead, which
+another process counts on: the tick of a live console, memory without what simulates, and the time
+of a fixed loop of Python, by which figures of busy and quiet machines can be compared.
+
 A day at 1 Hz would be two hours of CPU time. Nothing that is kept of a pool counts seconds: it is
 rings and lists bounded by a number of samples, the longest of 600 points of a scan (the longest of
 all, 1,000 figures of a scan's report and 3,600 of the console's own, are a few numbers each). So
@@ -19,9 +23,11 @@ import resource
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.bench.large import LargeSource
 from zconsole.cli import main
 from zconsole.monitor.feed import Feed, Pairs, Update
 from zconsole.monitor.pool_monitor import PoolMonitor
@@ -62,13 +68,13 @@ class Meter:
         self.taken.setdefault(step, []).append(time.process_time() - began)
         return result
 
-    def report(self) -> None:
+    def report(self, budget: str) -> None:
         total = 0.0
         for step, values in self.taken.items():
-            each = 1e3 * median(values[3:])
+            each = 1e3 * median(values[3:] or values)
             total += each
             print(f"{step:<12} {each:7.1f} ms")
-        print(f"{'a tick':<12} {total:7.1f} ms (at most 100)")
+        print(f"{'a tick':<12} {total:7.1f} ms ({budget})")
 
 
 async def ticks() -> None:
@@ -86,7 +92,45 @@ async def ticks() -> None:
             console.take(update)
             await pilot.pause()
             meter.taken.setdefault("paint", []).append(time.process_time() - began)
-    meter.report()
+    meter.report("at most 100")
+
+
+async def large(leaves: int, pools: int, count: int) -> None:
+    """The steps of a tick of large pools, and the memory that the console then has."""
+    meter, session = Meter(), Session()
+    console = make_console(OneFeed(1.0), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
+    with LargeSource(leaves, pools) as source:
+        async with console.run_test(size=SIZE) as pilot:
+            for index in range(1, count + 1):
+                source.ask()
+                received = meter.measure("receive", source.receive)
+                raws = meter.measure("raw forms", partial(source.raws, received))
+                del received
+                frames = meter.measure("frames", partial(session.advance, raws))
+                del raws
+                update = Update(frames, Capabilities("demo"))
+                began = time.process_time()
+                console.take(update)
+                await pilot.pause()
+                meter.taken.setdefault("paint", []).append(time.process_time() - began)
+                if index in (15, count):
+                    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+                    print(f"memory after {index} ticks: {resident():.0f} MB, most {peak:.0f} MB")
+                meter.measure("(yardstick)", yardstick)
+    yard = meter.taken.pop("(yardstick)")
+    meter.report("at most 400")
+    print(f"yardstick    {1e3 * median(yard):7.1f} ms (a fixed loop of Python)")
+
+
+def resident() -> float:
+    """MB of memory that the process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def yardstick() -> int:
+    """Work that is always the same."""
+    return sum(len(str(n)) for n in range(50_000))
 
 
 def day(hours: float, count: int) -> None:
@@ -104,7 +148,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--samples", type=int, default=2400)
+    parser.add_argument("--leaves", type=int)
+    parser.add_argument("--pools", type=int, default=4)
+    parser.add_argument("--ticks", type=int, default=TICKS)
     given = parser.parse_args()
     gc.set_threshold(main.YOUNG)
-    asyncio.run(ticks())
-    day(given.hours, given.samples)
+    if given.leaves:
+        asyncio.run(large(given.leaves, given.pools, given.ticks))
+    else:
+        asyncio.run(ticks())
+        day(given.hours, given.samples)

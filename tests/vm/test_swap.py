@@ -43,6 +43,14 @@ class Operator:
         self.terminal.press("Tab", "Enter")
         self.see("step 1 of", "Take .* offline")
 
+    def to_pull(self) -> None:
+        """From the first step to the pull: offline, and the disk blinks, as no bay has a light."""
+        self.begin()
+        self.do("zpool offline tank")
+        self.see("Make port .*LABDISK1")
+        self.do("zconsole light blink")
+        self.see("Pull port .*LABDISK1")
+
     def do(self, command: str) -> None:
         """Enter: read the plan of the step, go from Cancel to Run, and see it done."""
         self.terminal.press("Enter")
@@ -100,9 +108,7 @@ def test_a_disk_is_swapped_by_keys_and_the_wrong_pull_is_caught(failing: Machine
     vm, operator = failing, Operator(failing)
     bay, place = vm.bay(OLD), port(vm, OLD)
     operator.open()
-    operator.begin()
-    operator.do("zpool offline tank")
-    operator.see("Pull .*LABDISK1")
+    operator.to_pull()
     assert states(vm)["LABDISK1"] == "OFFLINE"
     pull_the_wrong_one(operator)
     vm.pull(OLD)
@@ -150,9 +156,8 @@ def finish(operator: Operator) -> None:
 def test_a_swap_with_the_power_off_goes_on_after_the_boot(failing: Machine) -> None:
     vm, operator = failing, Operator(failing)
     operator.open()
-    operator.begin()
-    operator.do("zpool offline tank")
-    operator.see("Pull port .*LABDISK1", "Without hot-plug")
+    operator.to_pull()
+    operator.see("Without hot-plug")
     before = kept(vm)
     swap_without_power(vm)
     assert states(vm)["LABDISK1"] != "ONLINE"
@@ -183,9 +188,8 @@ def test_a_wrong_pull_that_suspends_the_pool_loses_nothing(pool: PoolFactory) ->
     vm, operator = pool.machine, Operator(pool.machine)
     old, wrong = vm.bay(OLD), vm.bay(WRONG)
     operator.open()
-    operator.begin()
-    operator.do("zpool offline tank")
-    operator.see("Pull port .*LABDISK1", "loses data")
+    operator.to_pull()
+    operator.see("loses data")
     vm.pull(WRONG)
     vm.run(f"setsid -f sh -c {shlex.quote(WRITE)} </dev/null >/dev/null 2>&1")
     pool.wait_until("grep -q SUSPENDED /proc/spl/kstat/zfs/tank/state")

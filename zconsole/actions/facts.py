@@ -23,6 +23,9 @@ from zconsole.system.process import DeadlineError
 ANSWER = 10.0
 """Seconds zpool or zdb may take to answer a question."""
 
+DISKS = 30.0
+"""… and reading the machine's disks: a few milliseconds, unless they or the processors are busy."""
+
 WARM = 3.0
 """Seconds a disk may take to tell its temperature: nobody waits for that alone."""
 
@@ -83,7 +86,7 @@ class MachineFacts:
     async def _devices(self, files: tuple[str, ...]) -> tuple[Device, ...]:
         """The machine's disks and these files; none where /sys or a server does not answer."""
         try:
-            async with asyncio.timeout(ANSWER):
+            async with asyncio.timeout(DISKS):
                 return await in_daemon_thread(devices, self._root, files)
         except TimeoutError:
             return ()

@@ -38,23 +38,27 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
     return decide(plan, s)
 
 
-def plan_online(s: Situation, key: str) -> ActionPlan:
-    """Put a device online again; it is resilvered with what it missed."""
+def plan_online(s: Situation, key: str, reopen: bool = False) -> ActionPlan:
+    """Put a device online again; it is resilvered with what it missed.
+
+    ``reopen``: also one that is ONLINE. A disk that was out may be back under another device node
+    before the pool noticed: the command opens it anew (vdev_online in vdev.c).
+    """
     target = find(s.pool, key)
     if target is None:
         return refuse("online", "Put a device online", s.pool.name, must.NOT_THERE)
     argv = zpool("online", operands=(s.pool.name, disk_path(target.vdev)))
     plan = ActionPlan(
         action="online",
-        title=f"Put {target.name} online",
-        steps=(Step(argv, "put it online"),),
+        title=f"Open {target.name} again" if reopen else f"Put {target.name} online",
+        steps=(Step(argv, "open it again" if reopen else "put it online"),),
         consequences=("what it missed is resilvered onto it", *disturbed(s, target, False)),
         preconditions=(
             must.answering(),
             must.present(target),
             must.same_scans(s),
             must.nothing_runs("rebuild"),
-            _not_online(target),
+            *((_not_online(target),) if not reopen else ()),
         ),
         urgent=lambda _: True,
         follow=onlined(s, key, target.name),

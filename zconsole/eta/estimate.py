@@ -82,8 +82,9 @@ class Work(NamedTuple):
     """Epoch seconds."""
     walked: bool = False
     """Whether the metadata walk that comes before the issuing is complete."""
-    tail: float = 0.5
-    """Seconds from the last byte done to the end: the transaction group that notices."""
+    tail: float = 0.0
+    """Seconds from the last byte done to the end. The transaction group that notices takes half a
+    second, and the kernel writes the end in whole seconds, rounded down (``dsl_scan_done``)."""
     resolution: float = 0.0
     """Bytes of rounding in ``issued``."""
     average: float | None = None

@@ -12,9 +12,8 @@ PERCENT_STEP = 0.00005
 """Half the last printed digit of ``percent``, as a share."""
 PROCESSED_SLACK = 32 * 2**20
 """Repaired bytes rounded more coarsely than a queue is deep say less than issued bytes do."""
-TAIL = 0.5
 REBUILD_TAIL = 4.0
-"""A rebuild ends with one more transaction group synced (``vdev_rebuild_complete``)."""
+"""Seconds: a rebuild ends with one more transaction group synced (``vdev_rebuild_complete``)."""
 
 
 def issued_bytes(scan: Scan) -> tuple[float, float] | None:
@@ -80,7 +79,7 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         walked=scan.two_stage and scan.stage == "issuing" and not rebuild,
         by_turns=_walks(scan),
         to_scan=float(scan.total_bytes or 0) if _walks(scan) and _exact(scan) else None,
-        tail=REBUILD_TAIL if rebuild else TAIL,
+        tail=REBUILD_TAIL if rebuild else 0.0,
         resolution=done[1],
         average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
         verb="issuing"

@@ -55,5 +55,7 @@ class Device:
     """The enclosure's own name of the slot."""
     bay: str = ""
     """The place as people call it: an alias by place, else enclosure and slot; empty: unknown."""
+    unnamed: bool = False
+    """Whether udev has yet to name it: its links, and with them ``path``, are still to come."""
     port: str = ""
     """The by-path name of where it is plugged in: the next disk in that place has it too."""

@@ -257,12 +257,26 @@ def _disk(machine: _Machine, name: str, members: tuple[str, ...]) -> Device:
         enclosure=where.enclosure,
         slot=where.slot,
         bay=where.bay,
+        unnamed=_is_unnamed(udev[name], machine.root),
         port=where.port,
     )
 
 
+def _is_unnamed(known: Mapping[str, str], root: Path) -> bool:
+    """Whether udev runs and has not finished with a disk.
+
+    It writes down what it knows once the links are made; from systemd 256 on also before, marked
+    as being worked on (src/udev/udev-event.c).
+    """
+    if not (root / "run/udev/data").is_dir():
+        return False
+    return not known or known.get("ID_PROCESSING") == "1"
+
+
 def _partitions(entry: Path) -> list[str]:
-    return sorted(p.name for p in entry.iterdir() if (p / "partition").exists())
+    """The partitions of a disk; their names begin with its own (``disk_name``, block/genhd.c)."""
+    found = (p for p in entry.iterdir() if p.name.startswith(entry.name))
+    return sorted(p.name for p in found if (p / "partition").exists())
 
 
 def _dm_partitions(entry: Path, block: Path) -> list[str]:

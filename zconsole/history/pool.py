@@ -89,6 +89,8 @@ class PoolHistory:
                 name = place.vdev.name
                 text = f"the device of {name} is gone"
                 self._events.append(Event(trouble.t, "device_gone", text, "error", name, "console"))
+            elif place.vdev.block and self.tree[key].vdev.state == "ONLINE":
+                self.missing.pop(key, None)  # it is back, which the pool cannot say yet
         self._measure(trouble.t, trouble.clock, tree)
 
     @property

@@ -55,6 +55,11 @@ DONE = "done"
 OUTCOME = "outcome"
 """Name of events that tell how what was done from a console ended."""
 
+AUTOPILOT = "autopilot"
+"""Kind of activity: it sets the tunables of scans so that applications do not wait too long."""
+_FLAGS = {"rebalance": "REBALANCE", AUTOPILOT: "AUTOPILOT"}
+"""Kinds of work that change what the screen shows, and their flags."""
+
 SET_HERE = "set here"
 """State of tunables as an activity."""
 
@@ -98,19 +103,21 @@ class Frame:
     def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
         """With actions done from consoles, in order of time, and the pool's jobs.
 
-        Only a rebalance that goes on is a job at work: not one that was interrupted, not an open
-        checklist, not the hours of a scrub.
+        A rebalance that goes on and an autopilot have a flag: not a job that was interrupted, not
+        an open checklist, not the hours of a scrub.
         """
         done = tuple(events)
         if not done and not jobs:
             return self
-        works = (job.activity for job in jobs)
-        at_work = any(w.kind == "rebalance" and w.state != "interrupted" for w in works)
+        works = [job.activity for job in jobs]
+        flags = {
+            _FLAGS[w.kind]: None for w in works if w.kind in _FLAGS and w.state != "interrupted"
+        }
         return replace(
             self,
             events=tuple(sorted((*self.events, *done), key=lambda e: e.t)) if done else self.events,
             activities=(*self.activities, *jobs),
-            flags=(*self.flags, "REBALANCE") if at_work else self.flags,
+            flags=(*self.flags, *flags),
         )
 
     @property

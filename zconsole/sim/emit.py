@@ -309,7 +309,7 @@ def row_names(leaves: Sequence[Leaf]) -> dict[str, tuple[str, ...]]:
 
 
 def _present(leaf: Leaf) -> bool:
-    return leaf.kind == "disk" and leaf.state not in (3, 4)
+    return leaf.kind == "disk" and leaf.present
 
 
 def _row(leaf: Leaf, index: int) -> list[str]:

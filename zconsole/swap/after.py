@@ -12,7 +12,7 @@ from zconsole.actions.scrub import plan_scrub
 from zconsole.actions.target import FAILED, Swap, Target, find, find_path
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
-from zconsole.swap.checklist import REPLACE_FIRST, Checklist
+from zconsole.swap.checklist import REPLACE_FIRST, SCRUB_CANCELED, Checklist
 from zconsole.swap.disk import device_of
 from zconsole.swap.light import plan_light
 from zconsole.swap.pulling import doubts, new_path
@@ -50,7 +50,6 @@ def replace(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         warnings=tuple(f"{sentence(doubt)}." for doubt in doubts(c, v)),
         plan=plan_replace(s, Swap(c.old.key, path)),
         paths=(path,),
-        undo="detaches it again, until the resilver ends",
     )
 
 
@@ -152,7 +151,6 @@ def return_spare(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         f"Return the hot spare {standing.name}",
         (f"{leaf.name} is complete: the spare isn't needed there any more.",),
         plan=plan_detach(s, standing.guid),
-        final="what the spare holds is dropped; it is AVAIL again",
     )
 
 
@@ -176,7 +174,7 @@ def scrub(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     if "scrub" in c.passed:
         return None
     runs = s.active("scrub")
-    asked = max((e.t for e in c.log if e.step == "scrub" and e.command), default=None)
+    asked = c.scrub_begun
     if runs is not None or (asked is not None and 0.0 <= now - asked < BEGINNING):
         return SwapStage(
             "scrub",
@@ -204,7 +202,7 @@ def scrubbed(c: Checklist, v: MachineView) -> str:
     if ended is None:
         return ""
     if ended.state == "canceled":
-        return "the scrub was canceled before its end"
+        return SCRUB_CANCELED
     return f"the scrub finished with {counted(ended.errors or 0, 'error')}"
 
 

@@ -43,6 +43,8 @@ PUT_BACK = "put-back"
 """What the log calls the way back of a wrong disk, which is no step of its own."""
 NOT_NEEDED = "not needed"
 """What the log says of a step that this machine, or this pool, didn't need."""
+SCRUB_CANCELED = "the scrub was canceled before its end"
+"""What it says of a scrub that somebody stopped."""
 OUT_ALREADY = "not needed: it is out already"
 """What it says of taking offline a disk that left before."""
 
@@ -122,6 +124,8 @@ class Checklist:
     """Every other disk of the machine, as it was before anybody pulled one."""
     wrong: tuple[SwapDisk, ...] = ()
     """Of those, disks that were pulled and are not complete again; those still out are first."""
+    noticed: tuple[str, ...] = ()
+    """Paths of disks in ``wrong`` of which the pool knows: it lost them, or opened them again."""
     meant: tuple[SwapDisk, ...] = ()
     """Of those, disks that are out and that somebody said were meant to go."""
     returned: tuple[ReturnedDisk, ...] = ()
@@ -165,6 +169,13 @@ class Checklist:
     def left_early(self) -> bool:
         """Whether the old disk is out, and left before anything took it offline."""
         return self.was_gone and any(entry.text == OUT_ALREADY for entry in self.log)
+
+    @property
+    def scrub_begun(self) -> float | None:
+        """When this checklist began a scrub; None where it didn't, or stopped it again."""
+        own = [entry for entry in self.log if entry.step == "scrub" and entry.command]
+        stopped = not own or "-s" in own[-1].command.split()
+        return None if stopped else own[-1].t
 
     def noting(
         self, t: float, step: str, text: str, command: str = "", result: str = ""

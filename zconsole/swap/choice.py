@@ -239,7 +239,8 @@ def _with_free_disk(v: MachineView, target: Target, old: SwapDisk) -> Iterator[S
         device = candidate.device
         if old.is_on(device):
             continue
-        if candidate.usable and device.kind == "disk" and device.path not in free:
+        fits = candidate.usable and not device.unnamed
+        if fits and device.kind == "disk" and device.path not in free:
             new = disk_of(device)
             why = (
                 f"{new.words} is free: replace by it now, and pull {target.vdev.name} once the"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from zconsole.actions.plan import Situation
@@ -141,6 +141,21 @@ def marked(v: MachineView) -> MachineView:
     if own is v.situation and all(x is y for x, y in zip(others, v.others, strict=True)):
         return v
     return replace(v, situation=own, others=others)
+
+
+def without(v: MachineView, disks: Iterable[SwapDisk]) -> MachineView:
+    """The same, the leaves of disks that left the machine counted as lost.
+
+    The pool notices a pull only with its next read or write, and is sampled after that.
+    """
+    for disk in disks:
+        found = None if device_of(disk, v.devices) is not None else v.leaf_of(disk)
+        if found is None or found[1].vdev.state in FAILED:
+            continue
+        s, target = found
+        root = _without(s.pool.root, target.vdev)
+        v = v.having(replace(s, pool=replace(s.pool, root=root)))
+    return v
 
 
 def with_filled(s: Situation) -> Situation:

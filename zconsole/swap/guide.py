@@ -172,7 +172,7 @@ def after_run(
     c: Checklist, stage: SwapStage, plan: ActionPlan, events: tuple[ExecutionEvent, ...], now: float
 ) -> Checklist:
     """The checklist after a plan ran: each command with its result, and what only that tells."""
-    step = PUT_BACK if c.wrong and plan.action not in ("locate", "blink") else stage.step
+    step = _step_of(c, stage, plan)
     for number, event in enumerate(events):
         if event.kind == "begun":
             end = next((e for e in events[number + 1 :] if e.kind in _ENDS), None)
@@ -183,9 +183,17 @@ def after_run(
     return _done(c, stage, plan) if events and events[-1].kind == "done" else c
 
 
+def _step_of(c: Checklist, stage: SwapStage, plan: ActionPlan) -> str:
+    """What the log counts a plan to: a light may be switched at any step."""
+    if plan.action in ("locate", "blink"):
+        return stage.step if stage.step == "light-off" else "light"
+    return PUT_BACK if c.wrong else stage.step
+
+
 def _ended(plan: ActionPlan) -> str:
     """The result of a command that ended well: some only begin something that takes hours."""
-    return "started" if plan.action in ("scrub", "replace") else "done"
+    begins = plan.action in ("scrub", "replace") and not plan.supersedes
+    return "started" if begins else "done"
 
 
 _ENDS = ("begun", "done", "failed", "refused")
@@ -198,8 +206,9 @@ def _done(c: Checklist, stage: SwapStage, plan: ActionPlan) -> Checklist:
         return c.passing("light")
     if plan.action != "locate":
         return c
-    if stage.step == "light":
-        return replace(c, lit=True).passing("light")
+    if any(step.light is not None and step.light.on for step in plan.steps):
+        lit = tuple(step for step in c.passed if step != "light-off")
+        return replace(c, lit=True, passed=lit).passing("light")
     if stage.step == "light-off":
         return replace(c, lit=False).passing("light-off")
     return replace(c, lit=False, passed=tuple(step for step in c.passed if step != "light"))

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from zconsole.actions.clear import plan_clear
-from zconsole.actions.offline import plan_online
-from zconsole.actions.target import Target, find
+from zconsole.actions.target import find
 from zconsole.hardware.light import LASTING
 from zconsole.swap import after, before, pulling
 from zconsole.swap.checklist import (
@@ -21,21 +20,20 @@ from zconsole.swap.checklist import (
     ReturnedDisk,
 )
 from zconsole.swap.choice import around
+from zconsole.swap.costs import cost_of
 from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
-from zconsole.swap.effects import marked
-from zconsole.swap.light import plan_light
+from zconsole.swap.effects import marked, without
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack, sentence
-from zconsole.swap.strays import is_back, missing, put_back
+from zconsole.swap.strays import dropped, is_back, knows, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
-    old_helps,
     others_offline,
     still_out,
-    taken_offline,
     undone,
 )
 from zconsole.swap.view import MachineView
+from zconsole.swap.way_back import way_back
 
 Look = Callable[[Checklist, MachineView, float], SwapStage | None]
 
@@ -61,18 +59,26 @@ def current(c: Checklist, v: MachineView, now: float) -> SwapStage:
     """The current step; ``now`` is in epoch seconds."""
     if c.state != OPEN:
         return _report(c, v)
-    v = marked(v)
+    v = without(marked(v), (*c.wrong, *c.meant))
     found = put_back(c, v) or _suspended(c, v) or _first(c, v, now)
     if found is None:
         return _report(c, v)
     left = undone(c, v)
     warned = () if found.alarm else still_out(c, v)
     return replace(
-        found,
+        _costing(c, found),
         warnings=(*warned, *found.warnings),
-        back=_back(c, v, found, clean=not left),
+        back=way_back(c, v, found, clean=not left),
         undone=left,
     )
+
+
+def _costing(c: Checklist, stage: SwapStage) -> SwapStage:
+    """With what Back will do, or what can't be undone, where the step is still to be taken."""
+    if stage.alarm or (stage.plan is None and stage.step in ("spare", "resilver", "scrub")):
+        return stage
+    cost = cost_of(c, stage.step)
+    return replace(stage, undo=cost.undo, final=stage.final or cost.final)
 
 
 def _first(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
@@ -86,7 +92,9 @@ def _first(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
 
 
 def absent(c: Checklist) -> SwapStage:
-    """The stage while the pool is not imported."""
+    """The stage while the pool is not imported; one that is over needs none."""
+    if c.state != OPEN:
+        return _report(c, None)
     return SwapStage(
         c.at,
         f"Import {c.pool}",
@@ -113,9 +121,9 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
     )
 
 
-def _report(c: Checklist, v: MachineView) -> SwapStage:
-    then = beside_left(c, v)
-    online = map(sentence, others_offline(c, v) if not c.undone else ())
+def _report(c: Checklist, v: MachineView | None) -> SwapStage:
+    then = () if v is None else beside_left(c, v)
+    online = map(sentence, () if v is None or c.undone else others_offline(c, v))
     text = (*summary(c), *_left_lit(c), *online, *(f"{text}." for _, text in then))
     return SwapStage("report", TITLES["report"], text, then=tuple(d for d, _ in then), over=True)
 
@@ -130,45 +138,6 @@ def _left_lit(c: Checklist) -> tuple[str, ...]:
         f"The light of {c.old.spot} is still on; it goes off {hours} after it went on, or by"
         f" {off}.",
     )
-
-
-def _back(c: Checklist, v: MachineView, stage: SwapStage, clean: bool) -> WayBack | None:
-    """What Back does: the inverse of what was done last."""
-    if stage.alarm or stage.step == "light-off":
-        return None
-    s = v.situation
-    target = find(s.pool, c.old.key)
-    out = device_of(c.old, v.devices) is None
-    if target is not None and target.group is not None and target.group.kind == "replacing":
-        return _detaching(c, v)
-    if c.pulled is not None and target is not None and out and v.devices:
-        return WayBack(f"put {c.old.words} back into its bay: then it is put online again")
-    if c.lit and "light-off" not in c.passed and not old_helps(c, v):
-        return WayBack("switch the light off", plan_light(s, c.old, on=False))
-    back = None if target is None else _onlining(c, v, target)
-    return back or _detaching(c, v) or _closing(c, clean and target is not None)
-
-
-def _onlining(c: Checklist, v: MachineView, target: Target) -> WayBack | None:
-    """Put online what was taken offline, the devices of other pools on the disk first."""
-    for s, other in taken_offline(c, v):
-        text = f"put {other.name} of {s.pool.name} online again"
-        return WayBack(text, plan_online(s, other.key))
-    if target.vdev.state != "OFFLINE":
-        return None
-    return WayBack(f"put {target.name} online again", plan_online(v.situation, target.key))
-
-
-def _detaching(c: Checklist, v: MachineView) -> WayBack | None:
-    plan = after.undo_replace(c, v)
-    return None if plan is None else WayBack(plan.title[:1].lower() + plan.title[1:], plan)
-
-
-def _closing(c: Checklist, clean: bool) -> WayBack | None:
-    """Nothing was done, or it is undone: the checklist can be closed."""
-    if not clean or c.pulled is not None:
-        return None
-    return WayBack("close the checklist: nothing is left to undo", closes=True)
 
 
 def noticed(c: Checklist, v: MachineView, now: float) -> Checklist:
@@ -238,6 +207,14 @@ def _strays(c: Checklist, v: MachineView, now: float) -> Checklist:
         if disk not in c.wrong:
             c = replace(c, wrong=(*c.wrong, disk))
             c = c.noting(now, PUT_BACK, f"wrong disk: {disk.words} left the machine")
+    for disk in dropped(c, v):
+        c = replace(c, wrong=(*c.wrong, disk))
+        c = c.noting(now, PUT_BACK, f"{disk.words} is in, but dropped out of {disk.pool}")
+    known = tuple(disk.whole for disk in c.wrong if knows(c, disk, v))
+    for disk in c.wrong:
+        if disk.whole in c.noticed and disk.whole not in known:
+            c = c.noting(now, PUT_BACK, f"{disk.words} left the machine again")
+    c = c if known == c.noticed else replace(c, noticed=known)
     for disk in c.wrong:
         if is_back(c, disk, v, now):
             found = (*c.returned, ReturnedDisk(disk.pool, disk.key, now))

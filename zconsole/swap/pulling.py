@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from zconsole.actions.candidates import Candidate, judge
 from zconsole.actions.target import find
@@ -128,6 +129,8 @@ def insert(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     found = inserted(c, v)
     if found is None or target is None:
         return _empty(c, spot)
+    if found.unnamed:
+        return replace(_empty(c, spot), waits=f"udev to name the disk in {disk_of(found).spot}")
     if c.unseen and c.old.is_on(found):
         return _still_shown(c, spot, found)
     if not c.old.is_on(found) and c.old.shares_place(found) is False:
@@ -206,9 +209,12 @@ def is_same(c: Checklist, v: MachineView, found: Device) -> bool:
 
 
 def accepted(c: Checklist, v: MachineView) -> SwapDisk | None:
-    """The inserted disk, if it can be used where it is; None while there is none."""
+    """The inserted disk, if it can be used where it is; None while there is none.
+
+    It has no path that lasts before udev has named it.
+    """
     found = inserted(c, v)
-    if found is None:
+    if found is None or found.unnamed:
         return None
     if c.unseen and c.old.is_on(found):
         return None

@@ -40,7 +40,7 @@ def summary(c: Checklist) -> tuple[str, ...]:
 def _scrubbed(c: Checklist) -> Iterator[str]:
     """How the scrub ended; of one that was not waited for, who knows it."""
     own = [entry for entry in c.log if entry.step == "scrub"]
-    if not any(entry.command for entry in own):
+    if c.scrub_begun is None:
         return
     if "scrub" in c.passed:
         yield f"The scrub still ran when this ended: zpool status {c.pool} tells its result."

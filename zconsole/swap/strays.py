@@ -10,7 +10,7 @@ from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import FAILED, Target, find
 from zconsole.pool.redundancy import is_complete
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.checklist import PUT_BACK, Checklist
 from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import vdev_words
 from zconsole.swap.resilver import filling, just_ran, repairs
@@ -35,6 +35,18 @@ def missing(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
     meant = {disk.whole for disk in c.meant}
     gone = (disk for disk in away(c, v) if disk.pool and disk.whole not in meant)
     return tuple(disk for disk in gone if not _leaving(disk, v) and _is_needed(disk, v))
+
+
+def dropped(c: Checklist, v: MachineView) -> tuple[SwapDisk, ...]:
+    """Disks that were pulled by mistake and are in again, but that ZFS gave up afterwards."""
+    returned = {(disk.pool, disk.key) for disk in c.returned}
+    back = (d for d in c.around if (d.pool, d.key) in returned and d not in c.wrong)
+    return tuple(
+        disk
+        for disk in back
+        if device_of(disk, v.devices) is not None
+        if (leaf := v.leaf_of(disk)) is not None and leaf[1].vdev.state in FAILED
+    )
 
 
 def _is_needed(disk: SwapDisk, v: MachineView) -> bool:
@@ -70,14 +82,30 @@ def is_back(c: Checklist, disk: SwapDisk, v: MachineView, now: float) -> bool:
     if found is None or found.target.vdev.vclass in ("spare", "cache"):
         return True
     whole = not found.s.suspended and is_complete(found.target.vdev)
-    return whole and not repairs(found.s) and not just_ran(c, now)
+    return whole and disk.whole in c.noticed and not repairs(found.s) and not just_ran(c, now)
+
+
+def knows(c: Checklist, disk: SwapDisk, v: MachineView) -> bool:
+    """Whether its pool has noticed that a disk was out, or opened it again since."""
+    found = _in(disk, v)
+    if found is None:
+        return False
+    if found.s.suspended or found.target.vdev.state in FAILED:  # zpool clear opens every device
+        return True
+    if device_of(disk, v.devices) is None:
+        return False
+    reopening = {step.command for step in plan_online(found.s, disk.key, reopen=True).steps}
+    own = [entry for entry in c.log if entry.step == PUT_BACK]
+    since = max((entry.t for entry in own if not entry.command), default=c.begun)
+    ran = {entry.command for entry in own if entry.t >= since and entry.result == "done"}
+    return disk.whole in c.noticed or bool(reopening & ran)
 
 
 def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
     """What to do about the disks that were pulled by mistake; None when there are none."""
     out = tuple(disk for disk in c.wrong if device_of(disk, v.devices) is None)
     back = next((each for disk in c.wrong if disk not in out and (each := _in(disk, v))), None)
-    plan = _plan(back.s, back.target) if back is not None else None
+    plan = _plan(c, back) if back is not None else None
     if out:
         return _still_out(c, v, out, back, plan)
     if back is None:
@@ -88,6 +116,11 @@ def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
         else "Pull nothing else before it is complete."
     )
     text = (*_redundancy(back), f"It is in again. {hold}")
+    if plan is not None and back.target.vdev.state not in FAILED and not back.s.suspended:
+        text += (
+            f"{back.s.pool.name} has not noticed that it was out, and may still use it as it was"
+            " before: have it opened again.",
+        )
     spot = back.disk.spot
     if plan is None:
         title = f"Wait until {back.disk.words} is complete again"
@@ -173,13 +206,16 @@ def _redundancy(each: _InPool) -> Iterator[str]:
         yield f"{words}."
 
 
-def _plan(s: Situation, target: Target) -> ActionPlan | None:
+def _plan(c: Checklist, each: _InPool) -> ActionPlan | None:
     """What brings a device back that was out; None while nothing has to be run."""
+    s, target = each.s, each.target
     if s.suspended:
         return plan_clear(s)
     if target.vdev.state == "FAULTED":
         return plan_clear(s, target.key)
-    return plan_online(s, target.key) if target.vdev.state in FAILED else None
+    if target.vdev.state in FAILED:
+        return plan_online(s, target.key)
+    return None if each.disk.whole in c.noticed else plan_online(s, target.key, reopen=True)
 
 
 def _in(disk: SwapDisk, v: MachineView) -> _InPool | None:

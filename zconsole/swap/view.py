@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, find
@@ -48,6 +48,13 @@ class MachineView:
     def of(self, pool: str) -> Situation | None:
         """The pool of this name; None while it is not imported."""
         return next((s for s in self.situations if s.pool.name == pool), None)
+
+    def having(self, s: Situation) -> MachineView:
+        """The same, with the pool of this name as ``s`` has it."""
+        if s.pool.name == self.situation.pool.name:
+            return replace(self, situation=s)
+        beside = (s if other.pool.name == s.pool.name else other for other in self.others)
+        return replace(self, others=tuple(beside))
 
     def leaf_of(self, disk: SwapDisk) -> tuple[Situation, Target] | None:
         """The leaf of a disk, with its pool; None where there is none, or its pool is away."""

@@ -71,11 +71,18 @@ class Status:
 
     def __str__(self) -> str:
         """What it does, for people."""
-        how = "as found" if not self.level else "faster" if self.level > 0 else "gentler"
-        held = targets(self.targets)
-        return (
-            f"holds {held}; scans go {how} (level {self.level:+g} of {GENTLEST:g} to {FASTEST:+g})"
-        )
+        levels = f"level {self.level:+g} of {GENTLEST:g} to {FASTEST:+g}"
+        return f"holds {self.held}; scans go {self.pace} ({levels})"
+
+    @property
+    def held(self) -> str:
+        """The latencies it holds, in words."""
+        return str(targets(self.targets))
+
+    @property
+    def pace(self) -> str:
+        """How scans go: faster or gentler than without it, or as found."""
+        return "as found" if not self.level else "faster" if self.level > 0 else "gentler"
 
 
 async def steer(

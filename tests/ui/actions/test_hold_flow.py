@@ -48,6 +48,22 @@ async def test_a_generous_target_makes_the_scan_faster_and_stopping_restores():
         assert a.backend.control.setting(NAME).value == before
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_the_main_screen_says_that_an_autopilot_runs_and_what_stops_it(size):
+    async with acting(SCENARIO, size) as a:
+        assert "AUTOPILOT" not in a.screen
+        await start(a)
+        await a.press("escape")
+        await a.pass_time(20, 10)
+        first, *rest = a.screen.splitlines()
+        assert " AUTOPILOT " in first
+        (line,) = (row for row in rest if "autopilot holds 500ms" in row)
+        assert size[0] < 80 or line.rstrip().endswith("T, then V stops it")
+        await a.press("T", "V", *RUN, "escape", "escape")
+        await a.pass_time(20, 10)
+        assert "autopilot" not in a.screen.lower()
+
+
 async def test_each_step_is_an_event_that_marks_the_graph():
     async with acting(SCENARIO, (120, 50)) as a:
         await start(a)

@@ -69,8 +69,10 @@ class TestHeader:
 
     def test_which_device_left_and_when_is_told_before_what_is_told_elsewhere(self):
         _, _, _, first, second, *_ = header(frames.deserted(), height=40)
-        assert first.endswith(" · ata-WDC…0_WD-WCC7K0F9785 gone since 12:40")
-        assert second.startswith(" kernel says SUSPENDED")
+        assert first == " reconnect ata-W…WCC7K0F9785, then clear the pool (A)"
+        assert second.startswith(
+            " ata-WDC…0_WD-WCC7K0F9785 gone since 12:40 · kernel says SUSPENDED"
+        )
         rows = tuple(replace(row, missing_since=frames.NOW) for row in frames.resilver().rows)
         many = replace(frames.suspended(), rows=rows)
         assert "more gone" in "\n".join(header(many, width=200))
@@ -131,7 +133,7 @@ class TestHeader:
         assert " Slot 08 REMOVED · Slot 07 OFFLINE" in header(frame(pool, frames.NOW))
 
     def test_a_pool_that_does_not_answer_says_what_the_kernel_says(self):
-        said = "\n".join(header(frames.suspended()))
+        said = "\n".join(header(frames.suspended(), height=40))
         assert "no answer from ZFS within 5s" in said
         assert "kernel says SUSPENDED" in said
         assert "stale: 2m08s old" in said

@@ -7,11 +7,13 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
-from zconsole.eta.estimate import Estimate
+from zconsole.eta.estimate import Estimate, nothing
 from zconsole.eta.past import Comparison
 from zconsole.history.past_rates import PastRates
 from zconsole.history.views import ActivityView
+from zconsole.monitor.frame import AUTOPILOT
 from zconsole.pool.model import Activity, Scan
+from zconsole.tunables.hold_latency import LEVERS
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.widgets.draw import width_of
@@ -387,3 +389,15 @@ def test_a_suggestion_names_the_key_of_the_console():
     ):
         shown = replace(frame, limit=frame.limit._replace(advice=advice))
         assert f"suggestion  {said}" in text(scan_lines(shown, LOOK, 140))
+
+
+@pytest.mark.parametrize("name", LEVERS)
+def test_nothing_is_suggested_to_set_that_a_running_autopilot_sets(name):
+    base = frames.resilver()
+    limit = replace(base.limit, cause="scan-reads", advice=f"zconsole tunables set {name}=9")
+    shown = replace(base, limit=limit)
+    assert f"set {name}=9" in text(scan_lines(shown, LOOK, 120))
+    held = ActivityView(Activity(AUTOPILOT, "holds 20ms"), None, nothing(""))
+    said = text(scan_lines(replace(shown, activities=(held,)), LOOK, 120))
+    assert "autopilot holds 20ms" in said
+    assert name not in said

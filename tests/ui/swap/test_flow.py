@@ -47,6 +47,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         await s.settled()
         (report,) = tmp_path.glob("zconsole-*.md")
         assert f"Report saved: {report.parent}" in s.screen.replace("\n", "")
+        assert "✓ File the report" in s.screen
         assert "# Disk swap in tank" in report.read_text()
         assert s.store_new().state == "done"
         assert ran(s) == ["offline", "light", "replace", "scrub"]
@@ -62,6 +63,9 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
         assert title[0].role == "badge-error"
         assert "raidz2-0 has no redundancy left." in shown.replace("\n", " ")
         assert "H light" not in shown
+        shown = await s.press("enter")
+        assert "Looked again: still waiting for Slot 08" in shown
+        assert isinstance(s.app.screen, SwapScreen), "nothing is meant by Enter"
         assert "stays until the alarm is over" in await s.press("H")
         wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
         assert "Bring Slot 08" in await s.insert(wrong, "Slot 08")

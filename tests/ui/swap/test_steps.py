@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.swap.playing import NEW, OLD, Play
+from zconsole.sim import commands
 from zconsole.ui.swap.steps import listed_steps
 
 
@@ -57,3 +58,34 @@ def test_a_disk_that_was_pulled_too_early_and_is_put_back_is_pulled_in_its_turn(
     assert states(play)["Find the bay by its light"] == "done"
     play.hands.pull(OLD)
     assert play.look().step == "insert"
+
+
+def test_the_last_step_is_ticked_once_the_report_is_saved():
+    play = Play()
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    stage = play.answer("no-scrub")
+    assert stage.over
+    steps = listed_steps(play.checklist, stage.step)
+    assert steps[-1].state == "current"
+    steps = listed_steps(play.checklist, stage.step, filed=True)
+    assert steps[-1].state == "done"
+
+
+def test_a_scrub_that_was_canceled_is_not_ticked():
+    play = Play()
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    play.do()
+    play.wait(20.0)
+    play.look()
+    commands.scrub(play.pool, "stop")
+    play.wait(20.0)
+    assert play.look().over
+    assert states(play)["Scrub"] == "left out"

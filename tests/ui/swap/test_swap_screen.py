@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from tests.golden.swap import SIZES, draw, path
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.actions.facts import Asker
+from zconsole.actions.plan import Facts
 from zconsole.monitor.alerts.rules import Alert
 from zconsole.monitor.feed import Update
-from zconsole.pool.model import SampleFailure
+from zconsole.pool.model import Pool, SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
 from zconsole.sim.source import World
 from zconsole.swap.backend import SwapBackend
@@ -142,6 +145,42 @@ async def test_a_suspended_pool_is_looked_at_though_it_gives_no_sample():
         await s.settle()
         screen._again()
         assert "tank is suspended" in await s.settled()
+
+
+class SlowFacts:
+    """Facts of a machine whose disks take long to read while ``answers`` is not set."""
+
+    def __init__(self, facts: Asker) -> None:
+        self._facts = facts
+        self.asked = 0
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    async def __call__(self, pool: Pool, suspended: bool, paths: tuple[str, ...] = ()) -> Facts:
+        self.asked += 1
+        await self.answers.wait()
+        return await self._facts(pool, suspended, paths)
+
+    async def guid(self, pool: str) -> str | None:
+        return await self._facts.guid(pool)
+
+
+async def test_looks_do_not_queue_up_behind_a_slow_one():
+    async with swapping() as s:
+        slow = SlowFacts(s.backend.ask)
+        s.use(replace(s.backend, ask=slow))
+        await s.begin()
+        screen = s.app.screen
+        assert isinstance(screen, SwapScreen)
+        slow.answers.clear()
+        slow.asked = 0
+        for _ in range(5):
+            screen.look_again()
+            await s.settle()
+        assert slow.asked == 1
+        slow.answers.set()
+        await s.settled()
+        assert slow.asked == 2
 
 
 async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():

@@ -14,7 +14,6 @@ from tests.bench.synthetic import KINDS, Plan, plans, samples
 from zconsole.eta import estimate
 from zconsole.eta.estimate import Work, forecast
 from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
-from zconsole.eta.work import TAIL
 from zconsole.pool.model import Sample
 
 pytestmark = pytest.mark.slow
@@ -72,7 +71,14 @@ def test_the_repaired_bytes_tell_what_is_queued():
         made.add(ProgressReading(1000.0 + n, n, True, issued, issued, done * 0.25))
     left = 2000 * MIB - 99 * 10 * MIB
     work = Work(2000 * MIB, made.points[-1].issued, 99 * 2.5 * MIB, share=0.25, start=1000.0)
-    assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB) + TAIL, rel=0.02)
+    assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB), rel=0.02)
+
+
+def test_what_ends_within_a_second_is_foretold_to_end_as_that_second_begins():
+    """The kernel writes the end in whole seconds, rounded down."""
+    made = course([10 * MIB] * 100, processed_share=0.25)
+    work = Work(1050 * MIB, 1000 * MIB, 250 * MIB, share=0.25, start=1000.0)
+    assert forecast(made, work).estimate.eta == pytest.approx(5, abs=0.1)
 
 
 @pytest.mark.parametrize("total", [-1.0, 0.0, 1.0])

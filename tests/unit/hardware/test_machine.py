@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -119,6 +120,17 @@ def test_a_blank_disk_with_everything_known(tree):
     assert (device.size, device.model, device.serial) == (2 * TIB, "LAB 2T", "S-sda")
     assert (device.logical, device.physical) == (512, 4096)
     assert (device.contents, device.mounted) == (Contents(), ())
+
+
+def test_a_disk_is_unnamed_until_udev_has_finished_with_it(tree):
+    tree.disk("sda")
+    tree.disk("sdb", udev="E:ID_PROCESSING=1\n")
+    tree.disk("sdc")
+    known = tree.root / "run/udev/data"
+    (known / "b8:3").unlink()
+    assert [device.unnamed for device in disks(tree.root)] == [False, True, True]
+    shutil.rmtree(known)
+    assert not any(device.unnamed for device in disks(tree.root)), "nothing names them here"
 
 
 def test_what_is_on_it_and_who_uses_it(tree):

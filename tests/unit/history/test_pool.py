@@ -198,6 +198,10 @@ def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left()
     assert history.events[-1].text == "the device of b is gone"
     history.push_trouble(SampleFailure("tank", T + 3, 3.0, "no answer"))
     assert history.rates["a"].busy is None
+    assert history.missing.get("b") == T + 2
+    both = {"/dev/a": block(300, 1.0), "/dev/b": block(0, 0.0)}
+    history.push_trouble(SampleFailure("tank", T + 4, 4.0, "no answer", block=both))
+    assert history.missing.get("b") is None  # the disk was put back
 
 
 def test_trouble_before_the_first_sample_is_no_matter():

@@ -104,3 +104,15 @@ def test_giving_up_while_a_new_disk_is_filled_names_the_whole_command_and_the_wa
     (said,) = stage.undone
     assert "let the resilver go on, nothing is lost" in said
     assert f"zpool detach tank {new.whole}" in said
+
+
+def test_a_finished_swap_shows_its_report_while_its_pool_is_not_imported():
+    play = Play()
+    play.begin()
+    play.do()
+    play.exchanged()
+    assert play.answer("no-scrub").over
+    assert play.guide is not None
+    stage = play.guide.look(None, play.now)
+    assert stage.over
+    assert any("has replaced" in text for text in stage.text)

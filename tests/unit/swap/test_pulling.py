@@ -315,6 +315,23 @@ def test_a_disk_in_place_of_one_without_serial_is_told_by_its_label(play: Play):
     assert play.look().title.endswith("online again")
 
 
+def test_a_new_disk_is_used_once_udev_has_named_it(play: Play):
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.devices = lambda found: tuple(
+        replace(d, path="/dev/sdz", aliases=("/dev/sdz",), unnamed=True) if d.bay == OLD else d
+        for d in found
+    )
+    stage = play.look()
+    assert stage.step == "insert"
+    assert stage.waits == f"udev to name the disk in {OLD}"
+    play.devices = lambda found: found
+    stage = play.look()
+    assert stage.plan is not None
+    assert stage.plan.steps[0].argv[-1].startswith("/dev/disk/by-id/")
+
+
 def test_the_serial_of_a_new_disk_may_be_known_late(play: Play):
     play.pulled()
     play.look()

@@ -6,8 +6,9 @@ import pytest
 
 from tests.unit.swap.playing import EMPTY, OLD, SMALL, Play, fresh
 from zconsole.sim import lifecycle
-from zconsole.sim.disk import FAULTED
+from zconsole.sim.disk import FAULTED, REMOVED
 from zconsole.swap.checklist import PULL_FIRST
+from zconsole.swap.stage import SwapStage
 
 
 def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(play: Play):
@@ -28,6 +29,40 @@ def test_a_wrong_disk_is_noticed_put_back_and_resilvered_before_anything_else(pl
     assert stage.title.startswith(f"Pull {OLD}")
     play.hands.pull(OLD)
     assert play.look().step == "insert"
+
+
+def back_unnoticed(play: Play) -> SwapStage:
+    """A wrong disk is out and in again while its pool is idle: ZFS sees nothing of it."""
+    play.begin()
+    play.do()
+    play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
+    assert "WRONG DISK: put Slot 06" in play.look().title
+    play.devices = lambda found: found
+    return play.look()
+
+
+def test_a_wrong_disk_that_zfs_did_not_miss_is_opened_anew(play: Play):
+    stage = back_unnoticed(play)
+    assert stage.title.startswith("Bring Slot 06")
+    assert stage.alarm
+    assert stage.plan is not None
+    assert stage.plan.steps[0].argv[:3] == ("zpool", "online", "tank")
+    play.do()
+    assert play.refilled().title.startswith(f"Pull {OLD}")
+
+
+def test_a_wrong_disk_that_zfs_gives_up_after_its_return_is_brought_back_again(play: Play):
+    back_unnoticed(play)
+    play.do()
+    play.refilled()
+    wrong = play.leaf("Slot 06")
+    lifecycle.lose(play.pool, wrong, REMOVED)
+    wrong.present = True
+    stage = play.look()
+    assert stage.alarm
+    assert stage.title.startswith("Bring Slot 06")
+    play.do()
+    assert play.refilled().title.startswith(f"Pull {OLD}")
 
 
 def test_both_disks_out_the_wrong_one_comes_first(play: Play):
@@ -125,6 +160,42 @@ def test_the_redundancy_that_is_left_comes_first_while_a_wrong_disk_is_out(play:
     play.do()
     play.hands.pull("Slot 06")
     assert play.look().text[0] == "raidz2-0 has no redundancy left."
+
+
+def test_a_wrong_disk_counts_as_out_before_the_pool_has_noticed(play: Play):
+    """The machine shows a pull at once, the newest sample of the pool a while later."""
+    play.begin()
+    play.do()
+    play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
+    stage = play.look()
+    assert "WRONG DISK: put Slot 06" in stage.title
+    assert stage.text[0] == "raidz2-0 has no redundancy left."
+
+
+def test_a_wrong_disk_that_is_back_before_the_pool_noticed_is_opened_again(play: Play):
+    play.begin()
+    play.do()
+    play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
+    play.look()
+    play.devices = lambda found: found
+    stage = play.look()
+    assert stage.alarm, "the pool may still use it as it was before"
+    assert "has not noticed" in " ".join(stage.text)
+    assert stage.plan is not None
+    assert stage.plan.steps[0].argv[:3] == ("zpool", "online", "tank")
+    assert play.do().alarm, "a resilver may be about to begin"
+    assert play.refilled().title.startswith(f"Pull {OLD}")
+
+
+def test_a_wrong_disk_that_is_out_once_more_is_not_known_to_the_pool(play: Play):
+    play.begin()
+    play.do()
+    for _ in range(2):
+        play.devices = lambda found: tuple(d for d in found if d.bay != "Slot 06")
+        assert play.look().plan is None
+        play.devices = lambda found: found
+        assert play.look().plan is not None
+        play.do()
 
 
 def test_another_disk_in_the_bay_of_a_wrong_one_is_named(play: Play):

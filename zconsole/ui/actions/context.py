@@ -12,9 +12,10 @@ from zconsole.actions.scrub_window import ScrubWindow, hours_words
 from zconsole.errors import ZconsoleError
 from zconsole.eta.estimate import nothing
 from zconsole.history.views import ActivityView
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import AUTOPILOT, Frame
 from zconsole.pool.model import Activity
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
 from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.ui.display_format import DisplayFormat
@@ -61,6 +62,9 @@ class FlowContext:
     windows: tuple[ScrubWindow, ...] = ()
     """The hours of scrubs, as of the newest reading."""
 
+    held: Status | None = None
+    """What the autopilot does, as of the newest reading."""
+
     async def read_windows(self) -> None:
         """Read the hours of scrubs again; those of before where that cannot be."""
         with suppress(OSError, ZconsoleError):
@@ -72,6 +76,21 @@ class FlowContext:
         return tuple(
             ActivityView(Activity("scrub hours", w.hours, note=hours_words(w)), None, nothing(""))
             for w in found
+        )
+
+    async def read_held(self) -> None:
+        """Read what the autopilot of the machine does; nothing where none runs."""
+        with suppress(OSError, ZconsoleError):
+            self.held = await self.backend.autopilots.status()
+
+    def held_shown(self, frame: Frame) -> tuple[ActivityView, ...]:
+        """The autopilot that steers the scan of a pool, among the work on it."""
+        held = self.held
+        if held is None or (held.pools and frame.seen.name not in held.pools):
+            return ()
+        note = f"scans go {held.pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
+        return (
+            ActivityView(Activity(AUTOPILOT, f"holds {held.held}", note=note), None, nothing("")),
         )
 
     async def read_past(self) -> None:

@@ -71,6 +71,7 @@ class ActionController:
             begin(app, partial(self._put_back, frame.guid), group="tuned")
         if self._is_time():
             begin_next(app, self.context.read_past, "changes")
+            begin_next(app, self.context.read_held, "autopilot")
             begin_next(app, partial(self._look_at_jobs, update), "jobs")
             if app.main_on_top:  # the one place that shows them
                 begin_next(app, self._look_at_swaps, "swaps")
@@ -102,7 +103,8 @@ class ActionController:
     def _at_work(self, frame: Frame) -> tuple[ActivityView, ...]:
         context = self.context
         jobs, swaps = self.jobs.shown(frame.pool), context.swaps.shown(frame)
-        return (*jobs, *swaps, *context.hours_shown(frame), *self._set_here(frame))
+        hours, held = context.hours_shown(frame), context.held_shown(frame)
+        return (*jobs, *swaps, *hours, *held, *self._set_here(frame))
 
     def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
         """The tunables that were set, while no scan tells of them."""

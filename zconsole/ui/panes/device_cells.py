@@ -71,6 +71,8 @@ class Panel:
     """Top of the scale of every sparkline, bytes/s."""
     troubles: Mapping[str, DeviceFault] = field(default_factory=dict)
     """By the key of their row."""
+    waited_for: frozenset[str] = frozenset()
+    """Keys of the devices whose loss suspended the pool."""
 
 
 def state_words(row: VdevRow) -> tuple[str, str]:

@@ -223,7 +223,8 @@ def _row_cells(item: TreeLine, row: VdevRow, panel: Panel, note: str) -> Iterato
         elif column.key == "read":
             room = sum(idle) + len(idle) - 1
             ellipsis = panel.look.glyphs.ellipsis
-            yield Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), "dim")
+            role = "error" if row.key in panel.waited_for else "dim"
+            yield Span(fit(formerly(note, room, ellipsis), room, ellipsis=ellipsis), role)
 
 
 def _instead(row: VdevRow, panel: Panel) -> str:
@@ -231,7 +232,11 @@ def _instead(row: VdevRow, panel: Panel) -> str:
     idle = (row.gone or row.vdev.state not in cells.WORKING) and not row.vdev.children
     if not idle or row.vdev.state == "AVAIL":
         return ""
-    return note_words(row, panel.look, panel.frame.t, panel.troubles.get(row.key))
+    now = panel.frame.t
+    if row.key in panel.waited_for:
+        since = row.missing_since
+        return "suspended the pool" + (f" {panel.look.when(since, now)}" if since else "")
+    return note_words(row, panel.look, now, panel.troubles.get(row.key))
 
 
 def _fit(text: str, column: Column, look: DisplayFormat) -> str:

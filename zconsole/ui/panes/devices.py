@@ -8,6 +8,7 @@ from dataclasses import replace
 from zconsole.config.settings import COLUMNS
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
+from zconsole.monitor.suspension import missing_devices
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
@@ -229,7 +230,8 @@ class DeviceView(CursorView):
         top = common_scale(frame, spark) if spark else 1.0
         names = self._short(frame, columns[0].width)
         troubles = {trouble.key: trouble for trouble in frame.troubles}
-        return Panel(frame, self._look, columns, names, top, troubles)
+        waited_for = frozenset(row.key for row in missing_devices(frame))
+        return Panel(frame, self._look, columns, names, top, troubles, waited_for)
 
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
         mark = 5 if self.arrangement.folded else 0

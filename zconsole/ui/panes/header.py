@@ -10,6 +10,7 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import clickable, headline, is_working
+from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.draw import Line, Span, crop, hung, joined, spread, width_of
 from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
 
@@ -157,6 +158,8 @@ def _reasons(frame: Frame, look: DisplayFormat) -> list[str]:
     if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
         more.append(f"kernel says {look.text(frame.kstat)}")
     reasons[1:1] = more  # its age, which comes next, stands in the first line as well
+    if way := way_out(frame, look):
+        reasons = [way, *more, *(each for each in reasons if each not in more)]
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
         reasons.append(look.text(frame.seen.message))
     return reasons

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zconsole import units
 from zconsole.history.views import ScanView
 from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
-from zconsole.monitor.frame import Frame
+from zconsole.monitor.frame import AUTOPILOT, Frame
 from zconsole.pool.model import Scan
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
@@ -226,7 +226,7 @@ def _limited(most: int, ink: Ink) -> list[Line]:
     Of those that have nothing to say, a long limit or suggestion has the lines, too.
     """
     limit, told = ink.frame.limit, ink.frame.troubles
-    advice = "" if limit is None or limit.cause == "unclear" else limit.advice
+    advice = "" if limit is None or limit.cause == "unclear" else _left_to_do(limit.advice, ink)
     suggested = _shortened("suggestion", _by_key(advice, ink), most if told else 2 * most, ink)
     if not told and any(suggested[most:]):
         return [*_limit(ink, 1), *suggested]
@@ -240,6 +240,18 @@ def _limited(most: int, ink: Ink) -> list[Line]:
         return [*limits, *_blank(rest), *_troubles(most, ink)]
     troubles = _troubles(max(1, rest), ink) if rest or ink.whole else []
     return [*limits, *suggested[:most], *troubles]
+
+
+def _left_to_do(advice: str, ink: Ink) -> str:
+    """A suggestion; none to set what the autopilot sets, which would end it.
+
+    Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
+    """
+    if not any(view.activity.kind == AUTOPILOT for view in ink.frame.activities):
+        return advice
+    from zconsole.tunables.hold_latency import LEVERS
+
+    return "" if any(name in advice for name in LEVERS) else advice
 
 
 def _is_cut(text: str, ink: Ink) -> bool:

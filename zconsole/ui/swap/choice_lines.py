@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from zconsole.swap.checklist import REPLACE_FIRST, SPARE_FIRST, WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
+from zconsole.swap.costs import COSTS
 from zconsole.swap.explain import (
     FAILED_HEADING,
     FIRST_HEADING,
@@ -15,7 +16,7 @@ from zconsole.swap.explain import (
 )
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.swap.steps import COSTS, STEP_WORDS
+from zconsole.ui.swap.steps import STEP_WORDS
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.units import duration
 
@@ -78,7 +79,8 @@ def _costs(way: SwapWay, seconds: float | None) -> Iterator[str]:
 def _steps(choice: SwapChoice, way: SwapWay) -> Iterator[str]:
     """The steps in order, as the checklist lists them; those that can't be undone say so."""
     for number, step in enumerate(choice.steps(way), 1):
-        cost = f" ({COSTS[step]})" if step in COSTS else ""
+        brief = COSTS[step].brief if step in COSTS else ""
+        cost = f" ({brief})" if brief else ""
         yield f"{number}. {STEP_WORDS[step]}{cost}"
 
 

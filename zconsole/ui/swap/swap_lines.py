@@ -21,19 +21,26 @@ _LABEL = 6
 _ROLES = {"done": "good", "current": "notice", "left out": "dim", "to come": ""}
 
 
-def swap_title(c: Checklist, stage: SwapStage | None, look: DisplayFormat) -> Line:
-    """Which swap, and how far it is."""
-    steps = listed_steps(c, stage.step if stage else c.at)
-    number = next((n for n, step in enumerate(steps, 1) if step.state == "current"), 1)
-    where = f"step {number} of {len(steps)}"
+def swap_title(
+    c: Checklist, stage: SwapStage | None, look: DisplayFormat, filed: bool = False
+) -> Line:
+    """Which swap, and how far it is; ``filed``: whether its report is saved."""
+    steps = listed_steps(c, stage.step if stage else c.at, filed)
+    current = (n for n, step in enumerate(steps, 1) if step.state == "current")
+    where = f"step {next(current, len(steps))} of {len(steps)}"
     return (Span(f" SWAP {look.text(c.old.words)}  {look.text(c.pool)}  {where}", "title"),)
 
 
 def swap_lines(
-    c: Checklist, stage: SwapStage, notes: Sequence[Span], look: DisplayFormat, width: int
+    c: Checklist,
+    stage: SwapStage,
+    notes: Sequence[Span],
+    look: DisplayFormat,
+    width: int,
+    filed: bool = False,
 ) -> tuple[Line, ...]:
     """What to do now, with what this console has to say of it; the steps and the disks."""
-    steps = listed_steps(c, stage.step)
+    steps = listed_steps(c, stage.step, filed)
     end = ((), *_history(c, look, width)) if stage.over else ()
     banner = tuple(_banner(stage, look, width))
     if width >= SIDE_FROM:
@@ -76,6 +83,8 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
     if stage.waits:
         yield from _pair("Waiting for: ", stage.waits, "notice", look, width)
     plan = stage.plan
+    if stage.alarm and plan is None:
+        yield from _keyed(look, "do", "Look at the machine again now", width)
     if plan is not None and plan.refused is not None:
         yield from _pair("Not now: ", plan.refused, "warning", look, width)
     elif plan is not None:

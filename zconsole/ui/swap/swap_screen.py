@@ -58,6 +58,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Path of the report, once it is saved."""
         self._seen: tuple[float, float | None] | None = None
         """Times of the sample, and of the reading, that were looked at last."""
+        self._looking = self._due = False
+        """Whether a look is under way, and whether another is due after it."""
 
     def compose(self) -> ComposeResult:
         """The checklist, and the keys."""
@@ -83,9 +85,26 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self.look_again()
 
     def look_again(self) -> None:
-        """See the step anew, unless a plan is being carried out: what it does is written after."""
-        if self.is_attached and self.app.screen is self and not self._flow.under_way:
-            begin(self, self._look, group="swap-look", exit_on_error=False)
+        """See the step anew, unless a plan is being carried out: what it does is written after.
+
+        One look at a time, and one more for all that was asked meanwhile: reading the disks may
+        take seconds, and looks that queue up would show what was long ago.
+        """
+        self._due = True
+        if self._may_look() and not self._looking:
+            begin(self, self._look_while_due, group="swap-look", exit_on_error=False)
+
+    def _may_look(self) -> bool:
+        return self.is_attached and self.app.screen is self and not self._flow.under_way
+
+    async def _look_while_due(self) -> None:
+        self._looking = True
+        try:
+            while self._due and self._may_look():
+                self._due = False
+                await self._look()
+        finally:
+            self._looking = False
 
     async def _look(self) -> None:
         before = self._followed.stage
@@ -96,6 +115,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         after = self._followed.stage
         if before is not None and after is not None and before.title != after.title:
             self._said = ""  # it was about the step before
+        if before is not None and after is not None and after.over and not before.over:
+            self._saved = ""  # that report lacks the end
         if self.is_attached:
             self.update()
 
@@ -106,12 +127,13 @@ class SwapScreen(Dialog[SwapDisk | None]):
         view, width = self.query_one("#swap", LinesView), self.app.size.width
         followed, look = self._followed, self._flow.look
         stage = followed.stage
-        title = swap_title(followed.checklist, stage, look)
+        filed = bool(self._saved)
+        title = swap_title(followed.checklist, stage, look, filed)
         if stage is None:
             view.show(((Span(" looking at the machine", "dim"),),), title)
         else:
             notes = tuple(self._notes())
-            view.show(swap_lines(followed.checklist, stage, notes, look, width), title)
+            view.show(swap_lines(followed.checklist, stage, notes, look, width, filed), title)
         below = 0 < view.size.height <= view.line_count()
         self.query_one("#hint", LinesView).show_whole((*self._hint(), *((MORE,) * below)))
 
@@ -163,6 +185,9 @@ class SwapScreen(Dialog[SwapDisk | None]):
             return
         if stage.plan is not None:
             self._ask(partial(self._confirm, stage, stage.plan))
+        elif stage.alarm:
+            self._say(f"Looked again: still waiting for {stage.waits}.")
+            self.look_again()
         elif stage.answers:
             self.action_answer()
         elif stage.over:

@@ -1,0 +1,49 @@
+"""What the main screen says to do about a suspended pool."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.actions.acting import acting
+from tests.ui.drawn import LOOK
+from zconsole.pool.chassis import LeafDisk
+from zconsole.ui.panes.suspended import way_out
+
+
+def test_disks_are_named_by_their_bays_and_the_key_is_told():
+    base = frames.suspended()
+    bays = iter(("Slot 04", "Slot 05"))
+    rows = tuple(
+        replace(row, vdev=row.vdev._replace(disk=LeafDisk(bay=next(bays))))
+        if row.vdev.state == "REMOVED"
+        else row
+        for row in base.rows
+    )
+    said = way_out(replace(base, rows=rows), LOOK)
+    assert said == "reconnect Slots 04-05, then clear the pool (A)"
+
+
+def test_of_many_disks_without_a_bay_two_are_named():
+    base = frames.suspended()
+    rows = tuple(
+        row if row.vdev.children else replace(row, missing_since=frames.NOW) for row in base.rows
+    )
+    assert " and 3 more, then clear the pool (A)" in way_out(replace(base, rows=rows), LOOK)
+
+
+def test_nothing_is_said_of_a_pool_that_moves():
+    assert way_out(frames.resilver(), LOOK) == ""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_then(size):
+    async with acting("suspended", size=size) as a:
+        await a.pass_time(60, 3)
+        assert "reconnect Slot 04, then clear the pool (A)" in a.screen
+        (row,) = (line for line in a.screen.splitlines() if "suspended the pool" in line)
+        assert "Slot 04" in row
+        await a.pass_time(90, 3)  # the disk is put back, which a pool that hangs cannot say
+        assert "once its disks are back, clear the pool (A)" in a.screen
+        assert "suspended the pool" not in a.screen

@@ -1,0 +1,88 @@
+"""The way back from every step, or that there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.swap.playing import NEW, OLD, Play
+from zconsole.swap.checklist import STEPS, TITLES
+from zconsole.swap.costs import COSTS
+from zconsole.swap.stage import SwapStage
+
+
+def test_every_step_has_an_inverse_or_is_final():
+    acting = set(TITLES) - {"explain", "report"}
+    assert {step for steps in STEPS.values() for step in steps} == acting == set(COSTS)
+    assert all(cost.undo or cost.final for cost in COSTS.values())
+
+
+def follows(play: Play, step: str) -> SwapStage:
+    """The stage after the one of ``step``, which announced its way back, or that it has none."""
+    stage = play.look()
+    assert stage.step == step
+    assert stage.undo or stage.final
+    return play.do()
+
+
+def test_back_undoes_what_was_announced():
+    play = Play(lights=True)
+    play.begin()
+    stage = follows(play, "offline")
+    assert stage.back is not None
+    assert stage.back.text.endswith("online again")
+    stage = follows(play, "light")
+    assert stage.back is not None
+    assert stage.back.text == "switch the light off"
+    assert stage.undo, "that of the pull"
+    play.hands.pull(OLD)
+    stage = play.look()
+    assert stage.back is not None
+    assert stage.back.text.startswith(f"put {OLD}")
+    assert stage.undo
+    play.hands.insert(NEW, OLD)
+    stage = follows(play, "replace")
+    assert stage.back is not None
+    assert stage.back.text.startswith("detach")
+    assert stage.final
+    play.until("light-off")
+    stage = follows(play, "light-off")
+    assert stage.back is not None
+    assert stage.back.text == "switch the light on again"
+    assert play.back().step == "light-off"
+    follows(play, "light-off")
+    stage = follows(play, "scrub")
+    assert stage.back is not None
+    assert stage.back.text == "stop the scrub"
+
+
+@pytest.fixture
+def scrubbing(play: Play) -> Play:
+    """A swap whose scrub runs."""
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    play.do()
+    play.until("scrub")
+    play.do()
+    play.wait(20.0)
+    return play
+
+
+def test_a_scrub_that_is_stopped_is_offered_again(scrubbing: Play):
+    stage = scrubbing.back()
+    assert stage.plan is not None
+    assert stage.title == "Scrub tank"
+    assert [e.result for e in scrubbing.checklist.log if e.step == "scrub"] == ["started", "done"]
+    assert scrubbing.answer("no-scrub").over
+    assert "still ran" not in " ".join(scrubbing.look().text)
+
+
+def test_the_old_disk_that_is_put_online_can_be_taken_offline_again(play: Play):
+    play.pulled()
+    play.look()
+    play.hands.insert(len(play.hands.drawer()) - 1, OLD)
+    stage = follows(play, "replace")
+    assert stage.step == "resilver"
+    assert stage.back is not None
+    assert stage.back.text.endswith("offline again")
+    assert play.back().step == "replace"

@@ -1,0 +1,29 @@
+"""What to do about a suspended pool, in the words and with the keys of the console."""
+
+from __future__ import annotations
+
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.suspension import missing_devices
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.widgets.short_names import in_runs, middle
+
+_NAME = 17
+_NAMED = 2
+"""Devices without a bay that are named; the others are counted."""
+
+
+def way_out(frame: Frame, look: DisplayFormat) -> str:
+    """``reconnect Slot 04, then clear the pool (A)``; empty for a pool that is not suspended."""
+    if not frame.suspended:
+        return ""
+    key, disks = look.keys.way("actions"), [row.vdev for row in missing_devices(frame)]
+    if not disks:
+        return f"once its disks are back, clear the pool ({key})"
+    bays = [look.text(vdev.disk.bay) for vdev in disks if vdev.disk and vdev.disk.bay]
+    bare = [look.text(vdev.name) for vdev in disks if not (vdev.disk and vdev.disk.bay)]
+    names = [middle(name, _NAME, look.glyphs.ellipsis) for name in bare[:_NAMED]]
+    more = [f"{len(bare) - _NAMED} more"] if len(bare) > _NAMED else []
+    listed = [*in_runs(bays), *names, *more]
+    *first, last = listed
+    said = f"{', '.join(first)} and {last}" if first else last
+    return f"reconnect {said}, then clear the pool ({key})"
