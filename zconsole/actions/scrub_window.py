@@ -81,7 +81,7 @@ def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
     by_hand = ("zconsole", "scrub", "window", s.pool.name, shown)
     plan = ActionPlan(
         action="scrub-window",
-        title=f"Scrub {s.pool.name} only between {shown}",
+        title=f"Scrub {s.pool.name} only in the hours {shown}",
         steps=(Step(by_hand, "keep to these hours", window=order),),
         consequences=(
             *(() if hours is None else (_now(s, hours),)),
@@ -91,7 +91,7 @@ def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
         ),
         warnings=(
             "a replace, attach or resilver discards the scrub, also while it is paused",
-            "a scrub resumed by hand outside the hours is paused again: switch the hours off first",
+            "a scrub resumed by hand outside the hours is paused again: drop the hours first",
         ),
         preconditions=(
             must.answering(),
@@ -133,14 +133,12 @@ def plan_window_off(s: Situation, windows: tuple[ScrubWindow, ...]) -> ActionPla
     stays = "paused: resume it (S)" if scan is not None and scan.state == "paused" else "as it is"
     plan = ActionPlan(
         action="scrub-window",
-        title=f"Scrub {s.pool.name} at any hour again",
+        title=f"Drop the hours of {s.pool.name}'s scrub",
         steps=(
-            Step(
-                ("zconsole", "scrub", "off", s.pool.name), "forget the hours", window=opened(s, "")
-            ),
+            Step(("zconsole", "scrub", "off", s.pool.name), "drop the hours", window=opened(s, "")),
         ),
         consequences=(
-            f"forgets the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays {stays}",
+            f"drops the hours{f' {set_now.hours}' if set_now else ''}; the scrub stays {stays}",
         ),
         preconditions=(Precondition("hours are set for its scrub", _none),),
     )

@@ -120,10 +120,9 @@ class MachineWindows:
                 # Paused for other hours is paused for these, too.
                 paused = order.paused or (known is not None and known.paused)
                 windows[order.guid] = replace(order, paused=paused)
-        if not order.hours:
-            return f"{order.pool} is scrubbed at any hour"
-        self._start(records.directory)
-        return f"{order.pool} is scrubbed only between {order.hours}"
+        if order.hours:
+            self._start(records.directory)
+        return order.ordered
 
     def _records(self, *, create: bool) -> WindowRecords:
         return WindowRecords(self._directory(create))

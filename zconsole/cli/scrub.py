@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 def line(window: ScrubWindow) -> str:
     """One window for people."""
-    return f"{window.pool}: scrub only between {window.hours} ({hours_words(window)})"
+    return f"{window.pool}: scrub only in the hours {window.hours} ({hours_words(window)})"
 
 
 async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:

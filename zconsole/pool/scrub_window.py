@@ -19,6 +19,15 @@ class ScrubWindow:
     """Whether it was paused for the hours; what somebody else paused stays paused."""
 
     @property
+    def ordered(self) -> str:
+        """What an order did, in words."""
+        if self.hours:
+            return f"{self.pool} is scrubbed only in the hours {self.hours}"
+        return (
+            f"the hours of {self.pool}'s scrub are dropped; one that is paused waits to be resumed"
+        )
+
+    @property
     def begins(self) -> str:
         """When the hours begin: ``22:00``."""
         return self.hours.partition("-")[0]

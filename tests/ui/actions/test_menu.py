@@ -239,8 +239,8 @@ async def test_what_was_written_between_dates_is_scrubbed_by_keys():
 async def test_a_scrub_is_kept_to_some_hours_by_keys():
     async with acting("mirror-scrub") as a:
         await a.press("S", *"jjjjjj")
-        assert "SCRUB ONLY BETWEEN" in await a.press("enter")
-        assert "SCRUB ONLY BETWEEN" in await a.press(*_typed("night"))
+        assert "SCRUB ONLY IN THESE HOURS" in await a.press("enter")
+        assert "SCRUB ONLY IN THESE HOURS" in await a.press(*_typed("night"))
         now = datetime.fromtimestamp(a.backend.clock(), UTC).astimezone()
         hours = f"{(now.hour + 2) % 24:02}:00-{(now.hour + 3) % 24:02}:00"
         said = await a.press(*["backspace"] * 5, *_typed(hours))
@@ -258,7 +258,7 @@ async def test_a_scrub_is_kept_to_some_hours_by_keys():
         assert f"Scrub only in some hours (set: {hours})" in await a.press("S")
         said = await a.press(*"Gkk", "enter")
         assert "zconsole scrub off mirrors" in said
-        assert f"forgets the hours {hours}" in said
+        assert f"drops the hours {hours}" in said
         await a.press("tab", "enter", "escape")
         assert a.backend.windows.windows() == ()
 

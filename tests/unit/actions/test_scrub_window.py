@@ -106,7 +106,7 @@ def test_hours_that_are_not_set_cannot_be_dropped():
     plan = plan_window_off(raidz2(PAUSED), (NIGHT,))
     assert plan.refused is None
     assert "paused: resume it (S)" in said(plan)
-    assert "forgets the hours 22:00-06:00" in said(plan)
+    assert "drops the hours 22:00-06:00" in said(plan)
 
 
 def test_a_scrub_that_is_started_beside_hours_says_that_they_pause_it():

@@ -23,10 +23,10 @@ def test_hours_that_are_set_are_kept_and_a_keeper_started(state):
     started: list[Path] = []
     machine = MachineWindows(lambda _: state, started.append)
     said = machine.switch(ScrubWindow("tank", "1", "22:00-06:00", begun=True))
-    assert said == "tank is scrubbed only between 22:00-06:00"
+    assert said == "tank is scrubbed only in the hours 22:00-06:00"
     assert MachineWindows(lambda _: state).windows() == (NIGHT,)
     assert started == [state]
-    machine.switch(ScrubWindow("tank", "1", ""))
+    assert "paused waits to be resumed" in machine.switch(ScrubWindow("tank", "1", ""))
     assert machine.windows() == ()
 
 

@@ -25,7 +25,10 @@ def state(tmp_path, monkeypatch):
 
 def test_the_hours_are_listed(capsys):
     assert main(["scrub"]) == 0
-    assert capsys.readouterr().out == "tank: scrub only between 22:00-06:00 (paused until 22:00)\n"
+    assert (
+        capsys.readouterr().out
+        == "tank: scrub only in the hours 22:00-06:00 (paused until 22:00)\n"
+    )
     assert main(["scrub", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["pool"] == "tank"

@@ -21,12 +21,10 @@ class SimulatedWindows:
         pool = next((p for p in self.world.pools if str(p.guid) == order.guid), None)
         if pool is None:
             raise NotFoundError(f"no pool {order.pool}")
-        if not order.hours:
-            pool.hours = None
-            return f"{pool.name} is scrubbed at any hour"
-        pool.hours = order
-        keep_hours(pool)
-        return f"{pool.name} is scrubbed only between {order.hours}"
+        pool.hours = order if order.hours else None
+        if pool.hours is not None:
+            keep_hours(pool)
+        return order.ordered
 
     def windows(self) -> tuple[ScrubWindow, ...]:
         """See WindowSwitch.windows."""

@@ -43,7 +43,7 @@ async def dates_flow(context: FlowContext, key: str) -> bool:
 
 _HOURS = (
     Span("The scrub runs between these times of the day, and is paused outside them.", "dim"),
-    Span("Its progress is kept. In the time zone of this machine; off: at any hour again.", "dim"),
+    Span('Its progress is kept. In the time zone of this machine; "off" drops the hours.', "dim"),
 )
 
 
@@ -55,7 +55,7 @@ async def window_flow(context: FlowContext, key: str) -> bool:
     now = Span(f"Set now: {hours}" if hours else "No hours are set now.", "bold")
     lines, typed = partial(said_lines, (now, *_HOURS), context.look), ""
     while True:
-        screen = AskScreen("SCRUB ONLY BETWEEN", lines, "for example 22:00-06:00", typed)
+        screen = AskScreen("SCRUB ONLY IN THESE HOURS", lines, "for example 22:00-06:00", typed)
         answer = await context.app.push_screen_wait(screen)
         if answer is None:
             return False
