@@ -14,7 +14,7 @@ from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.pool.model import Sample, SampleFailure
 from zconsole.system.state_dir import StateError
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.memory import Memory
+from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.decode.tree import check_size
 from zconsole.zfs.decode.values import is_time
 from zconsole.zfs.raw import Raw
@@ -74,7 +74,7 @@ class Session:
         self._monitors: dict[str, PoolMonitor] = {}
         self._last: dict[str, Frame] = {}
         self._gaps = gaps
-        self._memory = Memory()
+        self._memory = SourceMemory()
         self._scrub_overdue_after = scrub_overdue_after
 
     def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from zconsole.history.scrubs import is_full_scrub
 from zconsole.history.views import ScanView
@@ -206,7 +206,13 @@ def _note_changes(entry: _Ongoing, frame: Frame) -> None:
     for i, change in enumerate(entry.changes):
         if frame.t - change.t <= SETTLE + WINDOW + GAP and entry.recent[0].t < change.t:
             found = measure(entry.recent, change.t, times)
-            entry.changes[i] = replace(change, **asdict(found))
+            entry.changes[i] = replace(
+                change,
+                issue_before=found.issue_before,
+                issue_after=found.issue_after,
+                latency_before=found.latency_before,
+                latency_after=found.latency_after,
+            )
 
 
 def _seen(report: ScanReport, frame: Frame, view: ScanView) -> ScanReport:

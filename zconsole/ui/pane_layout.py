@@ -13,7 +13,7 @@ COMPACT = 20
 """Below this many lines the header and the scan leave out what can be done without."""
 TALL = 38
 """From this many lines on the headline is framed where it is wide, and advice has several."""
-_DEVICES_MIN = 5
+_DEVICES_MIN = 4
 _EVENTS_MIN = 4
 _EVENTS_FULL = 10
 _GRAPH_FROM = 30

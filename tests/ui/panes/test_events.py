@@ -36,10 +36,10 @@ class TestPane:
         frame = replace(damaged(), events=frames.resilver().events)
         lines = pane_lines(frame, BY_TEXT, LOOK, 200)
         said = text(lines)
-        order = ("damaged", "ONLINE again", f"zpool says         {SAYS}", ACTION, SEE)
+        order = ("damaged", "ONLINE again", f"zpool says        {SAYS}", ACTION, SEE)
         places = [said.index(each) for each in order]
         assert places == sorted(places)
-        assert "read as text       libzfs: symbol zpool_get_config missing; no JSON" in said
+        assert "read as text      libzfs: symbol zpool_get_config missing; no JSON" in said
 
     def test_new_errors_of_one_device_are_told_in_one_until_something_else_happens(self):
         def of(t: float, vdev: str, moved: str) -> Event:
@@ -117,7 +117,7 @@ async def test_the_console_says_which_files_and_why_it_reads_text():
     async with view_state(feed=feed, size=(80, 50)) as (_, _, screen):
         assert "0.mkv" in screen()
         assert SAYS[:40] in screen()
-        assert "read as text       libzfs: symbol zpool_get_config missing" in screen()
+        assert "read as text      libzfs: symbol zpool_get_config missing" in screen()
 
 
 async def test_enter_on_the_pool_tells_of_its_machine():

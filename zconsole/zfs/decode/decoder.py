@@ -14,7 +14,7 @@ from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.history import with_history
 from zconsole.zfs.decode.measurements import enriched
-from zconsole.zfs.decode.memory import Memory
+from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.decode.places import disks_of, enclosures_of
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
 from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
@@ -31,7 +31,7 @@ _DAMAGE = (
 
 
 def decode(
-    raw: Raw, zone: tzinfo = UTC, memory: Memory | None = None
+    raw: Raw, zone: tzinfo = UTC, memory: SourceMemory | None = None
 ) -> tuple[Sample | SampleFailure, ...]:
     """Every pool in a raw form: libzfs before ``status`` before ``text``.
 
@@ -40,7 +40,7 @@ def decode(
     Raises NotUnderstoodError when no form is there or the form is no ZFS output.
     """
     try:
-        found = _decode(raw, zone, memory or Memory())
+        found = _decode(raw, zone, memory or SourceMemory())
         check_size(sample.pool.root for sample in found if isinstance(sample, Sample))
         return found
     except RecursionError:
@@ -54,7 +54,7 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__} {detail}".strip()
 
 
-def _decode(raw: Raw, zone: tzinfo, memory: Memory) -> tuple[Sample | SampleFailure, ...]:
+def _decode(raw: Raw, zone: tzinfo, memory: SourceMemory) -> tuple[Sample | SampleFailure, ...]:
     if not isinstance(raw, Mapping):
         raise NotUnderstoodError("not a sample: not a JSON object")
     _check_time(raw)
@@ -70,7 +70,7 @@ def _decode(raw: Raw, zone: tzinfo, memory: Memory) -> tuple[Sample | SampleFail
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
-def _from_libzfs(raw: Raw, blocks: Blocks, memory: Memory) -> tuple[Sample, ...]:
+def _from_libzfs(raw: Raw, blocks: Blocks, memory: SourceMemory) -> tuple[Sample, ...]:
     config = mapping(raw["libzfs"], "libzfs")
     names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
     disks, version = disks_of(raw, memory), word(raw.get("version"))
@@ -79,7 +79,7 @@ def _from_libzfs(raw: Raw, blocks: Blocks, memory: Memory) -> tuple[Sample, ...]
     return (_sample(raw, "libzfs", pool, True, blocks, disks, memory),)
 
 
-def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks, memory: Memory) -> tuple[Sample, ...]:
+def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks, memory: SourceMemory) -> tuple[Sample, ...]:
     from zconsole.zfs.decode import text  # only here: the slowest to load, and often not needed
 
     pools = text.pools_of(raw["text"], zone_of(raw, zone))
@@ -114,7 +114,7 @@ def _finite(value: object) -> float | None:
 
 
 def _from_json(
-    raw: Raw, zone: tzinfo, blocks: Blocks, memory: Memory
+    raw: Raw, zone: tzinfo, blocks: Blocks, memory: SourceMemory
 ) -> tuple[Sample | SampleFailure, ...]:
     document = mapping(raw["status"], "status")
     names = mapping(raw.get("names"), "names")
@@ -133,7 +133,7 @@ def _sample(
     exact: bool,
     blocks: Blocks,
     disks: Mapping[str, LeafDisk],
-    memory: Memory,
+    memory: SourceMemory,
 ) -> Sample:
     return Sample(
         t=float(raw["t"]),

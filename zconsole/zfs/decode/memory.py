@@ -80,7 +80,7 @@ class PoolMemory:
             self._leaves[key] = _Leaf(fixed, vdev)
 
 
-class Memory:
+class SourceMemory:
     """What decoding one source's samples remembers."""
 
     def __init__(self) -> None:

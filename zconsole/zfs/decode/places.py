@@ -11,7 +11,7 @@ from typing import Any
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.system.printable import clean
-from zconsole.zfs.decode.memory import Memory
+from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.raw import Raw
 
 LONGEST = 128
@@ -22,12 +22,12 @@ MOST = 1024
 _WORDS = tuple(name for name in LeafDisk._fields if name != "temperature")
 
 
-def disks_of(raw: Raw, memory: Memory | None = None) -> Mapping[str, LeafDisk]:
+def disks_of(raw: Raw, memory: SourceMemory | None = None) -> Mapping[str, LeafDisk]:
     """Leaf path to the disk below it."""
     found = raw.get("disks")
     if not isinstance(found, Mapping):
         return {}
-    memory = memory or Memory()
+    memory = memory or SourceMemory()
     return {
         path: memory.disk(path, each) or memory.keep_disk(path, each, _disk(each))
         for path, each in found.items()
@@ -35,10 +35,10 @@ def disks_of(raw: Raw, memory: Memory | None = None) -> Mapping[str, LeafDisk]:
     }
 
 
-def enclosures_of(raw: Raw, memory: Memory | None = None) -> tuple[Enclosure, ...]:
+def enclosures_of(raw: Raw, memory: SourceMemory | None = None) -> tuple[Enclosure, ...]:
     """The machine's enclosures."""
     found = raw.get("enclosures")
-    memory = memory or Memory()
+    memory = memory or SourceMemory()
     known = memory.enclosures(found)
     if known is not None:
         return known

@@ -11,12 +11,12 @@ from tests.unit.zfs.decode.configs import config, disk, packed, stats, top
 from zconsole.pool.model import Sample
 from zconsole.sim.source import samples
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.memory import Memory
+from zconsole.zfs.decode.memory import SourceMemory
 
 PLACE = {"bay": "A1", "serial": "S1"}
 
 
-def sample(form: dict[str, Any], memory: Memory, **more: Any) -> Sample:
+def sample(form: dict[str, Any], memory: SourceMemory, **more: Any) -> Sample:
     (found,) = decode({"t": 1.0, "libzfs": form, **more}, memory=memory)  # type: ignore[typeddict-item]
     assert isinstance(found, Sample)
     return found
@@ -25,7 +25,7 @@ def sample(form: dict[str, Any], memory: Memory, **more: Any) -> Sample:
 @pytest.mark.parametrize("as_it_came", [lambda form: form, packed])
 @pytest.mark.parametrize("scenario", ["resilver", "trim", "two-pools", "healthy", "paused"])
 def test_a_pool_reads_the_same_with_and_without_memory(scenario: str, as_it_came: Any) -> None:
-    memory = Memory()
+    memory = SourceMemory()
     for raws in samples(scenario, 1, 40.0, 12):
         for raw in raws:
             form = {**raw, "libzfs": as_it_came(raw["libzfs"])}
@@ -35,10 +35,10 @@ def test_a_pool_reads_the_same_with_and_without_memory(scenario: str, as_it_came
 @pytest.mark.parametrize("as_it_came", [lambda form: form, packed])
 @pytest.mark.parametrize("at", range(48))
 def test_every_counter_that_moves_is_seen(at: int, as_it_came: Any) -> None:
-    memory, moved = Memory(), {f"_{at}": 3} if at != 1 else {"_1": 5}
+    memory, moved = SourceMemory(), {f"_{at}": 3} if at != 1 else {"_1": 5}
     for values in (stats(), stats(**moved), stats()):
         form = as_it_came(config(top(children=[disk("sda", vdev_stats=values)])))
-        assert sample(form, memory) == sample(form, Memory())
+        assert sample(form, memory) == sample(form, SourceMemory())
 
 
 @pytest.mark.parametrize(
@@ -57,33 +57,33 @@ def test_every_counter_that_moves_is_seen(at: int, as_it_came: Any) -> None:
     ],
 )
 def test_a_device_that_changed_is_read_anew(change: dict[str, Any]) -> None:
-    memory = Memory()
+    memory = SourceMemory()
     for more in ({}, change, {}):
         form = config(top(children=[disk("sda"), disk("sdb", **{"guid": 2, **more})]))
-        assert sample(form, memory) == sample(form, Memory())
+        assert sample(form, memory) == sample(form, SourceMemory())
 
 
 def test_a_disk_that_is_moved_is_seen() -> None:
-    memory, form = Memory(), config(top())
+    memory, form = SourceMemory(), config(top())
     path = disk("sda")["path"]
     for place in (PLACE, {**PLACE, "bay": "A2"}, {}):
         found = sample(form, memory, disks={path: place})
-        assert found == sample(form, Memory(), disks={path: place})
+        assert found == sample(form, SourceMemory(), disks={path: place})
         assert [leaf.disk.bay for leaf in found.pool.root.leaves() if leaf.disk] == [
             place.get("bay", "")
         ]
 
 
 def test_enclosures_that_change_are_seen() -> None:
-    memory, form = Memory(), config(top())
+    memory, form = SourceMemory(), config(top())
     for slot in (["1", "A1", "sda"], ["1", "A1"]):
         shelf = [{"key": "x", "name": "Shelf", "slots": [slot]}]
         found = sample(form, memory, enclosures=shelf)
-        assert found.enclosures == sample(form, Memory(), enclosures=shelf).enclosures
+        assert found.enclosures == sample(form, SourceMemory(), enclosures=shelf).enclosures
 
 
 def test_what_stays_is_kept_once() -> None:
-    memory, form = Memory(), config(top())
+    memory, form = SourceMemory(), config(top())
     before, after = sample(form, memory), sample(deepcopy(form), memory)
     for old, new in zip(before.pool.root.leaves(), after.pool.root.leaves(), strict=True):
         assert old.path is new.path
@@ -91,7 +91,7 @@ def test_what_stays_is_kept_once() -> None:
 
 
 def test_a_device_that_left_is_forgotten() -> None:
-    memory = Memory()
+    memory = SourceMemory()
     first = sample(config(top()), memory)
     sample(config(top(children=[disk("sda")])), memory)
     again = sample(config(top()), memory)
