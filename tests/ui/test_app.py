@@ -281,7 +281,7 @@ async def test_pause_freezes_the_body_and_not_the_header():
     feed = FakeFeed((frames.healthy(),))
     async with view_state(feed=feed) as (_, pilot, screen):
         await pilot.press("p")
-        assert "PAUSED" in screen()
+        assert "DISPLAY PAUSED" in screen()
         feed.put(replace(frames.imbalance(), pool="backup"))
         await pilot.pause()
         assert "mirror-0" in screen()

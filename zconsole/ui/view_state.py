@@ -133,7 +133,8 @@ class ViewState:
 
     def _flags(self, update: Update) -> tuple[str, ...]:
         return (
-            *(("PAUSED",) if self.frozen is not None or self._holds else ()),
+            *(("DISPLAY PAUSED",) if self.frozen is not None else ()),
+            *(("PAUSED",) if self._holds else ()),
             *(("ENDED",) if self.ended else ()),
             *(("READ-ONLY",) if self.options.read_only else ()),
             *update.capabilities.flags,

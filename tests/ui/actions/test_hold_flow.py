@@ -136,3 +136,14 @@ async def test_what_the_autopilot_set_is_said_to_be_restored_at_its_end():
         assert "set by the autopilot" in said
         assert "restored at its end" in said
         assert "stays until the next boot" not in said
+
+
+async def test_the_open_list_shows_what_the_autopilot_sets_meanwhile():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await start(a)
+        await a.pass_time(300, 10)
+        await a.pass_time(2, 1)
+        value = a.backend.control.setting(NAME).value
+        (row,) = [line for line in a.screen.splitlines() if f" {NAME} " in line]
+        assert row.split(NAME)[1].split()[0] == str(value)
+        assert "scans go faster" in a.screen

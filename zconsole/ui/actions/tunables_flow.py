@@ -46,9 +46,7 @@ async def tunables_flow(context: FlowContext) -> None:
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
         await context.read_held()
-        shown = partial(_shown, context, settings)
-        key = context.look.keys.way("hold-latency")
-        screen = TunablesScreen(shown, lambda: context.look, row, running(context.held, key))
+        screen = _screen(context, settings, row)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
             return
@@ -57,6 +55,25 @@ async def tunables_flow(context: FlowContext) -> None:
             await _fulfil(context, screen.request, settings[picked])
         except ZconsoleError as error:
             context.complain(error)
+
+
+def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
+    """The list, whose values follow what an autopilot or somebody else sets meanwhile."""
+    now = {setting.tunable.name: setting for setting in settings}
+
+    async def _renew() -> None:
+        found = await in_daemon_thread(context.backend.control.list)
+        now.update((each.tunable.name, each) for each in found if each.tunable.name in now)
+        await context.read_past()
+        await context.read_held()
+
+    return TunablesScreen(
+        lambda: _shown(context, tuple(now.values())),
+        lambda: context.look,
+        row,
+        lambda: running(context.held, context.look.keys.way("hold-latency")),
+        _renew,
+    )
 
 
 def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:

@@ -16,6 +16,7 @@ from zconsole.tunables.control import Setting, known
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import wrapped
+from zconsole.ui.background import Work, begin_next
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.keys import bindings
@@ -58,24 +59,31 @@ class TunablesScreen(PickScreen):
         shown: Callable[[], Sequence[Shown]],
         look: Callable[[], DisplayFormat],
         start: int,
-        held: str = "",
+        held: Callable[[], str],
+        renew: Work,
     ) -> None:
-        """``look`` is asked each time: units change while it is on the screen.
+        """All of these are asked each time: values and units change while it is on the screen.
 
-        ``held``: what the autopilot does, or that it can be started.
+        ``held``: what the autopilot does, or that it can be started. ``renew`` reads the values.
         """
         self._now: Sequence[Shown] = ()
+        self._renew = renew
 
         def _lines(width: int) -> tuple[Line, ...]:
             self._now = shown()
             return tunable_lines(self._now, look(), width)
 
         def _about(index: int, width: int) -> tuple[Line, ...]:
-            pilot = wrapped(held, "notice", look(), width, " ") if held else ()
+            pilot = wrapped(held(), "notice", look(), width, " ")
             return (*pilot, *about_lines(self._now[index], look(), width))
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
         self.request = "set"
+
+    def draw(self) -> None:
+        """Draw what was read last, and read again for the next round."""
+        super().draw()
+        begin_next(self.app, self._renew, "values")
 
     def title_line(self, width: int) -> Line:
         """What the columns are."""
