@@ -56,7 +56,7 @@ class Operator:
         self.terminal.press("Enter")
         self.see(command, "Cancel +Run")
         self.terminal.press("Tab", "Enter")
-        self.see("Done")
+        self.see("Done|Started")
         self.terminal.press("Escape")
         self.see("step [0-9]+ of")
 
