@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from zconsole.actions.candidates import Candidate, held, judge
 from zconsole.actions.target import find
-from zconsole.hardware.blink import LASTING
+from zconsole.hardware import blink, light
 from zconsole.hardware.device import Device
 from zconsole.swap.before import still_read
 from zconsole.swap.checklist import REPLACE_FIRST, Checklist
@@ -66,8 +66,10 @@ def _left_early(c: Checklist, v: MachineView) -> SwapStage:
 def _how_found(c: Checklist, now: float) -> Iterator[str]:
     """How to know the disk with your own eyes."""
     if "light" in c.passed and c.lit:
-        yield f"The light of {c.old.spot} is on."
-    elif _blinks(c, now):
+        hours = f"{light.LASTING / 3600:g} hours"
+        out = f"The light of {c.old.spot} went off after {hours}: switch it off and on again."
+        yield f"The light of {c.old.spot} is on." if _lasts(c, now, light.LASTING) else out
+    elif not c.old.light and _lasts(c, now, blink.LASTING):
         yield (
             "The disk blinks, half a second on and half a second off, as long as the console that"
             " began it runs. Where other disks blink too, that proves nothing."
@@ -84,10 +86,10 @@ def _how_found(c: Checklist, now: float) -> Iterator[str]:
     )
 
 
-def _blinks(c: Checklist, now: float) -> bool:
-    """Whether the disk was made to blink, and its time is not over."""
+def _lasts(c: Checklist, now: float, lasting: float) -> bool:
+    """Whether the disk was made to be seen, by its light or by reads, less than that ago."""
     begun = max((e.t for e in c.log if e.step == "light" and e.result == "done"), default=None)
-    return not c.old.light and begun is not None and now - begun < LASTING
+    return begun is not None and now - begun < lasting
 
 
 def _others_out(c: Checklist, v: MachineView) -> Iterator[str]:
@@ -157,8 +159,9 @@ def _still_shown(c: Checklist, spot: str, found: Device) -> SwapStage:
         "insert",
         f"Insert the new disk into {spot}, and make the machine see it",
         (
-            f"The machine still shows {c.old.words}: it doesn't notice that disks go or come.",
-            "Power off and on, or have it look again with these commands, as root:",
+            f"The machine still shows {c.old.words}. If it is still in, pull it now.",
+            "If it is out, the machine doesn't notice that disks go or come: power off and on, or"
+            " have it look again with these commands, as root:",
             # Each on a line of its own, and short enough not to be broken: they are copied.
             f"echo 1 > /sys/block/{name}/device/delete",
             "echo '- - -' | tee /sys/class/scsi_host/host*/scan",

@@ -82,10 +82,25 @@ def test_a_pull_that_the_machine_does_not_show_is_asked_about(play: Play):
     play.do()
     stage = play.answer("pulled")
     assert stage.step == "insert"
-    assert any("still shows" in text for text in stage.text)
+    assert any("still shows" in text and "pull it now" in text for text in stage.text)
     assert "echo 1 > /sys/block/sdg/device/delete" in stage.text
     assert "echo '- - -' | tee /sys/class/scsi_host/host*/scan" in stage.text
     assert play.answer("same").title.endswith("online again")
+
+
+def test_a_light_is_not_said_to_be_on_once_its_time_is_over(play: Play):
+    play.lights = True
+    play.begin()
+    play.do()
+    assert play.look().step == "light"
+    play.do()
+    said = play.look()
+    assert said.step == "pull"
+    assert f"The light of {OLD} is on." in said.text
+    play.wait(5 * 3600)
+    assert f"The light of {OLD} went off after 4 hours: switch it off and on again." in (
+        play.look().text
+    )
 
 
 WWN_BITS = 0xFF_FFFF_FFFF
