@@ -146,7 +146,7 @@ def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Weighed:
     if any(_says(line, DISK_WORDS) for line in signs.kernel):
         found.append(("the kernel reports bad sectors", 1))
     if deltas.slow and found:  # slow I/Os alone may come from load, link or disk
-        found.append((f"{deltas.slow} slow I/Os", 1))
+        found.append((counted(deltas.slow, "slow I/O"), 1))
     return found
 
 

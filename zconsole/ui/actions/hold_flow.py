@@ -55,9 +55,9 @@ def running(status: Status | None, key: str) -> str:
 def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
     texts = (
         "Scans go as fast as applications may wait: type the most that 95 % of their synchronous"
-        " requests may take, and others for times of the day.",
+        " requests may take, with its unit (20ms), and others for times of the day.",
         f"Now: {present(context.watch.waits())}.",
-        f"{BELOW} after it lets a pool without redundancy go below the defaults.",
+        f"The word {BELOW} behind it lets a pool without redundancy go below the defaults.",
     )
     return tuple(line for text in texts for line in wrapped(text, "", context.look, width))
 

@@ -111,7 +111,7 @@ def note_words(
         if said := _progress(word, progress):
             parts.append(said)
     if vdev.errors.slow:
-        parts.append(f"{count(vdev.errors.slow)} slow I/Os")
+        parts.append(f"{count(vdev.errors.slow)} slow I/O{'s' * (vdev.errors.slow != 1)}")
     return ", ".join(parts)
 
 
