@@ -33,7 +33,7 @@ def test_enter_in_the_packet_of_right_presses_the_button_that_leads_to():
         os.write(terminal, b"\r")
         read_until(terminal, b"Cancel")
         os.write(terminal, b"\x1b[C\r")
-        read_until(terminal, b"Started")
+        assert b"Started" in read_until(terminal, b"Started")
 
 
 @contextmanager
@@ -58,8 +58,8 @@ def demo(*words: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         os.close(ours)
 
 
-def read_until(terminal: int, wanted: bytes | None) -> None:
-    """Read what is drawn until it is there; ``None``: until nobody draws any more."""
+def read_until(terminal: int, wanted: bytes | None) -> bytes:
+    """What is drawn until that is there; ``None``: until nobody draws any more."""
     seen, end = b"", time.monotonic() + 60
     while wanted is None or wanted not in seen:
         assert time.monotonic() < end, seen[-2000:]
@@ -69,5 +69,6 @@ def read_until(terminal: int, wanted: bytes | None) -> None:
             data = b""
         if not data:
             assert wanted is None, seen[-2000:]
-            return
+            return seen
         seen += data
+    return seen

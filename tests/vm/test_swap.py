@@ -217,6 +217,7 @@ def test_a_wrong_pull_that_suspends_the_pool_loses_nothing(pool: PoolFactory) ->
     operator.see("Insert the new disk into")
     vm.plug(NEW, old)
     finish(operator)
+    assert "/tank/data: OK" in vm.run("sha256sum -c /root/sum").stdout
 
 
 WRITE = "head -c 8M /dev/urandom >/tank/meanwhile; sync"

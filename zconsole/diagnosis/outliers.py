@@ -46,11 +46,11 @@ def _among(leaves: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, 
     known = [rates[leaf.key] for leaf in leaves if leaf.key in rates]
     least = _least(each.latency for each in known), _least(each.busy for each in known)
     for leaf in leaves:
-        if not _suspicious(rates.get(leaf.key), *least):
+        own = rates.get(leaf.key)
+        if own is None or not _suspicious(own, *least):
             continue
         others = [rates[o.key] for o in leaves if o.key != leaf.key and o.key in rates]
-        own = rates.get(leaf.key)
-        if own is not None and (why := _stands_out(own, others)):
+        if why := _stands_out(own, others):
             found[leaf.key] = why
     return found
 
@@ -61,10 +61,8 @@ def _least(values: Iterable[float | None]) -> float:
     return known[(len(known) - 2) // 2] if len(known) > 1 else inf
 
 
-def _suspicious(own: IoRates | None, latency_of_others: float, busy_of_others: float) -> bool:
+def _suspicious(own: IoRates, latency_of_others: float, busy_of_others: float) -> bool:
     """Whether a leaf may stand out: most don't, and to compare it takes a while."""
-    if own is None:
-        return False
     if own.latency is not None and own.latency > LATENCY_FACTOR * latency_of_others:
         return True
     return own.busy is not None and own.busy - busy_of_others >= BUSY_GAP

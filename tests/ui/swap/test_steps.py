@@ -62,11 +62,9 @@ def test_a_disk_that_was_pulled_too_early_and_is_put_back_is_pulled_in_its_turn(
 
 def test_the_last_step_is_ticked_once_the_report_is_saved():
     play = Play()
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.begin()
     play.do()
-    play.until("scrub")
+    play.exchanged()
     stage = play.answer("no-scrub")
     assert stage.over
     steps = listed_steps(play.checklist, stage.step)
@@ -77,11 +75,9 @@ def test_the_last_step_is_ticked_once_the_report_is_saved():
 
 def test_a_scrub_that_was_canceled_is_not_ticked():
     play = Play()
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.begin()
     play.do()
-    play.until("scrub")
+    play.exchanged()
     play.do()
     play.wait(20.0)
     play.look()

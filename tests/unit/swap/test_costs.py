@@ -67,11 +67,9 @@ def test_back_undoes_what_was_announced():
 @pytest.fixture
 def scrubbing(play: Play) -> Play:
     """A swap whose scrub runs."""
-    play.pulled()
-    play.look()
-    play.hands.insert(NEW, OLD)
+    play.begin()
     play.do()
-    play.until("scrub")
+    play.exchanged()
     play.do()
     play.wait(20.0)
     return play

@@ -74,7 +74,6 @@ def _layout_screen(
     context: FlowContext, s: Situation, found: Sequence[tuple[Layout, int]], row: int
 ) -> PickScreen:
     look = context.look
-
     lacking = [why_not(s, *each) for each in found]
 
     def _about(index: int, width: int) -> tuple[Line, ...]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.leaf_path import FAILED
-from zconsole.pool.model import NOTHING, ErrorCounters, IoCounters, Pool, Progress, Vdev
+from zconsole.pool.model import NOTHING, ErrorCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.memory import Histograms, PoolMemory, Queues, counters, moved
@@ -140,7 +140,7 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
         errors=ErrorCounters(stats[20], stats[21], stats[22]),
         alloc_bytes=stats[3],
         size_bytes=stats[4],
-        io=_io(stats),
+        io=counters(stats),
         children=with_spares_left(tuple(children)),
     )
 
@@ -256,7 +256,7 @@ def _made(
         nparity=parity_of(kind),
         data_disks=number(node.get("draid_ndata")),
         failure_group=_failure_group(node),
-        io=_io(stats) if values and section != "spare" else None,
+        io=counters(stats) if values and section != "spare" else None,
         queues=queues,
         histograms=histograms,
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
@@ -350,10 +350,6 @@ def _marker(stats: Sequence[int], context: _Context, rebuilding: bool) -> str:
         return ""
     marker = scan_marker(context.function, stats[26], stats[33] != 0)
     return "(resilvering)" if rebuilding and stats[41] else marker
-
-
-def _io(stats: Sequence[int]) -> IoCounters:
-    return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
 
 
 def _depths(

@@ -160,7 +160,7 @@ class Queues(Mapping[str, tuple[int, int]]):
 
 
 def counters(stats: Sequence[int] | bytes) -> IoCounters:
-    """The I/O of ``vdev_stats`` of 48 elements or more."""
+    """The I/O of ``vdev_stats``: in the order of 2.3, or packed with 48 elements or more."""
     if isinstance(stats, bytes):
         nanoseconds, *counts = _COUNTERS.unpack_from(stats)
     else:
