@@ -8,7 +8,8 @@ import pytest
 
 from tests.ui.actions.acting import acting, pick
 from tests.ui.drawn import plain
-from zconsole.ui.actions.menu import Entry, entry_about, menu_lines
+from tests.unit.actions.pools import mirror, raidz2
+from zconsole.ui.actions.menu import Entry, entry_about, menu_lines, row_entries
 from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Span, at_most, width_of
@@ -214,9 +215,19 @@ async def test_a_slow_disk_sits_out_by_keys_where_the_release_has_it():
         await a.settle()
         await a.to("bay04")
         assert "reads go around it" not in await a.press("enter")
+
+
+@pytest.mark.parametrize("row", ["Let reads go around it", "Switch autosit of raidz2-0"])
+async def test_what_an_older_release_lacks_is_grey_with_the_reason(row):
     async with acting("healthy") as a:
         await a.to("bay04")
-        assert "sit out" not in await a.press("A")
+        await _pick(a, row)
+        assert "needs OpenZFS 2.4" in a.screen
+
+
+def test_only_disks_with_parity_can_sit_out():
+    rows = [[entry.text for entry in row_entries(s, "1000")] for s in (mirror(), raidz2())]
+    assert [any("(sit out)" in text for text in texts) for texts in rows] == [False, True]
 
 
 def _typed(text: str) -> list[str]:
