@@ -30,7 +30,7 @@ def plan_sit_out(s: Situation, key: str, on: bool) -> ActionPlan:
         warnings=_warnings(target, on),
         preconditions=(
             must.answering(),
-            must.release("letting a device sit out", SINCE),
+            must.release("sit_out", SINCE),
             must.present(target),
             _of_parity(target),
             _not_yet(target, on),
