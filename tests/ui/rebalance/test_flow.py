@@ -9,7 +9,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import Acting, acting
-from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree, until
+from tests.ui.rebalance.steps import running, settled, to_list, to_options, to_plan, to_tree, until
 from zconsole.rebalance.backend import DirectoryListing, JobView, Measured
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance import SimulatedRebalance
@@ -263,7 +263,7 @@ async def test_the_options_turn_and_are_asked_for():
         await a.press("G", "k", "enter")
         assert "-P: incremental sends do not grow" in a.screen
         assert "all blocks" in await a.press("enter", "enter", "enter")
-        await a.press("k", "enter")
+        await a.press("k", "enter", "right", "enter")
         assert "accept: another" in a.screen
         await a.press("G", "enter")
         said = await settled(a)
@@ -356,6 +356,36 @@ async def test_options_stay_while_other_directories_are_chosen():
         assert "new parity width" in a.screen
         await a.press("escape")
         assert "new parity width" in await a.press("enter")
+
+
+async def to_races(a: Acting) -> str:
+    """The cursor of the options on lost writes."""
+    await to_options(a)
+    return await a.press("G", "k", "k")
+
+
+async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_first():
+    async with acting(SCENARIO) as a:
+        before = await to_races(a)
+        assert "refuse where one could happen" in before
+        said = " ".join((await a.press("enter")).split())
+        assert "Accept that writes may be lost?" in said
+        assert "can't be undone" in said
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+        assert await a.press("enter") == before
+        await a.press("enter")
+        assert await a.press("escape") == before
+        assert "accept: another" in await a.press("enter", "right", "enter")
+        assert await a.press("enter") == before, "the way back to safety needs no question"
+
+
+async def test_an_accepted_risk_is_taken_back_when_the_options_are_left():
+    async with acting(SCENARIO) as a:
+        before = await to_races(a)
+        assert "accept: another" in await a.press("enter", "right", "enter")
+        await a.press("escape", "enter", "G", "k", "k")
+        assert a.screen == before
 
 
 async def test_of_a_finished_job_the_figures_agree():
