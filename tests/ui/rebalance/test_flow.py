@@ -172,7 +172,7 @@ async def test_it_stops_at_the_target():
 async def test_a_new_job_stops_where_the_vdevs_are_even():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
-        assert "5.0 % (even), else move all" in await a.press("g", "enter")
+        assert "5.0 % (even); everything if out of reach" in await a.press("g", "enter")
         await a.press("G", "enter")
         assert "--until-spread=0.05" in await settled(a)
         await a.press("right", "enter")
@@ -188,7 +188,7 @@ async def test_directories_that_hold_too_little_to_get_even_move_whole():
         said = await to_plan(a)
         assert "until-spread" not in said
         assert a.app.screen.plan.refused is None
-        assert "needs more than these directories hold" in " ".join(said.split())
+        assert "these directories hold: everything in them moves" in " ".join(said.split())
 
 
 async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
@@ -356,6 +356,19 @@ async def test_options_stay_while_other_directories_are_chosen():
         assert "new parity width" in a.screen
         await a.press("escape")
         assert "new parity width" in await a.press("enter")
+
+
+async def test_space_marks_the_directory_at_the_cursor_and_unmarks_it():
+    async with acting(SCENARIO) as a:
+        await to_tree(a, mark=False)
+        await a.press("j", "j")
+        assert "Space mark" in a.screen.splitlines()[-1]
+        said = await a.press("space")
+        (row,) = (line for line in said.splitlines() if line.startswith("›"))
+        assert "[x]" in row
+        assert "films" in row
+        assert "Space unmark" in said.splitlines()[-1]
+        assert "[x]" not in await a.press("space")
 
 
 async def to_races(a: Acting) -> str:

@@ -261,7 +261,7 @@ def _pairs(
 ) -> list[tuple[str, str]]:
     limits = {limit.label: limit.shown(settings.limits, look) for limit in LIMITS}
     if settings.limits.until_spread == EVEN and not typed:
-        limits[TARGET.label] += " (even), else move all"
+        limits[TARGET.label] += " (even); everything if out of reach"
     if short:
         needs = f"{percent(EVEN, 0)} needs more than these directories hold"
         limits[TARGET.label] = f"none: {needs}"
