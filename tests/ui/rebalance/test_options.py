@@ -40,7 +40,7 @@ def test_a_target_that_was_typed_does_not_read_like_the_default():
     default, typed = (
         plain(option_lines(SETTINGS, DisplayFormat(), 80, each)[2]) for each in (False, True)
     )
-    assert default.endswith("5.0 % (even), else move all")
+    assert default.endswith("5.0 % (even); everything if out of reach")
     assert typed.endswith("  5.0 %")
 
 

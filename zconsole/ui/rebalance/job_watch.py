@@ -133,4 +133,6 @@ def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[
             yield News(f"{text}, {counted(failed, 'file')} failed" if failed else text)
         else:
             why = f": {reason(job)}" if reason(job) else ""
-            yield News(f"{told_of(job.job)}{job.state}{why}", "warning")
+            ordered = job.state == "stopped" and job.why == "stop"
+            text = f"{told_of(job.job)}{job.state}{why}; B shows it, P there resumes it."
+            yield News(text, "information" if ordered else "warning")
