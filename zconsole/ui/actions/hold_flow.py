@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.hold_plan import BELOW, HoldPlan, Order, order, plan, present
+from zconsole.tunables.targets import without_unit
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import part, said_lines, wrapped
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
@@ -36,13 +37,22 @@ async def hold_flow(context: FlowContext) -> None:
         if answer is None:
             return
         try:
-            wanted = order(answer.split())
+            wanted = _typed_order(answer.split())
         except UsageError as error:
             context.complain(error)
             typed = answer
             continue
         await _start(context, wanted)
         return
+
+
+def _typed_order(words: Sequence[str]) -> Order:
+    """What was typed. Raises UsageError, also for a latency without unit: people mean ms."""
+    if bare := without_unit(words):
+        raise UsageError(
+            f"{bare} has no unit: write {bare}ms or {bare}s ({bare} alone would be {bare} seconds)"
+        )
+    return order(words)
 
 
 def running(status: Status | None, key: str) -> str:
