@@ -82,8 +82,7 @@ class ActionLoader:
             none = "no log of commands: " if flow == "log" else ""
             app.notify(f"{none}{self.denied}", severity="warning", timeout=4, markup=False)
         else:
-            run = partial(self._guarded, app, self._make_backend, flow, key or "")
-            begin(app, run, group="flow", exclusive=True)
+            app.begin_flow(partial(self._guarded, app, self._make_backend, flow, key or ""))
 
     async def _guarded(
         self, app: ThemedApp, make_backend: MakeBackend, flow: str, key: str
@@ -92,6 +91,7 @@ class ActionLoader:
             controller = await self._loaded(app, make_backend)
             await controller.run(flow, key)
         except ZconsoleError as error:
+            app.flow_failed()
             app.notify(str(error), severity="error", markup=False)
 
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:
