@@ -9,6 +9,7 @@ from tests.ui.drawn import plain
 from zconsole.sim.backends import autopilot
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.targets import Targets
+from zconsole.units import latency
 
 NAME = "zfs_vdev_scrub_max_active"
 SCENARIO = "foreground"
@@ -63,6 +64,18 @@ async def test_the_main_screen_says_that_an_autopilot_runs_and_what_stops_it(siz
         await a.press("T", "V", *RUN, "escape", "escape")
         await a.pass_time(20, 10)
         assert "autopilot" not in a.screen.lower()
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_the_latency_that_is_reached_stands_beside_the_one_that_is_held(size):
+    async with acting(SCENARIO, size) as a:
+        await start(a)
+        await a.pass_time(120, 10)
+        reached = latency(a.controller.context.watch.waits())
+        assert f"now p95 {reached}" in " ".join(a.screen.split())
+        await a.press("escape")
+        reached = latency(a.controller.context.watch.waits())
+        assert f"autopilot holds 500ms, now {reached}" in await a.pass_time(0)
 
 
 async def test_each_step_is_an_event_that_marks_the_graph():

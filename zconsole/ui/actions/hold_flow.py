@@ -55,11 +55,15 @@ def _typed_order(words: Sequence[str]) -> Order:
     return order(words)
 
 
-def running(status: Status | None, key: str) -> str:
-    """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
+def running(status: Status | None, key: str, reached: float | None) -> str:
+    """What the autopilot does, for the list of tunables; while none runs, which key starts it.
+
+    ``reached``: seconds that applications wait now; None where few of them ask.
+    """
     if status is None:
         return f"{key} lets scans go as fast as a latency of applications allows"
-    return f"Autopilot {status}. {key} stops it; it also ends when you set a tunable."
+    now = f"Autopilot {status}; now {present(reached)}"
+    return f"{now}. {key} stops it; it also ends when you set a tunable."
 
 
 def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:

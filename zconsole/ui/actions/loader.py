@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zconsole.errors import ZconsoleError
+from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Update
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.background import begin
@@ -68,9 +68,9 @@ class ActionLoader:
         app.view_state.denied = self.denied
         return update if self.controller is None else self.controller.take(update)
 
-    def left_behind(self) -> bool:
-        """Whether quitting now would leave something undone or unreported."""
-        return self.controller is not None and bool(self.controller.context.left_behind())
+    def asks_to_leave(self, code: ExitCode) -> bool:
+        """Ask before quitting with ``code``, where something goes on or ends; whether it does."""
+        return self.controller is not None and self.controller.asks_to_leave(code)
 
     def start(self, app: ThemedApp, flow: str, key: str | None) -> None:
         """Start a flow of the controller, about the row of this key; say so where it cannot be."""

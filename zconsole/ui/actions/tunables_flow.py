@@ -79,7 +79,7 @@ def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> Tu
         lambda: _shown(context, tuple(now.values())),
         lambda: context.look,
         row,
-        lambda: running(context.held, context.look.keys.way("hold-latency")),
+        lambda: running(context.held, context.look.keys.way("hold-latency"), context.watch.waits()),
         _renew,
     )
 
