@@ -371,14 +371,16 @@ class Console(ThemedApp):
         """Leave the screen on top, or the console: after asking, if something is left behind."""
         if not self.main_on_top:
             await self.action_back()
-        elif self.actions is not None and self.actions.left_behind():
-            self.actions.start(self, "leave", None)
         else:
-            self.exit(return_code=ExitCode.OK)
+            self._leave(ExitCode.OK)
 
     def action_interrupt(self) -> None:
-        """Leave at once, whatever is on top."""
-        self.exit(return_code=ExitCode.INTERRUPTED)
+        """Leave whatever is on top; at once, if nothing is left behind or that was asked."""
+        self._leave(ExitCode.INTERRUPTED)
+
+    def _leave(self, code: ExitCode) -> None:
+        if self.actions is None or not self.actions.asks_to_leave(code):
+            self.exit(return_code=code)
 
     def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers."""

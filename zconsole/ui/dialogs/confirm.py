@@ -23,6 +23,7 @@ from zconsole.ui.keys import bindings, shown
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.prompt import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class ConfirmScreen(ButtonScreen[None]):
         yield LinesView(id="plan-text", focusable=True)
         with Horizontal(id="choice"):
             yield ChoiceButton("Cancel", id="cancel")
-            yield Input(id="typed", compact=True, select_on_focus=False)
+            yield Prompt(id="typed", select_on_focus=False)
             yield ChoiceButton("Run", id="run")
             yield ChoiceButton("Another way", id="other")
         yield FooterView(id="hint")

@@ -16,6 +16,7 @@ from zconsole.ui.panes.help import keys_line
 from zconsole.ui.widgets.draw import Line, Span, at_most
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import CursorView, LinesView
+from zconsole.ui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
@@ -37,8 +38,8 @@ class Dialog(Screen[ScreenResultType]):
     """Groups in the table of keys that are its own, for its help and its line of keys."""
     lives: ClassVar[bool] = False
     """Whether it is drawn anew with each round of frames."""
-    _composed = False
-    """Whether there are views to draw in."""
+    composed = False
+    """Whether there are views to draw and to type in."""
 
     @property
     def help_groups(self) -> tuple[str, ...]:
@@ -50,9 +51,10 @@ class Dialog(Screen[ScreenResultType]):
         return ()
 
     def on_mount(self) -> None:
-        """Draw."""
-        self._composed = True
+        """Draw, and take the keys that were typed before it was there."""
+        self.composed = True
         self.update()
+        cast("ThemedApp", self.app).screen_ready()
 
     def on_resize(self) -> None:
         """Draw for the new size."""
@@ -63,7 +65,7 @@ class Dialog(Screen[ScreenResultType]):
 
         One may come before the screen is composed, or after it was left.
         """
-        if self._composed and self.is_attached:
+        if self.composed and self.is_attached:
             self.draw()
 
     def draw(self) -> None:
@@ -212,7 +214,7 @@ class AskScreen(TextScreen[str | None]):
     def compose(self) -> ComposeResult:
         """The question and the answer."""
         yield LinesView(id="question")
-        yield Input(self._typed, placeholder=self._example, id="answer", compact=True)
+        yield Prompt(self._typed, placeholder=self._example, id="answer")
         yield FooterView(id="keys")
 
     def draw(self) -> None:
