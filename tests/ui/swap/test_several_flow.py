@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.ui.swap.steps import Swapping, swapping
 from tests.unit.swap.playing import fresh
-from zconsole.sim.hands import slot_name
+from zconsole.sim.places import slot_name
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
