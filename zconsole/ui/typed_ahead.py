@@ -10,11 +10,11 @@ from functools import partial
 
 from textual import events
 from textual.app import App
+from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 from textual.worker import Worker
 
 from zconsole.ui.background import Work, begin
-from zconsole.ui.dialogs.screens import Dialog
 
 FLOW = "flow"
 """The group of the work that asks a person, screen after screen."""
@@ -23,6 +23,13 @@ SLOW = 0.5
 _COMING = "Reading the pool"
 _NOW = ("ctrl+c", "ctrl+z")
 """Keys that nothing holds up."""
+
+
+class TypedAheadScreen(Screen[ScreenResultType]):
+    """A screen that keys wait for."""
+
+    composed = False
+    """Whether there are views to draw and to type in."""
 
 
 class TypedAheadApp(App[None]):
@@ -59,7 +66,7 @@ class TypedAheadApp(App[None]):
         """Whether the next key is meant for a screen that is not there yet."""
         if not self.screen_stack:  # as a console closes, screens end before timers
             return False
-        if isinstance(self.screen, Dialog):
+        if isinstance(self.screen, TypedAheadScreen):
             return not self.screen.composed
         flows = (worker for worker in self.workers if worker.group == FLOW)
         # One that is canceled before it has begun never says that it is finished.

@@ -140,7 +140,7 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
         assert "rate limit" not in (await settled(a))
         said = await a.press("M", *"fast", "enter")
         assert "not a size" in said
-        assert " fast\n" in said, "what was typed is there to be corrected"
+        assert "▌fast\n" in said, "what was typed is there to be corrected"
         assert "Now: none" in said
         await a.press("escape")
         await settled(a)

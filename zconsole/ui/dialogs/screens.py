@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import Screen, ScreenResultType
+from textual.screen import ScreenResultType
 from textual.widgets import Input
 
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import keys_line
+from zconsole.ui.typed_ahead import TypedAheadScreen
 from zconsole.ui.widgets.draw import Line, Span, at_most
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import CursorView, LinesView
@@ -31,15 +32,13 @@ _ABOUT_SHARE = 3
 """The part of the screen that may tell of the line at the cursor: one in so many."""
 
 
-class Dialog(Screen[ScreenResultType]):
+class Dialog(TypedAheadScreen[ScreenResultType]):
     """A screen of lines, which are made for its width."""
 
     groups: ClassVar[tuple[str, ...]] = ()
     """Groups in the table of keys that are its own, for its help and its line of keys."""
     lives: ClassVar[bool] = False
     """Whether it is drawn anew with each round of frames."""
-    composed = False
-    """Whether there are views to draw and to type in."""
 
     @property
     def help_groups(self) -> tuple[str, ...]:
