@@ -72,8 +72,7 @@ class PoolHistory:
         self._tell(self.scans.push(sample, tree, self._events), gap, sample.t)
         self.scan_views = self.scans.views(sample)
         self.activity_views = self.activities.push(sample, tree)
-        for view in self.scan_views:
-            self.series.put(view.key, view.scan_rate, view.issue_rate)
+        self.series.put_scans({v.key: (v.scan_rate, v.issue_rate) for v in self.scan_views})
         self.tree, self._last = tree, sample
 
     def push_trouble(self, trouble: SampleFailure) -> None:
@@ -164,8 +163,7 @@ class PoolHistory:
             self.rates[key], latest[key] = window.windowed, window.latest
         fill_in(tree, self.rates, {key: window.span for key, window in self._windows.items()})
         fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
-        for key, rates in latest.items():
-            self.series.put(key, rates.read, rates.write, rates.latency, rates.busy)
+        self.series.put_devices(latest)
         self._forget(self._windows.keys() - tree.keys())
 
     def _forget(self, gone: set[str]) -> None:
