@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from math import isnan, nan
+from math import nan
 
 from zconsole.pool.model import IoRates
 
@@ -41,11 +41,11 @@ class _Table:
     def tail(self, key: str, column: int, count: int) -> list[float | None]:
         """The newest values of a key, oldest first; None where it has none, [] if it is unknown."""
         newest = list(self._rows)[-count:]
-        found = [(places.get(key), row) for places, row in newest]
-        values = [nan if at is None else row[at + column] for at, row in found]
-        if all(at is None for at, _ in found) and key not in self.known():
-            return []
-        return [None if isnan(value) else value for value in values]
+        found = [nan if (at := p.get(key)) is None else row[at + column] for p, row in newest]
+        # Not isnan(): this is asked for every leaf, and nan alone differs from itself.
+        values = [None if value != value else value for value in found]
+        seen = any(key in places for places, _ in newest) or key in self.known()
+        return values if seen else []
 
     def known(self) -> dict[str, None]:
         """Every key that has values."""
