@@ -166,6 +166,8 @@ class PickScreen(TextScreen[int | None]):
         """Draw the lines anew."""
         width = self.view.size.width or self.app.size.width
         self.view.show(self._make(width), self.title_line(width))
+        # As high as its lines with a blank one, so that what is said of them stands close by.
+        self.view.styles.max_height = self.view.line_count() + 2
         heights = [len(self._said(index)) for index in range(self.view.line_count())]
         # As high as the longest, so that nothing jumps while the cursor moves.
         self.query_one("#about").styles.height = max(heights, default=0)

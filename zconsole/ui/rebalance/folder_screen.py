@@ -113,7 +113,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             self.view.cursor = paths.index(here)
         width = self.app.size.width
         pool = self._look.text(self._pool)
-        title: Line = (Span(f" REBALANCE {pool}: choose directories", "focus"),)
+        title: Line = (Span(" REBALANCE ", "focus"), Span(f" {pool}: choose directories", "title"))
         aged = is_aged(self._rows)
         self.query_one("#head", LinesView).show((title, folder_head(self._look, width, aged)))
         self.view.show(folder_lines(self._rows, self._look, width))

@@ -178,7 +178,8 @@ def _focused(title: Line) -> Line:
     if word is None:
         return title
     before, after = head.text[: word.start()], head.text[word.end() :]
-    return (Span(before, "title"), Span(word[0], "focus"), Span(after, "title"), *rest)
+    badge = word[0] if after or rest else f"{word[0].rstrip()} "  # a blank at both of its ends
+    return (Span(before, "title"), Span(badge, "focus"), Span(after, "title"), *rest)
 
 
 class CursorView(LinesView):
