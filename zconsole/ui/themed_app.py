@@ -56,6 +56,9 @@ class ThemedApp(TypedAheadApp):
     def paint(self) -> None:
         """Show what the view state has now; a console that shows pools does."""
 
+    def await_filled(self) -> None:
+        """Go to the disk that a replacement begins to fill; a console that shows disks does."""
+
     def notify(
         self,
         message: str,
