@@ -101,7 +101,10 @@ class ThemedApp(TypedAheadApp):
         """Open the palette; textual's own has a prompt that is not ASCII."""
         if not isinstance(self.screen, CommandPalette):
             placeholder = "Type a command"
-            self.push_screen(CommandPalette(id="--command-palette", placeholder=placeholder))
+            # Lazy import: keeps the first paint fast.
+            from zconsole.ui.dialogs.palette import ConsolePalette
+
+            self.push_screen(ConsolePalette(id="--command-palette", placeholder=placeholder))
 
     async def on_event(self, event: events.Event) -> None:
         """Take out of a paste what cannot be shown: inputs draw all they hold."""
