@@ -36,6 +36,15 @@ def test_enter_in_the_packet_of_right_presses_the_button_that_leads_to():
         assert b"Started" in read_until(terminal, b"Started")
 
 
+def test_something_is_said_before_anything_is_loaded_or_drawn():
+    with demo() as (terminal, _):
+        seen = read_until(terminal, b"DEGRADED")
+    loading, drawing = seen.split(b"\x1b[?1049h", 1)
+    assert b"zconsole: starting" in loading
+    assert loading.endswith(b"\x1b[2K"), "nothing of it is left for the shell"
+    assert drawing.index(b"zconsole: reading pools") < drawing.index(b"DEMO")
+
+
 @contextmanager
 def demo(*words: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """The demo in a terminal of its own."""

@@ -180,6 +180,10 @@ class Console(ThemedApp):
 
     # Moving about
 
+    def await_filled(self) -> None:
+        """See ThemedApp.await_filled."""
+        self.devices.awaits_filled = True
+
     def _view(self) -> LinesView | None:
         """What the cursor keys move: what is in focus, else what its screen is there to show."""
         if isinstance(self.focused, LinesView):

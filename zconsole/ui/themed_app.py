@@ -56,6 +56,9 @@ class ThemedApp(TypedAheadApp):
     def paint(self) -> None:
         """Show what the view state has now; a console that shows pools does."""
 
+    def await_filled(self) -> None:
+        """Go to the disk that a replacement begins to fill; a console that shows disks does."""
+
     def notify(
         self,
         message: str,
@@ -98,7 +101,10 @@ class ThemedApp(TypedAheadApp):
         """Open the palette; textual's own has a prompt that is not ASCII."""
         if not isinstance(self.screen, CommandPalette):
             placeholder = "Type a command"
-            self.push_screen(CommandPalette(id="--command-palette", placeholder=placeholder))
+            # Lazy import: keeps the first paint fast.
+            from zconsole.ui.dialogs.palette import ConsolePalette
+
+            self.push_screen(ConsolePalette(id="--command-palette", placeholder=placeholder))
 
     async def on_event(self, event: events.Event) -> None:
         """Take out of a paste what cannot be shown: inputs draw all they hold."""
