@@ -31,7 +31,8 @@ class Onlooker:
         self._ask = ask
         self._smart_of = smart_of
         self._boot = boot
-        self._smart: dict[str, tuple[float, SmartCounts | None]] = {}
+        self._smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = {}
+        """By path and serial number: a path may name a bay, with another disk in it by now."""
 
     async def look(
         self,
@@ -69,11 +70,11 @@ class Onlooker:
 
     async def _asked(self, devices: Iterable[Device], now: float) -> Mapping[str, SmartCounts]:
         """The counts of these disks by path, not older than ``AGE``."""
-        wanted = {device.path: device for device in devices if device.node}
-        due = [path for path in wanted if now - self._smart.get(path, (-AGE, None))[0] >= AGE]
-        found = await asyncio.gather(*(self._smart_of(wanted[path].node) for path in due))
+        wanted = {(device.path, device.serial): device for device in devices if device.node}
+        due = [disk for disk in wanted if now - self._smart.get(disk, (-AGE, None))[0] >= AGE]
+        found = await asyncio.gather(*(self._smart_of(wanted[disk].node) for disk in due))
         self._smart.update(zip(due, ((now, counts) for counts in found), strict=True))
-        known = ((path, self._smart[path][1]) for path in wanted)
+        known = ((disk[0], self._smart[disk][1]) for disk in wanted)
         return {path: counts for path, counts in known if counts is not None}
 
 

@@ -182,7 +182,7 @@ def _it(disks: tuple[SwapDisk, ...], one: str = "it", several: str = "them") -> 
 
 
 def _meant(disk: SwapDisk) -> Answer:
-    text = f"{disk.place or disk.words} was meant to go, or has failed: do not wait for it"
+    text = f"Do not wait for {disk.place or disk.words}: it was meant to go, or has failed"
     return Answer("meant", text, typed="meant")
 
 

@@ -33,7 +33,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         assert "The light of Slot 07 is on." in shown
         assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
         new = s.swap.hands.drawer()[0].rpartition(" ")[2]
-        assert "Replace ata-" in await s.insert(new, "Slot 07")
+        assert f"Replace serial RGYCXAL5 with serial {new} in" in await s.insert(new, "Slot 07")
         assert "what is on it is lost" in " ".join(s.screen.split())
         assert "SMART of the new disk: passed, 0 reallocated" in " ".join(s.screen.split())
         assert "Z detaches it again, until the resilver ends" in " ".join(s.screen.split())
