@@ -22,11 +22,11 @@ async def begin_way(s: Swapping, number: int) -> str:
 
 
 async def skip_until(s: Swapping, seen: str) -> str:
-    """W, until the screen says something: the demo lets hours pass."""
+    """f, until the screen says something: the demo lets hours pass."""
     for _ in range(12):
         if seen in s.screen:
             return s.screen
-        await s.press("W")
+        await s.press("f")
         await s.pass_by()
         await s.pass_by(30.0)
     raise AssertionError(s.screen)

@@ -95,7 +95,7 @@ async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are
         await s.press("C")
         shown = await s.on(PickScreen)
         assert "SWAP  2 devices have errors" in shown
-        assert shown.count("Likely cable, port or power: ata-") >= 2
+        assert shown.count("Likely cable, port or power: Slot ") >= 2
         assert "Replace all 2 at once: not advised" in shown
         assert "check the cable and port, then clear the errors" in shown
         await s.press("enter")

@@ -12,6 +12,7 @@ from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.cause import cable_advice
 from zconsole.swap.checklist import Checklist
+from zconsole.swap.disk import disk_of_leaf
 from zconsole.swap.names import is_being_replaced
 from zconsole.swap.several import (
     SwapOrder,
@@ -56,11 +57,12 @@ def order_choices(
     ways = {order.together: order for order in orders(v, keys, seconds)}
     new = [target for target in found if not is_being_replaced(target)]
     advice = [cable_advice(v, t) for t in targets]
-    rows = [_row(t, cabled=bool(said)) for t, said in zip(targets, advice, strict=True)]
+    rows = [_row(v, t, cabled=bool(said)) for t, said in zip(targets, advice, strict=True)]
     each = _order_text(ways[False])
     about = tuple((sentence(said), *each) if said else each for said in advice)
     if new:
         doubt = ": not advised" if ways[True].doubtful else ", with a checklist for each"
+        doubt = ": not now" if ways[True].refused else doubt
         rows.append(f"Replace all {len(new)} at once{doubt}")
         return OrderChoices(
             targets,
@@ -74,9 +76,11 @@ def order_choices(
     return OrderChoices(targets, tuple(rows), (*(() for _ in targets), last), "")
 
 
-def _row(target: Target, cabled: bool) -> str:
+def _row(v: MachineView, target: Target, cabled: bool) -> str:
     """A device to swap; ``cabled``: its cable is the likely cause."""
-    what = f"{target.name} of {target.top.name} ({_state(target)})"
+    place = disk_of_leaf(v.situation, target.vdev, target.key).place
+    name = target.name if place in target.name else f"{place}, {target.name}"
+    what = f"{name} of {target.top.name} ({_state(target)})"
     return f"{sentence(SUSPECTS['cable'])}: {what}" if cabled else f"Swap {what}"
 
 

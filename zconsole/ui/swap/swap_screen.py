@@ -226,6 +226,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         c, stage = self._followed.checklist, self._followed.stage
         if not findable(c):
             self._say("The bay has no light that can be switched.")
+        elif stage is not None and elsewhere(c, stage) and c.new is not None:
+            self._say(f"The disk to compare is in {c.new.spot}: zconsole light on {c.new.whole}.")
         elif stage is not None and stage.alarm:
             self._say(f"The light of {c.old.spot} stays until the alarm is over.")
         elif stage is not None and (c.lit or not stage.over):
@@ -336,6 +338,11 @@ def findable(c: Checklist) -> bool:
     return bool(c.old.light) or (can_blink(c.old) and c.pulled is None and not c.was_gone)
 
 
+def elsewhere(c: Checklist, stage: SwapStage) -> bool:
+    """Whether the step is about the new disk, which is in another bay than the old one."""
+    return stage.step == "replace" and c.new is not None and c.new.spot != c.old.spot
+
+
 def doing(stage: SwapStage | None) -> str | None:
     """What Enter does in the present step, in two words; None where it carries out a plan."""
     if stage is None or stage.plan is not None:
@@ -345,10 +352,10 @@ def doing(stage: SwapStage | None) -> str | None:
 
 def offered(followed: FollowedSwap) -> frozenset[str]:
     """The actions of keys that do something in the present step."""
-    stage = followed.stage
+    c, stage = followed.checklist, followed.stage
     if stage is None or stage.over or followed.hold:
         acts = stage is not None and not followed.hold
-        lit = acts and followed.checklist.lit
+        lit = acts and c.lit
         then = acts and stage is not None and bool(stage.then)
         over = stage is not None and stage.over
         more = {"do": over, "highlight": lit, "other_pool": then}
@@ -358,7 +365,7 @@ def offered(followed: FollowedSwap) -> frozenset[str]:
         "answer": bool(stage.answers),
         "undo": stage.back is not None and not stage.back.closes,
         # Its bay is not the one to find while another disk has to be put back.
-        "highlight": findable(followed.checklist) and not stage.alarm,
+        "highlight": findable(c) and not stage.alarm and not elsewhere(c, stage),
         "report": True,
         "stop": True,
     }
