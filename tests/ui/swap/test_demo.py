@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.ui.swap.steps import Swapping, swapping
+from zconsole.sim.disk import ONLINE
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
@@ -67,3 +68,46 @@ async def test_a_failed_disk_is_pulled_first_and_a_wrong_one_caught(tmp_path):
         said = report.read_text()
         assert "wrong disk: bay06 (serial G4PXTEXR) left the machine" in said
         assert f"bay05 (serial {new}) has replaced bay05 (serial D65WFFEL)" in said
+
+
+async def test_a_free_disk_replaces_first_and_the_old_one_is_pulled_afterwards(tmp_path):
+    async with swapping((80, 24), scenario="failed-disk") as s:
+        assert "Replace bay05 with bay14 (serial" in await begin_way(s, 1)
+        assert "H light" not in s.screen
+        assert "Wait until bay14" in await s.do()
+        assert "though ZFS doesn't read from it" in words(s)
+        await skip_until(s, "Switch on the light of bay05")
+        assert "Pull bay05 (serial" in await s.do()
+        assert "No way back: the old disk has left the pool already" in words(s)
+        assert "WRONG DISK: put bay04" in await s.pull("bay04")
+        assert "Bring bay04" in await s.insert("pulled", "bay04")
+        assert "No way back: none is needed: this undoes the wrong pull" in words(s)
+        await s.do()
+        await skip_until(s, "Pull bay05 (serial")
+        assert "Switch off the light" in await s.pull("bay05")
+        assert "Scrub tank" in await s.do()
+        assert "Save the report" in await s.do("Y")
+        await s.press("enter")
+        await s.settled()
+        (report,) = tmp_path.glob("zconsole-*.md")
+        assert "has replaced bay05 (serial D65WFFEL)" in report.read_text()
+
+
+async def test_a_hot_spare_stands_in_first_and_returns(tmp_path):
+    async with swapping((80, 24), scenario="failed-disk") as s:
+        assert "Let the hot spare stand in for bay05" in await begin_way(s, 2)
+        assert "Wait until bay11 is filled" in await s.do()
+        await skip_until(s, "Switch on the light of bay05")
+        assert "Pull bay05 (serial" in await s.do()
+        new = serial(s.swap.hands.drawer(), "new: WDC")
+        await s.pull("bay05")
+        await s.insert(new, "bay05")
+        assert f"Wait until bay05 (serial {new}) is filled" in await s.do()
+        await skip_until(s, "Switch off the light")
+        assert [x.state for x in s.feed.world.pools[0].spares] == [ONLINE]
+        assert "Scrub tank" in await s.do()
+        assert "Save the report" in await s.do("Y")
+        await s.press("enter")
+        await s.settled()
+        (report,) = tmp_path.glob("zconsole-*.md")
+        assert f"bay05 (serial {new}) has replaced bay05 (serial D65WFFEL)" in report.read_text()

@@ -61,8 +61,8 @@ def order_choices(
     each = _order_text(ways[False])
     about = tuple((sentence(said), *each) if said else each for said in advice)
     if new:
-        doubt = ": not advised" if ways[True].doubtful else ", with a checklist for each"
-        doubt = ": not now" if ways[True].refused else doubt
+        can = ": not now" if ways[True].refused else ", with a checklist for each"
+        doubt = ": not advised" if ways[True].doubtful else can
         rows.append(f"Replace all {len(new)} at once{doubt}")
         return OrderChoices(
             targets,
