@@ -53,7 +53,7 @@ def orders(
     The choice that keeps more redundancy is first; of equal ones the faster.
     """
     targets = urgent_first(v, keys)
-    found = (_in_turn(targets, seconds), _together(v, targets, seconds))
+    found = (_in_turn(v, targets, seconds), _together(v, targets, seconds))
     return tuple(sorted(found, key=_rank))
 
 
@@ -107,8 +107,12 @@ def _urgency(v: MachineView, target: Target) -> tuple[int, bool, int, tuple[str 
     left = parity(target.top) - sum(not is_complete(m) for m in members(target.top))
     works = target.vdev.state not in FAILED
     errors = target.vdev.errors.total if works else 0
-    spot = disk_of_leaf(v.situation, target.vdev, target.key).spot
-    return (left, works, -errors, _numbered(spot))
+    return (left, works, -errors, _numbered(_spot(v, target)))
+
+
+def _spot(v: MachineView, target: Target) -> str:
+    """Where the disk of a device sits; where that is unknown, its name."""
+    return disk_of_leaf(v.situation, target.vdev, target.key).spot
 
 
 def _numbered(text: str) -> tuple[str | int, ...]:
@@ -121,11 +125,13 @@ def _rank(order: SwapOrder) -> tuple[bool, bool, int, float]:
     return (bool(order.refused), order.doubtful, -order.least, order.seconds or float("inf"))
 
 
-def _in_turn(targets: Sequence[Target], seconds: Mapping[str, float | None]) -> SwapOrder:
+def _in_turn(
+    v: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
+) -> SwapOrder:
     times = [seconds.get(target.key) for target in targets]
     total = sum(t for t in times if t is not None) if None not in times else None
     least = min((max(0, left_without(target)) for target in targets), default=0)
-    names = ", then ".join(target.name for target in targets)
+    names = ", then ".join(_spot(v, target) for target in targets)
     return SwapOrder(
         False,
         tuple(target.key for target in targets),

@@ -226,7 +226,7 @@ class ConfirmScreen(ButtonScreen[None]):
             keys.insert(0, ("Type", f'"{self._look.text(self.confirmation.typed)}" to confirm'))
         elif len(self._confirmations) > 1:
             way = shown(self._look.keys.titled("other-way").keys[0])
-            keys.insert(0, (way, f"another way ({self._index + 1} of {len(self._confirmations)})"))
+            keys.insert(0, (way, f"way {self._index + 1}/{len(self._confirmations)}"))
         view = self.query_one("#plan-text", LinesView)
         if view.line_count() >= view.size.height:
             keys.insert(0, ("Down", "read on"))

@@ -63,7 +63,9 @@ def order_choices(
     if new:
         can = ": not now" if ways[True].refused else ", with a checklist for each"
         doubt = ": not advised" if ways[True].doubtful else can
-        rows.append(f"Replace all {len(new)} at once{doubt}")
+        every = f"all {len(new)} at once"
+        rest = f"the {len(new)} not being replaced yet"
+        rows.append(f"Replace {every if len(new) == len(found) else rest}{doubt}")
         return OrderChoices(
             targets,
             tuple(rows),
@@ -78,9 +80,8 @@ def order_choices(
 
 def _row(v: MachineView, target: Target, cabled: bool) -> str:
     """A device to swap; ``cabled``: its cable is the likely cause."""
-    place = disk_of_leaf(v.situation, target.vdev, target.key).place
-    name = target.name if place in target.name else f"{place}, {target.name}"
-    what = f"{name} of {target.top.name} ({_state(target)})"
+    disk = disk_of_leaf(v.situation, target.vdev, target.key)
+    what = f"{disk.words} of {target.top.name}: {_state(target)}"
     return f"{sentence(SUSPECTS['cable'])}: {what}" if cabled else f"Swap {what}"
 
 
