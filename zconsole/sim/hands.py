@@ -14,7 +14,7 @@ from zconsole.sim.disk import OFFLINE, REMOVED, Leaf
 from zconsole.sim.places import machine_leaves, place_of, places
 from zconsole.sim.source import World
 from zconsole.sim.state import Host, PoolState, rng
-from zconsole.units import size
+from zconsole.units import duration, size
 
 NEW_DISKS = 2
 """New disks of each model in the drawer, where the story has none there."""
@@ -49,7 +49,7 @@ class SimulatedHands:
 
     def drawer(self) -> tuple[str, ...]:
         """See Hands.drawer."""
-        return tuple(_described(leaf) for leaf in self._host.drawer)
+        return tuple(f"{_origin(leaf)}: {_described(leaf)}" for leaf in self._host.drawer)
 
     def pull(self, bay: str) -> str:
         """See Hands.pull."""
@@ -83,6 +83,11 @@ class SimulatedHands:
             self._name(disk)
             host.shelf = [*host.shelf, disk]
         return f"{_described(disk)} is in {bay}"
+
+    def wait(self, seconds: float) -> str:
+        """See Hands.wait; the next sample is taken that much later."""
+        self._world.skipped += seconds
+        return f"time passes: {duration(seconds)}"
 
     def _number(self, slot: SlotKey) -> int:
         """The number of a slot through all shelves, or that of the NVMe slot."""
@@ -138,6 +143,10 @@ def _new_disks(pools: Sequence[PoolState]) -> Iterator[Leaf]:
 
 def _described(leaf: Leaf) -> str:
     return f"{leaf.model.name.partition('-')[2]} {size(leaf.model.size)}, serial {leaf.serial}"
+
+
+def _origin(leaf: Leaf) -> str:
+    return "pulled" if leaf.slot else "new"
 
 
 def _gone(pool: PoolState, leaf: Leaf) -> None:

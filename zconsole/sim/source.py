@@ -44,6 +44,8 @@ class World:
         """In a fixed order."""
         self.lit: dict[SlotKey, float] = {}
         """Slots whose locate light is on, and until when, in simulated epoch seconds."""
+        self.skipped = 0.0
+        """Simulated seconds that whoever plays has let pass at once."""
         for pool in self.pools:
             pool.incidents.sort(key=lambda incident: incident.t)
             leaves = sum(1 for _ in pool.leaves())
@@ -51,9 +53,9 @@ class World:
             simulation.advance(pool, chosen.age, steps)
 
     def advance(self, elapsed: float) -> None:
-        """Moves on to ``elapsed`` simulated seconds after the first sample."""
+        """Moves on to ``elapsed`` simulated seconds after the first sample, beyond ``skipped``."""
         for pool in self.pools:
-            simulation.advance(pool, self._age + elapsed)
+            simulation.advance(pool, self._age + self.skipped + elapsed)
 
     def raws(self) -> tuple[Raw, ...]:
         """One raw form a pool, with the events since the last call."""

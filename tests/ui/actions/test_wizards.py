@@ -63,13 +63,14 @@ async def test_a_refused_way_is_left_out_beside_one_that_works():
         assert "nother way" not in a.screen
 
 
-@pytest.mark.parametrize("row", ["the pool", "its vdev"])
-async def test_replace_on_a_pool_or_vdev_takes_the_only_failed_disk(row):
+@pytest.mark.parametrize(("row", "where"), [("the pool", "tank"), ("its vdev", "raidz2-0")])
+async def test_replace_on_a_pool_or_vdev_takes_the_only_failed_disk_and_says_so(row, where):
     async with acting("failed-disk") as a:
         a.app.devices.focus()
         await a.press("g", *(("j",) if row == "its vdev" else ()))
-        assert "REPLACE" in await a.press("R")
-        assert "bay05" in a.screen.splitlines()[0]
+        await a.press("R")
+        title = f"REPLACE bay05 (FAULTED: the failed device of {where}) WITH"
+        assert title in a.screen.splitlines()[0]
 
 
 async def test_replace_on_a_healthy_pool_asks_for_a_device():

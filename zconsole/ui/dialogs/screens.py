@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -143,12 +143,17 @@ class PickScreen(TextScreen[int | None]):
         wide: bool = False,
         moved: Callable[[int], None] | None = None,
         about: About | None = None,
+        barred: Mapping[int, str] | None = None,
     ) -> None:
-        """``moved`` is told where the cursor goes; without ``about`` the lines say all there is."""
+        """``moved`` is told where the cursor goes; without ``about`` the lines say all there is.
+
+        ``barred``: lines that can't be picked now, each with the reason.
+        """
         super().__init__(title, lines, classes="wide" if wide else "side")
         self._start = start
         self._preview = moved
         self._about = about
+        self._barred = barred or {}
 
     def compose(self) -> ComposeResult:
         """The list, and below it what there is to say of the line at the cursor."""
@@ -196,7 +201,10 @@ class PickScreen(TextScreen[int | None]):
         return at_most(most, self._about(index, width), ellipsis)
 
     def action_open(self) -> None:
-        """Return what the cursor is on."""
+        """Return what the cursor is on; of what can't be picked, say why."""
+        if why := self._barred.get(self.view.cursor):
+            self.app.notify(f"not now: {why}", markup=False)
+            return
         self.dismiss(self.view.cursor)
 
 
