@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.ui.swap.steps import Swapping, swapping
+from tests.unit.swap.playing import Play
+from tests.unit.swap.test_pulling import with_second_pool
 from zconsole.sim.disk import ONLINE
+from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
@@ -111,3 +114,32 @@ async def test_a_hot_spare_stands_in_first_and_returns(tmp_path):
         await s.settled()
         (report,) = tmp_path.glob("zconsole-*.md")
         assert f"bay05 (serial {new}) has replaced bay05 (serial D65WFFEL)" in report.read_text()
+
+
+async def test_a_disk_with_devices_of_two_pools_is_swapped_and_the_other_one_offered():
+    async with swapping((80, 24)) as s:
+        second = with_second_pool(Play(world=s.feed.world), "Slot 07", "Slot 08")
+        s.feed.step()
+        await s.settled()
+        shown = await s.choose()
+        await s.press("pagedown")
+        shown = " ".join(f"{shown} {s.screen}".split())
+        assert "may fail in mirror-0 of fast without losing data" in shown
+        assert "fast needs a swap of its own afterwards" in shown
+        await s.press("right", "enter")
+        await s.on(SwapScreen)
+        assert "of tank offline" in " ".join((await s.pass_by()).split())
+        await s.do()
+        assert "of fast offline" in words(s)
+        await s.do()
+        assert second.tops[0].lost() == 1
+        await s.do()
+        new = serial(s.swap.hands.drawer(), "new: WDC")
+        assert "Insert the new disk" in await s.pull("Slot 07")
+        assert "Replace serial" in await s.insert(new, "Slot 07")
+        await s.do()
+        await skip_until(s, "Switch off the light")
+        await s.do()
+        assert "n     Begin the swap of fast" in await s.do("Y")
+        await s.press("n")
+        assert "SWAP" in await s.on(ConfirmScreen)

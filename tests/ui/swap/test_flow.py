@@ -160,6 +160,8 @@ async def test_giving_up_amid_a_swap_takes_a_word():
         assert s.store_new().state == "open"
         await s.do("X", word=GIVE_UP)
         assert s.store_new().state == "backed out"
+        assert "given up at step 2 of 9" in s.screen.splitlines()[0]
+        assert "Enter save report" in s.screen.splitlines()[-1]
 
 
 @pytest.fixture
