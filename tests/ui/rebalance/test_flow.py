@@ -413,7 +413,7 @@ async def test_of_a_finished_job_the_figures_agree():
         assert job.days[-1]["eta_seconds"] is None
         skipped = sum(job.skipped.values())
         assert (
-            f"{job.files_done - skipped} of {job.files_total} files moved, {skipped} skipped"
+            f"{job.files_done - skipped:,} of {job.files_total:,} files moved, {skipped} skipped"
             in a.screen
         )
         assert "start a new job on the same directories" in a.screen
