@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from time import monotonic
 
 from textual import events
+from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.notifications import SeverityLevel
 from textual.signal import Signal
@@ -52,6 +53,15 @@ class ThemedApp(TypedAheadApp):
     def main_on_top(self) -> bool:
         """Whether no other screen is over the main one."""
         return len(self.screen_stack) == 1
+
+    def pop_screen(self) -> AwaitComplete:
+        """Leave the screen on top; for a moment nothing is painted.
+
+        In it a flow comes with its next screen, before which the main one would flash.
+        """
+        if not self.is_headless:
+            self.delay_update()
+        return super().pop_screen()
 
     def paint(self) -> None:
         """Show what the view state has now; a console that shows pools does."""

@@ -47,7 +47,7 @@ async def test_tunables_have_headings_ranges_and_marks():
         ]
         assert "1 to 60000 ms, default 3000" in said
         asked = await a.press("enter")
-        assert asked.splitlines()[6].strip() == "1 to 60000 ms, default 3000", "where to type"
+        assert asked.splitlines()[6].strip() == "▌1 to 60000 ms, default 3000", "where to type"
         assert "3000 → 5000 ms" in await a.press(*"5000", "enter")
         said = await a.press(*RUN, "escape")
         assert said.splitlines()[1].startswith("›* zfs_resilver_min_time_ms")

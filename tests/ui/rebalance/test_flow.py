@@ -172,7 +172,7 @@ async def test_it_stops_at_the_target():
 async def test_a_new_job_stops_where_the_vdevs_are_even():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
-        assert "5.0 % (even); everything if out of reach" in await a.press("g", "enter")
+        assert "5.0 % (even), else everything" in await a.press("g", "enter")
         await a.press("G", "enter")
         assert "--until-spread=0.05" in await settled(a)
         await a.press("right", "enter")
@@ -264,7 +264,7 @@ async def test_the_options_turn_and_are_asked_for():
         assert "-P: incremental sends do not grow" in a.screen
         assert "all blocks" in await a.press("enter", "enter", "enter")
         await a.press("k", "enter", "right", "enter")
-        assert "accept: another" in a.screen
+        assert "accept: a write" in a.screen
         await a.press("G", "enter")
         said = await settled(a)
         assert "--engine=copy --aim=width --until-spread=0.1" in said
@@ -389,14 +389,14 @@ async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_firs
         assert await a.press("enter") == before
         await a.press("enter")
         assert await a.press("escape") == before
-        assert "accept: another" in await a.press("enter", "right", "enter")
+        assert "accept: a write" in await a.press("enter", "right", "enter")
         assert await a.press("enter") == before, "the way back to safety needs no question"
 
 
 async def test_an_accepted_risk_is_taken_back_when_the_options_are_left():
     async with acting(SCENARIO) as a:
         before = await to_races(a)
-        assert "accept: another" in await a.press("enter", "right", "enter")
+        assert "accept: a write" in await a.press("enter", "right", "enter")
         await a.press("escape", "enter", "G", "k", "k")
         assert a.screen == before
 
@@ -413,7 +413,7 @@ async def test_of_a_finished_job_the_figures_agree():
         assert job.days[-1]["eta_seconds"] is None
         skipped = sum(job.skipped.values())
         assert (
-            f"{job.files_done - skipped} of {job.files_total} files moved, {skipped} skipped"
+            f"{job.files_done - skipped:,} of {job.files_total:,} files moved, {skipped} skipped"
             in a.screen
         )
         assert "start a new job on the same directories" in a.screen

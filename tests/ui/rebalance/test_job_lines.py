@@ -99,6 +99,12 @@ def test_a_job_that_does_not_run_says_what_is_left_and_how_to_go_on(state, why, 
     assert "\n\n" not in said
 
 
+def test_large_numbers_of_files_are_grouped():
+    job = replace(JOB, files_done=347_306, files_total=955_000, skipped={"changed": 1_231})
+    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+    assert "347,306 of 955,000 files, 1,231 skipped, 1 failed" in said
+
+
 def test_a_job_without_a_target_says_that_it_moves_everything():
     endless = replace(JOB, limits=replace(JOB.limits, until_spread=None))
     said = text(job_lines(endless, 0.0, {}, DisplayFormat(), 80))

@@ -145,11 +145,11 @@ def _files(job: JobView) -> str:
     """How many files were handled, or moved once it is over, and how many of them were not."""
     skipped, failed = sum(job.skipped.values()), sum(job.failed.values())
     handled = job.files_done or 0
-    done = f"{handled} of {job.files_total} files"
+    done = f"{handled:,} of {job.files_total:,} files"
     if job.state == "finished":
-        done = f"{handled - skipped - failed} of {job.files_total} files moved"
+        done = f"{handled - skipped - failed:,} of {job.files_total:,} files moved"
     but = ((skipped, "skipped"), (failed, "failed"))
-    return ", ".join((done, *(f"{n} {word}" for n, word in but if n)))
+    return ", ".join((done, *(f"{n:,} {word}" for n, word in but if n)))
 
 
 def _eta(job: JobView, now: float, look: DisplayFormat) -> Line:

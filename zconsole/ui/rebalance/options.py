@@ -182,7 +182,7 @@ ENGINES = {
 _SCANS = {False: "wait until they end", True: "run at the same time"}
 _RACES = {
     False: "refuse where one could happen",
-    True: "accept: another program's write may be lost",
+    True: "accept: a write may be lost",
 }
 _RISK = (
     Span(
@@ -261,7 +261,7 @@ def _pairs(
 ) -> list[tuple[str, str]]:
     limits = {limit.label: limit.shown(settings.limits, look) for limit in LIMITS}
     if settings.limits.until_spread == EVEN and not typed:
-        limits[TARGET.label] += " (even); everything if out of reach"
+        limits[TARGET.label] += " (even), else everything"
     if short:
         needs = f"{percent(EVEN, 0)} needs more than these directories hold"
         limits[TARGET.label] = f"none: {needs}"
