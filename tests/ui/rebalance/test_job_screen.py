@@ -30,6 +30,17 @@ async def test_of_a_job_its_id_and_its_command_are_copied():
         assert "nothing to copy" not in said
 
 
+async def test_to_pause_instead_of_a_stop_is_offered_where_the_job_runs():
+    async with acting("added-vdev") as a:
+        await running(a)
+        assert "Only for a while? Esc, then P" in await a.press("X")
+        await a.press("escape", "P")
+        await settled(a)
+        said = await a.press("X")
+        assert "Stop rebalance job" in said
+        assert "Only for a while?" not in said
+
+
 async def test_that_a_job_was_stopped_is_said_no_longer_once_it_is_resumed():
     async with acting("added-vdev") as a:
         await running(a)

@@ -185,7 +185,8 @@ class JobScreen(Dialog[None]):
             yield Span("Stopped.")
 
         command = f"{backend.command} rebalance stop {self._job}"
-        said = [Span(STOP), Span(PAUSE), Span(f"$ {command}", "key")]
+        held = self.job is not None and self.job.state == "paused"
+        said = [Span(STOP), *[Span(PAUSE)] * (not held), Span(f"$ {command}", "key")]
         question = Confirmation(
             f"Stop rebalance job {self._job}?",
             partial(said_lines, said, look),
