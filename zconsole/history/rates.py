@@ -9,7 +9,6 @@ absurd one.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 from typing import NamedTuple
@@ -55,12 +54,12 @@ class CounterSnapshot(NamedTuple):
 
 
 class RateWindow:
-    """The last few samples of one vdev's counters."""
+    """The last few samples of one vdev's counters, in a list: a deque takes more memory."""
 
     __slots__ = ("_kept", "_ready", "path", "span", "windowed")
 
     def __init__(self) -> None:
-        self._kept: deque[CounterSnapshot] = deque(maxlen=WINDOW_SAMPLES)
+        self._kept: list[CounterSnapshot] = []
         self.path: str | None = None
         self.windowed = NONE
         """Over the window, for the eye."""
@@ -78,8 +77,10 @@ class RateWindow:
             kept.clear()
         self.path = vdev.path
         kept.append(new)
-        while len(kept) > 2 and clock - kept[1].clock >= WINDOW_SECONDS:
-            kept.popleft()
+        while len(kept) > WINDOW_SAMPLES or (
+            len(kept) > 2 and clock - kept[1].clock >= WINDOW_SECONDS
+        ):
+            del kept[0]
         self._ready = vdev.rates or NONE
         self.span = clock - kept[0].clock
         self.windowed = self._since(0)

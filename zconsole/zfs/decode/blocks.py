@@ -29,11 +29,11 @@ class Blocks:
     def of(self, path: str) -> BlockCounters | None:
         """The counters for a leaf path; without ``devices`` the name after /dev is tried."""
         names = self._devices.get(path) or (path.removeprefix("/dev/"),)
+        if len(names) == 1 and isinstance(names, tuple) and names[0] in self._rows:
+            return _counters(names, self._counts(names[0]))  # most; no copy of the name is kept
         known = tuple([name for name in names if name in self._rows])
         if not known:
             return None
-        if len(known) == 1:
-            return _counters(known, self._counts(known[0]))
         values = [self._counts(name) for name in known]
         total = [sum(column) for column in zip(*values, strict=True)]
         # Devices that carry one leaf's I/O work side by side: as busy as the busiest.
