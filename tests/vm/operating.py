@@ -54,12 +54,12 @@ class Operator:
         row = next(n for n in range(first, len(lines)) if name in lines[n])
         self.press("g", *["j"] * (row - first))
 
-    def run(self, said: str, done: str = "Done|Started") -> str:
-        """Read the plan, go from Cancel to Run, and see it done; returns the plan."""
-        self.see("Cancel +Run")
+    def run(self, said: str, typed: str = "") -> str:
+        """Read the plan, type what it asks for, run it, and see it done; returns the plan."""
+        self.see("Cancel .*Run")
         plan = self.see(said)
-        self.press("Tab", "Enter")
-        self.see(done)
+        self.press("Tab", *filter(None, [typed]), "Enter")
+        self.see("Done|Started")
         self.back("REDUNDANCY")
         return plan
 

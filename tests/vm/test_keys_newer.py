@@ -176,7 +176,7 @@ def test_a_raidz_is_expanded_and_its_progress_is_seen(raidz: PoolFactory) -> Non
         operator.see("OpenZFS 2.3")
         return
     operator.choose("virtio-LABDISK4")
-    operator.run("zpool attach tank raidz1-0")
+    operator.run("zpool attach tank", typed="raidz1-0")
     operator.see("expansion .*running", 120)
     operator.see("ETA [0-9]", 120)
     raidz.slow(4, bps=0)
@@ -191,7 +191,7 @@ def test_a_rewrite_keeps_incremental_sends_from_growing(pool: PoolFactory) -> No
     vm.run("rm -rf /var/lib/zconsole")
     pool.create("d1")
     vm.run("mkdir /tank/films")
-    pool.fill(40, "/tank/films/one")
+    pool.fill(100, "/tank/films/one")
     vm.run("zfs snapshot tank@before")
     pool.zpool("add", "tank", "d2")
     operator = opened(vm)

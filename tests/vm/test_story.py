@@ -132,10 +132,7 @@ def grow(operator: Operator) -> None:
     operator.press("A")
     operator.see("ACTIONS")
     operator.choose("Expand mirror-0 to")
-    operator.see("never shrinks")
-    operator.press("Tab", "mirror-0", "Enter")
-    operator.see("Done")
-    operator.back("REDUNDANCY")
+    operator.run("never shrinks", typed="mirror-0")
 
 
 def kill_the_console(operator: Operator) -> None:
