@@ -49,7 +49,8 @@ def redundancy(
         taken[vdev.name] = count + 1
         filling = any(scan.vdev in (None, vdev.name) for scan in repairs)
         name = f"{vdev.name}#{count}" if count else vdev.name
-        marked = _filled(vdev, returned, spares) if filling else vdev
+        own = _of_own_data(vdev)
+        marked = _filled(own, returned, spares) if filling else own
         entries.append(_of_top_level(marked, name))
     return tuple(entries)
 
@@ -78,6 +79,21 @@ def _fills_others(root: Vdev, returned: Collection[str]) -> bool:
         vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned
         for vdev in root.walk()
     )
+
+
+def _of_own_data(vdev: Vdev) -> Vdev:
+    """A dRAID without the marks of devices that only take their part of a distributed spare.
+
+    zpool calls each of them "(resilvering)", as repairs are written to all; the kernel knows that
+    nothing of their own is missing (no ZPOOL_CONFIG_RESILVER_TXG, vdev.c).
+    """
+    if not vdev.kind.startswith("draid"):
+        return vdev
+    children = (
+        child._replace(resilvering=False) if child.unfilled is False else child
+        for child in vdev.children
+    )
+    return vdev._replace(children=tuple(children))
 
 
 def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:

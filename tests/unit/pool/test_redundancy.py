@@ -43,6 +43,21 @@ def test_devices_of_one_failure_domain_count_as_one():
     assert entry.untouchable == ("0", "3", "4", "7")
 
 
+def test_disks_that_only_take_their_part_of_a_distributed_spare_are_whole():
+    """Every disk of the dRAID is marked by zpool; the kernel alone tells which of them are filled."""
+    spare = group("spare", disk("b", "FAULTED"), disk("draid2-0-0", resilvering=True))
+
+    def draid(**known: bool) -> Vdev:
+        return group("draid2", disk("a", resilvering=True, **known), spare, disk("c"), disk("d"))
+
+    told = [
+        left(draid(**known))["draid2-0"] for known in ({"unfilled": False}, {}, {"unfilled": True})
+    ]
+    assert told == [1, 0, 0]
+    (entry,) = redundancy(pool(draid(unfilled=False)), [Scan("rebuild", "running")], {"a"})
+    assert entry.left == 0, "one that came back misses what was written meanwhile"
+
+
 def test_a_single_disk_has_none_and_is_named_untouchable():
     (entry,) = redundancy(pool(disk("sda")))
     assert (entry.left, entry.untouchable) == (0, ("sda",))
