@@ -298,7 +298,7 @@ def _inserted(c: Checklist, v: MachineView, now: float) -> Checklist:
 
 
 def _misplaced(c: Checklist, v: MachineView, now: float) -> Checklist:
-    """With a line for each disk that was put in and is not the one, once each."""
+    """With a line for each disk that was put in and is not the one, each named once."""
     wrong = (text for disk in c.wrong for text in another_in_bay(disk, v))
     unfit = pulling.not_taken(c, v) if c.pulled is not None and c.new is None else ()
     said = {entry.text for entry in c.log}

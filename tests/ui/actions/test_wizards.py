@@ -94,3 +94,16 @@ async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
         rows = [line for line in said if " 3.64T " in line or "failed disk" in line]
         assert "bay05" in rows[-1]
         assert "this is the failed disk" in rows[-1]
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_after_a_replace_the_cursor_is_on_the_disk_that_is_filled(size):
+    async with acting("failed-disk", size) as a:
+        await a.press("R", "enter", *RUN, "escape")
+        await a.pass_time(6, 1)
+        row = next(line for line in a.app.devices._items if line.row and line.row.vdev.unfilled)
+        assert a.app.devices.current == row
+        assert f" {row.row.vdev.name} " in a.screen
+        await a.press("g")
+        await a.pass_time(3, 1)
+        assert a.app.devices.cursor == 0
