@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from tests.vm.machine import Machine
+from tests.vm.pools import PoolFactory
 from tests.vm.terminal import Terminal
 from zconsole.tunables.hold_latency import LEVERS
 
 PARAMETERS = "/sys/module/zfs/parameters"
 STATE = "/var/lib/zconsole"
 NAME = "zfs_vdev_scrub_max_active"
-SIZE = "2G"
+HOLD = f"echo 1 > {PARAMETERS}/zfs_scan_suspend_progress"
 
 
 def found(vm: Machine) -> dict[str, str]:
@@ -48,17 +50,15 @@ def restored(vm: Machine, before: dict[str, str], seconds: float = 30.0) -> bool
 
 
 @pytest.fixture
-def scrubbed(vm: Machine):
-    """A mirror of two files whose scrub is slow enough to be steered."""
-    vm.run(f"rm -rf {STATE}; truncate -s {SIZE} /var/tmp/hold-a /var/tmp/hold-b")
-    vm.run("zpool create -f hold mirror /var/tmp/hold-a /var/tmp/hold-b")
-    vm.run("dd if=/dev/urandom of=/hold/data bs=1M count=1000 && zpool sync hold")
-    vm.run(f"echo 1 > {PARAMETERS}/zfs_scan_suspend_progress; zpool scrub hold")
-    before = found(vm)
-    yield before
+def scrubbed(pool: PoolFactory) -> Iterator[dict[str, str]]:
+    """A pool whose scrub stands still, or it would be over too soon; the values found."""
+    vm = pool.machine
+    vm.run(f"rm -rf {STATE}")
+    pool.create("mirror d0 d1", name="hold")
+    pool.fill(20, "/hold/data")
+    vm.run(f"{HOLD}; zpool scrub hold")
+    yield found(vm)
     vm.run("zconsole tunables hold-latency off || true")
-    vm.run(f"echo 0 > {PARAMETERS}/zfs_scan_suspend_progress; zpool destroy hold")
-    vm.run("rm -f /var/tmp/hold-a /var/tmp/hold-b")
 
 
 @pytest.mark.slow
@@ -82,6 +82,20 @@ def test_guard_and_steering_killed_at_once_leave_what_the_next_off_restores(vm: 
     pid = autopilot(vm, scrubbed)
     vm.run(f"kill -9 -- -{pid}; sleep 1")
     assert found(vm) != scrubbed
+    vm.run("zconsole tunables hold-latency off")
+    assert found(vm) == scrubbed
+
+
+@pytest.mark.slow
+def test_after_a_boot_nothing_is_left_to_restore(vm: Machine, scrubbed):
+    autopilot(vm, scrubbed)
+    vm.run("sync")
+    vm.reboot()
+    vm.run(f"{HOLD}; zpool import hold")
+    assert found(vm) == scrubbed
+    listed = vm.run("zconsole tunables list --json").stdout.splitlines()
+    assert {json.loads(line)["set_by_us"] for line in listed} == {None}
+    autopilot(vm, scrubbed)
     vm.run("zconsole tunables hold-latency off")
     assert found(vm) == scrubbed
 
@@ -118,7 +132,7 @@ def test_an_exported_pool_ends_it(vm: Machine, scrubbed):
     autopilot(vm, scrubbed)
     vm.run("zpool export hold")
     assert restored(vm, scrubbed, 60.0)
-    vm.run("zpool import -d /var/tmp hold")
+    vm.run("zpool import hold")
 
 
 @pytest.mark.slow

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
 from tests.vm.machine import Machine
+from tests.vm.operating import Operator
 from tests.vm.pools import PoolFactory
 from tests.vm.terminal import Terminal
 
@@ -38,44 +38,6 @@ def small_disk(pool: PoolFactory, number: int) -> str:
     part = f"{disk}-part1"
     pool.machine.run(f"blockdev --rereadpt {disk}; until [ -e {part} ]; do sleep 0.1; done")
     return part
-
-
-class Operator:
-    """Somebody who sees a terminal and presses keys."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self.terminal = terminal
-
-    def see(self, pattern: str, seconds: int = 60) -> str:
-        return self.terminal.wait(pattern, seconds)
-
-    def press(self, *keys: str) -> None:
-        self.terminal.press(*keys)
-
-    def back(self, pattern: str) -> None:
-        """Leave a screen and see the one below: a key right after Escape is Alt with it."""
-        self.press("Escape")
-        self.see(pattern)
-
-    def choose(self, text: str) -> None:
-        """Go down to the line of a list that begins with a text, and press Enter."""
-        lines = [line.strip(" ›") for line in self.see(re.escape(text)).splitlines()[1:]]
-        row = next(n for n, line in enumerate(lines) if line.startswith(text))
-        self.press(*["j"] * row, "Enter")
-
-    def go_to(self, name: str) -> None:
-        """Put the cursor on the row of a device."""
-        lines = self.see(name).splitlines()
-        first = next(n for n, line in enumerate(lines) if re.match(r"\W*tank ", line))
-        row = next(n for n in range(first, len(lines)) if name in lines[n])
-        self.press("g", *["j"] * (row - first))
-
-    def run(self, said: str) -> None:
-        """Read the plan, go from Cancel to Run, and see it done."""
-        self.see(said)
-        self.press("Tab", "Enter")
-        self.see("Done")
-        self.back("REDUNDANCY")
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from tests.vm.pools import PoolFactory
 from tests.vm.terminal import Terminal
 
 MIB = 1 << 20
-OLD, WRONG, NEW = 1, 2, 4
-"""The disk that fails, the one that is pulled by mistake, and the one that is put in."""
+OLD, WRONG, NEW, SPARE = 1, 2, 4, 5
+"""The disk that fails, the one that is pulled by mistake, the one that is put in, a hot spare."""
 STORE = "/var/lib/zconsole"
 
 
@@ -36,17 +36,26 @@ class Operator:
         self.terminal.open()
         self.see("LABDISK1")
 
-    def begin(self) -> None:
+    def begin(self, way: str) -> None:
         """C on the pool: its only suspect, and the way that is shown first."""
         self.terminal.press("g", "C")
-        self.see("SWAP .*LABDISK1.*Pull first", "Begin")
+        self.see(f"SWAP .*LABDISK1.*{way}", "Begin")
         self.terminal.press("Tab", "Enter")
-        self.see("step 1 of", "Take .* offline")
+        self.see("step 1 of")
 
     def to_pull(self) -> None:
-        """From the first step to the pull: offline, and the disk blinks, as no bay has a light."""
-        self.begin()
+        """From the first step to the pull, where no disk and no spare is free."""
+        self.begin("Pull first")
+        self.take_offline()
+
+    def take_offline(self) -> None:
+        """Up to the pull: offline, then made to be found."""
+        self.see("Take .* offline")
         self.do("zpool offline tank")
+        self.find()
+
+    def find(self) -> None:
+        """The disk blinks, as no bay has a light."""
         self.see("Make port .*LABDISK1")
         self.do("zconsole light blink")
         self.see("Pull port .*LABDISK1")
@@ -68,15 +77,19 @@ def failing(pool: PoolFactory) -> Machine:
     return pool.machine
 
 
-def spoil(pool: PoolFactory, layout: str) -> None:
-    """Create a pool and give one disk checksum errors, found by a scrub; no disk is free."""
+def spoil(pool: PoolFactory, layout: str, free: bool = False) -> None:
+    """Create a pool and give one disk checksum errors, found by a scrub.
+
+    The new disk is out, unless it is to be ``free`` in a bay of its own; no other one is free.
+    """
     vm = pool.machine
     vm.run(f"rm -rf {STORE}; udevadm settle")
     pool.create(layout)
-    pool.create("raidz1 d5 d6 d7 d8 d9", name="vault")
+    pool.create(f"raidz1 {'' if 'spare' in layout else f'd{SPARE}'} d6 d7 d8 d9", name="vault")
     pool.fill(60)
     vm.run("sha256sum /tank/data >/root/sum; sync /root/sum")
-    vm.pull(NEW)
+    if not free:
+        vm.pull(NEW)
     vm.corrupt(OLD, 5 * MIB, 30 * MIB)
     pool.zpool("scrub", "-w", "tank")
     pool.wait_until("zpool status tank | grep -Eq 'LABDISK1 +ONLINE +0 +0 +[1-9]'")
@@ -123,14 +136,19 @@ def test_a_disk_is_swapped_by_keys_and_the_wrong_pull_is_caught(failing: Machine
     operator.open()
     operator.to_pull()
     assert states(vm)["LABDISK1"] == "OFFLINE"
-    assert_read(vm, OLD)
     pull_the_wrong_one(operator)
-    vm.pull(OLD)
+    pull_the_right_one(operator)
     operator.see("Insert the new disk into")
-    until(vm, "! pgrep -f '[z]console.hardware.blink'")
     vm.plug(NEW, bay)
     assert port(vm, NEW) == place
     finish(operator)
+
+
+def pull_the_right_one(operator: Operator) -> None:
+    """Where it blinks; what read it ends with that."""
+    assert_read(operator.vm, OLD)
+    operator.vm.pull(OLD)
+    until(operator.vm, "! pgrep -f '[z]console.hardware.blink'")
 
 
 def pull_the_wrong_one(operator: Operator) -> None:
@@ -149,9 +167,14 @@ def pull_the_wrong_one(operator: Operator) -> None:
 
 def finish(operator: Operator) -> None:
     """From the new disk in the bay to the report."""
-    vm = operator.vm
     operator.see("Replace .* with", "LABDISK4")
     operator.do("zpool replace")
+    scrub_and_report(operator)
+
+
+def scrub_and_report(operator: Operator) -> None:
+    """The last steps, and what is left behind."""
+    vm = operator.vm
     operator.see("Scrub tank")
     operator.do("zpool scrub tank")
     operator.see("File the report", "serial LABDISK4\\) has", "What happened")
@@ -194,6 +217,48 @@ def swap_without_power(vm: Machine) -> None:
     vm.run("sync")
     vm.reboot(bays)
     vm.run("zpool import -a")
+
+
+@pytest.mark.slow
+def test_where_a_disk_is_free_it_replaces_first(pool: PoolFactory) -> None:
+    spoil(pool, "raidz2 d0 d1 d2 d3", free=True)
+    operator = Operator(pool.machine)
+    operator.open()
+    operator.begin("Replace first")
+    operator.do("zpool replace tank")
+    operator.find()
+    assert "LABDISK1" not in states(pool.machine)
+    pull_the_right_one(operator)
+    scrub_and_report(operator)
+    assert kept(pool.machine)["mode"] == "replace-first"
+
+
+@pytest.mark.slow
+def test_a_hot_spare_stands_in_until_the_new_disk_is_filled(pool: PoolFactory) -> None:
+    spoil(pool, f"raidz2 d0 d1 d2 d3 spare d{SPARE}")
+    vm, operator = pool.machine, Operator(pool.machine)
+    bay = vm.bay(OLD)
+    operator.open()
+    operator.begin("hot spare")
+    operator.do("zpool replace tank")
+    operator.take_offline()
+    assert rows(vm, SPARE) == ["ONLINE", "INUSE"]
+    pull_the_right_one(operator)
+    vm.plug(NEW, bay)
+    operator.see("Replace .* with", "LABDISK4")
+    operator.do("zpool replace")
+    operator.see("Return the hot spare|Scrub tank")
+    if "Return" in operator.terminal.screen():  # where the kernel has not done it
+        operator.do("zpool detach")
+    assert rows(vm, SPARE) == ["AVAIL"]
+    scrub_and_report(operator)
+    assert kept(vm)["mode"] == "spare-first"
+
+
+def rows(vm: Machine, disk: int) -> list[str]:
+    """The states of all rows of a disk: a spare in use has two."""
+    lines = (line.split() for line in vm.run("zpool status tank").stdout.splitlines())
+    return [words[1] for words in lines if words[:1] == [f"virtio-LABDISK{disk}"]]
 
 
 @pytest.mark.slow

@@ -15,12 +15,6 @@ from zconsole.pool.redundancy import is_complete, parity
 SINCE = (2, 4)
 
 
-def has_sit_out(s: Situation, target: Target) -> bool:
-    """Whether the release and the vdev have it; benefit of the doubt where none is known."""
-    old = bool(s.facts.version) and s.facts.version < SINCE
-    return not old and _has_parity(target.top)
-
-
 def plan_sit_out(s: Situation, key: str, on: bool) -> ActionPlan:
     """Let reads go around a device, or read from it again."""
     target = find(s.pool, key)
@@ -36,7 +30,7 @@ def plan_sit_out(s: Situation, key: str, on: bool) -> ActionPlan:
         warnings=_warnings(target, on),
         preconditions=(
             must.answering(),
-            must.release("letting a device sit out", SINCE),
+            must.release("sit_out", SINCE),
             must.present(target),
             _of_parity(target),
             _not_yet(target, on),
@@ -102,13 +96,14 @@ def _warnings(target: Target, on: bool) -> tuple[str, ...]:
     return (slow,) if on else (auto,) if target.top.autosit else ()
 
 
-def _has_parity(top: Vdev) -> bool:
+def has_parity(top: Vdev) -> bool:
+    """Whether reads can go around its devices: their data is rebuilt from parity."""
     return top.kind.startswith(("raidz", "draid")) and top.vclass not in ("spare", "cache")
 
 
 def _of_parity(target: Target) -> Precondition:
     def _why_not(_: Situation, now: Target) -> str | None:
-        if _has_parity(now.top):
+        if has_parity(now.top):
             return None
         return f"only devices of a raidz or dRAID can sit out; {now.name} is in none"
 

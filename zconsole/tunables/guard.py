@@ -35,8 +35,8 @@ LOOK = 0.25
 WRITTEN = "written"
 """The guard's word to whoever started it, once the value is in place."""
 
-START = 20.0
-"""Seconds the guard may take to start and write the value."""
+START = 60.0
+"""Seconds the guard may take to start, on a machine that a scan keeps busy, and write the value."""
 
 
 async def start(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
-from tests.unit.actions.pools import FACTS, at, disk, mirror, pool, raidz2, said, top
-from zconsole.actions.sit_out import has_sit_out, plan_autosit, plan_sit_out
-from zconsole.actions.target import find
+from tests.unit.actions.pools import FACTS, disk, mirror, raidz2, said
+from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.pool.model import SITTING_OUT
 
 V24 = replace(FACTS, version=(2, 4, 4))
@@ -72,18 +71,3 @@ def test_it_has_ended_once_a_sample_shows_it():
     outcome = plan.follow(raidz2(facts=V24, changes=(SITS,)))
     assert outcome is not None
     assert outcome.ok
-
-
-@pytest.mark.parametrize(
-    ("s", "has"),
-    [
-        (raidz2(facts=V24), True),
-        (raidz2(), False),
-        (mirror(facts=V24), False),
-        (at(pool(top("draid1", 0, 6)), V24), True),
-    ],
-)
-def test_it_is_offered_only_where_release_and_vdev_have_it(s, has):
-    target = find(s.pool, "1000")
-    assert target is not None
-    assert has_sit_out(s, target) is has

@@ -20,6 +20,9 @@ UNSORTED = "this version reads blocks in the order they were written; OpenZFS 0.
 FIRST_SORTED = (0, 8)
 """From this release scans sort what they issue and have no delays (dsl_scan.c)."""
 
+FREEZE = "zfs_scan_suspend_progress"
+"""Keeps scans and rebuilds where they are."""
+
 
 class Throttle(NamedTuple):
     """A tunable that holds a scan back, if one was found, and what to do."""
@@ -32,9 +35,8 @@ class Throttle(NamedTuple):
 
 def throttle(seen: Evidence) -> Throttle:
     """The tunable that holds the scan back; without a name if none is known."""
-    if seen.tunables.get("zfs_scan_suspend_progress"):
-        advice = "zconsole tunables restore zfs_scan_suspend_progress"
-        return Throttle("zfs_scan_suspend_progress", 1, advice)
+    if seen.tunables.get(FREEZE):
+        return Throttle(FREEZE, 1, f"zconsole tunables restore {FREEZE}")
     if seen.version and seen.version < FIRST_SORTED:
         return _delay(seen)
     for name in _candidates(seen):

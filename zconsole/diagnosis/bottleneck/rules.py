@@ -104,6 +104,8 @@ def _answers(disk: Disk) -> float:
 def _metadata(seen: Evidence) -> Verdict | None:
     if seen.stage != "scanning" or seen.scan.function == "rebuild" or not seen.scan.two_stage:
         return None
+    if seen.tunables.get(advice.FREEZE):
+        return None  # it never gets to the end
     walked = seen.walked or 0.0
     if seen.turns.limited:
         return _remembered(seen, 0.8)

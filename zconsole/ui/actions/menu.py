@@ -28,7 +28,7 @@ from zconsole.actions.scrub_window import (
     plan_window_off,
     window_of,
 )
-from zconsole.actions.sit_out import has_sit_out, plan_autosit, plan_sit_out
+from zconsole.actions.sit_out import has_parity, plan_autosit, plan_sit_out
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
 from zconsole.pool.scrub_window import ScrubWindow
@@ -144,7 +144,7 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
     entries: list[Entry] = []
     if not vdev.children and vdev.vclass not in ("spare", "cache"):
         entries += _of_leaf(key)
-        if has_sit_out(s, target):
+        if has_parity(target.top):
             ways = tuple(partial(plan_sit_out, key=key, on=on) for on in (True, False))
             entries.append(Entry("Let reads go around it, or use it again (sit out)", ways))
     if group is not None and group.kind == "spare":
@@ -154,7 +154,7 @@ def _of_vdev(s: Situation, target: Target) -> list[Entry]:
             Entry("Make the spare permanent", (partial(plan_detach, key=failed),)),
             Entry("Return the spare: the device is fine again", (partial(plan_detach, key=spare),)),
         ]
-    if has_sit_out(s, target):
+    if has_parity(target.top):
         ways = tuple(partial(plan_autosit, key=key, on=on) for on in (True, False))
         entries.append(Entry(f"Switch autosit of {target.top.name} (go around slow disks)", ways))
     return [

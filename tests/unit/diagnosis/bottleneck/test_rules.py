@@ -149,6 +149,18 @@ def test_stages_that_take_turns_speak_for_memory_in_either_of_them():
     assert judge(walking._replace(turns=StageCycles(1))).cause == "metadata"
 
 
+def test_a_frozen_scan_is_not_waited_for_while_it_scans_metadata():
+    scan = Scan("scrub", "running", "scanning", total_bytes=100, scanned_bytes=0, issued_bytes=0)
+    still = IoRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    idle = tuple(disk._replace(rates=still) for disk in crowded_disks())
+    seen = Evidence(scan, "scanning", 0.0, disks=idle, seconds=60.0, walked=0.0)
+    assert judge(seen).cause == "metadata"
+    frozen = judge(seen._replace(tunables={"zfs_scan_suspend_progress": 1}))
+    assert frozen.cause == "throttle"
+    assert "zfs_scan_suspend_progress is 1" in frozen.text
+    assert "restore zfs_scan_suspend_progress" in frozen.advice
+
+
 @pytest.mark.parametrize(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])
 def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause):
     quiet = IoRates(0.0, 0.0, 0.1, 0.0, 0.01, 0.04)
