@@ -80,8 +80,8 @@ def rate(value: float | None, unknown: str = "-") -> str:
 
 
 def counted(number: int | float, noun: str) -> str:
-    """A number of things: ``1 error``, ``2 errors``; of a noun whose plural has an s."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """A number of things: ``1 error``, ``1,200 errors``; of a noun whose plural has an s."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def percent(share: float | None, digits: int = 0, unknown: str = "-") -> str:

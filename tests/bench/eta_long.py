@@ -3,7 +3,7 @@
 Forty seeded scans of 8 hours to 20 days (``tests.bench.long_scans``). At 10, 25 and 50 % of the
 time that can be predicted, the error |eta - true| / max(eta, true) of ours, and of the same from
 zpool's average over the pass, from the last 30 minutes, and from an exponentially smoothed rate.
-``--past`` tells each scan's successor, once the first was watched.
+``--past`` tells each scan's successor as well, once the first was watched.
 """
 
 from __future__ import annotations
@@ -73,25 +73,31 @@ def table(rows: Sequence[tuple[str, list[Row]]]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--past", action="store_true", help="tell the second scan of each pool")
+    parser.add_argument("--past", action="store_true", help="then tell each pool's next scan")
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--each", action="store_true", help="print each scan, too")
     options = parser.parse_args(arguments)
-    rows = []
+    firsts, nexts = [], []
     for play in islice(long_scans(options.seed), options.count):
-        scan, history = play(), PoolHistory()
-        found = list(estimates(scan, history))
+        history = PoolHistory()
+        firsts.append(told(play(), history, options.each))
         if options.past:
-            scan = play()
-            found = list(estimates(scan, history))
-        rows.append((scan.name, found))
-        if options.each:
-            hours = (scan.end - scan.start) / 3600
-            errors = "  ".join(" ".join(f"{row[name]:.3f}" for name in NAMES) for row in found)
-            print(f"{scan.name:24} {hours:6.1f} h  {errors}", flush=True)
-    print("\n".join(table(rows)))
+            nexts.append(told(play(), history, options.each))
+    print("\n".join(table(firsts)))
+    if nexts:
+        print("\n".join(["", "with one earlier scan", *table(nexts)]))
     return 0
+
+
+def told(scan: LongScan, history: PoolHistory, printed: bool) -> tuple[str, list[Row]]:
+    """The name of a scan, and how its estimates were."""
+    found = list(estimates(scan, history))
+    if printed:
+        hours = (scan.end - scan.start) / 3600
+        errors = "  ".join(" ".join(f"{row[name]:.3f}" for name in NAMES) for row in found)
+        print(f"{scan.name:24} {hours:6.1f} h  {errors}", flush=True)
+    return scan.name, found
 
 
 if __name__ == "__main__":

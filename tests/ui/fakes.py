@@ -26,6 +26,7 @@ class FakeFeed:
         self.asked: list[tuple[str, str]] = []
         self.closed = False
         self.playback = None
+        self.faster = None
         for frames in rounds:
             self.put(*frames)
 

@@ -10,6 +10,7 @@ from tests.ui import frames
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.errors import ExitCode
 from zconsole.history.series import RateSeries
+from zconsole.pool.model import IoRates
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import TABLE
 from zconsole.ui.panes import devices
@@ -302,9 +303,8 @@ async def test_pause_freezes_the_past_of_the_rates_too():
 
     def sampled() -> None:
         series.advance()
-        series.put(view.key, 0.0, 1e8)
-        for row in made.rows:
-            series.put(row.key, 1e7, 1e7, None, None)
+        series.put_scans({view.key: (0.0, 1e8)})
+        series.put_devices({row.key: IoRates(1e7, 1e7) for row in made.rows})
 
     sampled()
     async with view_state(feed=feed, size=(120, 40)) as (_, pilot, screen):

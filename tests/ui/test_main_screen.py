@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.records import replace
 from tests.ui import frames
+from tests.ui.actions.acting import acting
 from tests.ui.fakes import Clock, FakeFeed, console, screen_text, view_state
 from zconsole.errors import ExitCode, NotFoundError
 
@@ -139,3 +142,22 @@ async def test_outside_text_never_reaches_the_terminal_raw():
 async def test_read_only_is_shown():
     async with view_state(frames.healthy(), read_only=True) as (_, _, screen):
         assert "READ-ONLY" in screen()
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_the_list_of_devices_marks_that_it_goes_on(size):
+    async with view_state(frames.many(200), size=size) as (_, pilot, screen):
+        (heading,) = [line for line in screen().splitlines() if line.startswith(" NAME")]
+        assert "↓" in heading
+        assert "↑" not in heading
+        await pilot.press("G")
+        (heading,) = [line for line in screen().splitlines() if line.startswith(" NAME")]
+        assert "↑" in heading
+        assert "↓" not in heading
+
+
+async def test_the_balance_marks_that_a_vdev_is_out_of_sight():
+    async with acting("mirror-scrub", (80, 24)) as a:
+        (title,) = [line for line in a.screen.splitlines() if "BALANCE" in line]
+        assert "mirror-2" not in a.screen.split("BALANCE")[1]
+        assert " ↓ " in title

@@ -73,3 +73,12 @@ async def test_without_a_replay_these_keys_do_nothing(key):
         await pilot.press(key)
         assert read() == before
         assert not list(app.messages)
+
+
+async def test_a_demo_says_which_keys_change_its_speed_and_they_do():
+    feed, steps = FakeFeed((frames.healthy(),)), []
+    feed.faster = steps.append
+    async with view_state(feed=feed) as (_, pilot, screen):
+        await until(pilot, lambda: "{ } change the speed of the demo" in screen())
+        await pilot.press("right_curly_bracket", "left_curly_bracket")
+        assert steps == [1, -1]

@@ -36,6 +36,27 @@ def test_enter_in_the_packet_of_right_presses_the_button_that_leads_to():
         assert b"Started" in read_until(terminal, b"Started")
 
 
+def test_something_is_said_before_anything_is_loaded_or_drawn():
+    with demo() as (terminal, _):
+        seen = read_until(terminal, b"DEGRADED")
+    loading, drawing = seen.split(b"\x1b[?1049h", 1)
+    assert b"zconsole: starting" in loading
+    assert loading.endswith(b"\x1b[2K"), "nothing of it is left for the shell"
+    assert drawing.index(b"zconsole: reading pools") < drawing.index(b"DEMO")
+
+
+def test_the_main_screen_does_not_flash_between_the_steps_of_a_flow():
+    with demo("added-vdev") as (terminal, _):
+        read_until(terminal, b"REDUNDANCY")
+        os.write(terminal, b"B")
+        read_until(terminal, b"New job")
+        between = b""
+        for seen in (b"DIRECTORY", b"Show the plan", b"Cancel"):
+            os.write(terminal, b"\r")
+            between += read_until(terminal, seen)
+        assert b"REDUNDANCY" not in between
+
+
 @contextmanager
 def demo(*words: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """The demo in a terminal of its own."""

@@ -78,6 +78,7 @@ def test_all_of_64_bits_is_a_number():
 
 def test_a_count_agrees_with_its_noun():
     assert units.counted(1, "error") == "1 error"
+    assert units.counted(2_279_999, "file") == "2,279,999 files"
     assert [units.counted(n, "more device") for n in (0, 2)] == ["0 more devices", "2 more devices"]
 
 

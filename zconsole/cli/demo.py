@@ -67,6 +67,7 @@ def _console(args: argparse.Namespace) -> int:
     details = partial(details_of, source.world)
     lights = partial(_lights, source.world)
     feed = SessionFeed(source, session, args.interval, details, probes, lights)
+    feed.faster = source.faster
     backend = partial(_backend, source.world)
     swap = partial(_swap, source.world)
     return open_console(args, feed, None, host="demo", make_backend=backend, swap=swap, saves=False)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from zconsole.pool.chassis_layout import parse_layout
 from zconsole.units import parse_duration
 
 UNITS = ("binary", "decimal", "exact")
@@ -120,6 +121,14 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
+def _layouts(value: object) -> tuple[str, ...]:
+    """Layouts of chassis, as they are written."""
+    found = _texts(value)
+    for text in found:
+        parse_layout(text)
+    return found
+
+
 def _one_of(names: Sequence[str]) -> Callable[[object], str]:
     def _read(value: object) -> str:
         if value not in names:
@@ -154,6 +163,7 @@ ENTRIES: Mapping[str, ConfigEntry] = {
     "panes": ConfigEntry(PANES, _some_of(PANES), look=True),
     "columns": ConfigEntry(COLUMNS, _some_of(COLUMNS), look=True),
     "sort": ConfigEntry(SORTS[0], _one_of(SORTS), look=True),
+    "chassis": ConfigEntry((), _layouts, look=True),
     "ascii": ConfigEntry(None, _switch, look=True),
     "no-mouse": ConfigEntry(False, _switch, look=True),
     "read-only": ConfigEntry(False, _switch),

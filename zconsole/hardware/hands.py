@@ -1,4 +1,4 @@
-"""What a person can do at the shelf: only a simulated machine has a program for it."""
+"""What a person can do at the machine: only a simulated one has a program for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Hands(Protocol):
         """Every bay, in order."""
 
     def drawer(self) -> Sequence[str]:
-        """The disks that lie beside the shelf, in words."""
+        """The disks that lie beside the machine, in words."""
 
     def pull(self, bay: str) -> str:
         """Pull the disk of a bay into the drawer; says what was done.
@@ -34,3 +34,6 @@ class Hands(Protocol):
 
         Raises ZconsoleError where that can't be.
         """
+
+    def wait(self, seconds: float) -> str:
+        """Let that much time pass at once; says so."""

@@ -22,6 +22,9 @@ from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.topology import Placed, is_group, placed
 
 MAX_EVENTS = 500
+MANY = 2000
+"""Vdevs of a pool beyond which sparklines show its windowed rates: a second set of rates would
+take a tenth of the time of a sample."""
 NO_DATA = ("cache", "spare")
 """Classes whose I/O is not part of the pool's own sum."""
 
@@ -72,8 +75,7 @@ class PoolHistory:
         self._tell(self.scans.push(sample, tree, self._events), gap, sample.t)
         self.scan_views = self.scans.views(sample)
         self.activity_views = self.activities.push(sample, tree)
-        for view in self.scan_views:
-            self.series.put(view.key, view.scan_rate, view.issue_rate)
+        self.series.put_scans({v.key: (v.scan_rate, v.issue_rate) for v in self.scan_views})
         self.tree, self._last = tree, sample
 
     def push_trouble(self, trouble: SampleFailure) -> None:
@@ -154,19 +156,22 @@ class PoolHistory:
         self._unfilled = unfilled
 
     def _measure(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
-        self.series.advance(t)
-        latest: dict[str, IoRates] = {}
         for key, place in tree.items():
             window = self._windows.get(key)
             if window is None:
                 window = self._windows[key] = RateWindow()
             window.add(clock, place.vdev)
-            self.rates[key], latest[key] = window.windowed, window.latest
-        fill_in(tree, self.rates, {key: window.span for key, window in self._windows.items()})
-        fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
-        for key, rates in latest.items():
-            self.series.put(key, rates.read, rates.write, rates.latency, rates.busy)
+            self.rates[key] = window.windowed
         self._forget(self._windows.keys() - tree.keys())
+        fill_in(tree, self.rates, {key: window.span for key, window in self._windows.items()})
+        self.series.advance(t)
+        self.series.put_devices(self.rates if len(tree) > MANY else self._latest(tree))
+
+    def _latest(self, tree: dict[str, Placed]) -> dict[str, IoRates]:
+        """The rates of the last interval alone."""
+        latest = {key: self._windows[key].latest for key in tree}
+        fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
+        return latest
 
     def _forget(self, gone: set[str]) -> None:
         for key in gone:

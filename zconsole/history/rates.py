@@ -57,15 +57,14 @@ class CounterSnapshot(NamedTuple):
 class RateWindow:
     """The last few samples of one vdev's counters."""
 
-    __slots__ = ("_kept", "latest", "path", "span", "windowed")
+    __slots__ = ("_kept", "_ready", "path", "span", "windowed")
 
     def __init__(self) -> None:
         self._kept: deque[CounterSnapshot] = deque(maxlen=WINDOW_SAMPLES)
         self.path: str | None = None
         self.windowed = NONE
         """Over the window, for the eye."""
-        self.latest = NONE
-        """Over the last interval alone, for a sparkline."""
+        self._ready = NONE
         self.span = 0.0
         """Seconds that ``windowed`` covers."""
 
@@ -81,10 +80,18 @@ class RateWindow:
         kept.append(new)
         while len(kept) > 2 and clock - kept[1].clock >= WINDOW_SECONDS:
             kept.popleft()
-        ready = vdev.rates or NONE
+        self._ready = vdev.rates or NONE
         self.span = clock - kept[0].clock
-        self.latest = between(kept[-2], new, ready) if len(kept) > 1 else ready
-        self.windowed = between(kept[0], new, ready) if len(kept) > 2 else self.latest
+        self.windowed = self._since(0)
+
+    @property
+    def latest(self) -> IoRates:
+        """Over the last interval alone, for a sparkline."""
+        return self._since(-2)
+
+    def _since(self, place: int) -> IoRates:
+        kept = self._kept
+        return between(kept[place], kept[-1], self._ready) if len(kept) > 1 else self._ready
 
 
 def between(old: CounterSnapshot, new: CounterSnapshot, ready: IoRates = NONE) -> IoRates:

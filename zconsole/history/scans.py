@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from zconsole.eta.past import PastScan
 from zconsole.history.changes import Tree
 from zconsole.history.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
-from zconsole.history.views import ScanView
+from zconsole.history.views import RESTARTED, ScanView
 from zconsole.pool.model import Event, Sample, Scan
 from zconsole.units import counted
 
@@ -87,7 +87,7 @@ class ScanTracker:
         if before is not None and _interrupted(before, scan, sample.t, recent):
             if before.scan.function == scan.function:
                 name, severity = f"{scan.function}_restart", "warning"
-                text = f"restarted {self._clock(scan.start)}{cause(recent, sample.t)}"
+                text = f"{RESTARTED}{self._clock(scan.start)}{cause(recent, sample.t)}"
                 track.restarts = (before.restarts or 0) + 1
                 track.notes = [text, *before.notes]
                 track.go_on(before, scan.start or sample.t, "restart")

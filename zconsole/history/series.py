@@ -1,11 +1,13 @@
-"""Bounded rings of past rates, for sparklines."""
+"""Bounded tables of past rates, for sparklines."""
 
 from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Mapping, Sequence
-from math import isnan, nan
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import nan
+
+from zconsole.pool.model import IoRates
 
 DEVICE_METRICS = ("read", "write", "latency", "busy")
 SCAN_METRICS = ("scan_rate", "issue_rate")
@@ -13,38 +15,52 @@ CAPACITY = 240
 """Values kept a metric: wider than any terminal's sparkline, four minutes at a sample a second."""
 
 
-class _Ring:
-    """The values of one key, all metrics of a tick side by side; a missed tick reads as none."""
+class _Table:
+    """A row for each tick, with all metrics of one key after those of another.
 
-    __slots__ = ("_capacity", "_last", "_values", "width")
+    A pool of ten thousand leaves keeps ten million values: single precision, and one array a row.
+    """
 
     def __init__(self, width: int, capacity: int) -> None:
         self.width = width
-        self._capacity = capacity
-        # Single precision: a pool of a thousand leaves keeps a million values.
-        self._values = array("f")
-        self._last = -1
+        self._places: dict[str, int] = {}
+        """Where each key is in a row: the same object as long as the keys are the same."""
+        self._rows: deque[tuple[dict[str, int], array[float]]] = deque(maxlen=capacity)
 
-    def put(self, tick: int, values: Sequence[float | None]) -> None:
-        """Store one value a column for ``tick``; ticks skipped since the last hold no value."""
-        if tick == self._last:
-            del self._values[-self.width :]
-        elif self._last >= 0:
-            missed = min(tick - self._last - 1, self._capacity)
-            self._values.extend([nan] * (missed * self.width))
-        self._values.extend([nan if value is None else value for value in values])
-        self._last = tick
-        most = self._capacity * self.width
-        if len(self._values) >= 2 * most:  # now and then: each time moves all that is kept
-            del self._values[:-most]
+    def advance(self) -> None:
+        """Begin a row; it has no values yet."""
+        self._rows.append(({}, array("f")))
 
-    def tail(self, tick: int, column: int, count: int) -> list[float | None]:
-        """The values up to ``tick``, oldest first."""
-        count = min(count, self._capacity, tick + 1)
-        after = min(count, tick - self._last)
-        kept = self._values[column :: self.width][after - count :] if count > after else []
-        every = (*[nan] * (count - after - len(kept)), *kept, *[nan] * after)
-        return [None if isnan(value) else value for value in every]
+    def put(self, keys: Iterable[str], values: Iterable[float | None]) -> None:
+        """Store the values of every key in the newest row."""
+        names = list(keys)
+        if list(self._places) != names:
+            self._places = {key: n * self.width for n, key in enumerate(names)}
+        self._rows[-1] = self._places, array("f", [nan if v is None else v for v in values])
+
+    def tail(self, key: str, column: int, count: int) -> list[float | None]:
+        """The newest values of a key, oldest first; None where it has none, [] if it is unknown."""
+        newest = list(self._rows)[-count:]
+        found = [nan if (at := p.get(key)) is None else row[at + column] for p, row in newest]
+        # Not isnan(): this is asked for every leaf, and nan alone differs from itself.
+        values = [None if value != value else value for value in found]
+        seen = any(key in places for places, _ in newest) or key in self.known()
+        return values if seen else []
+
+    def known(self) -> dict[str, None]:
+        """Every key that has values."""
+        every = {id(places): places for places, _ in self._rows}
+        return dict.fromkeys(key for places in every.values() for key in places)
+
+    def forget(self, keys: Collection[str]) -> None:
+        """Drop what is kept of these."""
+        if not keys:
+            return
+        every = {id(places): places for places, _ in self._rows}
+        for places in every.values():
+            for key in keys:
+                places.pop(key, None)
+        self._places = {}
 
 
 class RateSeries:
@@ -52,47 +68,53 @@ class RateSeries:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._tick = -1
-        self._rings: dict[str, _Ring] = {}
+        self._devices = _Table(len(DEVICE_METRICS), capacity)
+        self._scans = _Table(len(SCAN_METRICS), capacity)
         self._times: deque[float] = deque(maxlen=capacity)
 
     def advance(self, t: float = nan) -> None:
         """Begin the next sample, taken at ``t`` (epoch seconds); a key not put has no value."""
-        self._tick += 1
+        self._devices.advance()
+        self._scans.advance()
         self._times.append(t)
 
-    def put(self, key: str, *values: float | None) -> None:
-        """Keep a vdev's DEVICE_METRICS, or a scan's SCAN_METRICS, for the present sample."""
-        ring = self._rings.get(key)
-        if ring is None:
-            ring = self._rings[key] = _Ring(len(values), self._capacity)
-        ring.put(self._tick, values)
+    def put_devices(self, rates: Mapping[str, IoRates]) -> None:
+        """Keep the DEVICE_METRICS of every vdev by its key, for the present sample."""
+        values: list[float | None] = []
+        for read, write, _, _, latency, busy in rates.values():
+            values += (read, write, latency, busy)
+        self._devices.put(rates, values)
+
+    def put_scans(self, rates: Mapping[str, tuple[float | None, float | None]]) -> None:
+        """Keep the SCAN_METRICS of every scan by its key, for the present sample."""
+        self._scans.put(rates, [value for pair in rates.values() for value in pair])
 
     def keys(self) -> tuple[str, ...]:
         """Every key that has values."""
-        return tuple(self._rings)
+        return (*self._devices.known(), *self._scans.known())
 
     def dump(self, key: str) -> list[list[float | None]]:
         """Every value kept of one of these, a list a metric, oldest first; for ``restore``."""
-        ring = self._rings[key]
-        return [ring.tail(self._tick, n, self._capacity) for n in range(ring.width)]
+        table = self._scans if key in self._scans.known() else self._devices
+        return [table.tail(key, n, self._capacity) for n in range(table.width)]
 
     def restore(self, columns: Mapping[str, Sequence[Sequence[float | None]]]) -> None:
         """Begin with what was dumped, then a gap; only before the first sample."""
         ticks = max((len(column) for rows in columns.values() for column in rows), default=0)
-        for key, rows in columns.items():
-            ring = _Ring(len(rows), self._capacity)
-            for tick in range(ticks):
-                values = [c[tick - ticks + len(c)] for c in rows if ticks - tick <= len(c)]
-                if len(values) == len(rows):
-                    ring.put(tick, values)
-            self._rings[key] = ring
-        self._tick = ticks
+        for table in (self._devices, self._scans):
+            for ago in range(ticks, 0, -1):
+                there = {
+                    key: [column[-ago] for column in rows]
+                    for key, rows in columns.items()
+                    if len(rows) == table.width and all(ago <= len(column) for column in rows)
+                }
+                table.advance()
+                table.put(there, [value for values in there.values() for value in values])
+            table.advance()
 
-    def forget(self, keys: set[str]) -> None:
-        """Drop the rings of keys that are gone for good."""
-        for key in keys:
-            self._rings.pop(key, None)
+    def forget(self, keys: Collection[str]) -> None:
+        """Drop what is kept of vdevs that are gone for good."""
+        self._devices.forget(keys)
 
     def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
         """The last ``count`` values of a key's metric, oldest first; None where there was none.
@@ -100,11 +122,11 @@ class RateSeries:
         Of a vdev: read and write (bytes/s), latency (seconds), busy; of a scan: scan_rate and
         issue_rate.
         """
-        ring = self._rings.get(key)
-        if ring is None or count <= 0:
+        if count <= 0:
             return ()
-        metrics = SCAN_METRICS if metric in SCAN_METRICS else DEVICE_METRICS
-        return ring.tail(self._tick, metrics.index(metric), count)
+        if metric in SCAN_METRICS:
+            return self._scans.tail(key, SCAN_METRICS.index(metric), count)
+        return self._devices.tail(key, DEVICE_METRICS.index(metric), count)
 
     def ages(self, count: int) -> list[float]:
         """Seconds from each of the last ``count`` samples to the newest, oldest first.

@@ -9,6 +9,9 @@ from zconsole.eta.past import Comparison
 from zconsole.history.past_rates import PastRates
 from zconsole.pool.model import Activity, Scan
 
+RESTARTED = "restarted "
+"""How a note on a restart begins."""
+
 
 class ScanView(NamedTuple):
     """A scan with what follows from watching it."""

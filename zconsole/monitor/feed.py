@@ -42,6 +42,8 @@ class Feed:
 
     playback: Playback | None = None
     """Steers what is played; None of what happens now."""
+    faster: Callable[[int], None] | None = None
+    """Lets simulated time pass at the next speed (1) or the one before (-1); None of other time."""
     alerts: Alerting | None = None
     """Looks at each round for alerts; None if none were requested."""
 

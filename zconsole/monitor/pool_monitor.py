@@ -95,15 +95,10 @@ def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
 
 
 def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:
-    slow = slow_siblings(tuple(history.tree.values()), history.rates)
-    return tuple(
-        VdevRow(
-            key=place.key,
-            depth=place.depth,
-            vdev=place.vdev,
-            rates=history.rates[place.key],
-            slow_sibling=slow.get(place.key),
-            missing_since=history.missing.get(place.key),
-        )
-        for place in history.tree.values()
-    )
+    slow, missing = slow_siblings(tuple(history.tree.values()), history.rates), history.missing
+    # In order, not by name: every sample makes one for every vdev.
+    rows = [
+        VdevRow(key, depth, vdev, history.rates[key], slow.get(key), missing.get(key))
+        for key, depth, vdev, _, _ in history.tree.values()
+    ]
+    return tuple(rows)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from zconsole.monitor.frame import Frame
+import re
+
+from zconsole.monitor.frame import AUTOPILOT, Frame
+from zconsole.tunables.catalog import BY_NAME
+from zconsole.tunables.hold_latency import LEVERS
 
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
 """Maps a verdict's cause to a key of ``presets.LIMITS``."""
@@ -29,3 +33,26 @@ def hopeless(frame: Frame) -> str | None:
     if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
         return None
     return f"{frame.limit.text}: no tunable helps"
+
+
+def suggested(frame: Frame) -> tuple[str, str]:
+    """The tunable that the suggestion on the screen is about, and what to do with it; else empty.
+
+    None that an autopilot sets: setting it would end that.
+    """
+    limit = frame.limit
+    if limit is None or limit.cause == "unclear":
+        return "", ""
+    held = any(view.activity.kind == AUTOPILOT for view in frame.activities)
+    found = (name for name in re.findall(r"zfs_\w+", limit.advice) if name in BY_NAME)
+    name = next(found, "")
+    if not name or (held and name in LEVERS):
+        return "", ""
+    return name, _about_it(limit.advice, name)
+
+
+def _about_it(advice: str, name: str) -> str:
+    """What a suggestion says to do, where it is clear which tunable it is about."""
+    told = re.sub(rf"(?:zconsole tunables )?set {name}=", "set it to ", advice)
+    told = re.sub(rf"zconsole tunables restore {name}", "restore it", told)
+    return told.replace(" (zconsole tunables set)", "").replace(name, "it", 1)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 
 from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Feed, Pairs, Update
+from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.pool.chassis import Lights
+from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Source
+
+BUSY, BREATH = 0.05, 0.02
+"""Seconds of work on a round after which, before the next pool, keys are answered for so long."""
 
 
 class SessionFeed(Feed):
@@ -40,10 +46,21 @@ class SessionFeed(Feed):
         if raws is None:
             self._session.end()
             return None
-        frames = self._session.advance(raws)
+        frames = await self._frames(raws)
         if self._signs is not None:
             frames = self._signs.look(frames)
         return Update(frames, self._source.capabilities, notes=self._session.take_notes())
+
+    async def _frames(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
+        """The frames of a round: thousands of devices take longer than anybody waits for a key."""
+        loop, frames = asyncio.get_running_loop(), list[Frame]()
+        since = loop.time()
+        for raw in raws:
+            if loop.time() - since > BUSY:
+                await asyncio.sleep(BREATH)
+                since = loop.time()
+            frames.extend(self._session.advance((raw,)))
+        return tuple(frames)
 
     async def details(self, pool: str, key: str) -> Pairs:
         """See Feed.details: serial, model, sector sizes."""

@@ -65,9 +65,9 @@ def balance(root: Vdev, version: str | None = None) -> Balance:
     size = sum(v.size_bytes or 0 for v in known)
     target = sum(v.alloc_bytes or 0 for v in known) / size if size else None
     weights = _weights(vdevs, version)
+    every = sum(weights)
     entries = tuple(
-        _entry(vdev, target, weight, sum(weights))
-        for vdev, weight in zip(vdevs, weights, strict=True)
+        _entry(vdev, target, weight, every) for vdev, weight in zip(vdevs, weights, strict=True)
     )
     fills = [e.fill for e in entries if e.fill is not None]
     surpluses = [e.surplus_bytes for e in entries if e.surplus_bytes is not None]

@@ -60,8 +60,8 @@ def health(
             right, and are told whatever the word.
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
-    idle = tuple(spare.text for spare in spares)
-    reasons = (*unrestored, *_data_errors(pool), *_devices(pool), *idle)
+    idle, every = tuple(spare.text for spare in spares), tuple(pool.root.walk())
+    reasons = (*unrestored, *_data_errors(pool), *_devices(every), *idle)
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
     # Missing redundancy before damaged files: the next failing disk would add to them.
@@ -69,10 +69,10 @@ def health(
         return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
     if pool.state is None and not pool.root.children:
         return Health("UNKNOWN", "notice", reasons)
-    if pool.state not in (None, "ONLINE") or any(map(_is_impaired, pool.root.walk())):
+    if pool.state not in (None, "ONLINE") or any(map(_is_impaired, every)):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
-    noisy = (*_counters(pool.root), *unsteady)
+    noisy = (*_counters(every), *unsteady)
     if noisy or any(spare.severity == "warning" for spare in spares):
         return Health("ATTENTION", "warning", (*noisy, *reasons))
     return Health("OK", "ok", reasons)
@@ -88,8 +88,9 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 def _is_impaired(vdev: Vdev) -> bool:
     """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
-    apart = vdev.kind == "root" or vdev.vclass in ("spare", "cache")
-    return not apart and vdev.state not in ("ONLINE", "")
+    if vdev.state in ("ONLINE", ""):
+        return False
+    return vdev.kind != "root" and vdev.vclass not in ("spare", "cache")
 
 
 def _lost(pool: Pool) -> Iterator[str]:
@@ -107,18 +108,18 @@ def _data_errors(pool: Pool) -> Iterator[str]:
         yield "data errors (number unknown): files are damaged"
 
 
-def _devices(pool: Pool) -> Iterator[str]:
-    leaves = (v for v in pool.root.leaves() if v.kind != "root" and v.vclass != "spare")
-    gone = [v for v in leaves if v.state != "ONLINE" and not v.resilvering]
+def _devices(every: Iterable[Vdev]) -> Iterator[str]:
+    away = [v for v in every if v.state != "ONLINE" and not v.children and not v.resilvering]
+    gone = [v for v in away if v.kind != "root" and v.vclass != "spare"]
     for vdev in sorted(gone, key=lambda v: v.state in MILDER):
         why = vdev.note.partition("  ")[0]
         detail = f" ({why.strip('()')})" if why and not _UPKEEP.match(why) else ""
         yield f"{vdev.name} {vdev.state}{detail}"
 
 
-def _counters(root: Vdev) -> Iterator[str]:
+def _counters(every: Iterable[Vdev]) -> Iterator[str]:
     """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``."""
-    noisy = [leaf for leaf in root.leaves() if leaf.errors.total]
+    noisy = [leaf for leaf in every if not leaf.children and leaf.errors.total]
     for leaf in sorted(noisy, key=lambda v: -v.errors.total):
         read, write, cksum, _ = leaf.errors
         counts = ((read, "read"), (write, "write"), (cksum, "checksum"))

@@ -27,6 +27,8 @@ HOUR, DAY = 3600.0, 86400.0
 BULK = DataLayout(block=float(MIB), run=64.0 * MIB, span=24.0 * MIB)
 """Large files that were written once: long runs of large blocks."""
 
+BAY = "bay"
+"""What a machine calls its bays where it names disks by them."""
 LABELS = 4 << 20
 """What labels and the boot block take of a device (VDEV_LABEL_START_SIZE and two end labels)."""
 _SCRUBBED = 12 * DAY
@@ -65,10 +67,8 @@ class Build:
         self.models[guid] = model
         unit = model._replace(outer=model.outer * vary, inner=model.inner * vary)
         devid, device = f"{model.name}_{serial}", self._device(model)
-        bay = f"{'nvme' if model.name.startswith('nvme') else 'bay'}{len(self.models):02d}"
-        name = bay if self.bays else devid
-        path = f"/dev/disk/{'by-vdev' if self.bays else 'by-id'}/{name}-part1"
-        return Leaf(path, name, guid, unit, device, devid=devid, slot=len(self.models), bus=bus)
+        leaf = Leaf("", "", guid, unit, device, devid=devid, slot=len(self.models), bus=bus)
+        return leaf.named_by(BAY if self.bays else "")
 
     def leaves(self, count: int, model: DiskModel, bus: str | None = None) -> list[Leaf]:
         """Several devices of one model."""
@@ -132,7 +132,8 @@ class Build:
         largest = max((leaf for top in tops for leaf in top.leaves()), key=lambda x: x.model.size)
         if not machine.shelf:
             machine.shelf = [self.leaf(self.models[largest.guid]), self.leaf(SSD_400G)]
-        return PoolState(
+        machine.alias = BAY if self.bays else ""
+        pool = PoolState(
             self.name,
             self.guid(),
             list(tops),
@@ -145,6 +146,9 @@ class Build:
             start=self.start,
             scrubbed=self.start - _SCRUBBED,
         )
+        flash = (leaf.slot for leaf in (*pool.leaves(), *machine.shelf) if leaf.is_nvme)
+        machine.flash = tuple(sorted({*machine.flash, *flash}))
+        return pool
 
     def lost(self, leaf: Leaf, state: int = CANT_OPEN, aux: int = 1) -> Leaf:
         """``leaf`` as a device that failed before the story begins."""

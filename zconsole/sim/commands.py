@@ -29,6 +29,8 @@ from zconsole.sim.topology import Group, Member, Top, leaves_of, parent, sibling
 _REOPENED = (FAULTED, REMOVED, CANT_OPEN)
 LABEL_SPACE = 1 << 28
 """Devices may be this much smaller than the one they replace (rounding to metaslabs)."""
+DISPLACED = "/old"
+"""What the kernel adds to the path of a device that is replaced by the one in its place."""
 DOING = {"trim": "trimming", "initialize": "initializing"}
 
 
@@ -52,6 +54,8 @@ def replace(pool: PoolState, old: str, new: str, sequential: bool = False) -> No
     place = siblings(top, leaf)
     place[place.index(leaf)] = Group(kind, pool.new_guid(), [leaf, fresh])
     pool.note("vdev_attach", f"{fresh.name} replaces {leaf.name}", vdev=fresh.path)
+    if leaf.path == fresh.path:  # in its place, see spa_vdev_attach
+        leaf.path, leaf.name = leaf.path + DISPLACED, leaf.name + DISPLACED
     _resilver(pool, top, fresh, sequential)
 
 
@@ -115,6 +119,9 @@ def detach(pool: PoolState, device: str) -> None:
         place[place.index(group)] = rest[0]
         if group.kind == "spare" and not any(leaf is spare for spare in pool.spares):
             _keep(pool, rest[0])
+        for kept in leaves_of(rest[0]):  # see spa_vdev_detach
+            kept.path = kept.path.removesuffix(DISPLACED)
+            kept.name = kept.name.removesuffix(DISPLACED)
     _release(pool, leaf)
     pool.note("vdev_remove", f"{leaf.name} detached", vdev=leaf.path)
 

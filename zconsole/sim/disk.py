@@ -20,6 +20,11 @@ HISTOGRAM = 37
 """Buckets of a latency histogram; bucket i counts waits up to 2^(i+1) ns (VDEV_L_HISTO_BUCKETS)."""
 
 
+def bay_alias(alias: str, number: int, nvme: bool) -> str:
+    """What vdev_id.conf calls a bay of this number."""
+    return f"{'nvme' if nvme else alias}{number:02d}"
+
+
 class DiskModel(NamedTuple):
     """A kind of device. Rates in bytes/s, times in seconds."""
 
@@ -182,6 +187,13 @@ class Leaf:
     def disk(self) -> str:
         """What the kernel calls the whole disk: ``sda``."""
         return self.device[:-2] if self.is_nvme else self.device.rstrip("0123456789")
+
+    def named_by(self, alias: str) -> Leaf:
+        """The same, named by its bay as vdev_id.conf does, or by model and serial without alias."""
+        bay = bay_alias(alias, self.slot, self.is_nvme)
+        self.name = bay if alias else self.devid
+        self.path = f"/dev/disk/{'by-vdev' if alias else 'by-id'}/{self.name}-part1"
+        return self
 
     @property
     def serial(self) -> str:

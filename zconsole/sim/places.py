@@ -9,7 +9,7 @@ from zlib import crc32
 from zconsole.hardware.forms import disk_form, enclosure_form
 from zconsole.hardware.location import bay_names
 from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights
-from zconsole.sim.disk import CANT_OPEN, FAULTED, REMOVED, Leaf
+from zconsole.sim.disk import CANT_OPEN, FAULTED, REMOVED, Leaf, bay_alias
 from zconsole.sim.state import PoolState
 
 FAILED = (REMOVED, CANT_OPEN, FAULTED)
@@ -20,6 +20,8 @@ class SimulatedPlaces(NamedTuple):
 
     enclosures: tuple[Enclosure, ...]
     disks: Mapping[str, LeafDisk]
+    bays: Mapping[SlotKey, str]
+    """What people call each slot."""
 
     def raw(self, pool: PoolState) -> dict[str, Any]:
         """What a raw form has of them: the disks of the pool, and all enclosures."""
@@ -34,9 +36,16 @@ def places(pool: PoolState) -> SimulatedPlaces:
     """Where each disk of a pool's machine is now."""
     leaves = {leaf.path: leaf for leaf in machine_leaves(pool) if leaf.kind == "disk"}
     shelves = tuple(_enclosures(pool, leaves))
-    bays = bay_names(shelves)
+    bays = _aliases(pool, shelves) if pool.host.alias else bay_names(shelves)
     disks = {path: _disk(pool, leaf, bays) for path, leaf in leaves.items()}
-    return SimulatedPlaces(shelves, disks)
+    return SimulatedPlaces(shelves, disks, bays)
+
+
+def _aliases(pool: PoolState, shelves: Sequence[Enclosure]) -> Mapping[SlotKey, str]:
+    """What vdev_id.conf calls each slot; it counts through all shelves."""
+    hard = [(each.key, slot.name) for each in shelves if each.key for slot in each.slots]
+    names = {key: bay_alias(pool.host.alias, n, nvme=False) for n, key in enumerate(hard, 1)}
+    return names | {("", str(n)): bay_alias("", n, nvme=True) for n in pool.host.flash}
 
 
 def lights(pools: Sequence[PoolState], lit: Mapping[SlotKey, float]) -> Lights:
@@ -53,44 +62,51 @@ def lights(pools: Sequence[PoolState], lit: Mapping[SlotKey, float]) -> Lights:
                 on = lit.get((shelf.key, slot.name), 0.0) > pool.now
                 found[shelf.key, slot.name] = SlotLights(False, on, status)
         for leaf in pool.leaves():
-            key = _place(pool, leaf)
+            key = place_of(pool, leaf)
             if key in found and leaf.state in FAILED:
                 found[key] = found[key]._replace(fault=True)
     return found
 
 
 def machine_leaves(pool: PoolState) -> Iterator[Leaf]:
-    """The pool's devices, and those of its machine that belong to no pool."""
-    yield from pool.leaves()
+    """The devices of the pool's machine, in pools and in none, those that are out included."""
+    for each in pool.host.pools:
+        yield from each.leaves()
     yield from pool.host.shelf
 
 
-def _place(pool: PoolState, leaf: Leaf) -> tuple[str, str]:
+def slot_name(number: int) -> str:
+    """What a shelf calls its slot of this number."""
+    return f"Slot {number:02d}"
+
+
+def place_of(pool: PoolState, leaf: Leaf) -> tuple[str, str]:
     """Key of the enclosure and name of the slot."""
     if leaf.is_nvme:
         return "", str(leaf.slot)
     shelf, slot = divmod(leaf.slot - 1, pool.host.slots)
-    return _key(pool, shelf), f"Slot {slot + 1:02d}"
+    return _key(pool, shelf), slot_name(slot + 1)
 
 
 def _key(pool: PoolState, shelf: int) -> str:
-    return f"0x50030480{crc32(pool.name.encode()) & 0xFFFF:04x}{0xE07F + 64 * shelf:04x}"
+    machine = pool.host.pools[0].name
+    return f"0x50030480{crc32(machine.encode()) & 0xFFFF:04x}{0xE07F + 64 * shelf:04x}"
 
 
 def _enclosures(pool: PoolState, leaves: Mapping[str, Leaf]) -> Iterator[Enclosure]:
     held: dict[tuple[str, str], str] = {}
     for leaf in leaves.values():
         if leaf.present:
-            held.setdefault(_place(pool, leaf), leaf.disk)
-    last = max((leaf.slot for leaf in leaves.values() if not leaf.is_nvme), default=0)
+            held.setdefault(place_of(pool, leaf), leaf.disk)
+    every = (*leaves.values(), *pool.host.drawer)  # a shelf stays when its last disk is pulled
+    last = max((leaf.slot for leaf in every if not leaf.is_nvme), default=0)
     for shelf in range(-(-last // pool.host.slots)):
         key = _key(pool, shelf)
-        names = ((number, f"Slot {number:02d}") for number in range(1, pool.host.slots + 1))
+        names = ((number, slot_name(number)) for number in range(1, pool.host.slots + 1))
         slots = (Slot(name, n, _held(held, key, name)) for n, name in names)
         yield Enclosure(key, "LSI SAS3x40", tuple(slots))
-    flash = sorted({leaf.slot for leaf in leaves.values() if leaf.is_nvme and leaf.present})
-    if flash:
-        slots = (Slot(str(n), n, _held(held, "", str(n))) for n in flash)
+    if pool.host.flash:
+        slots = (Slot(str(n), n, _held(held, "", str(n))) for n in pool.host.flash)
         yield Enclosure("", "NVMe slots", tuple(slots))
 
 
@@ -100,10 +116,10 @@ def _held(held: Mapping[tuple[str, str], str], key: str, name: str) -> tuple[str
 
 
 def _disk(pool: PoolState, leaf: Leaf, bays: Mapping[tuple[str, str], str]) -> LeafDisk:
-    key, name = _place(pool, leaf)
+    key, name = place_of(pool, leaf)
     address = "65:00.0-nvme-1" if leaf.is_nvme else f"01:00.0-sas-exp{key}-phy{leaf.slot}-lun-0"
     return LeafDisk(
-        bay=leaf.name if "/by-vdev/" in leaf.path else bays.get((key, name), ""),
+        bay=bays.get((key, name), ""),
         enclosure=key,
         slot=name,
         port=f"pci-0000:{address}",

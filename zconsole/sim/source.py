@@ -17,6 +17,7 @@ from zconsole.sim.state import PoolState
 from zconsole.sim.topology import top_name
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
+from zconsole.zfs.sources.playback import next_speed
 
 EPOCH = 1_795_000_000.0
 """Simulated epoch seconds of the first sample, where nobody names another."""
@@ -44,6 +45,8 @@ class World:
         """In a fixed order."""
         self.lit: dict[SlotKey, float] = {}
         """Slots whose locate light is on, and until when, in simulated epoch seconds."""
+        self.skipped = 0.0
+        """Simulated seconds that whoever plays has let pass at once."""
         for pool in self.pools:
             pool.incidents.sort(key=lambda incident: incident.t)
             leaves = sum(1 for _ in pool.leaves())
@@ -51,9 +54,9 @@ class World:
             simulation.advance(pool, chosen.age, steps)
 
     def advance(self, elapsed: float) -> None:
-        """Moves on to ``elapsed`` simulated seconds after the first sample."""
+        """Moves on to ``elapsed`` simulated seconds after the first sample, beyond ``skipped``."""
         for pool in self.pools:
-            simulation.advance(pool, self._age + elapsed)
+            simulation.advance(pool, self._age + self.skipped + elapsed)
 
     def raws(self) -> tuple[Raw, ...]:
         """One raw form a pool, with the events since the last call."""
@@ -177,19 +180,31 @@ class SimulatedSource:
         self._speed = speed
         self._clock = clock
         self._began: float | None = None
+        """When the present speed began, by the clock."""
+        self._passed = 0.0
+        """Simulated seconds until then."""
 
     @property
     def capabilities(self) -> Capabilities:
         """A demo: live, and actions are allowed, on the simulated pool."""
         version = self.world.pools[0].version
-        return Capabilities("demo", version=version, flags=("DEMO",))
+        fast = () if self._speed == 1.0 else (f"{self._speed:g}x",)
+        return Capabilities("demo", version=version, flags=("DEMO", *fast))
+
+    def faster(self, step: int) -> None:
+        """Let time pass at the next speed, or the one before; none of it is left out."""
+        if self._began is not None:
+            now = self._clock()
+            self._passed += (now - self._began) * self._speed
+            self._began = now
+        self._speed = next_speed(self._speed, step)
 
     async def sample(self) -> tuple[Raw, ...] | None:
         """Every pool at the simulated time that has come."""
         now = self._clock()
         if self._began is None:
             self._began = now
-        self.world.advance((now - self._began) * self._speed)
+        self.world.advance(self._passed + (now - self._began) * self._speed)
         return self.world.raws()
 
     async def aclose(self) -> None:

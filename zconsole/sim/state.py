@@ -261,10 +261,14 @@ class Host:
     """Devices of the machine that belong to no pool: what could replace one."""
     slots: int = 24
     """Slots of each of its shelves."""
-    bays: tuple[str, ...] = ()
-    """Slots of the first shelf in which disks can be pulled and inserted; none in most stories."""
+    alias: str = ""
+    """What vdev_id.conf calls a bay, before its number; empty where it names none."""
+    flash: tuple[int, ...] = ()
+    """Numbers of the machine's NVMe slots."""
     drawer: list[Leaf] = field(default_factory=list)
     """Disks that lie beside the machine: new ones, and those that were pulled."""
+    pools: list[PoolState] = field(default_factory=list, repr=False, compare=False)
+    """The pools on it."""
 
 
 class Incident(NamedTuple):
@@ -323,6 +327,9 @@ class PoolState:
     limits: dict[int, str] = field(default_factory=dict)
     """Top-level index to what bound its scan in the last step: the truth of a verdict."""
     next_guid: int = 1
+
+    def __post_init__(self) -> None:
+        self.host.pools.append(self)
 
     @property
     def now(self) -> float:

@@ -13,7 +13,7 @@ from zconsole.actions.target import FAILED, Swap, Target, find, find_path
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
 from zconsole.swap.checklist import REPLACE_FIRST, SCRUB_CANCELED, Checklist
-from zconsole.swap.disk import device_of
+from zconsole.swap.disk import SwapDisk, device_of
 from zconsole.swap.light import plan_light
 from zconsole.swap.pulling import doubts, new_path
 from zconsole.swap.refusal import partition_of
@@ -43,7 +43,7 @@ def replace(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     smart = v.smart.get(device.path) if device else None
     return SwapStage(
         "replace",
-        f"Replace {c.old.name} with {c.new.words}",
+        _replacing(c.old, c.new),
         (
             "The new disk is overwritten: what is on it is lost. Compare its serial number once"
             " more.",
@@ -53,6 +53,13 @@ def replace(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         plan=plan_replace(s, Swap(c.old.key, path)),
         paths=(path,),
     )
+
+
+def _replacing(old: SwapDisk, new: SwapDisk) -> str:
+    """What the step does; where disks are named by their bay, only their labels tell them apart."""
+    if old.mark and new.mark and old.spot == new.spot:
+        return f"Replace {old.mark} with {new.mark} in {new.spot}"
+    return f"Replace {old.name} with {new.words}"
 
 
 def _online(c: Checklist, v: MachineView, target: Target) -> SwapStage | None:
@@ -111,7 +118,7 @@ def _waiting(c: Checklist, v: MachineView) -> SwapStage:
         f"Wait until {name} is filled",
         (_meanwhile(c, v),),
         waits=filling(v.situation),
-        final="" if c.same else f"when it ends, {c.old.name} leaves the pool for good",
+        final="" if c.same else "when it ends, the old disk leaves the pool for good",
     )
 
 
@@ -120,8 +127,10 @@ def _meanwhile(c: Checklist, v: MachineView) -> str:
     if c.mode != REPLACE_FIRST:
         return "Pull nothing until it ends."
     old = find(v.situation.pool, c.old.key)
-    if old is not None and old.vdev.state not in FAILED:
+    if old is not None and is_complete(old.vdev):
         return "Leave the old disk plugged in until it ends: it still counts for redundancy."
+    if old is not None and old.vdev.state not in FAILED:
+        return "Leave the old disk plugged in until it ends: it is still read."
     return (
         "Leave the old disk plugged in until it ends, though ZFS doesn't read from it: only then"
         " its pull is checked."

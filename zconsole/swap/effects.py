@@ -50,6 +50,8 @@ class Effect:
                 f"nothing more: {self.name} is {self.state} already, and"
                 f" {may_fail(self.left)} in {self.vdev} of {self.pool}"
             )
+        if self.state:  # what it no longer gives can't be lost by pulling it
+            return f"nothing more: {self.name} of {self.pool} is {self.state} already"
         if self.left < 0:
             return f"pulling it loses data of {self.vdev} in {self.pool}: no device may go there"
         return (

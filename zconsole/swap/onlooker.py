@@ -19,6 +19,9 @@ from zconsole.swap.view import MachineView
 AGE = 120.0
 """Seconds for which what a disk said of itself is not asked again."""
 
+LOOKING = 60.0
+"""Seconds for one look in all: each question has a deadline, but several may hang in turn."""
+
 SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
 """What the disk at a device node says of itself; None where it says nothing in time."""
 
@@ -26,12 +29,16 @@ SmartOf = Callable[[str], Awaitable[SmartCounts | None]]
 class Onlooker:
     """Makes a ``MachineView`` of frames; asks the machine for the rest."""
 
-    def __init__(self, ask: Asker, smart_of: SmartOf, boot: str = "") -> None:
-        """``boot`` is the id of this boot."""
+    def __init__(
+        self, ask: Asker, smart_of: SmartOf, boot: str = "", patience: float = LOOKING
+    ) -> None:
+        """``boot`` is the id of this boot; ``patience``: seconds that one look may take in all."""
         self._ask = ask
+        self._patience = patience
         self._smart_of = smart_of
         self._boot = boot
-        self._smart: dict[str, tuple[float, SmartCounts | None]] = {}
+        self._smart: dict[tuple[str, str], tuple[float, SmartCounts | None]] = {}
+        """By path and serial number: a path may name a bay, with another disk in it by now."""
 
     async def look(
         self,
@@ -42,8 +49,21 @@ class Onlooker:
         """What there is to see now; None while no frame has the pool.
 
         ``pool`` tells the pool from others; the SMART counts of ``disk``, and of disks that hold
-        nothing, are asked for.
+        nothing, are asked for. Raises ZconsoleError where the machine doesn't answer in time.
         """
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._look(frames, pool, disk)
+        except TimeoutError:
+            what = f"zpool or the machine's disks did not answer within {self._patience:g} s"
+            raise ZconsoleError(f"{what}; what is shown may be old. Looking again") from None
+
+    async def _look(
+        self,
+        frames: Sequence[Frame],
+        pool: Callable[[Situation], bool],
+        disk: SwapDisk | None,
+    ) -> MachineView | None:
         bare = [(frame, s) for frame in frames if (s := _situation(frame)) is not None]
         own = next(((frame, s) for frame, s in bare if pool(s)), None)
         if own is None:
@@ -69,11 +89,11 @@ class Onlooker:
 
     async def _asked(self, devices: Iterable[Device], now: float) -> Mapping[str, SmartCounts]:
         """The counts of these disks by path, not older than ``AGE``."""
-        wanted = {device.path: device for device in devices if device.node}
-        due = [path for path in wanted if now - self._smart.get(path, (-AGE, None))[0] >= AGE]
-        found = await asyncio.gather(*(self._smart_of(wanted[path].node) for path in due))
+        wanted = {(device.path, device.serial): device for device in devices if device.node}
+        due = [disk for disk in wanted if now - self._smart.get(disk, (-AGE, None))[0] >= AGE]
+        found = await asyncio.gather(*(self._smart_of(wanted[disk].node) for disk in due))
         self._smart.update(zip(due, ((now, counts) for counts in found), strict=True))
-        known = ((path, self._smart[path][1]) for path in wanted)
+        known = ((disk[0], self._smart[disk][1]) for disk in wanted)
         return {path: counts for path, counts in known if counts is not None}
 
 

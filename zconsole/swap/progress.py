@@ -25,7 +25,7 @@ from zconsole.swap.disk import device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import marked, without
 from zconsole.swap.report import summary
 from zconsole.swap.stage import SwapStage, WayBack
-from zconsole.swap.strays import dropped, is_back, knows, missing, put_back
+from zconsole.swap.strays import another_in_bay, dropped, is_back, knows, missing, put_back
 from zconsole.swap.undone import (
     beside_left,
     others_offline,
@@ -104,7 +104,7 @@ def absent(c: Checklist) -> SwapStage:
         f"Import {c.pool}",
         (f"{c.pool} is not imported. Import it (zpool import {c.pool}); the checklist goes on.",),
         waits=f"{c.pool} (GUID {c.guid})" if c.guid else c.pool,
-        back=WayBack("close the checklist; nothing is run", closes=True),
+        back=WayBack("give up this swap: nothing is run", closes=True),
     )
 
 
@@ -121,6 +121,7 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
             "Pull nothing.",
         ),
         plan=plan_clear(s),
+        final="it resets the error counts of the pool",
         alarm=True,
     )
 
@@ -150,7 +151,7 @@ def noticed(c: Checklist, v: MachineView, now: float) -> Checklist:
         return c
     v = marked(v)
     c = _strays(_baseline(_relocated(_moved(c, v, now), v, now), v), v, now)
-    c = _inserted(_adopted(_pulled(c, v, now), v, now), v, now)
+    c = _misplaced(_inserted(_adopted(_pulled(c, v, now), v, now), v, now), v, now)
     stage = current(c, v, now)
     if stage.alarm:
         return c
@@ -294,6 +295,17 @@ def _inserted(c: Checklist, v: MachineView, now: float) -> Checklist:
     what = "the same disk again" if same else "the new disk"
     c = replace(c, new=new, same=same)
     return c.noting(now, "insert", f"{new.words} is in: {what}")
+
+
+def _misplaced(c: Checklist, v: MachineView, now: float) -> Checklist:
+    """With a line for each disk that was put in and is not the one, each named once."""
+    wrong = (text for disk in c.wrong for text in another_in_bay(disk, v))
+    unfit = pulling.not_taken(c, v) if c.pulled is not None and c.new is None else ()
+    said = {entry.text for entry in c.log}
+    for step, texts in ((PUT_BACK, wrong), ("insert", unfit)):
+        for text in texts:
+            c = c if text in said else c.noting(now, step, text)
+    return c
 
 
 def _stepped(c: Checklist, v: MachineView, stage: SwapStage, now: float) -> Checklist:

@@ -203,6 +203,18 @@ def inserted(c: Checklist, v: MachineView) -> Device | None:
     return next(iter((*in_place, *fresh)), None)
 
 
+def not_taken(c: Checklist, v: MachineView) -> Iterator[str]:
+    """The disk that was put in and can't be used where it is, and why."""
+    found = inserted(c, v)
+    if found is None or found.unnamed or (c.unseen and c.old.is_on(found)):
+        return
+    new = disk_of(found)
+    if not c.old.is_on(found) and c.old.shares_place(found) is False:
+        yield f"{new.words} was inserted, not in {c.old.place or 'the same bay'}"
+    elif problems := unfit(c, v, found):
+        yield f"{new.words} was inserted and does not fit: {'; '.join(problems)}"
+
+
 def is_same(c: Checklist, v: MachineView, found: Device) -> bool:
     """Whether it is the old disk again; without serial and WWN, whether it has the pool's label."""
     marked = c.old.is_marked(found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from zconsole.actions.candidates import ranked, spares
 from zconsole.actions.plan import Facts, Situation
@@ -17,6 +19,7 @@ from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces
 from zconsole.swap.cause import cause_of
+from zconsole.swap.disk import disk_of_leaf
 from zconsole.swap.effects import left_without, others_missing
 from zconsole.swap.names import is_being_replaced
 from zconsole.swap.refusal import partition_of
@@ -50,7 +53,7 @@ def orders(
     The choice that keeps more redundancy is first; of equal ones the faster.
     """
     targets = urgent_first(v, keys)
-    found = (_in_turn(targets, seconds), _together(v, targets, seconds))
+    found = (_in_turn(v, targets, seconds), _together(v, targets, seconds))
     return tuple(sorted(found, key=_rank))
 
 
@@ -93,27 +96,42 @@ def _most_alike(pace: PastRate) -> tuple[int, float]:
 def urgent_first(v: MachineView, keys: Sequence[str]) -> tuple[Target, ...]:
     """The devices in the order in which to swap them.
 
-    First where the vdev has the least redundancy; there the failed ones, then those with the most
-    errors.
+    First where the vdev has the least redundancy; there the failed ones, by bay, then those with
+    the most errors.
     """
     found = (find(v.situation.pool, key) for key in keys)
-    return tuple(sorted((t for t in found if t is not None), key=_urgency))
+    return tuple(sorted((t for t in found if t is not None), key=partial(_urgency, v)))
 
 
-def _urgency(target: Target) -> tuple[int, bool, int, str]:
+def _urgency(v: MachineView, target: Target) -> tuple[int, bool, int, tuple[str | int, ...]]:
     left = parity(target.top) - sum(not is_complete(m) for m in members(target.top))
-    return (left, target.vdev.state not in FAILED, -target.vdev.errors.total, target.name)
+    works = target.vdev.state not in FAILED
+    errors = target.vdev.errors.total if works else 0
+    return (left, works, -errors, _numbered(_spot(v, target)))
+
+
+def _spot(v: MachineView, target: Target) -> str:
+    """Where the disk of a device sits; where that is unknown, its name."""
+    return disk_of_leaf(v.situation, target.vdev, target.key).spot
+
+
+def _numbered(text: str) -> tuple[str | int, ...]:
+    """A text to sort by, its numbers as such: Slot 9 before Slot 10."""
+    parts = re.split(r"([0-9]+)", text)
+    return tuple(int(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 def _rank(order: SwapOrder) -> tuple[bool, bool, int, float]:
     return (bool(order.refused), order.doubtful, -order.least, order.seconds or float("inf"))
 
 
-def _in_turn(targets: Sequence[Target], seconds: Mapping[str, float | None]) -> SwapOrder:
+def _in_turn(
+    v: MachineView, targets: Sequence[Target], seconds: Mapping[str, float | None]
+) -> SwapOrder:
     times = [seconds.get(target.key) for target in targets]
     total = sum(t for t in times if t is not None) if None not in times else None
     least = min((max(0, left_without(target)) for target in targets), default=0)
-    names = ", then ".join(target.name for target in targets)
+    names = ", then ".join(_spot(v, target) for target in targets)
     return SwapOrder(
         False,
         tuple(target.key for target in targets),

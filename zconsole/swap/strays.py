@@ -123,12 +123,30 @@ def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
         )
     spot = back.disk.spot
     if plan is None:
-        title = f"Wait until {back.disk.words} is complete again"
-        brief = f"wait until {spot} is complete again"
-        return SwapStage(c.at, title, text, waits=filling(back.s), alarm=True, brief=brief)
-    title = f"Bring {back.disk.words} back into {back.s.pool.name}"
-    brief = f"bring {spot} back into {back.s.pool.name}"
-    return SwapStage(c.at, title, text, plan=plan, alarm=True, brief=brief)
+        title, brief = (
+            f"Wait until {back.disk.words} is complete again",
+            (f"wait until {spot} is complete again"),
+        )
+    else:
+        title = f"Bring {back.disk.words} back into {back.s.pool.name}"
+        brief = f"bring {spot} back into {back.s.pool.name}"
+    return SwapStage(
+        c.at,
+        title,
+        text,
+        waits=filling(back.s) if plan is None else "",
+        plan=plan,
+        final=_final(plan),
+        alarm=True,
+        brief=brief,
+    )
+
+
+def _final(plan: ActionPlan | None) -> str:
+    """Why there is no way back from putting a disk back: there is nothing to go back to."""
+    if plan is not None and plan.action == "clear":
+        return "it resets the error counts; else it only undoes the wrong pull"
+    return "none is needed: this undoes the wrong pull"
 
 
 def _still_out(
@@ -152,6 +170,7 @@ def _still_out(
         waits=f"{names} to return",
         plan=plan,
         answers=(_meant(disks[0]),),
+        final=_final(plan),
         alarm=True,
         brief=f"WRONG DISK OUT: put {' and '.join(d.spot for d in disks)} back",
     )
@@ -164,7 +183,8 @@ def _about_out(
     known = [each for disk in out if (each := _in(disk, v)) is not None]
     yield from dict.fromkeys(line for each in known for line in _redundancy(each))
     for disk in disks:
-        yield from _another_in_bay(disk, v)
+        for text in another_in_bay(disk, v):
+            yield f"{text}. Take it out, insert {disk.mark or disk.name}."
     yield f"The machine lost {_all(disks)}; {_old_words(c, v)}."
     for pool in dict.fromkeys(disk.pool for disk in out if disk.pool):
         yield f"{pool} needs the data on {_it(disks)}."
@@ -182,7 +202,7 @@ def _it(disks: tuple[SwapDisk, ...], one: str = "it", several: str = "them") -> 
 
 
 def _meant(disk: SwapDisk) -> Answer:
-    text = f"{disk.place or disk.words} was meant to go, or has failed: do not wait for it"
+    text = f"Do not wait for {disk.place or disk.words}: it was meant to go, or has failed"
     return Answer("meant", text, typed="meant")
 
 
@@ -193,15 +213,13 @@ def _old_words(c: Checklist, v: MachineView) -> str:
     return f"the disk to swap is {c.old.words}"
 
 
-def _another_in_bay(disk: SwapDisk, v: MachineView) -> Iterator[str]:
+def another_in_bay(disk: SwapDisk, v: MachineView) -> Iterator[str]:
     """Another disk in the bay of one that is out: somebody took the wrong one to put back."""
+    if device_of(disk, v.devices) is not None:
+        return
     found = (device for device in v.devices if device.kind == "disk" and disk.shares_place(device))
     for other in map(disk_of, found):
-        what = disk.mark or disk.name
-        yield (
-            f"{disk.place} holds {other.mark or other.name}: not the one."
-            f" Take it out, insert {what}."
-        )
+        yield f"{disk.place} holds {other.mark or other.name}: not the one"
 
 
 def _redundancy(each: _InPool) -> Iterator[str]:

@@ -76,4 +76,4 @@ def _closing(c: Checklist, clean: bool) -> WayBack | None:
     """Nothing was done, or it is undone: the checklist can be closed."""
     if not clean or c.pulled is not None:
         return None
-    return WayBack("close the checklist: nothing is left to undo", closes=True)
+    return WayBack("give up this swap: nothing is left to undo", closes=True)

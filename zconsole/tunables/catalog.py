@@ -31,6 +31,8 @@ class Tunable(NamedTuple):
     running_scan: bool = True
     """Whether a change acts on a scan that runs."""
     note: str = ""
+    note_on: str = ""
+    """Which change the note warns of: ``raising`` or ``lowering`` it; empty for either."""
     never: str = ""
     """Why it is shown but not written; empty when it may be."""
     guarded: bool = False
@@ -62,6 +64,11 @@ class Tunable(NamedTuple):
         if whole is not None or self.unit != BYTES:
             return whole
         return parse_size(text.upper().replace("I", "i"))
+
+    def warning(self, before: int | None, after: int) -> str:
+        """What to know before this change; empty where the note is about the other direction."""
+        change = "lowering" if before is not None and after < before else "raising"
+        return self.note if self.note_on in ("", change) else ""
 
     @property
     def kind(self) -> str:

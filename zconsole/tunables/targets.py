@@ -13,8 +13,9 @@ from zconsole.units import latency
 
 LEAST, MOST = 0.0005, 10.0
 """Seconds that may be held."""
-FORM = "a latency such as 20ms or 0.02"
+FORM = "a latency such as 20ms or 0.02s"
 
+_BARE = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _LATENCY = re.compile(r"(\d+(?:\.\d+)?)(ms|s)?", re.ASCII)
 
 
@@ -63,6 +64,12 @@ def targets(words: Sequence[str]) -> Targets:
             raise UsageError(f"{each.time}: the whole day, or in another's time")
         taken |= each.time.minutes()
     return Targets(_seconds(words[0]), hours)
+
+
+def without_unit(words: Sequence[str]) -> str:
+    """Which latency of these words is a bare number, read as seconds; empty where none is."""
+    numbers = (word.rpartition("=")[2] for word in words)
+    return next((number for number in numbers if _BARE.fullmatch(number)), "")
 
 
 def _hours(word: str) -> Hours:

@@ -26,7 +26,7 @@ from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.environment import terminal_ready
-from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings, shown
+from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.header import HeaderStatus
@@ -104,6 +104,8 @@ class Console(ThemedApp):
         self.main_screen.waiting("waiting for the first sample")
         begin(self, self._poll, group="poll", exclusive=True)
         self.set_interval(_TICK, self._tick)
+        if self.feed.faster is not None:
+            self.notify(self.view_state.look.keys.speed_hint, timeout=15)
         if self._notices:
             self.notify("\n".join(self._notices), severity="warning", markup=False)
 
@@ -132,8 +134,7 @@ class Console(ThemedApp):
         """What can be done from here about what an alert says; empty for nothing."""
         if alert.kind != "device-error" or self.view_state.denied != "":
             return ""
-        key = self.view_state.look.keys.titled("swap")
-        return f". {shown(key.keys[0])} leads through changing the disk"
+        return f". {self.view_state.look.keys.shown('swap')} leads through changing the disk"
 
     def take(self, update: Update) -> None:
         """Take in a round, and paint it unless one was painted a moment ago."""
@@ -179,6 +180,10 @@ class Console(ThemedApp):
             self.main_screen.paint_header(status)
 
     # Moving about
+
+    def await_filled(self) -> None:
+        """See ThemedApp.await_filled."""
+        self.devices.awaits_filled = True
 
     def _view(self) -> LinesView | None:
         """What the cursor keys move: what is in focus, else what its screen is there to show."""
@@ -325,9 +330,10 @@ class Console(ThemedApp):
             begin(self, self._poll, group="poll", exclusive=True)
 
     def action_speed(self, step: int) -> None:
-        """Play a recording faster or slower."""
-        if (playback := self.feed.playback) is not None:
-            playback.faster(step)
+        """Play a recording, or a demo, faster or slower."""
+        played = self.feed.playback
+        if (faster := self.feed.faster if played is None else played.faster) is not None:
+            faster(step)
             self.paint()
 
     def action_interval(self, step: int) -> None:
@@ -371,14 +377,16 @@ class Console(ThemedApp):
         """Leave the screen on top, or the console: after asking, if something is left behind."""
         if not self.main_on_top:
             await self.action_back()
-        elif self.actions is not None and self.actions.left_behind():
-            self.actions.start(self, "leave", None)
         else:
-            self.exit(return_code=ExitCode.OK)
+            self._leave(ExitCode.OK)
 
     def action_interrupt(self) -> None:
-        """Leave at once, whatever is on top."""
-        self.exit(return_code=ExitCode.INTERRUPTED)
+        """Leave whatever is on top; at once, if nothing is left behind or that was asked."""
+        self._leave(ExitCode.INTERRUPTED)
+
+    def _leave(self, code: ExitCode) -> None:
+        if self.actions is None or not self.actions.asks_to_leave(code):
+            self.exit(return_code=code)
 
     def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers."""

@@ -91,9 +91,18 @@ class KeyTable:
         """The row that the configuration calls so."""
         return next(key for key in self.rows if key.title == title)
 
+    def shown(self, title: str) -> str:
+        """The key of a row, as it is written for people."""
+        return shown(self.titled(title).keys[0])
+
+    @property
+    def speed_hint(self) -> str:
+        """Which keys make a demo slower or faster."""
+        return f"{self.shown('slower')} {self.shown('faster')} change the speed of the demo"
+
     def way(self, *titles: str) -> str:
         """The keys to press one after another: ``T, then U``."""
-        return ", then ".join(shown(self.titled(title).keys[0]) for title in titles)
+        return ", then ".join(map(self.shown, titles))
 
     def choices(self, denied: str | None) -> Iterator[tuple[str, str, str]]:
         """Title, key and action of what the palette offers: keys that stand alone.

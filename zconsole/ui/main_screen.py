@@ -40,6 +40,7 @@ from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.prompt import Prompt
 
 _FILTER = "show only: name, state, path, note"
 
@@ -75,7 +76,7 @@ class MainScreen(Screen[None]):
         with Container(id="bottom"):
             yield LinesView(id="balance", focusable=True)
             yield LinesView(id="events", focusable=True)
-        yield FooterView(id="footer", keeps_keys=False)
+        yield FooterView(id="footer")
 
     @property
     def scan(self) -> ScanPane:
@@ -116,16 +117,16 @@ class MainScreen(Screen[None]):
         self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width, heights.events)
-        footer = footer_line(
+        footer = partial(
+            footer_line,
             state.look,
-            width,
             several_pools=tabs > 0,
             denied=state.denied,
             first="swap" if _has_failed(frame) else "",
         )
         played = state.playback
         position = (playback_line(played, state.look, width),) if played is not None else ()
-        self._view("footer").show((*position, footer))
+        self.query_one("#footer", FooterView).share(position, footer)
 
     def paint_header(self, status: HeaderStatus) -> None:
         """Show only the header: its age and flags move while the rest stands."""
@@ -275,7 +276,7 @@ class MainScreen(Screen[None]):
         if not self.query(Input):
             self._view("footer").display = False
             shown = self.devices.arrangement.filter
-            prompt = Input(shown, id="prompt", placeholder=_FILTER, compact=True)
+            prompt = Prompt(shown, id="prompt", placeholder=_FILTER)
             self.mount(prompt)
             self.set_focus(prompt)  # at once: the next key may be here already
 

@@ -1,4 +1,4 @@
-"""Messages for a while: shown in place of the keys, on the screen they are about, and once each."""
+"""Messages for a while: shown beside the keys, on the screen they are about, and once each."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from zconsole.ui.widgets.draw import Line, Span, at_most, beside
 
 SETTLES = 0.5
 """Seconds in which a message may go along to another screen: a flow complains, then asks again."""
+HIDES = 6.0
+"""Seconds in which a message may hide keys; then as much of it stays as leaves room for them."""
 _SHARE = 3
 """The part of the screen that messages may take: one in so many lines."""
 _ROLES = {"information": "notice", "warning": "warning", "error": "error"}
@@ -61,16 +63,34 @@ class Messages:
             if each.screen is None and now >= each.begun + SETTLES:
                 each.screen = screen
 
+    def is_old(self, now: float) -> bool:
+        """Whether all that is said has been for so long that it may hide nothing any more."""
+        return all(now >= each.begun + HIDES for each in self.said)
+
     def lines(
-        self, screen: Screen[object], look: DisplayFormat, width: int, height: int
+        self,
+        screen: Screen[object],
+        look: DisplayFormat,
+        width: int,
+        height: int,
+        now: float = float("-inf"),
     ) -> tuple[Line, ...]:
-        """What is said on a screen, wrapped; the newest first, as much as there is room for."""
+        """What is said on a screen, wrapped; the newest first, as much as there is room for.
+
+        ``now``: where they hide keys; what has done so for long is one line then.
+        """
         found: list[Line] = []
         for each in self.said:
             if each.screen in (None, screen):
-                role = _ROLES[each.severity]
-                mark = " ! " if each.severity != "information" else " "
-                for text in each.message.split("\n"):
-                    found += beside(Span(mark, role), text, width - 1, role)
+                wrapped = _wrapped(each, width)
+                brief = now >= each.begun + HIDES
+                found += at_most(1, wrapped, look.glyphs.ellipsis) if brief else wrapped
         most = max(1, height // _SHARE)
         return tuple(at_most(most, found, look.glyphs.ellipsis))
+
+
+def _wrapped(said: Message, width: int) -> list[Line]:
+    role = _ROLES[said.severity]
+    mark = " ! " if said.severity != "information" else " "
+    texts = said.message.split("\n")
+    return [line for text in texts for line in beside(Span(mark, role), text, width - 1, role)]

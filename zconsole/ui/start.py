@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,13 +48,30 @@ def run_console(
 
     Raises what the feed raised before its first round (a pool that does not exist).
     """
-    prepare(os.environ)
-    console = make_console(feed, options, as_started(os.environ), make_backend)
+    with _starting():
+        prepare(os.environ)
+        console = make_console(feed, options, as_started(os.environ), make_backend)
     console.call_later(_catch_signals, console)
     asyncio.run(_run(console, options.mouse))
     if console.failure is not None:
         raise console.failure
     return console.return_code or ExitCode.OK
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Say so on the terminal while the program is loaded, which a slow machine takes long for."""
+    _write(" zconsole: starting\r")
+    try:
+        yield
+    finally:
+        _write("\x1b[2K")
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):  # the console itself finds out what is wrong
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 async def _run(console: Console, mouse: bool) -> None:

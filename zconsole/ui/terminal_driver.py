@@ -13,10 +13,18 @@ from zconsole.ui.key_parser import KeyParser
 _PATIENCE = 0.1
 """Seconds between two looks whether more will come of what has begun."""
 _MOST = 4096
+_FIRST = "\x1b[H zconsole: reading pools"
+"""In the colors of the terminal; the first paint covers all of it."""
 
 
 class TerminalDriver(LinuxDriver):
     """Textual's own, with another parser; bytes that are no UTF-8 end nothing."""
+
+    def start_application_mode(self) -> None:
+        """Take the terminal, and say at once what comes: a slow machine takes long to draw it."""
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        self.write(_FIRST)
+        self.flush()
 
     def run_input_thread(self) -> None:
         """Read until the console ends."""

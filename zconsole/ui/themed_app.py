@@ -9,26 +9,27 @@ from collections.abc import Iterable
 from time import monotonic
 
 from textual import events
-from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.notifications import SeverityLevel
 from textual.signal import Signal
 
 from zconsole.system.printable import clean
 from zconsole.ui.keys import character_of
-from zconsole.ui.messages import SETTLES, Messages
+from zconsole.ui.messages import HIDES, SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
+from zconsole.ui.typed_ahead import TypedAheadApp
 from zconsole.ui.view_state import ViewState
 
 
-class ThemedApp(App[None]):
+class ThemedApp(TypedAheadApp):
     """An app drawn in theme files, with screens over its main one."""
 
     def __init__(
         self, view_state: ViewState, themes: Iterable[ThemeFile], ansi_color: bool | None
     ) -> None:
-        super().__init__(ansi_color=ansi_color)
+        super().__init__(ansi_color)
         self.view_state = view_state
         self.theme_files = {theme.name: theme for theme in themes}
         for theme in self.theme_files.values():
@@ -53,8 +54,20 @@ class ThemedApp(App[None]):
         """Whether no other screen is over the main one."""
         return len(self.screen_stack) == 1
 
+    def pop_screen(self) -> AwaitComplete:
+        """Leave the screen on top; for a moment nothing is painted.
+
+        In it a flow comes with its next screen, before which the main one would flash.
+        """
+        if not self.is_headless:
+            self.delay_update()
+        return super().pop_screen()
+
     def paint(self) -> None:
         """Show what the view state has now; a console that shows pools does."""
+
+    def await_filled(self) -> None:
+        """Go to the disk that a replacement begins to fill; a console that shows disks does."""
 
     def notify(
         self,
@@ -65,7 +78,7 @@ class ThemedApp(App[None]):
         timeout: float | None = None,
         markup: bool = True,  # noqa: ARG002 - never read as markup
     ) -> None:
-        """Show a message for a while where the keys are, and the same one only once.
+        """Show a message for a while beside the keys, and the same one only once.
 
         Textual would cover data with it, and send escape sequences as they are.
         """
@@ -73,7 +86,7 @@ class ThemedApp(App[None]):
         lasts = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         if self.messages.add(safe, severity, monotonic(), lasts):
             self._tell()
-            for wait in (SETTLES, lasts):
+            for wait in (SETTLES, HIDES, lasts):
                 self.set_timer(wait, self._tell)
 
     def unsay(self, beginning: str) -> None:
@@ -98,7 +111,10 @@ class ThemedApp(App[None]):
         """Open the palette; textual's own has a prompt that is not ASCII."""
         if not isinstance(self.screen, CommandPalette):
             placeholder = "Type a command"
-            self.push_screen(CommandPalette(id="--command-palette", placeholder=placeholder))
+            # Lazy import: keeps the first paint fast.
+            from zconsole.ui.dialogs.palette import ConsolePalette
+
+            self.push_screen(ConsolePalette(id="--command-palette", placeholder=placeholder))
 
     async def on_event(self, event: events.Event) -> None:
         """Take out of a paste what cannot be shown: inputs draw all they hold."""

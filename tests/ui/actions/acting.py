@@ -39,6 +39,7 @@ class SteppedFeed:
         self.session = Session()
         self.interval = 1.0
         self.playback = None
+        self.faster = None
         self.capabilities = capabilities or Capabilities("demo", flags=("DEMO",))
         self.queue: asyncio.Queue[Update] = asyncio.Queue()
         self.clock = Clock()

@@ -75,6 +75,12 @@ async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
         assert a.log == []
 
 
+async def test_a_plan_that_does_not_fit_names_what_selects_all_the_same():
+    async with acting("failed-disk", (60, 15)) as a:
+        await a.press("R", "enter")
+        assert a.screen.splitlines()[-1].startswith(" Down read on  Enter select  ")
+
+
 async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
     async with acting("mirror-scrub", (60, 15)) as a:
         assert "read on" not in await a.press("S", "j", "enter")

@@ -36,7 +36,7 @@ async def test_the_pane_tells_what_a_change_did_before_and_after():
     async with acting("few-requests", size=(80, 24)) as a:
         await a.pass_time(300, 10)
         await a.press("T", "F", *RUN, "escape")
-        await a.press(*"jjjjjjjjj")
+        await a.press("home", *"jjjjjjjjj")
         assert "2 to 8: its effect shows" in a.screen
         said = await a.pass_time(300, 10)
         assert "2 to 8: issued " in said

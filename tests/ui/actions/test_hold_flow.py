@@ -9,6 +9,7 @@ from tests.ui.drawn import plain
 from zconsole.sim.backends import autopilot
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.targets import Targets
+from zconsole.units import latency
 
 NAME = "zfs_vdev_scrub_max_active"
 SCENARIO = "foreground"
@@ -65,6 +66,18 @@ async def test_the_main_screen_says_that_an_autopilot_runs_and_what_stops_it(siz
         assert "autopilot" not in a.screen.lower()
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_the_latency_that_is_reached_stands_beside_the_one_that_is_held(size):
+    async with acting(SCENARIO, size) as a:
+        await start(a)
+        await a.pass_time(120, 10)
+        reached = latency(a.controller.context.watch.waits())
+        assert f"now p95 {reached}" in " ".join(a.screen.split())
+        await a.press("escape")
+        reached = latency(a.controller.context.watch.waits())
+        assert f"autopilot holds 500ms, now {reached}" in await a.pass_time(0)
+
+
 async def test_each_step_is_an_event_that_marks_the_graph():
     async with acting(SCENARIO, (120, 50)) as a:
         await start(a)
@@ -85,6 +98,23 @@ async def test_setting_a_tunable_ends_it_and_that_value_stays():
         assert a.backend.control.setting(NAME).value == 7
 
 
+@pytest.mark.parametrize(("index", "ends"), [(0, True), (2, False)])
+async def test_the_plan_to_set_a_tunable_says_that_it_ends_the_autopilot_that_sets_it(index, ends):
+    async with acting(SCENARIO, (120, 50)) as a:
+        await start(a)
+        await a.press("escape", "T", "g", *["j"] * index)
+        said = " ".join((await a.press("enter", *"700", "enter")).split())
+        assert "Will set" in said
+        assert ("Ends the autopilot that holds 500ms" in said) == ends
+
+
+async def test_the_plan_to_restore_says_so_too():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await start(a)
+        await a.pass_time(300, 10)
+        assert "Ends the autopilot that holds 500ms" in " ".join((await a.press("U")).split())
+
+
 async def test_another_console_sees_what_runs():
     async with acting(SCENARIO, (120, 50)) as a:
         await a.backend.autopilots.start(Order(Targets(0.5)))
@@ -102,6 +132,18 @@ async def test_words_that_are_no_latency_are_asked_for_again():
         await a.press("T", "V", *"fast", "enter")
         assert "fast" in a.screen
         assert "HOLD THE LATENCY" in a.screen
+
+
+@pytest.mark.parametrize("typed", ["30", "20ms 22:00-06:00=30"])
+async def test_a_number_without_unit_is_asked_for_again_and_both_units_are_offered(typed):
+    async with acting(SCENARIO, (120, 50)) as a:
+        words = [
+            {" ": "space", ":": "colon", "=": "equals_sign", "-": "minus"}.get(c, c) for c in typed
+        ]
+        said = await a.press("T", "V", *words, "enter")
+        assert "30 has no unit: write 30ms or 30s (30 alone would be 30 seconds)" in said
+        assert a.app.focused.value == typed
+        assert await a.backend.autopilots.status() is None
 
 
 async def test_without_a_scan_nothing_is_asked():

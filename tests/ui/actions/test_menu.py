@@ -42,7 +42,7 @@ async def test_a_question_is_wrapped_anew_in_another_window():
         assert wide.split() == narrow.split()
         less, more = (said[: said.index("42") + 2].splitlines() for said in (wide, narrow))
         assert len(less) < len(more)
-        assert less[-1].strip() == "42"
+        assert less[-1].strip() == "▌42"
         await a.pilot.resize_terminal(60, 15)
         assert await a.settle() == narrow
 
@@ -50,9 +50,8 @@ async def test_a_question_is_wrapped_anew_in_another_window():
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
 async def test_the_whole_reason_is_told_of_what_cannot_be_done(size):
     async with acting("resilver", size) as a:
-        lines = (await a.press("S", *"jjjjjjjjj")).splitlines()
-        told = " ".join(line.strip() for line in lines[-4:-1]).strip()
-        assert told == "Pause or stop the resilver: ZFS cannot pause or stop it"
+        said = " ".join((await a.press("S", *"jjjjjjjjj")).split())
+        assert "Pause or stop the resilver: ZFS cannot pause or stop it" in said
 
 
 async def test_disks_of_one_model_are_told_apart_where_it_is_narrow():

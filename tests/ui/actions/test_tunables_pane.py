@@ -47,12 +47,36 @@ async def test_tunables_have_headings_ranges_and_marks():
         ]
         assert "1 to 60000 ms, default 3000" in said
         asked = await a.press("enter")
-        assert asked.splitlines()[6].strip() == "1 to 60000 ms, default 3000", "where to type"
+        assert asked.splitlines()[6].strip() == "▌1 to 60000 ms, default 3000", "where to type"
         assert "3000 → 5000 ms" in await a.press(*"5000", "enter")
         said = await a.press(*RUN, "escape")
         assert said.splitlines()[1].startswith("›* zfs_resilver_min_time_ms")
         await a.press("U", *RUN, "escape")
         assert a.screen.splitlines()[1].startswith("›  zfs_resilver_min_time_ms")
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so(size):
+    name = "zfs_vdev_async_write_min_active"
+    async with acting("few-requests", size) as a:
+        await a.pass_time(300, 10)
+        assert name in a.app.view_state.frame.limit.advice
+        rows = (await a.press("T")).splitlines()
+        (row,) = (row for row in rows if row.startswith("›"))
+        assert name in row
+        assert size[0] < 80 or "suggested" in row
+        assert any(row.startswith(" Suggested: set it to 8 (now 2)") for row in rows)
+        await a.press("escape")
+        await a.press("T", "j")
+        assert name not in next(row for row in a.screen.splitlines() if row.startswith("›"))
+
+
+async def test_without_a_suggestion_the_list_opens_at_its_top():
+    async with acting("mirror-scrub") as a:
+        await a.pass_time(300, 10)
+        said = await a.press("T")
+        assert a.app.screen.view.cursor == 0
+        assert "uggested" not in said
 
 
 async def test_a_faster_preset_makes_the_simulated_resilver_faster():
@@ -80,6 +104,14 @@ async def test_a_tunable_is_set_put_back_and_refused_out_of_range():
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 5000
         await a.press("escape", "U", *RUN, "escape")
         assert a.backend.control.setting("zfs_resilver_min_time_ms").value == 3000
+
+
+@pytest.mark.parametrize(("value", "warned"), [("5000", True), ("500", False)])
+async def test_what_raising_does_is_a_warning_of_raising_only(value, warned):
+    async with acting("resilver") as a:
+        said = " ".join((await a.press("T", "enter", *value, "enter")).split())
+        assert f"3000 → {value} ms" in said
+        assert ("synchronous writes of every pool wait longer" in said) == warned
 
 
 async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):

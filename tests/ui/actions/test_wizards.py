@@ -63,13 +63,14 @@ async def test_a_refused_way_is_left_out_beside_one_that_works():
         assert "nother way" not in a.screen
 
 
-@pytest.mark.parametrize("row", ["the pool", "its vdev"])
-async def test_replace_on_a_pool_or_vdev_takes_the_only_failed_disk(row):
+@pytest.mark.parametrize(("row", "where"), [("the pool", "tank"), ("its vdev", "raidz2-0")])
+async def test_replace_on_a_pool_or_vdev_takes_the_only_failed_disk_and_says_so(row, where):
     async with acting("failed-disk") as a:
         a.app.devices.focus()
         await a.press("g", *(("j",) if row == "its vdev" else ()))
-        assert "REPLACE" in await a.press("R")
-        assert "bay05" in a.screen.splitlines()[0]
+        await a.press("R")
+        title = f"REPLACE bay05 (FAULTED: the failed device of {where}) WITH"
+        assert title in a.screen.splitlines()[0]
 
 
 async def test_replace_on_a_healthy_pool_asks_for_a_device():
@@ -93,3 +94,16 @@ async def test_the_failed_disk_is_not_offered_as_its_own_replacement():
         rows = [line for line in said if " 3.64T " in line or "failed disk" in line]
         assert "bay05" in rows[-1]
         assert "this is the failed disk" in rows[-1]
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_after_a_replace_the_cursor_is_on_the_disk_that_is_filled(size):
+    async with acting("failed-disk", size) as a:
+        await a.press("R", "enter", *RUN, "escape")
+        await a.pass_time(6, 1)
+        row = next(line for line in a.app.devices._items if line.row and line.row.vdev.unfilled)
+        assert a.app.devices.current == row
+        assert f" {row.row.vdev.name} " in a.screen
+        await a.press("g")
+        await a.pass_time(3, 1)
+        assert a.app.devices.cursor == 0

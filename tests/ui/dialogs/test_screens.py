@@ -89,3 +89,14 @@ async def test_a_list_that_opens_at_its_end_is_full():
         shown = [line for line in screen().splitlines() if line.startswith("line")]
         assert shown == [f"line {n}" for n in range(40 - len(shown), 40)]
         assert len(shown) >= 20
+
+
+async def test_what_is_said_of_a_line_stands_close_below_a_short_list():
+    async with view_state(frames.healthy(), size=(80, 24)) as (app, pilot, screen):
+        lines, about = ((Span("one"),), (Span("two"),)), ((Span("said"),),)
+        app.push_screen(PickScreen("LIST", lambda _: lines, wide=True, about=lambda _i, _w: about))
+        await pilot.pause()
+        await pilot.pause()
+        assert [line.strip() for line in screen().splitlines()[:5]] == [
+            "LIST", "one", "two", "", "said",
+        ]  # fmt: skip

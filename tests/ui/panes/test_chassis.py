@@ -120,3 +120,32 @@ def test_text_from_enclosures_is_made_safe():
 
 def test_without_enclosures_there_is_nothing_to_show():
     assert bays([frames.many()]) == ()
+
+
+BY_COLUMN = f"{KEY}: 4x6 by-column from-bottom"
+
+
+@pytest.mark.parametrize("width", [50, 80, 200])
+def test_slots_lie_as_the_configuration_says(width):
+    found = bays([frame(shelf(24))])
+    made = chassis_map(found, {}, 0, LOOK, width, [BY_COLUMN])
+    assert max(map(width_of, made.lines)) <= width
+    lowest, highest = plain(made.lines[-1]), plain(made.lines[1])
+    assert [n for n in ("01", "07", "13", "19") if n in lowest] == ["01", "07", "13", "19"]
+    assert [n for n in ("06", "12", "18", "24") if n in highest] == ["06", "12", "18", "24"]
+    assert (made.places[0], made.places[23]) == ((6, 0), (1, 3))
+
+
+def test_a_layout_wider_than_the_terminal_is_not_used():
+    found = bays([frame(shelf(24))])
+    assert chassis_map(found, {}, 0, LOOK, 60, [f"{KEY}: 12x2"]) == chassis_map(
+        found, {}, 0, LOOK, 60
+    )
+
+
+def test_the_cursor_moves_as_slots_lie():
+    made = chassis_map(bays([frame(shelf(24))]), {}, 0, LOOK, 80, [BY_COLUMN])
+    assert made.below(0, -1) == 1
+    assert made.beside(0, 1) == 6
+    assert made.below(0, -9) == 5
+    assert made.beside(18, 1) == 18

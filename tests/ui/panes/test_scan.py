@@ -45,6 +45,16 @@ class TestScan:
         ):
             assert wanted in said
 
+    def test_of_several_restarts_the_newest_is_named(self):
+        base = frames.resilver()
+        view = base.scans[0]._replace(notes=("restarted 11:32", "restarted 11:07"), restarts=2)
+        again = replace(base, scans=(view,))
+        for form in ({"compact": True}, {}, {"roomy": True}):
+            said = text(scan_lines(again, LOOK, 120, **form))
+            assert "restarted 11:32" in said
+            assert "restarted 11:07" not in said
+        assert "restarted 11:07" in text(scan_lines(again, LOOK, 120, roomy=True, whole=True))
+
     def test_compact_leaves_out_the_finished_stage(self):
         said = text(scan_lines(frames.resilver(), LOOK, 60, compact=True))
         assert "metadata" not in said

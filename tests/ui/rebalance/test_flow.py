@@ -9,7 +9,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import Acting, acting
-from tests.ui.rebalance.steps import running, settled, to_list, to_plan, to_tree, until
+from tests.ui.rebalance.steps import running, settled, to_list, to_options, to_plan, to_tree, until
 from zconsole.rebalance.backend import DirectoryListing, JobView, Measured
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance import SimulatedRebalance
@@ -140,7 +140,7 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
         assert "rate limit" not in (await settled(a))
         said = await a.press("M", *"fast", "enter")
         assert "not a size" in said
-        assert " fast\n" in said, "what was typed is there to be corrected"
+        assert "▌fast\n" in said, "what was typed is there to be corrected"
         assert "Now: none" in said
         await a.press("escape")
         await settled(a)
@@ -172,7 +172,7 @@ async def test_it_stops_at_the_target():
 async def test_a_new_job_stops_where_the_vdevs_are_even():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
-        assert "5.0 % (even), else move all" in await a.press("g", "enter")
+        assert "5.0 % (even), else everything" in await a.press("g", "enter")
         await a.press("G", "enter")
         assert "--until-spread=0.05" in await settled(a)
         await a.press("right", "enter")
@@ -188,7 +188,7 @@ async def test_directories_that_hold_too_little_to_get_even_move_whole():
         said = await to_plan(a)
         assert "until-spread" not in said
         assert a.app.screen.plan.refused is None
-        assert "needs more than these directories hold" in " ".join(said.split())
+        assert "these directories hold: everything in them moves" in " ".join(said.split())
 
 
 async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
@@ -263,8 +263,8 @@ async def test_the_options_turn_and_are_asked_for():
         await a.press("G", "k", "enter")
         assert "-P: incremental sends do not grow" in a.screen
         assert "all blocks" in await a.press("enter", "enter", "enter")
-        await a.press("k", "enter")
-        assert "accept: another" in a.screen
+        await a.press("k", "enter", "right", "enter")
+        assert "accept: a write" in a.screen
         await a.press("G", "enter")
         said = await settled(a)
         assert "--engine=copy --aim=width --until-spread=0.1" in said
@@ -358,6 +358,49 @@ async def test_options_stay_while_other_directories_are_chosen():
         assert "new parity width" in await a.press("enter")
 
 
+async def test_space_marks_the_directory_at_the_cursor_and_unmarks_it():
+    async with acting(SCENARIO) as a:
+        await to_tree(a, mark=False)
+        await a.press("j", "j")
+        assert "Space mark" in a.screen.splitlines()[-1]
+        said = await a.press("space")
+        (row,) = (line for line in said.splitlines() if line.startswith("›"))
+        assert "[x]" in row
+        assert "films" in row
+        assert "Space unmark" in said.splitlines()[-1]
+        assert "[x]" not in await a.press("space")
+
+
+async def to_races(a: Acting) -> str:
+    """The cursor of the options on lost writes."""
+    await to_options(a)
+    return await a.press("G", "k", "k")
+
+
+async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_first():
+    async with acting(SCENARIO) as a:
+        before = await to_races(a)
+        assert "refuse where one could happen" in before
+        said = " ".join((await a.press("enter")).split())
+        assert "Accept that writes may be lost?" in said
+        assert "can't be undone" in said
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+        assert await a.press("enter") == before
+        await a.press("enter")
+        assert await a.press("escape") == before
+        assert "accept: a write" in await a.press("enter", "right", "enter")
+        assert await a.press("enter") == before, "the way back to safety needs no question"
+
+
+async def test_an_accepted_risk_is_taken_back_when_the_options_are_left():
+    async with acting(SCENARIO) as a:
+        before = await to_races(a)
+        assert "accept: a write" in await a.press("enter", "right", "enter")
+        await a.press("escape", "enter", "G", "k", "k")
+        assert a.screen == before
+
+
 async def test_of_a_finished_job_the_figures_agree():
     async with acting(SCENARIO) as a:
         await running(a)
@@ -370,7 +413,7 @@ async def test_of_a_finished_job_the_figures_agree():
         assert job.days[-1]["eta_seconds"] is None
         skipped = sum(job.skipped.values())
         assert (
-            f"{job.files_done - skipped} of {job.files_total} files moved, {skipped} skipped"
+            f"{job.files_done - skipped:,} of {job.files_total:,} files moved, {skipped} skipped"
             in a.screen
         )
         assert "start a new job on the same directories" in a.screen

@@ -80,6 +80,37 @@ def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
     assert reason(replace(stopped, why="the free-space floor")) == "the free-space floor"
 
 
+@pytest.mark.parametrize(
+    ("state", "why", "said"),
+    [
+        ("paused", "paused", "Paused: 3G in 20 files left. P goes on with them."),
+        ("stopped", "stop", "Stopped: 3G in 20 files left. P resumes the job where it is."),
+        ("stopped", "terminated", "Interrupted: 3G in 20 files left. P resumes the job where"),
+        ("dead", None, "Interrupted: 3G in 20 files left. P resumes the job where it is."),
+    ],
+)
+def test_a_job_that_does_not_run_says_what_is_left_and_how_to_go_on(state, why, said):
+    job = replace(JOB, state=state, why=why)
+    for width in (60, 80):
+        lines = [plain(line).strip() for line in job_lines(job, 0.0, {}, DisplayFormat(), width)]
+        assert said in " ".join(lines)
+    said = text(job_lines(JOB, 0.0, {}, DisplayFormat(), 80))
+    assert "left. P" not in said
+    assert "\n\n" not in said
+
+
+def test_large_numbers_of_files_are_grouped():
+    job = replace(JOB, files_done=347_306, files_total=955_000, skipped={"changed": 1_231})
+    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+    assert "347,306 of 955,000 files, 1,231 skipped, 1 failed" in said
+
+
+def test_a_job_without_a_target_says_that_it_moves_everything():
+    endless = replace(JOB, limits=replace(JOB.limits, until_spread=None))
+    said = text(job_lines(endless, 0.0, {}, DisplayFormat(), 80))
+    assert "stop at a spread of none: move everything" in said
+
+
 def test_a_long_reason_of_a_job_is_wrapped():
     why = "the filesystem of /tank/films has less free space than its floor, and waits for more"
     lines = [plain(line) for line in job_lines(replace(JOB, why=why), 0.0, {}, DisplayFormat(), 60)]

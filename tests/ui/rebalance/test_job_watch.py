@@ -36,6 +36,17 @@ async def test_the_watch_tells_of_interrupted_jobs_once_and_of_ends():
     assert "its process is gone" in told[5][0]
 
 
+async def test_a_stop_that_was_ordered_is_news_and_another_a_warning():
+    ordered = replace(JOB, state="stopped", why="stop")
+    worn = replace(JOB, state="stopped", why="100 files failed in a row")
+    backend = Backend((JOB,), (ordered,), (JOB,), (worn,))
+    watch = JobWatch(lambda: backend)
+    told = [await watch.look("tank") for _ in range(4)]
+    assert [news.severity for news in told[1]] == ["information"]
+    assert [news.severity for news in told[3]] == ["warning"]
+    assert all("P there resumes it" in news.text for news in (*told[1], *told[3]))
+
+
 async def test_a_look_that_began_before_another_does_not_undo_it():
     """It may take seconds, and see a job before it was resumed."""
     dead, gates = replace(JOB, state="dead"), [asyncio.Event(), asyncio.Event()]

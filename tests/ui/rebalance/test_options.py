@@ -8,7 +8,7 @@ from tests.records import replace
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.settings import EVEN
+from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.options import (
     LIMITS,
@@ -23,7 +23,7 @@ from zconsole.ui.rebalance.options import PLAN as LAST
 
 
 def test_a_choice_that_is_cut_is_told_whole():
-    settings = replace(SETTINGS, accept_races=True)
+    settings = replace(SETTINGS, rewrite_options="SC")
     for width in (60, 80):
         for index in range(LAST + 1):
             whole = " ".join(
@@ -32,15 +32,21 @@ def test_a_choice_that_is_cut_is_told_whole():
             )
             row = plain(option_lines(settings, DisplayFormat(), width)[index])
             assert bool(whole) == ("…" in row)
-    lines = map(plain, option_about(settings, LAST - 2, DisplayFormat(), 60))
-    assert " ".join(lines).endswith("lost")
+    lines = map(plain, option_about(settings, LAST - 1, DisplayFormat(), 60))
+    assert " ".join(lines).endswith("(2.5)")
+
+
+def test_no_usual_choice_is_cut_on_a_small_screen_where_that_would_hide_the_way_on():
+    settings = Settings(("/storage/films",), limits=Limits(until_spread=EVEN), accept_races=True)
+    rows = map(plain, option_lines(settings, DisplayFormat(), 60))
+    assert not [row for row in rows if "…" in row]
 
 
 def test_a_target_that_was_typed_does_not_read_like_the_default():
     default, typed = (
         plain(option_lines(SETTINGS, DisplayFormat(), 80, each)[2]) for each in (False, True)
     )
-    assert default.endswith("5.0 % (even), else move all")
+    assert default.endswith("5.0 % (even), else everything")
     assert typed.endswith("  5.0 %")
 
 

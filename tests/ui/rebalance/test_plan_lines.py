@@ -23,10 +23,17 @@ def test_a_plan_tells_everything_there_is():
         "1G of old blocks stay, held by snapshots",
         "the next incremental send grows by 7",
         "a scrub is running",
-        "To run by hand",
+        "Would run",
         "read-only",
     ):
         assert words in said, words
+
+
+def test_the_command_of_a_plan_is_said_to_run_where_it_does():
+    able = replace(PLAN, refused=None)
+    assert "Runs in the background" in text(shown(able))
+    assert "To run by hand" in text(shown(able, "read-only"))
+    assert "Runs in the background" not in text(shown(PLAN))
 
 
 def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():

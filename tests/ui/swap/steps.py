@@ -16,6 +16,11 @@ from zconsole.ui.swap.swap_screen import SwapScreen
 BUSY = ("plans", "swap-look", "swap-report", "swaps")
 
 
+def keys_of(word: str) -> tuple[str, ...]:
+    """The keys that type a word."""
+    return tuple("space" if letter == " " else letter for letter in word)
+
+
 class Swapping(Acting):
     """A console on a shelf with bays, and what leads its swaps."""
 
@@ -74,7 +79,7 @@ class Swapping(Acting):
         await self.press(key)
         await self.on(ConfirmScreen)
         if word:
-            await self.press(*word, "enter")
+            await self.press(*keys_of(word), "enter")
         else:
             await self.press("right", "enter")
         await self.settled()

@@ -7,12 +7,13 @@ import asyncio
 import pytest
 
 from tests.records import replace
-from tests.ui.swap.steps import Swapping, swapping
+from tests.ui.swap.steps import Swapping, keys_of, swapping
 from zconsole.sim import commands
 from zconsole.sim.backends.lights import SimulatedLights
 from zconsole.swap.disk import SwapDisk
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.swap.questions import GIVE_UP
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
@@ -33,7 +34,7 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         assert "The light of Slot 07 is on." in shown
         assert "Insert the new disk into Slot 07" in await s.pull("Slot 07")
         new = s.swap.hands.drawer()[0].rpartition(" ")[2]
-        assert "Replace ata-" in await s.insert(new, "Slot 07")
+        assert f"Replace serial RGYCXAL5 with serial {new} in" in await s.insert(new, "Slot 07")
         assert "what is on it is lost" in " ".join(s.screen.split())
         assert "SMART of the new disk: passed, 0 reallocated" in " ".join(s.screen.split())
         assert "Z detaches it again, until the resilver ends" in " ".join(s.screen.split())
@@ -142,7 +143,7 @@ async def test_the_way_back_puts_the_disk_online_and_then_closes():
         assert "Take ata-" in await s.do("Z")
         assert ran(s) == ["offline", "light", "online"]
         assert "nothing to undo" in await s.press("Z")
-        assert "X     Close the checklist: nothing is left to undo" in s.screen
+        assert "X     Give up this swap: nothing is left to undo" in s.screen
         await s.do("X")
         assert s.store_new().state == "backed out"
         assert "File the report" in s.screen
@@ -157,8 +158,10 @@ async def test_giving_up_amid_a_swap_takes_a_word():
         assert "What was done stays as it is" in shown
         await s.press("escape")
         assert s.store_new().state == "open"
-        await s.do("X", word="close")
+        await s.do("X", word=GIVE_UP)
         assert s.store_new().state == "backed out"
+        assert "given up at step 2 of 9" in s.screen.splitlines()[0]
+        assert "Enter save report" in s.screen.splitlines()[-1]
 
 
 @pytest.fixture
@@ -211,7 +214,7 @@ async def test_giving_up_ends_the_blinking():
         await s.do()
         await s.do()
         assert s.backend.lights.blinking
-        await s.do("X", word="close")
+        await s.do("X", word=GIVE_UP)
         assert not s.backend.lights.blinking
 
 
@@ -223,7 +226,7 @@ async def test_giving_up_switches_the_light_off():
         shown = await s.on(ConfirmScreen)
         assert "Give up this swap, and switch the light off?" in shown
         assert "The light of Slot 07 is still on" not in shown
-        await s.press(*"close", "enter")
+        await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
         assert not s.backend.lights.world.lit
         undone = " ".join(s.store_new().undone)
@@ -239,7 +242,7 @@ async def test_giving_up_may_leave_the_light_on():
         await s.press("tab", "tab", "tab", "enter")
         assert "Give up this swap, and leave the light on?" in s.screen
         assert "The light of Slot 07 is still on" in s.screen
-        await s.press(*"close", "enter")
+        await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
         assert s.backend.lights.world.lit
         assert "the light of Slot 07 is still on" in " ".join(s.store_new().undone)
@@ -269,7 +272,7 @@ async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
         assert "Slot 01" in await s.do("Y", word="meant")
         await s.press("X")
         assert "is still out: put it back, then run zpool online tank" in await s.on(ConfirmScreen)
-        await s.press(*"close", "enter")
+        await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
         await s.on(SwapScreen)
         shown = await s.pass_by()
@@ -300,7 +303,7 @@ async def test_what_a_swap_that_was_given_up_left_undone_stays_on_the_main_scree
         await s.do()
         await s.press("X")
         await s.on(ConfirmScreen)
-        await s.press(*"close", "enter")
+        await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
         await s.on(SwapScreen)
         said = await left_undone(s)
@@ -412,7 +415,7 @@ async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last
         await s.on(SwapScreen)
         await s.pass_by()
         await s.do()
-        await s.do("X", word="close")
+        await s.do("X", word=GIVE_UP)
         await s.press("escape")
         await s.pass_by()
         shown = await s.choose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.ui.swap.steps import Swapping, swapping
 from tests.unit.swap.playing import fresh
-from zconsole.sim.hands import slot_name
+from zconsole.sim.places import slot_name
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
@@ -95,10 +95,35 @@ async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are
         await s.press("C")
         shown = await s.on(PickScreen)
         assert "SWAP  2 devices have errors" in shown
-        assert shown.count("Likely cable, port or power: ata-") >= 2
+        assert shown.count("Likely cable, port or power: Slot ") >= 2
         assert "Replace all 2 at once: not advised" in shown
         assert "check the cable and port, then clear the errors" in shown
         await s.press("enter")
         lines = (await s.on(ConfirmScreen)).splitlines()
         assert lines[1].strip() == "First"
         assert "Likely cable, port or power" in lines[2]
+
+
+async def test_a_device_beside_one_that_is_being_replaced_is_named_by_its_bay():
+    async with swapping(scenario="flaky", size=(80, 24)) as s:
+        s.feed.step(30.0)
+        await s.settled()
+        await s.press("C")
+        shown = await s.on(PickScreen)
+        assert "Swap Slot 03 (serial ZWZJRW70) of raidz2-0: REMOVED" in shown
+        assert "Swap Slot 06 (serial G4PXTEXR) of raidz2-0: ONLINE, being replaced" in shown
+        assert "Replace the 1 not being replaced yet, with a checklist for each" in shown
+        assert "one after the other: Slot 03, then Slot 06" in shown
+
+
+async def test_what_cannot_be_done_now_is_not_picked():
+    async with swapping() as s:
+        two_failing(s)
+        s.feed.world.pools[0].host.shelf = []
+        s.feed.step()
+        await s.settled()
+        await s.press("C")
+        await s.pick("Replace all 2 at once: not now")
+        await s.settled()
+        assert isinstance(s.app.screen, PickScreen)
+        assert any("free disks needed" in message.message for message in s.app.messages)

@@ -113,7 +113,7 @@ async def test_a_key_without_anything_to_do_says_why():
         await s.do()
         assert "Waiting for" in await s.press("j")
         await s.pull("Slot 07")
-        assert "Waiting for a disk in Slot 07." in await s.press("enter")
+        assert "Still waiting for: a disk in Slot 07." in await s.press("enter")
         assert "Put Slot 07" in await s.press("Z")
 
 
@@ -187,7 +187,7 @@ async def test_the_help_has_the_keys_of_the_checklist_and_of_the_hands():
     async with swapping(size=(100, 50)) as s:
         await s.begin()
         shown = await s.press("question_mark")
-        assert "give up: close the checklist, after asking" in shown
+        assert "give up this swap, after asking" in shown
         assert "Demo's hands" in shown
 
 

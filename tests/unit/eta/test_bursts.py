@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-from itertools import pairwise
+import random
+from itertools import accumulate, pairwise
 
 import pytest
 
 from zconsole.eta import bursts
+from zconsole.eta.estimate import Work, forecast
+from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
+from zconsole.tunables.hold_latency import INTERVAL, Steering, steered
 
 SECONDS = [float(n) for n in range(80)]
 ISSUED = [120.0 * (1 + n // 16) for n in range(80)]
@@ -44,3 +48,43 @@ def test_levels_without_a_standstill_are_no_bursts(speed):
 def test_the_longest_standstill():
     assert bursts.longest_still(SECONDS, ISSUED) == 15
     assert bursts.longest_still([0.0, 1.0], [0.0, 1.0]) == 0
+
+
+def steps_of_an_autopilot(seed: int, seconds: int = 1200) -> list[float]:
+    """Levels each second, as it holds 40 ms beside applications that come and go."""
+    rng, now, levels = random.Random(seed), Steering(0.040), []
+    for n in range(int(seconds / INTERVAL)):
+        asked = 0.030 if n // 20 % 2 else 0.055
+        now = steered(now, asked * 1.15**now.level * rng.lognormvariate(0, 0.1))
+        levels += [now.level] * int(INTERVAL)
+    return levels
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_steps_of_the_autopilot_are_no_bursts(seed):
+    levels = steps_of_an_autopilot(seed)
+    assert len(set(levels)) > 5
+    speeds = [2e7 * 1.15**level for level in levels]
+    issued = list(accumulate(speeds, initial=0.0))
+    assert bursts.levelled([float(n) for n in range(len(issued))], issued) is None
+    course, half = ProgressCurve(), len(levels) // 2
+    for n in range(half):
+        course.add(ProgressReading(1000.0 + n, n, True, issued[n], issued[n]))
+    found = forecast(course, Work(issued[-1], issued[half - 1], start=1000.0)).estimate
+    assert found.eta == pytest.approx(half, rel=0.15)
+    assert found.low < half < found.high
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_bursts_whose_size_an_autopilot_changes_are_each_worked_off_by_the_next(seed):
+    xs, issued, at = [0.0], [0.0], 0
+    levels = steps_of_an_autopilot(seed)
+    while at + 12 < len(levels):
+        xs += [xs[-1] + n for n in range(1, 13)]
+        issued += [issued[-1] + 100.0 * 1.15 ** levels[at]] * 12
+        at += 12
+    level = bursts.levelled(xs, issued)
+    begun = bursts.starts(issued)
+    assert [level[n] for n in begun] == [issued[n] for n in begun]
+    speeds = [b - a for a, b in pairwise(level[begun[0] : begun[-1]])]
+    assert min(speeds) > 0

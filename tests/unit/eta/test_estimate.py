@@ -81,15 +81,29 @@ def test_what_ends_within_a_second_is_foretold_to_end_as_that_second_begins():
     assert forecast(made, work).estimate.eta == pytest.approx(5, abs=0.1)
 
 
-def test_the_range_widens_as_a_load_begins_and_narrows_once_the_speed_is_back():
-    rates = [20 * MIB] * 120 + [8 * MIB] * 120 + [20 * MIB] * 160
+@pytest.mark.parametrize("seconds", [60, 120, 300])
+def test_the_range_is_wide_while_a_load_lasts_and_narrow_once_it_is_over(seconds):
+    before, over = 300, 300 + seconds
+    rates = [20 * MIB] * before + [8 * MIB] * seconds + [20 * MIB] * 300
 
-    def width(seconds: int) -> float:
-        found = told(course(rates[:seconds]), 6000 * MIB).estimate
+    def width(at: int) -> float:
+        found = told(course(rates[:at]), 15_000 * MIB).estimate
         return (found.high - found.low) / found.eta
 
-    assert width(130) > 2 * width(119)
-    assert width(340) < 0.8 * width(260)
+    assert min(width(over - 20), width(over)) > 1.3 * width(before)
+    assert width(over + 60) < 0.85 * width(over)
+
+
+@pytest.mark.parametrize("seconds", [60, 120, 300])
+def test_the_range_holds_the_end_whether_a_load_lasts_or_is_over(seconds):
+    rates = [20 * MIB] * 300 + [8 * MIB] * seconds
+    left = 15_000 * MIB - sum(rates)
+    found = told(course(rates), 15_000 * MIB).estimate
+    half_of_the_time = (20 * MIB + 8 * MIB) / 2
+    assert found.low < left / half_of_the_time
+    assert found.high > left / (8 * MIB)
+    over = told(course(rates + [20 * MIB] * 60), 15_000 * MIB).estimate
+    assert over.low < left / (20 * MIB) - 60 < over.high
 
 
 @pytest.mark.parametrize("total", [-1.0, 0.0, 1.0])

@@ -247,9 +247,9 @@ def test_a_suspended_trim_is_no_running_one():
     assert (view.activity.state, view.estimate.reason) == ("paused", "paused")
 
 
-def large(n: int, width: int = 10, tops: int = 100) -> Sample:
+def large(n: int, width: int = 10, tops: int = 100, power: int = 1) -> Sample:
     def leaf(t: int, i: int) -> Vdev:
-        io = IoCounters(float(n), n * 10, n * 5, n * MIB, n * MIB)
+        io = IoCounters(float(n), n * 10, n * 5, n**power * MIB, n * MIB)
         return Vdev(
             f"d{t}-{i}", "disk", guid=f"{t}-{i}", path="/dev/x", io=io, block=block(n, n * 0.1)
         )
@@ -271,6 +271,15 @@ def test_a_thousand_leaves_are_followed_in_little_time():
         history.push(one)
         spent.append(time.process_time() - before)
     assert min(spent[2:]) < 0.05
+
+
+@pytest.mark.parametrize(("tops", "read"), [(2, 7 * MIB), (200, 4 * MIB)])
+def test_sparklines_of_very_many_vdevs_show_the_rates_of_the_window(tops, read):
+    history = PoolHistory()
+    for n in range(5):
+        history.push(large(n, tops=tops, power=2))
+    assert history.rates["1-1"].read == pytest.approx(4 * MIB)
+    assert history.series.tail("1-1", "read", 1) == [pytest.approx(read)]
 
 
 def test_vdevs_that_left_are_forgotten():

@@ -8,6 +8,7 @@ import pytest
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.history.storage import HistoryStore
+from zconsole.monitor import session_feed
 from zconsole.monitor.device_details import described
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
@@ -66,6 +67,36 @@ async def test_the_console_shows_a_gap_and_goes_on_after_it(tmp_path):
     assert [event.name for event in rounds[-1][0].events] == ["gap"]
     assert gaps.words == f"{tmp_path}/r: line 2: not JSON (the first of 2 gaps in the recording)"
     await feed.aclose()
+
+
+class Noting(Session):
+    """A session that notes each pool, and a key pressed while that was worked on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def advance(self, raws):
+        for raw in raws:
+            self.notes.append(raw["text"].split()[1])
+            asyncio.get_running_loop().call_soon(self.notes.append, "key")
+        return ()
+
+
+class Large(Counted):
+    async def sample(self):
+        return tuple({"t": 1.0, "text": f"pool: {name}"} for name in ("tank", "big", "old"))
+
+
+@pytest.mark.parametrize(
+    ("busy", "order"),
+    [(-1.0, ["tank", "key", "big", "key", "old"]), (60.0, ["tank", "big", "old"])],
+)
+async def test_a_key_is_answered_between_two_pools_that_take_long(busy, order, monkeypatch):
+    monkeypatch.setattr(session_feed, "BUSY", busy)
+    session = Noting()
+    await SessionFeed(Large(1), session, 0.0).sample()
+    assert session.notes == order
 
 
 async def test_the_console_ends_where_nothing_can_be_read(tmp_path):

@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from zconsole.errors import ZconsoleError
+from zconsole.sim import commands
 from zconsole.sim.disk import OFFLINE, REMOVED
-from zconsole.sim.hands import SimulatedHands, slot_name
+from zconsole.sim.hands import SimulatedHands
+from zconsole.sim.places import slot_name
+from zconsole.sim.scenarios import names
 from zconsole.sim.source import World
 
 
@@ -58,3 +61,47 @@ def test_what_cannot_be_inserted_is_an_error(world: World, number: int, bay: str
 def test_an_empty_bay_has_nothing_to_pull(world: World):
     with pytest.raises(ZconsoleError):
         SimulatedHands(world).pull("Slot 12")
+
+
+@pytest.mark.parametrize("scenario", names())
+def test_every_disk_of_every_scenario_sits_in_a_bay_and_a_new_one_fits_there(scenario: str):
+    world = World(scenario, 1)
+    hands, pool = SimulatedHands(world), world.pools[0]
+    leaf = next(leaf for leaf in pool.leaves() if leaf.present and leaf.kind == "disk")
+    words = f"serial {leaf.serial}, {pool.name}"
+    (bay,) = [each.bay for each in hands.bays() if words in each.disk]
+    hands.pull(bay)
+    new = next(n for n, x in enumerate(pool.host.drawer) if x.model.name == leaf.model.name)
+    hands.insert(new, bay)
+    assert pool.host.shelf[-1].slot == leaf.slot
+
+
+@pytest.mark.parametrize("scenario", ["failed-disk", "two-pools", "shared-bus"])
+def test_every_bay_has_a_name_of_its_own(scenario: str):
+    found = [each.bay for each in SimulatedHands(World(scenario, 1)).bays()]
+    assert len(set(found)) == len(found)
+
+
+def test_a_flash_drive_needs_a_slot_for_it():
+    world = World("healthy", 1)
+    hands = SimulatedHands(world)
+    flash = next(n for n, leaf in enumerate(world.pools[0].host.drawer) if leaf.is_nvme)
+    empty = next(each.bay for each in hands.bays() if not each.disk)
+    with pytest.raises(ZconsoleError, match="doesn't fit"):
+        hands.insert(flash, empty)
+
+
+def test_a_disk_in_the_bay_of_another_is_called_as_that_was():
+    world = World("failed-disk", 1)
+    hands, pool = SimulatedHands(world), world.pools[0]
+    old = next(leaf for leaf in pool.leaves() if leaf.name == "bay05")
+    path = old.path
+    hands.pull("bay05")
+    hands.insert(0, "bay05")
+    new = pool.host.shelf[-1]
+    assert (new.name, new.path) == ("bay05", path)
+    assert new.disk not in {leaf.disk for leaf in (*pool.leaves(), *pool.host.drawer)}
+    commands.replace(pool, str(old.guid), path)
+    assert (old.name, old.path) == ("bay05/old", f"{path}/old")
+    commands.detach(pool, str(new.guid))
+    assert (old.name, old.path) == ("bay05", path)

@@ -40,8 +40,23 @@ async def test_simulated_time_follows_the_clock_times_speed():
     assert first["t"] == pytest.approx(5e8)
     assert second["t"] - first["t"] == pytest.approx(120.0)
     assert second["clock"] - first["clock"] == pytest.approx(120.0)
-    assert source.capabilities.flags == ("DEMO",)
+    assert source.capabilities.flags == ("DEMO", "60x")
     await source.aclose()
+
+
+async def test_another_speed_leaves_no_time_out():
+    now = [100.0]
+    source = SimulatedSource("resilver", 1, start=5e8, clock=lambda: now[0])
+    assert source.capabilities.flags == ("DEMO",)
+    await source.sample()
+    now[0] += 10.0
+    source.faster(1)
+    assert source.capabilities.flags == ("DEMO", "2x")
+    assert (await source.sample())[0]["t"] == pytest.approx(5e8 + 10.0)
+    now[0] += 10.0
+    source.faster(-1)
+    now[0] += 5.0
+    assert (await source.sample())[0]["t"] == pytest.approx(5e8 + 35.0)
 
 
 async def test_a_clock_that_stands_still_gives_the_same_figures():

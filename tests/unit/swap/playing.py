@@ -16,8 +16,9 @@ from zconsole.sim.backends.actions import SimulatedFacts, SimulatedRunner
 from zconsole.sim.backends.lights import SimulatedLights
 from zconsole.sim.build import Build
 from zconsole.sim.disk import Leaf
-from zconsole.sim.hands import SimulatedHands, slot_name
+from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.models import RED_4T
+from zconsole.sim.places import slot_name
 from zconsole.sim.source import World, clock, raw
 from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import Checklist

@@ -12,6 +12,7 @@ from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.sim import lifecycle
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.choice import SwapChoice, begin, choose
+from zconsole.swap.effects import Effect
 from zconsole.swap.explain import explained
 from zconsole.swap.view import MachineView
 
@@ -328,3 +329,10 @@ def test_redundancy_that_is_gone_is_not_said_to_be_kept(kind, said):
     v = view(disk("d00", 1000), lost, kind=kind, disks=(*DISKS, new_disk()), spares=(spare,))
     ways = [way for way in chosen(v).ways if way.mode != PULL_FIRST]
     assert [said in way.why for way in ways] == [True, True]
+
+
+@pytest.mark.parametrize("left", [0, -1])
+def test_what_a_failed_disk_no_longer_gives_is_not_lost_by_pulling_it(left: int):
+    said = Effect("tank", "1", "sda", "raidz1-0", left, "FAULTED").text
+    assert said.startswith("nothing more: sda")
+    assert "loses data" not in said

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from tests.records import replace
 from tests.unit.swap.playing import OLD, Play
+from zconsole.actions.plan import Facts
 from zconsole.diagnosis.device_errors.faults import SmartCounts
+from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.sim.backends.actions import SimulatedFacts
@@ -46,6 +51,33 @@ async def test_the_disk_of_the_swap_and_free_disks_are_asked_once_in_a_while(pla
     play.wait(AGE)
     await look.look(frames(play.world, session), lambda s: True, old)
     assert len(smart.asked) == 4
+
+
+async def test_a_machine_that_does_not_answer_is_given_up():
+    world = World("swap", 1)
+
+    async def _never(*_: object) -> Facts:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    look = Onlooker(_never, Smart(), patience=0.01)  # type: ignore[arg-type]
+    with pytest.raises(ZconsoleError, match=r"did not answer within 0\.01 s"):
+        await look.look(frames(world, Session()), lambda _: True)
+
+
+async def test_another_disk_at_the_same_path_is_asked_for_itself(play):
+    """Where disks are named by their bay, the new one has the path of the old."""
+    play.hands.insert(0, "Slot 11")
+    facts, session, smart = SimulatedFacts(play.world), Session(), Smart()
+
+    async def _asked(pool, suspended, paths=()):
+        found = await facts(pool, suspended, paths)
+        return replace(found, devices=tuple(replace(d, serial=serial) for d in found.devices))
+
+    look = Onlooker(_asked, smart, "boot")
+    for number, serial in enumerate(("S1", "S2"), 1):
+        await look.look(frames(play.world, session), lambda s: True)
+        assert len(smart.asked) == number, serial
 
 
 async def test_other_pools_come_with_the_same_disks():

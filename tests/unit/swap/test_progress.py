@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play, fresh
 from zconsole.actions.target import find
+from zconsole.pool.redundancy import redundancy
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.disk import CANT_OPEN, FAULTED
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
@@ -288,6 +289,15 @@ def test_a_faulted_disk_is_not_said_to_count_for_redundancy(play: Play):
 
 
 def test_a_disk_that_still_reads_counts_for_redundancy(play: Play):
+    play.leaf().error_rate = (0.0,) * 4
     play.hands.insert(NEW, EMPTY)
     play.begin(REPLACE_FIRST)
     assert "still counts for redundancy" in play.do().text[0]
+
+
+def test_a_disk_that_is_being_repaired_itself_counts_no_more_than_the_pool_says(play: Play):
+    play.hands.insert(NEW, EMPTY)
+    play.begin(REPLACE_FIRST)
+    assert "it is still read" in play.do().text[0]
+    (left,) = redundancy(play.view().situation.pool.root, play.view().situation.pool.scans)
+    assert left.left == 1

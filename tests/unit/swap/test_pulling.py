@@ -15,6 +15,7 @@ from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.choice import choose
 from zconsole.swap.explain import explained
 from zconsole.swap.guide import Guide, started
+from zconsole.swap.report import markdown
 from zconsole.swap.store import FileSwapStore
 
 
@@ -417,3 +418,14 @@ def test_the_new_disk_may_have_the_path_of_the_old(play: Play):
     stage = play.look()
     assert stage.step == "replace"
     assert not stage.title.endswith("online again")
+
+
+def test_a_disk_that_does_not_fit_is_in_the_report_once(play: Play):
+    play.pulled()
+    play.look()
+    play.hands.insert(SMALL, OLD)
+    play.look()
+    play.look()
+    (said,) = [e.text for e in play.checklist.log if "does not fit" in e.text]
+    assert "too small" in said
+    assert said in markdown(play.checklist)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.swap.playing import EMPTY, OLD, SMALL, Play, fresh
+from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
 from zconsole.sim import lifecycle
 from zconsole.sim.disk import FAULTED, REMOVED
 from zconsole.swap.checklist import PULL_FIRST
@@ -226,7 +226,7 @@ def test_two_wrong_disks_are_both_named(play: Play):
     assert stage.plan is not None
     assert stage.plan.action == "online"
     assert "Slot 06" in next(text for text in stage.text if "is in again" in text)
-    assert stage.answers[0].text.startswith("Slot 08")
+    assert stage.answers[0].text.startswith("Do not wait for Slot 08")
     play.do()
     play.hands.insert(2, "Slot 08")
     play.do()
@@ -288,3 +288,38 @@ def test_giving_up_names_a_disk_left_offline_a_light_left_on_and_one_that_is_out
     play.hands.pull(OLD)
     assert play.look().undone[0].startswith(f"{OLD} (serial ")
     assert "or replace it (zpool replace)" in play.look().undone[0]
+
+
+def test_each_stage_of_a_wrong_pull_says_that_there_is_no_way_back(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull("Slot 08")
+    finals = [play.look().final]
+    play.hands.insert(len(play.hands.drawer()) - 1, "Slot 08")
+    finals.append(play.look().final)
+    play.run_alarm()
+    stage = play.look()
+    assert stage.title.startswith("Wait until Slot 08")
+    assert [*finals, stage.final] == ["none is needed: this undoes the wrong pull"] * 3
+
+
+def test_clearing_a_wrong_disk_says_what_is_lost(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull("Slot 08")
+    play.look()
+    play.hands.insert(len(play.hands.drawer()) - 1, "Slot 08")
+    play.leaf("Slot 08").state = FAULTED
+    assert play.look().final.startswith("it resets the error counts")
+
+
+def test_a_disk_put_into_the_bay_of_a_wrong_one_is_in_the_report_once(play: Play):
+    play.begin()
+    play.do()
+    play.hands.pull("Slot 08")
+    play.look()
+    play.hands.insert(NEW, "Slot 08")
+    play.look()
+    play.look()
+    (said,) = [e.text for e in play.checklist.log if "not the one" in e.text]
+    assert said.startswith("Slot 08 holds serial ")

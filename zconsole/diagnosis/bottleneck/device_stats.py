@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
@@ -52,7 +51,7 @@ class LeafStats:
     """Its best read rate over two consecutive samples, in this scan or before."""
     seen_write: float = 0.0
     """Its best write rate in this scan."""
-    writes: deque[float] = field(default_factory=lambda: deque(maxlen=WRITES_KEPT))
+    writes: list[float] = field(default_factory=list)
     _kept: float = float("-inf")
     _read: float = 0.0
 
@@ -65,7 +64,7 @@ class LeafStats:
         self._read = rates.read or 0.0
         self.seen_write = max(self.seen_write, rates.write or 0.0)
         if rates.write is not None and clock - self._kept >= KEEP_EVERY:
-            self.writes.append(rates.write)
+            self.writes = [*self.writes, rates.write][-WRITES_KEPT:]
             self._kept = clock
 
     def begin(self) -> None:
@@ -82,7 +81,7 @@ class LeafStats:
     @property
     def unsteady(self) -> float:
         """How much the recent write rates vary: standard deviation by mean; 0 when unknown."""
-        return _variation(list(self.writes)[-16:], 4, 0.0)
+        return _variation(self.writes[-16:], 4, 0.0)
 
 
 def _mixed(old: float, new: float, weight: float) -> float:

@@ -34,6 +34,7 @@ from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
 from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.mounts import mount_at
+from zconsole.units import percent, size
 
 NO_GAIN = 0.0005
 """Spread by which a job has to improve the pool's, where old blocks stay pinned."""
@@ -229,12 +230,12 @@ def _pinned(
 
 def _leave_out_split(plans: Sequence[DirectoryPlan], split: Sequence[survey.Split]) -> None:
     """A copy cannot keep hard links to names outside the set: those files are skipped."""
-    for root, names, size in split:
+    for root, names, held in split:
         plan = plans[root]
         if plan.choice.engine == "copy":
             plan.found.skipped["hard links outside the set"] += names
             plan.files -= names
-            plan.bytes -= size
+            plan.bytes -= held
 
 
 def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Settings) -> str | None:
@@ -252,12 +253,12 @@ def _space_refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan]) -> str | 
     lasting, free = sum(each.lasting for each in plans), plan.available_bytes
     needed = lasting + max(each.in_flight for each in plans)
     if needed > free and lasting:
-        return f"needs {needed} bytes and only {free} are free above the floor"
+        return f"needs {size(needed)}, with only {size(free)} free above the reserve"
     if free <= 0:
-        return "no free space above the floor"
+        return "no free space above the reserve"
     too_large = any(each.found.skipped["too large for the free space"] for each in plans)
     if too_large and not plan.files:
-        return f"every file is too large for the {free} bytes free above the floor"
+        return f"every file is too large for the {size(free)} free above the reserve"
     return None
 
 
@@ -267,9 +268,13 @@ def _aim_refusal(
     before, after, goal = plan.spread_before, plan.spread_after, settings.limits.until_spread
     if before is None or after is None or settings.aim != "balance":
         return None
+    change = f"{percent(before, 1)} now, {percent(after, 1)} then"
     if goal is not None and plan.bytes_to_target is None:
-        return f"a spread of {goal:g} cannot be reached: {before:.3f} to {after:.3f}"
+        return (
+            f"a spread of {percent(goal, 1)} is out of reach for these directories: {change}."
+            " Choose more directories or a larger spread"
+        )
     pinned = any(each.pinned_most for each in plans)
     if pinned and len(plan.vdevs or ()) > 1 and after > before - NO_GAIN:
-        return f"the spread would not improve ({before:.3f} to {after:.3f}): old blocks are pinned"
+        return f"the spread would not improve ({change}): old blocks are pinned"
     return None

@@ -169,7 +169,7 @@ def _device(leaf: Leaf, disks: Mapping[str, LeafDisk]) -> Device:
         node,
         (leaf.path, f"/dev/{leaf.device}"),
         size=leaf.model.size,
-        model=leaf.model.name,
+        model=leaf.model.name.partition("-")[2],
         serial=leaf.serial,
         wwn=where.wwn,
         logical=512,

@@ -1,4 +1,4 @@
-"""The guided swap on a simulated shelf: checklists in memory, and hands that pull and insert."""
+"""The guided swap on a simulated machine: checklists in memory, and hands that pull and insert."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from zconsole.swap.store import MemorySwapStore
 
 
 def simulated_swap(world: World) -> SwapBackend:
-    """What leads through swaps of a world; hands only where its machine has bays."""
+    """What leads through swaps of a world."""
     store = MemorySwapStore()
-    hands = SimulatedHands(world) if world.pools[0].host.bays else None
-    return SwapBackend(lambda _: store, partial(_smart, world), hands=hands)
+    return SwapBackend(lambda _: store, partial(_smart, world), hands=SimulatedHands(world))
 
 
 async def _smart(world: World, node: str) -> SmartCounts | None:
     """What a simulated disk says of itself, by its errors: bad sectors, or a bad cable."""
-    leaves = (leaf for pool in world.pools for leaf in machine_leaves(pool))
+    leaves = machine_leaves(world.pools[0])
     disk = next((leaf for leaf in leaves if leaf.present and node == f"/dev/{leaf.disk}"), None)
     if disk is None:
         return None

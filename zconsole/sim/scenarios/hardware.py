@@ -1,9 +1,8 @@
-"""Machines with bays, in which disks can be pulled and others put in."""
+"""A small machine whose disks are pulled and changed."""
 
 from __future__ import annotations
 
 from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
-from zconsole.sim.hands import slot_name
 from zconsole.sim.models import GREEN_3T, RED_4T
 from zconsole.sim.state import SCRUB, PoolState
 
@@ -21,8 +20,9 @@ def swap(seed: int, start: float) -> tuple[PoolState, ...]:
         [make.raidz(2, disks, fill=0.0006)], load=make.load(read=2e6, write=1e6), layout=BULK
     )
     pool.host.slots, pool.host.shelf = BAYS, []
-    pool.host.bays = tuple(slot_name(number) for number in range(1, BAYS + 1))
     pool.host.drawer = [make.leaf(RED_4T), make.leaf(GREEN_3T)]
+    for leaf in pool.host.drawer:
+        leaf.slot = 0
     finished(pool, SCRUB, 6 * DAY, 0.3 * HOUR)
     return (pool,)
 

@@ -130,10 +130,11 @@ def two_pools(seed: int, start: float) -> tuple[PoolState, ...]:
     tank = make.pool([make.raidz(2, members, fill=0.33)], layout=BULK)
     scan.begin(tank, RESILVER, [new])
     other = Build(seed, "scratch", start)
-    other.count, other.flash = make.count, make.flash
+    other.count, other.flash, other.models = make.count, make.flash, dict(make.models)
     scratch = other.pool(
         [other.mirror(other.leaves(2, SSD_1T), fill=0.7) for _ in range(2)],
         load=other.load(read=20e6, write=5e6),
+        host=tank.host,
     )
     finished(scratch, SCRUB, 2 * DAY, 0.4 * HOUR)
     return (tank, scratch)

@@ -134,6 +134,8 @@ async def _carry_out(
             _note(context, plan, t, ok=kind == "done")
     if kind == "done" and plan.follow is not None:
         context.watch.follow(plan, facts, context.backend.clock())
+        if plan.action == "replace" or (plan.action, plan.begins) == ("attach", "resilver"):
+            context.app.await_filled()
         if plan.begins:
             yield Span(f"The console tells you when the {plan.begins} ends.", "dim")
 

@@ -23,6 +23,10 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Span
+from zconsole.units import latency
+
+_REACHED = 6
+"""Cells of a latency."""
 
 
 @dataclass(slots=True)
@@ -90,9 +94,11 @@ class FlowContext:
         if held is None or (held.pools and frame.seen.name not in held.pools):
             return ()
         note = f"scans go {held.pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
-        return (
-            ActivityView(Activity(AUTOPILOT, f"holds {held.held}", note=note), None, nothing("")),
-        )
+        waits = self.watch.waits()
+        # In a fixed width, so that what stands behind it does not move.
+        reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
+        state = f"holds {held.held}, now {reached}"
+        return (ActivityView(Activity(AUTOPILOT, state, note=note), None, nothing("")),)
 
     async def read_past(self) -> None:
         """Read what was set from consoles, again."""
@@ -125,12 +131,22 @@ class FlowContext:
         """How sizes and times are written now."""
         return self.app.view_state.look
 
+    def then(self, in_demo: str, otherwise: str) -> str:
+        """What becomes of something when the console ends: a demo's machine ends with it."""
+        source = self.app.view_state.source
+        return in_demo if source is not None and "DEMO" in source.flags else otherwise
+
     def left_behind(self) -> tuple[Span, ...]:
         """What quitting now means for plans under way, and for tunables that wait for a scan's end.
 
         Empty when nothing is left behind.
         """
         said = [line for each in self.under_way for line in _of_plan(each)]
+        if self.held is not None:
+            ends = "ends with the console that started it; it restores the originals"
+            goes_on = "goes on until the scans end, and restores the originals then"
+            then = ends if self.held.watch else goes_on
+            said.append(Span(f"The autopilot that holds {self.held.held} {then}."))
         frames = self.app.view_state.frames
         if names := ", ".join(name for frame in frames for name in self.past.due(frame.guid)):
             said.append(

@@ -5,7 +5,7 @@ It takes as long to load as all that only looks, so the console loads it after i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.background import begin, begin_next
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.rebalance.job_watch import JobWatch
+from zconsole.ui.rebalance.job_watch import JobWatch, told_of
 from zconsole.ui.widgets.draw import Span
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 5.0
 """How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
+
+
+class LeaveScreen(ConfirmScreen):
+    """Asks whether to quit, and says what goes on then, and what does not."""
 
 
 class ActionController:
@@ -151,7 +155,6 @@ class ActionController:
             "rebalance": self._rebalance,
             "swap": partial(change_disk, self.context, key),
             "log": partial(log_flow, self.context),
-            "leave": self._leave,
         }
         try:
             await flows[flow]()
@@ -169,17 +172,30 @@ class ActionController:
         if (frame := self.context.frame) is not None:
             await flow(self.context, self.jobs, frame.pool).run()
 
-    async def _leave(self) -> None:
-        """Say what quitting leaves behind, and quit if that is all right."""
-        behind, look = self.context.left_behind(), self.context.look
+    def asks_to_leave(self, code: ExitCode) -> bool:
+        """Ask whether to quit, with ``code``, where something is left behind; whether it does.
+
+        Over the question itself it doesn't: whoever presses the keys again means it.
+        """
+        context = self.context
+        behind, look = (*context.left_behind(), *self._jobs_behind()), context.look
+        if not behind or isinstance(context.app.screen, LeaveScreen):
+            return False
 
         async def _quit(_: str | None) -> AsyncIterator[Span]:
-            self.context.app.exit(return_code=ExitCode.OK)
+            context.app.exit(return_code=code)
             yield Span("")
 
         body = partial(said_lines, behind, look)
-        confirmation = Confirmation("Quit anyway?", body, _quit, verb="Quit")
-        await self.context.app.push_screen_wait(ConfirmScreen([confirmation], look))
+        confirmation = Confirmation("Quit?", body, _quit, verb="Quit")
+        context.app.push_screen(LeaveScreen([confirmation], look))
+        return True
+
+    def _jobs_behind(self) -> Iterator[Span]:
+        """What becomes of the jobs at work when the console ends."""
+        for job in self.jobs.live:
+            does = f"{job.state}; it {self.context.then('ends', 'goes on in the background')}"
+            yield Span(f"{told_of(job.job)}is {does}. B shows it, X there stops it.")
 
     # Inside
 

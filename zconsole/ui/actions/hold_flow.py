@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.hold_plan import BELOW, HoldPlan, Order, order, plan, present
+from zconsole.tunables.targets import without_unit
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import part, said_lines, wrapped
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
@@ -36,7 +37,7 @@ async def hold_flow(context: FlowContext) -> None:
         if answer is None:
             return
         try:
-            wanted = order(answer.split())
+            wanted = _typed_order(answer.split())
         except UsageError as error:
             context.complain(error)
             typed = answer
@@ -45,11 +46,24 @@ async def hold_flow(context: FlowContext) -> None:
         return
 
 
-def running(status: Status | None, key: str) -> str:
-    """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
+def _typed_order(words: Sequence[str]) -> Order:
+    """What was typed. Raises UsageError, also for a latency without unit: people mean ms."""
+    if bare := without_unit(words):
+        raise UsageError(
+            f"{bare} has no unit: write {bare}ms or {bare}s ({bare} alone would be {bare} seconds)"
+        )
+    return order(words)
+
+
+def running(status: Status | None, key: str, reached: float | None) -> str:
+    """What the autopilot does, for the list of tunables; while none runs, which key starts it.
+
+    ``reached``: seconds that applications wait now; None where few of them ask.
+    """
     if status is None:
         return f"{key} lets scans go as fast as a latency of applications allows"
-    return f"Autopilot {status}. {key} stops it; it also ends when you set a tunable."
+    now = f"Autopilot {status}; now {present(reached)}"
+    return f"{now}. {key} stops it; it also ends when you set a tunable."
 
 
 def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zconsole.errors import ZconsoleError
+from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.monitor.feed import Update
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.background import begin
@@ -68,9 +68,9 @@ class ActionLoader:
         app.view_state.denied = self.denied
         return update if self.controller is None else self.controller.take(update)
 
-    def left_behind(self) -> bool:
-        """Whether quitting now would leave something undone or unreported."""
-        return self.controller is not None and bool(self.controller.context.left_behind())
+    def asks_to_leave(self, code: ExitCode) -> bool:
+        """Ask before quitting with ``code``, where something goes on or ends; whether it does."""
+        return self.controller is not None and self.controller.asks_to_leave(code)
 
     def start(self, app: ThemedApp, flow: str, key: str | None) -> None:
         """Start a flow of the controller, about the row of this key; say so where it cannot be."""
@@ -82,8 +82,7 @@ class ActionLoader:
             none = "no log of commands: " if flow == "log" else ""
             app.notify(f"{none}{self.denied}", severity="warning", timeout=4, markup=False)
         else:
-            run = partial(self._guarded, app, self._make_backend, flow, key or "")
-            begin(app, run, group="flow", exclusive=True)
+            app.begin_flow(partial(self._guarded, app, self._make_backend, flow, key or ""))
 
     async def _guarded(
         self, app: ThemedApp, make_backend: MakeBackend, flow: str, key: str
@@ -92,6 +91,7 @@ class ActionLoader:
             controller = await self._loaded(app, make_backend)
             await controller.run(flow, key)
         except ZconsoleError as error:
+            app.flow_failed()
             app.notify(str(error), severity="error", markup=False)
 
     async def _loaded(self, app: ThemedApp, make_backend: MakeBackend) -> ActionController:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.preset_advice import hopeless, likely_limit
+from zconsole.monitor.preset_advice import hopeless, likely_limit, suggested
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.catalog import BYTES
 from zconsole.tunables.control import Setting, known
@@ -38,7 +38,7 @@ Run = Callable[[str | None], AsyncIterator[Span]]
 
 async def tunables_flow(context: FlowContext) -> None:
     """Show the pane until it is left with Esc."""
-    row = 0
+    row: int | None = None
     while True:
         found = await in_daemon_thread(context.backend.control.list)
         await context.read_past()
@@ -46,6 +46,7 @@ async def tunables_flow(context: FlowContext) -> None:
         if not settings:
             raise ZconsoleError("this machine has no ZFS tunables")
         await context.read_held()
+        row = _row_of_advice(context, settings) if row is None else row
         screen = _screen(context, settings, row)
         picked = await context.app.push_screen_wait(screen)
         if picked is None:
@@ -55,6 +56,13 @@ async def tunables_flow(context: FlowContext) -> None:
             await _fulfil(context, screen.request, settings[picked])
         except ZconsoleError as error:
             context.complain(error)
+
+
+def _row_of_advice(context: FlowContext, settings: tuple[Setting, ...]) -> int:
+    """The row of the tunable that is suggested; the first, where none is."""
+    name = suggested(context.frame)[0] if context.frame else ""
+    names = [setting.tunable.name for setting in settings]
+    return names.index(name) if name in names else 0
 
 
 def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
@@ -71,7 +79,7 @@ def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> Tu
         lambda: _shown(context, tuple(now.values())),
         lambda: context.look,
         row,
-        lambda: running(context.held, context.look.keys.way("hold-latency")),
+        lambda: running(context.held, context.look.keys.way("hold-latency"), context.watch.waits()),
         _renew,
     )
 
@@ -83,12 +91,14 @@ def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, 
     changes = context.past.changes
     newest = {change.name: change for change in changes}
     pilot = context.held is not None
+    advised, advice = suggested(frame) if frame else ("", "")
 
     def _shown_one(setting: Setting) -> Shown:
         name = setting.tunable.name
         change = newest.get(name)
         effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
-        return Shown(setting, name in until, change, effect, _holder(setting, pilot))
+        told = advice if name == advised else ""
+        return Shown(setting, name in until, change, effect, _holder(setting, pilot), told)
 
     return tuple(map(_shown_one, settings))
 
@@ -131,7 +141,8 @@ async def _ask_value(context: FlowContext, setting: Setting) -> None:
             else context.backend.control.problem(name, value)
         )
         if value is not None and not problem:
-            await _confirm_values(context, f"Set {name}", {name: value}, setting.tunable.note)
+            warning = setting.tunable.warning(setting.value, value)
+            await _confirm_values(context, f"Set {name}", {name: value}, warning)
             return
         context.complain(str(problem))
         typed = answer
@@ -163,6 +174,7 @@ async def _confirm_values(
     control, live = context.backend.control, context.backend.parameters.read
     arrow = context.look.glyphs.arrow
     changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
+    remarks = (_ends_autopilot(context, values), *remarks)
     said = part("Warnings", filter(None, remarks), "warning")
     said += [*part("Will set", changes, "bold"), *part("What it does", EFFECTS, "")]
 
@@ -182,6 +194,16 @@ async def _confirm_values(
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
     await _show(context, title, said, _run, f"zconsole tunables set {words}")
+
+
+def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:
+    """What setting these does to an autopilot; empty where that goes on, or none runs."""
+    if context.held is None or not any(name in LEVERS for name in names):
+        return ""
+    return (
+        f"Ends the autopilot that holds {context.held.held}:"
+        " the other tunables that it has set get their originals back."
+    )
 
 
 def _change(name: str, before: int | None, after: int | None, arrow: str) -> str:
@@ -204,6 +226,9 @@ async def _restore(context: FlowContext) -> None:
         )
         for s in ours
     ]
+
+    ends = _ends_autopilot(context, (s.tunable.name for s in ours if s.ours))
+    said += part("Warnings", filter(None, [ends]), "warning")
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):

@@ -46,6 +46,8 @@ class Shown:
     """What that did to the pool on show."""
     held_by: str = ""
     """What set it for a time and restores it: ``by the autopilot``; empty for a person."""
+    suggested: str = ""
+    """What the suggestion on the main screen says to do with it; empty where it is not about it."""
 
 
 class TunablesScreen(PickScreen):
@@ -137,7 +139,7 @@ def _line(shown: Shown, names: int, look: DisplayFormat, width: int) -> Line:
         Span(start, role),
         Span(value, "notice" if setting.ours else "warning" * changed),
         Span(f" {middle}", "dim"),
-        Span(said, "notice" if setting.ours else "dim"),
+        Span(said, "notice" if setting.ours or shown.suggested else "dim"),
     )
 
 
@@ -152,6 +154,8 @@ def _said(shown: Shown, room: int) -> str:
     said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
     if said and shown.effect is not None and shown.effect.gain is not None:
         said += f", {_signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR}"
+    if shown.suggested:
+        said = "; ".join(filter(None, (said, "suggested")))
     if room < _MEANING_FROM:
         return said
     ends = ", restored at its end" if shown.held_by else ", restored at the end" * shown.until
@@ -163,6 +167,8 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     """The tunable at the cursor: its range, what it means, what its newest change did."""
     setting, tunable = shown.setting, shown.setting.tunable
     lines = [*wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")]
+    if shown.suggested:
+        lines += wrapped(f"Suggested: {shown.suggested}", "notice", look, width, " ")
     if setting.ours:
         by = shown.held_by or "here"
         said = f"{SET_HERE} set {by}, was {tunable.exact(setting.original)}: {_ends(shown)}"

@@ -45,7 +45,17 @@ async def replace_flow(context: FlowContext, key: str) -> bool:
         swap = Swap(target.key, new)
         return [partial(plan_replace, swap=swap, sequential=q) for q in (False, True)]
 
-    return await _for_device(context, situation, target, f"REPLACE {target.name} WITH", _ways)
+    title = f"REPLACE {_taken(situation, target, key)} WITH"
+    return await _for_device(context, situation, target, title, _ways)
+
+
+def _taken(s: Situation, target: Target, key: str) -> str:
+    """The device that is replaced; why that one, where the cursor is on another row."""
+    if target.key == key:
+        return target.name
+    row = find(s.pool, key)
+    where = row.name if row is not None else s.pool.name
+    return f"{target.name} ({target.vdev.state}: the failed device of {where})"
 
 
 async def attach_flow(context: FlowContext, key: str) -> bool:

@@ -116,7 +116,8 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
 
     def _draw(self) -> None:
         look, width = self._state.look, self.app.size.width
-        self._map = chassis_map(self._bays, self._lights, self.at, look, width)
+        layouts = self._state.options.setting("chassis")
+        self._map = chassis_map(self._bays, self._lights, self.at, look, width, layouts)
         view = self.query_one(ChassisView)
         view.show(self._map.lines, self.title_line(width))
         bay = self._bay
@@ -149,17 +150,10 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
 
     def _go(self, lines: int, slots: int) -> None:
         """Move the cursor by lines, staying in its column, or by slots."""
-        line_of = self._map.line_of
-        if not line_of:
+        if not self._map.places:
             return
-        if slots:
-            self.at = max(0, min(len(line_of) - 1, self.at + slots))
-        else:
-            rows = sorted(set(line_of))
-            here = rows.index(line_of[self.at])
-            there = rows[max(0, min(len(rows) - 1, here + lines))]
-            column = self.at - line_of.index(line_of[self.at])
-            self.at = line_of.index(there) + min(column, line_of.count(there) - 1)
+        found = self._map
+        self.at = found.beside(self.at, slots) if slots else found.below(self.at, lines)
         self._draw()
 
     async def _follow_lights(self) -> None:

@@ -23,6 +23,7 @@ from zconsole.ui.keys import bindings, shown
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.prompt import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class ConfirmScreen(ButtonScreen[None]):
         yield LinesView(id="plan-text", focusable=True)
         with Horizontal(id="choice"):
             yield ChoiceButton("Cancel", id="cancel")
-            yield Input(id="typed", compact=True, select_on_focus=False)
+            yield Prompt(id="typed", select_on_focus=False)
             yield ChoiceButton("Run", id="run")
             yield ChoiceButton("Another way", id="other")
         yield FooterView(id="hint")
@@ -221,12 +222,12 @@ class ConfirmScreen(ButtonScreen[None]):
             return [("Esc", "close; the command runs on")]
         if self._state == "over":
             return [("Enter", "close"), ("Esc", "back")]
-        keys = [("Left Right", "buttons"), ("Enter", "select"), ("Esc", "cancel")]
+        keys = [("Enter", "select"), ("Left Right", "buttons"), ("Esc", "cancel")]
         if self._asks_for_word:
             keys.insert(0, ("Type", f'"{self._look.text(self.confirmation.typed)}" to confirm'))
         elif len(self._confirmations) > 1:
             way = shown(self._look.keys.titled("other-way").keys[0])
-            keys.insert(0, (way, f"another way ({self._index + 1} of {len(self._confirmations)})"))
+            keys.insert(1, (way, f"another way ({self._index + 1} of {len(self._confirmations)})"))
         view = self.query_one("#plan-text", LinesView)
         if view.line_count() >= view.size.height:
             keys.insert(0, ("Down", "read on"))

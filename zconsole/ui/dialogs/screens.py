@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import Screen, ScreenResultType
+from textual.screen import ScreenResultType
 from textual.widgets import Input
 
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import keys_line
+from zconsole.ui.typed_ahead import TypedAheadScreen
 from zconsole.ui.widgets.draw import Line, Span, at_most
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import CursorView, LinesView
+from zconsole.ui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
@@ -30,15 +32,13 @@ _ABOUT_SHARE = 3
 """The part of the screen that may tell of the line at the cursor: one in so many."""
 
 
-class Dialog(Screen[ScreenResultType]):
+class Dialog(TypedAheadScreen[ScreenResultType]):
     """A screen of lines, which are made for its width."""
 
     groups: ClassVar[tuple[str, ...]] = ()
     """Groups in the table of keys that are its own, for its help and its line of keys."""
     lives: ClassVar[bool] = False
     """Whether it is drawn anew with each round of frames."""
-    _composed = False
-    """Whether there are views to draw in."""
 
     @property
     def help_groups(self) -> tuple[str, ...]:
@@ -50,9 +50,10 @@ class Dialog(Screen[ScreenResultType]):
         return ()
 
     def on_mount(self) -> None:
-        """Draw."""
-        self._composed = True
+        """Draw, and take the keys that were typed before it was there."""
+        self.composed = True
         self.update()
+        cast("ThemedApp", self.app).screen_ready()
 
     def on_resize(self) -> None:
         """Draw for the new size."""
@@ -63,7 +64,7 @@ class Dialog(Screen[ScreenResultType]):
 
         One may come before the screen is composed, or after it was left.
         """
-        if self._composed and self.is_attached:
+        if self.composed and self.is_attached:
             self.draw()
 
     def draw(self) -> None:
@@ -142,12 +143,17 @@ class PickScreen(TextScreen[int | None]):
         wide: bool = False,
         moved: Callable[[int], None] | None = None,
         about: About | None = None,
+        barred: Mapping[int, str] | None = None,
     ) -> None:
-        """``moved`` is told where the cursor goes; without ``about`` the lines say all there is."""
+        """``moved`` is told where the cursor goes; without ``about`` the lines say all there is.
+
+        ``barred``: lines that can't be picked now, each with the reason.
+        """
         super().__init__(title, lines, classes="wide" if wide else "side")
         self._start = start
         self._preview = moved
         self._about = about
+        self._barred = barred or {}
 
     def compose(self) -> ComposeResult:
         """The list, and below it what there is to say of the line at the cursor."""
@@ -165,6 +171,8 @@ class PickScreen(TextScreen[int | None]):
         """Draw the lines anew."""
         width = self.view.size.width or self.app.size.width
         self.view.show(self._make(width), self.title_line(width))
+        # As high as its lines with a blank one, so that what is said of them stands close by.
+        self.view.styles.max_height = self.view.line_count() + 2
         heights = [len(self._said(index)) for index in range(self.view.line_count())]
         # As high as the longest, so that nothing jumps while the cursor moves.
         self.query_one("#about").styles.height = max(heights, default=0)
@@ -193,7 +201,10 @@ class PickScreen(TextScreen[int | None]):
         return at_most(most, self._about(index, width), ellipsis)
 
     def action_open(self) -> None:
-        """Return what the cursor is on."""
+        """Return what the cursor is on; of what can't be picked, say why."""
+        if why := self._barred.get(self.view.cursor):
+            self.app.notify(f"not now: {why}", markup=False)
+            return
         self.dismiss(self.view.cursor)
 
 
@@ -212,7 +223,7 @@ class AskScreen(TextScreen[str | None]):
     def compose(self) -> ComposeResult:
         """The question and the answer."""
         yield LinesView(id="question")
-        yield Input(self._typed, placeholder=self._example, id="answer", compact=True)
+        yield Prompt(self._typed, placeholder=self._example, id="answer")
         yield FooterView(id="keys")
 
     def draw(self) -> None:

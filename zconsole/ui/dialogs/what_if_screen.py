@@ -33,6 +33,7 @@ from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, spread
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.prompt import Prompt
 from zconsole.ui.widgets.short_names import middle
 
 HINTS = (
@@ -71,7 +72,7 @@ class WhatIfScreen(TextScreen[None]):
 
     def compose(self) -> ComposeResult:
         """The prompt, and the view below it."""
-        yield Input(id="prompt", placeholder="raidz2:6x4T  raidz2-0=6x8T  disk=8T", compact=True)
+        yield Prompt(id="prompt", placeholder="raidz2:6x4T  raidz2-0=6x8T  disk=8T")
         yield LinesView(id="text")
         yield FooterView(id="keys")
 

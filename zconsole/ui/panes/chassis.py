@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.chassis import Enclosure, LeafDisk, Lights, Slot, SlotKey, SlotLights
+from zconsole.pool.chassis_layout import layout_of
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import note_words, state_words
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined
@@ -75,35 +76,85 @@ class ChassisMap(NamedTuple):
     """The lines of the map, and where each slot is in it."""
 
     lines: tuple[Line, ...]
-    line_of: tuple[int, ...]
-    """The line of each slot, by its index."""
+    places: tuple[tuple[int, int], ...]
+    """Line and column of each slot, by its index."""
+
+    @property
+    def line_of(self) -> tuple[int, ...]:
+        """The line of each slot, by its index."""
+        return tuple(line for line, _ in self.places)
+
+    def beside(self, at: int, step: int) -> int:
+        """The slot before or after another one, as they are read: line by line."""
+        order = sorted(range(len(self.places)), key=self.places.__getitem__)
+        return order[max(0, min(len(order) - 1, order.index(at) + step))]
+
+    def below(self, at: int, lines: int) -> int:
+        """The slot some lines of slots below another one, in its column or the nearest."""
+        rows = sorted({line for line, _ in self.places})
+        line, column = self.places[at]
+        there = rows[max(0, min(len(rows) - 1, rows.index(line) + lines))]
+        slots = [n for n, place in enumerate(self.places) if place[0] == there]
+        return min(slots, key=lambda n: abs(self.places[n][1] - column))
 
 
 def chassis_map(
-    found: Sequence[Bay], lights: Lights, at: int, look: DisplayFormat, width: int
+    found: Sequence[Bay],
+    lights: Lights,
+    at: int,
+    look: DisplayFormat,
+    width: int,
+    layouts: Sequence[str] = (),
 ) -> ChassisMap:
-    """Each enclosure as a numbered grid, in the order of its slots.
+    """Each enclosure as a numbered grid: as ``layouts`` says, else as wide as fits.
 
-    Nothing tells how slots lie, in rows or in columns: the grid is as wide as fits. ``at`` is the
-    index of the slot that the cursor is on.
+    ``at`` is the index of the slot that the cursor is on.
     """
     lines: list[Line] = []
-    line_of: list[int] = []
-    index = 0
-    for _, group in groupby(found, key=lambda bay: bay.enclosure.key):
-        shelf = list(group)
+    places: dict[int, tuple[int, int]] = {}
+    for _, group in groupby(enumerate(found), key=lambda each: each[1].enclosure.key):
+        numbered = list(group)
+        shelf, first = [bay for _, bay in numbered], numbered[0][0]
+        grid = _grid(shelf, layouts, width)
         lines += [(), _heading(shelf, look, width)] if lines else [_heading(shelf, look, width)]
-        label = max(len(_label(bay)) for bay in shelf)
-        cell = 1 + label + 1 + _WORD + _LIGHTS
-        fitting = _columns(len(shelf), max(1, (width - 1) // cell))
-        for start in range(0, len(shelf), fitting):
+        for row in grid.rows:
+            places |= {first + n: (len(lines), i) for i, n in enumerate(row) if n is not None}
             spans: list[Span] = [Span(" ")]
-            for bay in shelf[start : start + fitting]:
-                spans += _cell(bay, lights, label, look, at_cursor=index == at)
-                line_of.append(len(lines))
-                index += 1
+            for n in row:
+                if n is None:
+                    spans.append(Span(" " * grid.cell))
+                else:
+                    spans += _cell(shelf[n], lights, grid, look, at_cursor=first + n == at)
             lines.append(crop(tuple(spans), width, look.glyphs.ellipsis))
-    return ChassisMap(tuple(lines), tuple(line_of))
+    return ChassisMap(tuple(lines), tuple(places[n] for n in range(len(found))))
+
+
+class _Grid(NamedTuple):
+    """The slots of one enclosure as they are drawn."""
+
+    rows: tuple[tuple[int | None, ...], ...]
+    """Their indices in the enclosure; None is a place without a slot."""
+    label: int
+    """Cells of a slot's number, and of its state."""
+    word: int
+
+    @property
+    def cell(self) -> int:
+        return 1 + self.label + 1 + self.word + _LIGHTS
+
+
+def _grid(shelf: Sequence[Bay], layouts: Sequence[str], width: int) -> _Grid:
+    """As the configuration says, where that fits the width; else as many in a line as fit."""
+    label = max(len(_label(bay)) for bay in shelf)
+    layout = layout_of(layouts, shelf[0].enclosure)
+    if layout is not None:
+        word = min(_WORD, (width - 1) // layout.columns - (1 + label + 1 + _LIGHTS))
+        if word >= 1:  # a state's mark
+            return _Grid(layout.grid(len(shelf)), label, word)
+    fitting = _columns(len(shelf), max(1, (width - 1) // _Grid((), label, _WORD).cell))
+    numbers = range(len(shelf))
+    rows = (tuple(numbers[start : start + fitting]) for start in numbers[::fitting])
+    return _Grid(tuple(rows), label, _WORD)
 
 
 def _columns(slots: int, most: int) -> int:
@@ -128,16 +179,18 @@ def _heading(shelf: Sequence[Bay], look: DisplayFormat, width: int) -> Line:
 
 
 def _cell(
-    bay: Bay, lights: Lights, label: int, look: DisplayFormat, *, at_cursor: bool
-) -> Iterator[Span]:
+    bay: Bay, lights: Lights, grid: _Grid, look: DisplayFormat, *, at_cursor: bool
+) -> tuple[Span, ...]:
     words, role = what_is_in(bay)
     lit = lights.get(bay.key, SlotLights())
     mark = look.glyphs.pointer if at_cursor else " "
-    text = f"{fit(look.text(_label(bay)), label)} {fit(look.text(words), _WORD)}"
-    yield Span(mark, "key")
-    yield Span(text, "focus" if at_cursor else role)
-    yield Span("*" if lit.locate else " ", "notice")
-    yield Span("F" if lit.fault else " ", "error")
+    text = f"{fit(look.text(_label(bay)), grid.label)} {fit(look.text(words), grid.word)}"
+    return (
+        Span(mark, "key"),
+        Span(text, "focus" if at_cursor else role),
+        Span("*" if lit.locate else " ", "notice"),
+        Span("F" if lit.fault else " ", "error"),
+    )
 
 
 def what_is_in(bay: Bay) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from zconsole.config.settings import COLUMNS
@@ -66,6 +66,8 @@ class DeviceView(CursorView):
         """Lines of rows made for this frame: they are compared, and then drawn."""
         self.facts: dict[str, Pairs] = {}
         """What the feed knows of devices, by key, for their details."""
+        self.awaits_filled = False
+        """Whether the cursor is to go to the next disk that begins to be filled."""
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
@@ -76,7 +78,10 @@ class DeviceView(CursorView):
         if memory is not self._memory:
             self._memory, self.until = memory, None
         self._memory.take(frame, look)
+        was_shown, before = bool(self._items), self._being_filled()
         self.rearrange()
+        if was_shown:
+            self._reveal_filled(self._being_filled() - before)
 
     def rearrange(self, **change: object) -> None:
         """Work out the lines anew after this change of the arrangement, or of frame or detail."""
@@ -111,6 +116,30 @@ class DeviceView(CursorView):
         if (index := next(failed, 0)) >= room and self.cursor == 0:
             self.cursor = index
             self.reveal()
+
+    def _reveal_filled(self, new: Collection[str]) -> None:
+        """Show a disk that has come to be filled, where the operator waits for it.
+
+        Else only where it takes the place of the one at the cursor: nothing jumps.
+        """
+        rows = (i for i, item in enumerate(self._items) if item.key in new)
+        at, filled = self._at_cursor, next(rows, None)
+        if filled is None or at is None:
+            return
+        if self.awaits_filled:
+            self.awaits_filled = False
+            self.move(filled - self.cursor)
+        elif filled > self.cursor and not self._ends_before(filled, at.depth):
+            self.reveal(filled)
+
+    def _being_filled(self) -> frozenset[str]:
+        """The keys of the disks that are being filled, or wait until the metadata is scanned."""
+        rows = (item.row for item in self._items if item.row is not None)
+        return frozenset(row.key for row in rows if row.vdev.resilvering or row.vdev.unfilled)
+
+    def _ends_before(self, index: int, depth: int) -> bool:
+        """Whether the group of the row at the cursor, so deep in the tree, is over by then."""
+        return any(item.depth < depth for item in self._items[self.cursor : index + 1])
 
     @property
     def current(self) -> TreeLine | None:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zconsole import units
-from zconsole.history.views import ScanView
+from zconsole.history.views import RESTARTED, ScanView
 from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
 from zconsole.monitor.frame import AUTOPILOT, Frame
 from zconsole.pool.model import Scan
@@ -343,8 +343,10 @@ def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
         yield (Span(f"paused since {ink.look.when(view.scan.paused_since, ink.now)}", "notice"),)
     if view.full is not None and view.full != view.estimate:
         yield eta_line("full redundancy", view.full, ink)
-    for note in view.notes:
-        yield (Span(ink.look.text(note), "notice"),)
+    restarts = [i for i, note in enumerate(view.notes) if note.startswith(RESTARTED)]
+    for i, note in enumerate(view.notes):
+        if ink.whole or i not in restarts[1:]:  # the facts have their number
+            yield (Span(ink.look.text(note), "notice"),)
 
 
 def _past(view: ScanView, ink: Ink) -> list[Line]:

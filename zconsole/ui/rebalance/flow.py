@@ -22,8 +22,10 @@ from zconsole.ui.rebalance.options import (
     FIXED,
     LIMITS,
     PLAN,
+    RACES,
     TARGET,
     ask_limit,
+    ask_races,
     option_about,
     option_lines,
     turned,
@@ -102,10 +104,11 @@ class Choices:
             self.typed = self.short = False
 
     def left(self) -> Settings:
-        """What is kept for other directories: the default target is, whatever these held."""
+        """What is kept for other directories: no accepted risk, but the default target."""
+        kept = replace(self.settings, accept_races=False)
         if not self.short:
-            return self.settings
-        return replace(self.settings, limits=replace(self.settings.limits, until_spread=EVEN))
+            return kept
+        return replace(kept, limits=replace(kept.limits, until_spread=EVEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +189,7 @@ class RebalanceFlow:
             elif FIXED <= picked < FIXED + len(LIMITS):
                 limits = choices.settings.limits
                 choices.limit(await ask_limit(self.context, LIMITS[picked - FIXED], limits))
-            else:
+            elif picked != RACES or choices.settings.accept_races or await ask_races(self.context):
                 choices.turn(picked)
 
     def _options(self, choices: Choices, row: int) -> PickScreen:

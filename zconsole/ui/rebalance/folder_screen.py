@@ -27,10 +27,9 @@ from zconsole.ui.widgets.lines_view import LinesView
 from zconsole.ui.widgets.short_names import middle
 
 AGED = " old: written before the newest vdev was added; worth moving"
-GO_ON = "go on"
 HINTS = (
     ("Space", "mark"),
-    ("Enter", GO_ON),
+    ("Enter", "go on"),
     ("?", "help"),
     ("Esc", "back"),
     ("Right", "open"),
@@ -70,7 +69,7 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     def compose(self) -> ComposeResult:
         """The tree, and what is marked."""
         yield LinesView(id="head")
-        yield PickView(0)
+        yield PickView(0, self._moved)
         yield FooterView(id="hint")
 
     @property
@@ -114,26 +113,35 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             self.view.cursor = paths.index(here)
         width = self.app.size.width
         pool = self._look.text(self._pool)
-        title: Line = (Span(f" REBALANCE {pool}: choose directories", "focus"),)
+        title: Line = (Span(" REBALANCE ", "focus"), Span(f" {pool}: choose directories", "title"))
         aged = is_aged(self._rows)
         self.query_one("#head", LinesView).show((title, folder_head(self._look, width, aged)))
         self.view.show(folder_lines(self._rows, self._look, width))
-        self.query_one("#hint", LinesView).show_whole(self._hint(width))
+        self._show_hint()
 
     def _hint(self, width: int) -> tuple[Line, ...]:
         if self._said:
             return tuple(wrapped(self._said, "warning", self._look, width, " "))
         marked = self._folders.marked
-        hints = [
-            (key, "choose this" if word == GO_ON and not marked else word) for key, word in HINTS
-        ]
-        parts = [hint(key, word) for key, word in hints]
+        words = {} if marked else {"Enter": "choose this"}
+        if self._at_cursor() in marked:
+            words["Space"] = "unmark"
+        parts = [hint(key, words.get(key, word)) for key, word in HINTS]
         if marked:
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
             parts.insert(0, (Span(text, "key"),))
         aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
         return ((Span(" "), *joined(parts, "  ", width - 2)[0]), *aged)
+
+    def _moved(self, _: int) -> None:
+        """Say what the keys do for the directory that the cursor is on now."""
+        self._said = ""
+        self._show_hint()
+
+    def _show_hint(self) -> None:
+        lines = self._hint(self.app.size.width)
+        self.query_one("#hint", LinesView).show_whole(lines)
 
     def _at_cursor(self) -> str | None:
         index = self.view.cursor
@@ -146,11 +154,9 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
     # Keys
 
     def action_mark(self) -> None:
-        """Mark the directory at the cursor, or unmark it, and go on to the next."""
+        """Mark the directory at the cursor, or unmark it; the cursor stays, so that this shows."""
         if path := self._at_cursor():
             self._said = self._folders.mark(path)
-            if not self._said:
-                self.view.move(1)
             self.update()
 
     def action_unfold(self) -> None:
@@ -235,6 +241,6 @@ def _folder(
     tail = "  ".join(filter(None, (look.text(row.dataset), look.text(row.problem))))
     lead = f"{'  ' * row.depth}{fold} "
     room = max(4, width - width_of(head) - len(lead) - (len(tail) + 2 if tail else 0) - 1)
-    role = "bold" if row.mark in "x-" else ""
+    role = {"x": "key", "-": "bold"}.get(row.mark, "")
     name = middle(look.text(row.name), room, glyphs.ellipsis)
     return (*head, Span(lead, "dim"), Span(name, role), Span(f"  {tail}" if tail else "", "dim"))

@@ -14,10 +14,11 @@ from zconsole.rebalance.backend import JobView
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.job_watch import reason
-from zconsole.ui.rebalance.options import LIMITS
+from zconsole.ui.rebalance.options import LIMITS, TARGET
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, hung, joined, width_of
 from zconsole.ui.widgets.short_names import middle
+from zconsole.units import counted
 
 NEW = "New job: choose directories, see the plan, run it"
 _BAR = 12
@@ -104,6 +105,21 @@ def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     why = reason(job)
     if why and why != word:
         yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
+    if rest := _rest(job, look):
+        yield from wrapped(rest, "bold", look, width, " ")
+
+
+def _rest(job: JobView, look: DisplayFormat) -> str:
+    """What a job that does not run leaves undone, and the key that goes on; empty for others."""
+    if job.state != "paused" and (job.live or job.state == "finished"):
+        return ""
+    word = "Interrupted" if job.interrupted else job.state.capitalize()
+    way = "P goes on with them." if job.state == "paused" else "P resumes the job where it is."
+    if job.goal is None or job.files_total is None:
+        return f"{word}. {way}"
+    size = look.size(max(0, job.goal - job.bytes_handled))
+    files = counted(job.files_total - (job.files_done or 0), "file")
+    return f"{word}: {size} in {files} left. {way}"
 
 
 def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -113,7 +129,12 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
         parts.append(_eta(job, now, look))
     if job.files_total is not None:
         parts.append((Span(_files(job)),))
-    set_ones = [limit for limit in LIMITS if getattr(job.limits, limit.name) is not None]
+    endless = job.settings.aim == "balance"  # there a target is the rule
+    set_ones = [
+        limit
+        for limit in LIMITS
+        if getattr(job.limits, limit.name) is not None or (limit is TARGET and endless)
+    ]
     for limit in set_ones:
         label = f"{limit.label[0].lower()}{limit.label[1:]} "
         parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
@@ -124,11 +145,11 @@ def _files(job: JobView) -> str:
     """How many files were handled, or moved once it is over, and how many of them were not."""
     skipped, failed = sum(job.skipped.values()), sum(job.failed.values())
     handled = job.files_done or 0
-    done = f"{handled} of {job.files_total} files"
+    done = f"{handled:,} of {job.files_total:,} files"
     if job.state == "finished":
-        done = f"{handled - skipped - failed} of {job.files_total} files moved"
+        done = f"{handled - skipped - failed:,} of {job.files_total:,} files moved"
     but = ((skipped, "skipped"), (failed, "failed"))
-    return ", ".join((done, *(f"{n} {word}" for n, word in but if n)))
+    return ", ".join((done, *(f"{n:,} {word}" for n, word in but if n)))
 
 
 def _eta(job: JobView, now: float, look: DisplayFormat) -> Line:

@@ -32,7 +32,11 @@ LOOK = 0.5
 """Seconds between two refreshes of the job."""
 KEYS = keys_of("Job")
 MORE: Line = (Span(" Up and Down read on", "dim"),)
-STOP = "Files moved so far keep their new place. P resumes the job later."
+STOP = (
+    "The job ends, and its process with it. Files moved so far keep their new place. P resumes the"
+    " rest at any time, also after a reboot."
+)
+PAUSE = "Only for a while? Esc, then P: a paused job keeps its process, which waits."
 ASKED = {limit.name: limit for limit in (RATE, TARGET, MIN_FREE)}
 """Limits that can be set while it runs."""
 
@@ -181,7 +185,7 @@ class JobScreen(Dialog[None]):
             yield Span("Stopped.")
 
         command = f"{backend.command} rebalance stop {self._job}"
-        said = [Span(STOP, ""), Span(f"$ {command}", "key")]
+        said = [Span(STOP), Span(PAUSE), Span(f"$ {command}", "key")]
         question = Confirmation(
             f"Stop rebalance job {self._job}?",
             partial(said_lines, said, look),

@@ -63,9 +63,14 @@ class JobWatch:
         return tuple(_found(now) if before is None else _changed(before, now))
 
     @property
+    def live(self) -> tuple[JobView, ...]:
+        """The jobs that were at work when last looked at."""
+        return tuple(job for jobs in self.jobs.values() for job in jobs if job.live)
+
+    @property
     def at_work(self) -> bool:
         """Whether any job was at work when last looked at."""
-        return any(job.live for jobs in self.jobs.values() for job in jobs)
+        return bool(self.live)
 
     def shown(self, pool: str) -> tuple[ActivityView, ...]:
         """A line for each job at work on a pool, else for each that was interrupted."""
@@ -133,4 +138,6 @@ def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[
             yield News(f"{text}, {counted(failed, 'file')} failed" if failed else text)
         else:
             why = f": {reason(job)}" if reason(job) else ""
-            yield News(f"{told_of(job.job)}{job.state}{why}", "warning")
+            ordered = job.state == "stopped" and job.why == "stop"
+            text = f"{told_of(job.job)}{job.state}{why}; B shows it, P there resumes it."
+            yield News(text, "information" if ordered else "warning")

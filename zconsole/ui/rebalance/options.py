@@ -6,7 +6,7 @@ Limits are asked for, understood and shown as people write them; those of a runn
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits, Settings
 from zconsole.system.day_hours import day_hours
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
+from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, fit
@@ -69,6 +70,21 @@ async def ask_limit(context: FlowContext, limit: Limit, now: Limits) -> Mapping[
         except ZconsoleError as error:
             context.complain(error)
             typed = answer
+
+
+async def ask_races(context: FlowContext) -> bool:
+    """Whether the risk of lost writes is accepted, in answer to a question; Cancel is first."""
+
+    async def _accepted(_: str | None) -> AsyncIterator[Span]:
+        yield Span("Accepted.")
+
+    lines = partial(said_lines, _RISK, context.look)
+    question = Confirmation(
+        "Accept that writes may be lost?", lines, _accepted, verb="Accept the risk", leaves=True
+    )
+    screen = ConfirmScreen([question], context.look)
+    await context.app.push_screen_wait(screen)
+    return screen.confirmed
 
 
 def _share(answer: str) -> float:
@@ -166,8 +182,20 @@ ENGINES = {
 _SCANS = {False: "wait until they end", True: "run at the same time"}
 _RACES = {
     False: "refuse where one could happen",
-    True: "accept: another program's write may be lost",
+    True: "accept: a write may be lost",
 }
+_RISK = (
+    Span(
+        "If another program writes to a file while it is copied, that write may be lost. This"
+        " can't be undone, and may go unnoticed.",
+        "error",
+    ),
+    Span(
+        "Only copies are concerned, and only where such writes can't be kept out, as in directories"
+        " shared over NFS or SMB, or before OpenZFS 2.2. Unless you accept, these are refused."
+    ),
+    Span("Accept only if no program writes there until the job has ended."),
+)
 REWRITES = {
     "": "all blocks",
     "P": "-P: incremental sends do not grow (OpenZFS 2.4)",
@@ -178,6 +206,8 @@ FIXED = 2
 """Entries before the limits: aim and engine."""
 PLAN = FIXED + len(LIMITS) + 3
 """Index of the entry that goes on to the plan."""
+RACES = PLAN - 2
+"""Index of the entry that accepts lost writes: not before ``ask_races``."""
 _LABEL = 26
 _PLAN_LABEL = 17
 
@@ -231,7 +261,7 @@ def _pairs(
 ) -> list[tuple[str, str]]:
     limits = {limit.label: limit.shown(settings.limits, look) for limit in LIMITS}
     if settings.limits.until_spread == EVEN and not typed:
-        limits[TARGET.label] += " (even), else move all"
+        limits[TARGET.label] += " (even), else everything"
     if short:
         needs = f"{percent(EVEN, 0)} needs more than these directories hold"
         limits[TARGET.label] = f"none: {needs}"

@@ -79,6 +79,8 @@ def plan_lines(
     """The whole plan."""
     size = plan.bytes_within(settings.limits)
     head = " To run by hand" if denied else " Runs in the background"
+    if plan.refused:
+        head = " Would run"
     lines = [
         *_under(" Not possible", [plan.refused or ""], "error", look, width),
         *_under(" Nothing to move", [_idle(plan, settings.limits)], "notice", look, width),
@@ -163,7 +165,10 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         text = f"{wanted} needs {'only ' * less}{look.size(needs)}{hint}"
         yield from wrapped(text, "notice" * less, look, width)
     elif plan.spread_before > plan.target_spread:
-        yield from wrapped(f"{wanted} needs more than these directories hold", "dim", look, width)
+        short = f"{wanted} needs more than these directories hold"
+        free = limits.until_spread is None and limits.max_bytes is None
+        end = ": everything in them moves" * free
+        yield from wrapped(short + end, "notice" if free else "dim", look, width)
 
 
 def fill_lines(fill: PredictedFill, look: DisplayFormat, width: int) -> Iterator[Line]:

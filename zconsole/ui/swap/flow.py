@@ -155,11 +155,10 @@ class SwapFlow:
         here = [target.key for target in choices.targets]
         start = here.index(self.key) if self.key in here else 0
         title = f"SWAP  {len(found)} devices {'have errors' if choices.doubtful else 'need it'}"
-        picked = await self._pick(title, choices.rows, choices.abouts, start)
+        barred = {len(here): choices.refused} if choices.refused else {}
+        picked = await self._pick(title, choices.rows, choices.abouts, start, barred)
         if picked is None or picked < len(here):
             return None if picked is None else here[picked]
-        if choices.refused:
-            raise ZconsoleError(f"not at once: {choices.refused}")
         self.begun = await begin_together(self.context, self.backend, v, choices.targets)
         return None
 
@@ -248,7 +247,12 @@ class SwapFlow:
             await in_daemon_thread(store.close)
 
     async def _pick(
-        self, title: str, rows: Sequence[str], abouts: Sequence[Sequence[str]] = (), start: int = 0
+        self,
+        title: str,
+        rows: Sequence[str],
+        abouts: Sequence[Sequence[str]] = (),
+        start: int = 0,
+        barred: Mapping[int, str] | None = None,
     ) -> int | None:
         look = self.context.look
 
@@ -260,7 +264,7 @@ class SwapFlow:
             texts = (rows[index], *(abouts[index] if abouts else ()))
             return tuple(line for text in texts for line in wrapped(text, "", look, width, " "))
 
-        screen = PickScreen(title, _lines, start=start, wide=True, about=_about)
+        screen = PickScreen(title, _lines, start=start, wide=True, about=_about, barred=barred)
         return await self.context.app.push_screen_wait(screen)
 
 

@@ -20,8 +20,8 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.widgets.draw import Line, Span
 
-GIVE_UP = "close"
-"""What to type to close a checklist that leaves something undone."""
+GIVE_UP = "give up"
+"""What to type to give up a swap that leaves something undone."""
 
 
 async def plan_question(

@@ -12,6 +12,7 @@ from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.cause import cable_advice
 from zconsole.swap.checklist import Checklist
+from zconsole.swap.disk import disk_of_leaf
 from zconsole.swap.names import is_being_replaced
 from zconsole.swap.several import (
     SwapOrder,
@@ -56,12 +57,15 @@ def order_choices(
     ways = {order.together: order for order in orders(v, keys, seconds)}
     new = [target for target in found if not is_being_replaced(target)]
     advice = [cable_advice(v, t) for t in targets]
-    rows = [_row(t, cabled=bool(said)) for t, said in zip(targets, advice, strict=True)]
+    rows = [_row(v, t, cabled=bool(said)) for t, said in zip(targets, advice, strict=True)]
     each = _order_text(ways[False])
     about = tuple((sentence(said), *each) if said else each for said in advice)
     if new:
-        doubt = ": not advised" if ways[True].doubtful else ", with a checklist for each"
-        rows.append(f"Replace all {len(new)} at once{doubt}")
+        can = ": not now" if ways[True].refused else ", with a checklist for each"
+        doubt = ": not advised" if ways[True].doubtful else can
+        every = f"all {len(new)} at once"
+        rest = f"the {len(new)} not being replaced yet"
+        rows.append(f"Replace {every if len(new) == len(found) else rest}{doubt}")
         return OrderChoices(
             targets,
             tuple(rows),
@@ -74,9 +78,10 @@ def order_choices(
     return OrderChoices(targets, tuple(rows), (*(() for _ in targets), last), "")
 
 
-def _row(target: Target, cabled: bool) -> str:
+def _row(v: MachineView, target: Target, cabled: bool) -> str:
     """A device to swap; ``cabled``: its cable is the likely cause."""
-    what = f"{target.name} of {target.top.name} ({_state(target)})"
+    disk = disk_of_leaf(v.situation, target.vdev, target.key)
+    what = f"{disk.words} of {target.top.name}: {_state(target)}"
     return f"{sentence(SUSPECTS['cable'])}: {what}" if cabled else f"Swap {what}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.checklist import BACKED_OUT, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import entry_words
 from zconsole.swap.stage import SwapStage, sentence
@@ -25,9 +25,12 @@ def swap_title(
     c: Checklist, stage: SwapStage | None, look: DisplayFormat, filed: bool = False
 ) -> Line:
     """Which swap, and how far it is; ``filed``: whether its report is saved."""
-    steps = listed_steps(c, stage.step if stage else c.at, filed)
+    at = stage.step if stage else c.at
+    steps, reached = listed_steps(c, at, filed), c.listed(at)
     current = (n for n, step in enumerate(steps, 1) if step.state == "current")
     where = f"step {next(current, len(steps))} of {len(steps)}"
+    if c.state == BACKED_OUT and c.at in reached:
+        where = f"given up at step {reached.index(c.at) + 1} of {len(steps)}"
     return (Span(f" SWAP {look.text(c.old.words)}  {look.text(c.pool)}  {where}", "title"),)
 
 
@@ -125,7 +128,7 @@ def _steps(steps: Sequence[ListedStep], look: DisplayFormat) -> Iterator[Line]:
     marks = {
         "done": "+" if ascii_only else "✓",
         "current": look.glyphs.pointer,
-        "left out": "-",
+        "left out": look.glyphs.track,
         "to come": " ",
     }
     yield (Span(" Steps", "bold"),)

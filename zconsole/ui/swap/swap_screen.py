@@ -36,6 +36,8 @@ from zconsole.units import duration
 LOOK = 0.5
 """Seconds between two looks whether there is a new sample."""
 HANDS = "Demo's hands"
+WHILE, BEYOND = 3600.0, 60.0
+"""Seconds that the demo lets pass where no end is known, and beyond the end of a scan."""
 NO_WAY_BACK = "There is nothing to undo here."
 MORE: Line = (Span(" Up and Down read on", "dim"),)
 
@@ -159,8 +161,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if self._said:
             return tuple(wrapped(self._said, "warning", look, width, " "))
         offers = offered(self._followed)
+        words = {"do": doing(self._followed.stage)}
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
-        parts = [short_key(key._replace(action=f"screen.{key.name}")) for key in keys]
+        parts = [
+            short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))
+            for key in keys
+        ]
         ends = [short_key(look.keys.titled("help")), short_key(look.keys.titled("back"), "leave")]
         return (key_row(parts, joined(ends, "  ", width)[0], width),)
 
@@ -193,7 +199,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         elif stage.over:
             self.action_report()
         else:
-            self._say(f"Waiting for {stage.waits}.")
+            self._say(f"Still waiting for: {stage.waits}.")
 
     def action_answer(self) -> None:
         """Ask whether it is so as the operator says."""
@@ -220,6 +226,8 @@ class SwapScreen(Dialog[SwapDisk | None]):
         c, stage = self._followed.checklist, self._followed.stage
         if not findable(c):
             self._say("The bay has no light that can be switched.")
+        elif stage is not None and elsewhere(c, stage) and c.new is not None:
+            self._say(f"The disk to compare is in {c.new.spot}: zconsole light on {c.new.whole}.")
         elif stage is not None and stage.alarm:
             self._say(f"The light of {c.old.spot} stays until the alarm is over.")
         elif stage is not None and (c.lit or not stage.over):
@@ -306,6 +314,13 @@ class DemoSwapScreen(SwapScreen):
         """Insert a disk of the drawer into an empty bay."""
         self._hand(insert_disk)
 
+    def action_wait(self) -> None:
+        """Let time pass: to the end of the scan that runs, else a while."""
+        frame = self._flow.frame_of(self._followed.checklist.pool)
+        left = frame.scan.estimate.eta if frame is not None and frame.scan is not None else None
+        said = self._hands.wait(WHILE if left is None else left + BEYOND)
+        self.app.notify(said, markup=False)
+
     def _hand(self, flow: Callable[[FlowContext, Hands, str], Awaitable[str]]) -> None:
         begin(self, partial(self._handed, flow), group="swap-ask", exit_on_error=False)
 
@@ -323,21 +338,34 @@ def findable(c: Checklist) -> bool:
     return bool(c.old.light) or (can_blink(c.old) and c.pulled is None and not c.was_gone)
 
 
+def elsewhere(c: Checklist, stage: SwapStage) -> bool:
+    """Whether the step is about the new disk, which is in another bay than the old one."""
+    return stage.step == "replace" and c.new is not None and c.new.spot != c.old.spot
+
+
+def doing(stage: SwapStage | None) -> str | None:
+    """What Enter does in the present step, in two words; None where it carries out a plan."""
+    if stage is None or stage.plan is not None:
+        return None
+    return "save report" if stage.over else "look again"
+
+
 def offered(followed: FollowedSwap) -> frozenset[str]:
     """The actions of keys that do something in the present step."""
-    stage = followed.stage
+    c, stage = followed.checklist, followed.stage
     if stage is None or stage.over or followed.hold:
         acts = stage is not None and not followed.hold
-        lit = acts and followed.checklist.lit
+        lit = acts and c.lit
         then = acts and stage is not None and bool(stage.then)
-        more = {"highlight": lit, "other_pool": then}
+        over = stage is not None and stage.over
+        more = {"do": over, "highlight": lit, "other_pool": then}
         return frozenset({"report", *(action for action, can in more.items() if can)})
     able = {
-        "do": stage.plan is not None and stage.plan.refused is None,
+        "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
         "answer": bool(stage.answers),
         "undo": stage.back is not None and not stage.back.closes,
         # Its bay is not the one to find while another disk has to be put back.
-        "highlight": findable(followed.checklist) and not stage.alarm,
+        "highlight": findable(c) and not stage.alarm and not elsewhere(c, stage),
         "report": True,
         "stop": True,
     }

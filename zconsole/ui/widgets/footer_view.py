@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from zconsole.ui.widgets.draw import Line
+from zconsole.ui.widgets.draw import Line, crop, spread, width_of
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
 
 
-class FooterView(LinesView):
-    """Shows messages in place of the keys, or above them: they never cover data."""
+_BRIEF = 24
+"""Cells that are enough for the two or three keys needed most."""
 
-    def __init__(self, *, id: str, keeps_keys: bool = True) -> None:  # noqa: A002
-        """Without ``keeps_keys`` a message of one line moves nothing else on the screen."""
+
+class FooterView(LinesView):
+    """Shows messages beside the keys, or above them: they never cover data."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._keeps_keys = keeps_keys
         self._keys: Sequence[Line] = ()
+        self._beside: Callable[[int], Line] | None = None
+        """Makes the keys for the cells that a message leaves them in its line."""
         self._height = -1
 
     def on_mount(self) -> None:
@@ -32,6 +37,11 @@ class FooterView(LinesView):
         self._keys = lines if title is None else (title, *lines)
         self.tell()
 
+    def share(self, above: Sequence[Line], keys: Callable[[int], Line]) -> None:
+        """Show the keys in one line, with messages: a short one moves nothing on the screen."""
+        self._beside = keys
+        self.show((*above, keys(self.app.size.width)))
+
     def show_whole(self, lines: Sequence[Line]) -> None:
         """See LinesView.show_whole: it is never any less."""
         self.show(lines)
@@ -39,10 +49,22 @@ class FooterView(LinesView):
     def tell(self) -> None:
         """Show the messages there are for this screen, and the keys."""
         app = cast("ThemedApp", self.app)
-        messages = app.messages.lines(self.screen, app.view_state.look, *app.size)
-        keys = self._keys if self._keeps_keys or not messages else ()
-        shown = (*messages, *keys)
+        now = monotonic() if self._beside is not None else float("-inf")
+        messages = app.messages.lines(self.screen, app.view_state.look, *app.size, now)
+        shown = (*messages, *self._keys)
+        if messages and self._beside is not None:
+            last = self._shared(messages[-1], self._beside, is_brief=app.messages.is_old(now))
+            shown = (*self._keys[:-1], *messages[:-1], last)
         if len(shown) != self._height:
             self._height = len(shown)
             self.styles.height = max(1, self._height)
         super().show(shown)
+
+    def _shared(self, said: Line, keys: Callable[[int], Line], *, is_brief: bool) -> Line:
+        """A message and, at the right, keys in what it leaves; ``is_brief``: it has to."""
+        width = self.app.size.width
+        if is_brief:
+            ellipsis = cast("ThemedApp", self.app).view_state.look.glyphs.ellipsis
+            said = crop(said, width - _BRIEF - 1, ellipsis)
+        room = width - width_of(said) - 1
+        return spread(said, keys(room), width) if room >= _BRIEF else said

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _STRIPS = 512
 _WAYS = 3
 """Cells at the end of a title for the ways in which there is more."""
+_GAP = re.compile(r"(?<=\S)(?P<fill>[ ─-])(?P=fill){4,}")
+"""Blanks or rule in a title that have room for the ways."""
 _WORD = re.compile(r" ?\w\S* ?")
 """The first word of a title, with the blanks beside it."""
 
@@ -140,13 +142,15 @@ class LinesView(ScrollView, inherit_bindings=False):
         return self.line_at(index), self.ground(index)
 
     def _with_more(self, title: Line, top: int) -> Line:
-        """The title; where its end is free, it tells where lines are out of sight."""
+        """The title; it tells where lines are out of sight, at its end or else in a gap."""
         width, height = self.size
         above, below = top > 0, top + height - 1 < self.line_count()
         taken = cell_len("".join(span.text for span in title).rstrip())
-        if not (above or below) or taken > width - _WAYS:
+        if not (above or below):
             return title
         glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
+        if taken > width - _WAYS:
+            return _in_gap(title, f"{glyphs.above * above}{glyphs.below * below}")
         ways = f" {glyphs.above if above else ' '}{glyphs.below if below else ' '}"
         line = crop(title, width - _WAYS, " ")
         return (*line, Span(" " * (width - _WAYS - width_of(line)) + ways, "title"))
@@ -171,6 +175,17 @@ class LinesView(ScrollView, inherit_bindings=False):
         self.update_lines()
 
 
+def _in_gap(title: Line, ways: str) -> Line:
+    """The title with these in its first gap; as it is, where it has none."""
+    for number, span in enumerate(title):
+        if gap := _GAP.search(span.text):
+            at = gap.start() + 1
+            # Two cells, so that nothing else is moved or covered by the second way.
+            text = f"{span.text[:at]} {ways:<2} {span.text[at + 4 :]}"
+            return (*title[:number], span._replace(text=text), *title[number + 1 :])
+    return title
+
+
 def _focused(title: Line) -> Line:
     """The title of the pane in focus: its first word is a badge, in the cells it has anyway."""
     head, *rest = merged(title) or (Span(""),)
@@ -178,7 +193,8 @@ def _focused(title: Line) -> Line:
     if word is None:
         return title
     before, after = head.text[: word.start()], head.text[word.end() :]
-    return (Span(before, "title"), Span(word[0], "focus"), Span(after, "title"), *rest)
+    badge = word[0] if after or rest else f"{word[0].rstrip()} "  # a blank at both of its ends
+    return (Span(before, "title"), Span(badge, "focus"), Span(after, "title"), *rest)
 
 
 class CursorView(LinesView):

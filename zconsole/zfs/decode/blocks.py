@@ -29,7 +29,7 @@ class Blocks:
     def of(self, path: str) -> BlockCounters | None:
         """The counters for a leaf path; without ``devices`` the name after /dev is tried."""
         names = self._devices.get(path) or (path.removeprefix("/dev/"),)
-        known = tuple(name for name in names if name in self._rows)
+        known = tuple([name for name in names if name in self._rows])
         if not known:
             return None
         if len(known) == 1:
@@ -63,13 +63,15 @@ def _rows(diskstats: object) -> Iterator[Sequence[str]]:
 
 
 def _counters(names: tuple[str, ...], fields: Sequence[int]) -> BlockCounters:
+    reads, _, sectors_read, reading, writes, _, sectors_written, writing, _, busy = fields
+    # In order, not by name: every sample makes one for every disk.
     return BlockCounters(
-        names=names,
-        read_ops=fields[0],
-        read_bytes=fields[2] * _SECTOR,
-        read_seconds=fields[3] / 1000,
-        write_ops=fields[4],
-        write_bytes=fields[6] * _SECTOR,
-        write_seconds=fields[7] / 1000,
-        busy_seconds=fields[9] / 1000,
+        names,
+        reads,
+        sectors_read * _SECTOR,
+        reading / 1000,
+        writes,
+        sectors_written * _SECTOR,
+        writing / 1000,
+        busy / 1000,
     )

@@ -9,6 +9,12 @@ SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Times as fast as recorded that ``faster`` goes through."""
 
 
+def next_speed(now: float, step: int) -> float:
+    """The next of SPEEDS up (1) or down (-1); the same at the end of them."""
+    further = [s for s in SPEEDS if (s > now if step > 0 else s < now)]
+    return now if not further else further[0] if step > 0 else further[-1]
+
+
 @dataclass(slots=True)
 class Playback:
     """Steers a replay; times are the recording's own (epoch seconds)."""
@@ -39,11 +45,8 @@ class Playback:
 
     def faster(self, step: int) -> None:
         """Go on to the next speed, or to the one before."""
-        now = self.speed or 1.0
-        further = [s for s in SPEEDS if (s > now if step > 0 else s < now)]
-        if further:
-            self.speed = further[0] if step > 0 else further[-1]
-            self._changed.set()
+        self.speed = next_speed(self.speed or 1.0, step)
+        self._changed.set()
 
     def seek(self, share: float) -> bool:
         """Move by a share of the recording; whether that can be done."""

@@ -57,10 +57,7 @@ def test_what_there_is_no_room_for_is_not_among_what_moves(
 def test_what_fits_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tree(tmp_path / "tree", "large", "larger")
     found = made(root, monkeypatch, 2 << 20)
-    assert (
-        found.document.refused
-        == f"every file is too large for the {2 << 20} bytes free above the floor"
-    )
+    assert found.document.refused == "every file is too large for the 2M free above the reserve"
 
 
 def test_an_empty_directory_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

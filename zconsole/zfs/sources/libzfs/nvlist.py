@@ -128,7 +128,8 @@ class ConfigReader:
 def assembled(form: Form, values: Iterator[Values]) -> dict[str, Any]:
     """A config as plain objects, keyed as in the nvlist; arrays of integers are packed."""
     kept, names, below = form
-    found = {**kept, **dict(zip(names, next(values), strict=True))}
+    found = kept.copy()
+    found.update(zip(names, next(values), strict=True))
     for name, many, forms in below:
         each = [assembled(one, values) for one in forms]
         found[name] = each if many else each[0]

@@ -1,0 +1,104 @@
+"""Keys typed before a screen is there go to that screen, never to the one behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from tests.ui.actions.acting import acting, commands
+from tests.ui.fakes import until
+from zconsole.errors import ZconsoleError
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.dialogs.screens import AskScreen, PickScreen
+from zconsole.ui.keys import character_of
+
+
+def type_at_once(a, *keys):
+    """What a slow link delivers in one packet."""
+    for key in keys:
+        a.app.post_message(events.Key(key, character_of(key)))
+
+
+def hang(a):
+    """Have the machine's facts wait until this is set."""
+    answered, ask = asyncio.Event(), a.backend.ask
+
+    async def _ask(*asked):
+        await answered.wait()
+        return await ask(*asked)
+
+    a.use(replace(a.backend, ask=_ask))
+    return answered
+
+
+async def test_a_menu_and_its_choice_in_one_packet_lead_to_the_plan():
+    async with acting("mirror-scrub") as a:
+        type_at_once(a, "S", "down", "enter")
+        await a.settle()
+        assert isinstance(a.app.screen, ConfirmScreen)
+        assert "zpool scrub -p mirrors" in a.screen
+        assert commands(a) == []
+
+
+@pytest.mark.parametrize(("flow", "shown"), [("R", "REPLACE"), ("S", "SCANS"), ("A", "ACTIONS")])
+async def test_keys_wait_for_a_menu_that_takes_its_time(flow, shown):
+    async with acting("mirror-scrub") as a:
+        await a.to("WD80EFZZ")
+        before, answered = a.app.devices.current.key, hang(a)
+        await a.pilot.press(flow, "down", "s", "down")
+        assert a.app.main_on_top
+        answered.set()
+        await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
+        assert shown in await a.settle()
+        assert a.app.screen.view.cursor == 2
+        assert a.app.devices.current.key == before
+        assert a.app.devices.arrangement.sort == "tree"
+
+
+async def test_what_is_typed_into_a_prompt_that_is_still_to_come_is_typed_there():
+    async with acting("resilver") as a:
+        type_at_once(a, "T", "V", *"15ms")
+        await until(a.pilot, lambda: isinstance(a.app.screen, AskScreen))
+        await a.settle()
+        assert a.app.focused.value == "15ms"
+
+
+async def test_keys_behind_a_menu_that_cannot_be_shown_act_on_nothing():
+    async def fail(*_):
+        raise ZconsoleError("the machine does not answer")
+
+    async with acting("mirror-scrub") as a:
+        a.use(replace(a.backend, ask=fail))
+        type_at_once(a, "S", "down", "q")
+        said = await a.settle()
+        assert "the machine does not answer" in said
+        assert a.app.devices.cursor == 0
+        await a.press("down")
+        assert a.app.devices.cursor == 1
+
+
+async def test_escape_gives_up_waiting_for_a_menu_and_the_console_reacts_again():
+    async with acting("mirror-scrub") as a:
+        hang(a)
+        await a.pilot.press("S")
+        await until(a.pilot, lambda: "Esc cancels" in a.screen)
+        await a.pilot.press("escape")
+        await a.pilot.press("down")
+        await until(a.pilot, lambda: a.app.devices.cursor == 1)
+        assert "Esc cancels" not in a.screen
+        assert a.app.main_on_top
+
+
+async def test_a_menu_left_at_once_leads_back_and_the_next_key_opens_another():
+    async with acting("mirror-scrub") as a:
+        type_at_once(a, "S", "escape", "question_mark")
+        assert "HELP" in await a.settle()
+
+
+async def test_keys_behind_one_that_opens_a_screen_scroll_that_screen():
+    async with acting("mirror-scrub", (80, 24)) as a:
+        type_at_once(a, "question_mark", "G")
+        assert "stop and return to the shell" in await a.settle()

@@ -1,0 +1,122 @@
+"""Keys typed before the screen they are meant for is there: over a slow link people type ahead.
+
+They wait for that screen and then act on it in their order; never on the screen behind it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+
+from textual import events
+from textual.app import App
+from textual.screen import Screen, ScreenResultType
+from textual.widgets import Input
+from textual.worker import Worker
+
+from zconsole.ui.background import Work, begin
+
+FLOW = "flow"
+"""The group of the work that asks a person, screen after screen."""
+SLOW = 0.5
+"""Seconds after which a screen that is still to come is spoken of."""
+_COMING = "Reading the pool"
+_NOW = ("ctrl+c", "ctrl+z")
+"""Keys that nothing holds up."""
+
+
+class TypedAheadScreen(Screen[ScreenResultType]):
+    """A screen that keys wait for."""
+
+    composed = False
+    """Whether there are views to draw and to type in."""
+
+
+class TypedAheadApp(App[None]):
+    """An app whose keys wait for a screen that is about to come."""
+
+    def __init__(self, ansi_color: bool | None) -> None:
+        super().__init__(ansi_color=ansi_color)
+        self._ahead: deque[events.Key] = deque()
+        self._asked = False
+        """Whether the newest flow has shown a screen yet."""
+
+    def begin_flow(self, work: Work) -> None:
+        """Ask something in screens of its own, in place of what is asked now."""
+        self._asked = False
+        begin(self, work, group=FLOW, exclusive=True)
+        self.set_timer(SLOW, self._say_coming)
+
+    def flow_failed(self) -> None:
+        """Drop the keys that were meant for a screen that does not come."""
+        self._ahead.clear()
+
+    def screen_ready(self) -> None:
+        """A screen can be typed into now."""
+        self._asked = True
+        self.unsay(_COMING)
+        self._go_on()
+
+    def unsay(self, beginning: str) -> None:
+        """Show no longer a message that begins so."""
+        raise NotImplementedError
+
+    @property
+    def _coming(self) -> bool:
+        """Whether the next key is meant for a screen that is not there yet."""
+        if not self.screen_stack:  # as a console closes, screens end before timers
+            return False
+        if isinstance(self.screen, TypedAheadScreen):
+            return not self.screen.composed
+        flows = (worker for worker in self.workers if worker.group == FLOW)
+        # One that is canceled before it has begun never says that it is finished.
+        over = all(flow.is_finished or flow.is_cancelled for flow in flows)
+        return len(self.screen_stack) == 1 and not over
+
+    def on_worker_state_changed(self, message: Worker.StateChanged) -> None:
+        """A flow that is over has no more screens."""
+        if message.worker.group == FLOW and message.worker.is_finished:
+            self.unsay(_COMING)
+            self._go_on()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Have a key wait, or act at once: the one behind it may be meant for what it opens."""
+        if isinstance(event, events.Key) and not event.is_forwarded and self.screen_stack:
+            if event.key in _NOW:
+                await self._act(event)
+            elif event.key == "escape" and self._coming and not self._asked:
+                self._give_up()
+            else:
+                self._ahead.append(event)
+                await self._act_ahead()
+        else:
+            await super().on_event(event)
+
+    def _give_up(self) -> None:
+        """Wait no longer for the first screen of a flow."""
+        self._ahead.clear()
+        self.workers.cancel_group(self, FLOW)
+
+    def _go_on(self) -> None:
+        """Act on what waits, in this app's own turn: never while it is amid another key."""
+        if self._ahead:
+            self.post_message(events.Callback(callback=partial(self._act_ahead)))
+
+    async def _act_ahead(self) -> None:
+        while self.screen_stack and self._ahead and not self._coming:
+            await self._act(self._ahead.popleft())
+
+    async def _act(self, key: events.Key) -> None:
+        """Do what it is bound to, before the next one is looked at, unless it may be text."""
+        self.app_focus = True
+        text = isinstance(self.focused, Input) or hasattr(self.screen, "on_key")
+        if not text and (
+            await self._check_bindings(key.key, priority=True)
+            or await self._check_bindings(key.key)
+        ):
+            return
+        await super().on_event(key)
+
+    def _say_coming(self) -> None:
+        if self._coming and not self._asked:
+            self.notify(f"{_COMING}; Esc cancels", timeout=60)
