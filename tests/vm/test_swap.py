@@ -61,13 +61,18 @@ class Operator:
         self.see("Pull port .*LABDISK1")
 
     def do(self, command: str) -> None:
-        """Enter: read the plan of the step, go from Cancel to Run, and see it done."""
-        self.terminal.press("Enter")
-        self.see(command, "Cancel +Run")
-        self.terminal.press("Tab", "Enter")
-        self.see("Done|Started")
-        self.terminal.press("Escape")
-        self.see("step [0-9]+ of")
+        """Enter: read the plan of the step, go from Cancel to Run, and see it done.
+
+        On a busy host a plan may be refused, as no sample came in time: try again, as it says.
+        """
+        ended = "try again"
+        while "try again" in ended:
+            self.terminal.press("Enter")
+            self.see(command, "Cancel +Run")
+            self.terminal.press("Tab", "Enter")
+            ended = self.see("Done|Started|try again")
+            self.terminal.press("Escape")
+            self.see("step [0-9]+ of")
 
 
 @pytest.fixture
