@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -56,11 +57,25 @@ class Feed:
         self._pace = SamplePace(cpu)
         self._changed = asyncio.Event()
         self._begun: float | None = None
+        self._hurries: list[float] = []
+        """Seconds between samples for each of those who wait for one."""
 
     @property
     def pace(self) -> float:
         """Seconds between samples as it goes: more than ``interval`` where rounds cost too much."""
+        if self._hurries:
+            return min(self.interval, *self._hurries)
         return self._pace.seconds(self.interval)
+
+    @contextmanager
+    def hurried(self, seconds: float) -> Iterator[None]:
+        """Sample at least every ``seconds`` meanwhile, whatever rounds cost: somebody waits."""
+        self._hurries.append(seconds)
+        self._changed.set()
+        try:
+            yield
+        finally:
+            self._hurries.remove(seconds)
 
     def set_interval(self, seconds: float) -> None:
         """Sample every ``seconds`` from now on; cuts the present wait short."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC
 
@@ -57,11 +57,15 @@ class SteppedFeed:
         return self.interval
 
     def set_interval(self, seconds: float) -> None:
-        """A flow is in a hurry: two rounds are what it waits for."""
-        if seconds < self.interval:
-            self.step()
-            self.step()
         self.interval = seconds
+
+    @contextmanager
+    def hurried(self, seconds: float) -> Iterator[None]:
+        """Two rounds are what a flow waits for."""
+        assert seconds < self.interval
+        self.step()
+        self.step()
+        yield
 
     async def next(self) -> Update | None:
         return await self.queue.get()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -53,7 +54,7 @@ def round_of(*frames) -> Update:
 
 async def delivered(frame, *rounds, make=plan_scrub):
     """The events of an action whose console is given these rounds after the question."""
-    watch = FollowUp(SimpleNamespace(interval=1.0, set_interval=lambda seconds: None))
+    watch = FollowUp(SimpleNamespace(hurried=nullcontext))
     watch.take(round_of(frame))
     plan, runner = make(situation_of(frame, Facts())), Canned()
     assert plan.refused is None
@@ -119,7 +120,7 @@ async def test_where_no_round_comes_at_all_it_ends_in_time(frame):
 
 async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
     monkeypatch.setattr(watching, "PATIENCE", 0.05)
-    watch = FollowUp(SimpleNamespace(interval=0.1, set_interval=lambda seconds: None))
+    watch = FollowUp(SimpleNamespace(hurried=nullcontext))
     with pytest.raises(UnavailableError):
         await watch.fresh("tank", QUESTION)
 

@@ -73,3 +73,15 @@ async def test_a_feed_waits_as_long_as_its_rounds_cost(cost: float, slowed: bool
     if slowed:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(feed.next(), 0.05)
+
+
+async def test_who_waits_for_a_sample_does_not_wait_for_the_share_of_the_processor() -> None:
+    feed = Costly(0.5)
+    for _ in range(ROUNDS + 1):
+        await feed.next()
+    waiting = asyncio.create_task(feed.next())
+    await asyncio.sleep(0)
+    with feed.hurried(0.001):
+        await asyncio.wait_for(waiting, 0.5)
+        assert feed.pace == feed.interval
+    assert feed.pace > feed.interval

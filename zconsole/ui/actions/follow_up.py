@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import groupby
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
@@ -62,19 +63,12 @@ class FollowUp:
         Where no good one comes in time, it is the newest there is; ``looked`` and ``problem``
         tell. Raises UnavailableError when the pool is not imported any more.
         """
-        before = self._feed.interval
-        if before > HURRY:
-            self._feed.set_interval(HURRY)
         asked = self._rounds
-        try:
+        # Where no answer comes in time, what there is says how old it is.
+        with self._feed.hurried(HURRY), suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 while not self._is_answered(pool, since, asked):
                     await self._came.wait()
-        except TimeoutError:
-            pass  # what there is says how old it is
-        finally:
-            if before > HURRY:
-                self._feed.set_interval(before)
         frame = self._frames.get(pool)
         if frame is None or frame.absent:
             raise UnavailableError(f"{pool} is no longer imported")
