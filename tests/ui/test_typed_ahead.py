@@ -102,3 +102,35 @@ async def test_keys_behind_one_that_opens_a_screen_scroll_that_screen():
     async with acting("mirror-scrub", (80, 24)) as a:
         type_at_once(a, "question_mark", "G")
         assert "stop and return to the shell" in await a.settle()
+
+
+async def test_keys_typed_before_a_plan_is_shown_do_not_run_it():
+    async with acting("mirror-scrub") as a:
+        type_at_once(a, "S", "down", "enter", "right", "enter")
+        await until(a.pilot, lambda: isinstance(a.app.screen, ConfirmScreen))
+        await a.settle()
+        assert commands(a) == []
+
+
+async def test_escape_while_the_menu_is_being_drawn_closes_the_menu():
+    async with acting("mirror-scrub") as a:
+        type_at_once(a, "S")
+        while a.app.main_on_top:
+            await asyncio.sleep(0)
+        assert not a.app.screen.composed
+        type_at_once(a, "escape")
+        await until(a.pilot, lambda: a.app.main_on_top)
+        await a.press("down")
+        assert a.app.devices.cursor == 1
+
+
+async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "down")
+        hang(a)
+        await a.pilot.press("enter")
+        await until(a.pilot, lambda: "Esc cancels" in a.screen)
+        await a.pilot.press("escape")
+        await a.pilot.press("down")
+        await until(a.pilot, lambda: a.app.devices.cursor == 1)
+        assert a.app.main_on_top
