@@ -9,6 +9,7 @@ import pytest
 from textual import events
 
 from tests.ui.actions.acting import acting, commands
+from tests.ui.actions.test_hold_flow import SCENARIO, start
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
@@ -134,3 +135,17 @@ async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():
         await a.pilot.press("down")
         await until(a.pilot, lambda: a.app.devices.cursor == 1)
         assert a.app.main_on_top
+
+
+async def test_keys_that_wait_for_a_menu_do_not_answer_whether_to_quit():
+    async with acting(SCENARIO, (80, 24)) as a:
+        await start(a)
+        await a.press("escape")
+        hang(a)
+        await a.pilot.press("S", "right", "enter", "ctrl+c")
+        assert "Quit?" in await a.settle()
+        assert a.app.focused.id == "cancel"
+        await a.pilot.press("escape")
+        await until(a.pilot, lambda: "Esc cancels" in a.screen)
+        await a.pilot.press("escape", "down")
+        await until(a.pilot, lambda: a.app.devices.cursor == 1)
