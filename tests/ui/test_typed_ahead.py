@@ -9,6 +9,7 @@ import pytest
 from textual import events
 
 from tests.ui.actions.acting import acting, commands
+from tests.ui.actions.test_hold_flow import SCENARIO, start
 from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
 from zconsole.ui.dialogs.confirm import ConfirmScreen
@@ -102,3 +103,49 @@ async def test_keys_behind_one_that_opens_a_screen_scroll_that_screen():
     async with acting("mirror-scrub", (80, 24)) as a:
         type_at_once(a, "question_mark", "G")
         assert "stop and return to the shell" in await a.settle()
+
+
+async def test_keys_typed_before_a_plan_is_shown_do_not_run_it():
+    async with acting("mirror-scrub") as a:
+        type_at_once(a, "S", "down", "enter", "right", "enter")
+        await until(a.pilot, lambda: isinstance(a.app.screen, ConfirmScreen))
+        await a.settle()
+        assert commands(a) == []
+
+
+async def test_escape_while_the_menu_is_being_drawn_closes_the_menu():
+    async with acting("mirror-scrub") as a:
+        type_at_once(a, "S")
+        while a.app.main_on_top:
+            await asyncio.sleep(0)
+        assert not a.app.screen.composed
+        type_at_once(a, "escape")
+        await until(a.pilot, lambda: a.app.main_on_top)
+        await a.press("down")
+        assert a.app.devices.cursor == 1
+
+
+async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "down")
+        hang(a)
+        await a.pilot.press("enter")
+        await until(a.pilot, lambda: "Esc cancels" in a.screen)
+        await a.pilot.press("escape")
+        await a.pilot.press("down")
+        await until(a.pilot, lambda: a.app.devices.cursor == 1)
+        assert a.app.main_on_top
+
+
+async def test_keys_that_wait_for_a_menu_do_not_answer_whether_to_quit():
+    async with acting(SCENARIO, (80, 24)) as a:
+        await start(a)
+        await a.press("escape")
+        hang(a)
+        await a.pilot.press("S", "right", "enter", "ctrl+c")
+        assert "Quit?" in await a.settle()
+        assert a.app.focused.id == "cancel"
+        await a.pilot.press("escape")
+        await until(a.pilot, lambda: "Esc cancels" in a.screen)
+        await a.pilot.press("escape", "down")
+        await until(a.pilot, lambda: a.app.devices.cursor == 1)

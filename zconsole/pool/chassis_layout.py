@@ -13,7 +13,10 @@ LARGEST = 100
 BY_ROW, BY_COLUMN = "by-row", "by-column"
 FROM_TOP, FROM_BOTTOM = "from-top", "from-bottom"
 EXAMPLE = '"SAS3x40: 4x6 by-column from-bottom"'
-_FORM = re.compile(r"(?P<name>.+): *(?P<columns>\d{1,3})x(?P<rows>\d{1,3})(?P<words>( +[a-z-]+)*)")
+_EITHER = ({BY_ROW, BY_COLUMN}, {FROM_TOP, FROM_BOTTOM})
+_FORM = re.compile(
+    r"(?P<name>.*\S) *: *(?P<columns>\d{1,3})x(?P<rows>\d{1,3})(?P<words>( +[a-z-]+)*)"
+)
 
 
 class ChassisLayout(NamedTuple):
@@ -51,7 +54,8 @@ def parse_layout(text: str) -> ChassisLayout:
     """A layout as it is written: ``SAS3x40: 4x6 by-column from-bottom``. Raises ValueError."""
     found = _FORM.fullmatch(text.strip())
     words = found["words"].split() if found else []
-    known = {*words} <= {BY_ROW, BY_COLUMN, FROM_TOP, FROM_BOTTOM}
+    # Of contradictory words none can be meant: a wrong map leads to the wrong disk.
+    known = {*words} <= set[str]().union(*_EITHER) and not any(two <= {*words} for two in _EITHER)
     columns, rows = (int(found["columns"]), int(found["rows"])) if found else (0, 0)
     if found is None or not known or not 0 < columns <= LARGEST or not 0 < rows <= LARGEST:
         raise ValueError(f"must be layouts such as {EXAMPLE}, not {text!r}")

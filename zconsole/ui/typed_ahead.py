@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 from textual.worker import Worker
@@ -30,6 +32,8 @@ class TypedAheadScreen(Screen[ScreenResultType]):
 
     composed = False
     """Whether there are views to draw and to type in."""
+    read_first: ClassVar[bool] = False
+    """Whether no key but Esc may act on it that was typed before it was there: it runs things."""
 
 
 class TypedAheadApp(App[None]):
@@ -39,7 +43,7 @@ class TypedAheadApp(App[None]):
         super().__init__(ansi_color=ansi_color)
         self._ahead: deque[events.Key] = deque()
         self._asked = False
-        """Whether the newest flow has shown a screen yet."""
+        """Whether Esc is meant for a screen of the newest flow, and not for the wait for one."""
 
     def begin_flow(self, work: Work) -> None:
         """Ask something in screens of its own, in place of what is asked now."""
@@ -51,9 +55,16 @@ class TypedAheadApp(App[None]):
         """Drop the keys that were meant for a screen that does not come."""
         self._ahead.clear()
 
-    def screen_ready(self) -> None:
+    def pop_screen(self) -> AwaitComplete:
+        """Leave the screen on top; the next one of its flow may also be long in coming."""
+        self.set_timer(SLOW, self._say_coming)
+        return super().pop_screen()
+
+    def screen_ready(self, screen: TypedAheadScreen[Any]) -> None:
         """A screen can be typed into now."""
         self._asked = True
+        if screen.read_first:
+            self._ahead = deque(key for key in self._ahead if key.key == "escape")
         self.unsay(_COMING)
         self._go_on()
 
@@ -68,6 +79,11 @@ class TypedAheadApp(App[None]):
             return False
         if isinstance(self.screen, TypedAheadScreen):
             return not self.screen.composed
+        return self._awaited
+
+    @property
+    def _awaited(self) -> bool:
+        """Whether a flow is under way, and nothing of it is to be seen."""
         flows = (worker for worker in self.workers if worker.group == FLOW)
         # One that is canceled before it has begun never says that it is finished.
         over = all(flow.is_finished or flow.is_cancelled for flow in flows)
@@ -84,7 +100,7 @@ class TypedAheadApp(App[None]):
         if isinstance(event, events.Key) and not event.is_forwarded and self.screen_stack:
             if event.key in _NOW:
                 await self._act(event)
-            elif event.key == "escape" and self._coming and not self._asked:
+            elif event.key == "escape" and self._awaited and not self._asked:
                 self._give_up()
             else:
                 self._ahead.append(event)
@@ -93,7 +109,7 @@ class TypedAheadApp(App[None]):
             await super().on_event(event)
 
     def _give_up(self) -> None:
-        """Wait no longer for the first screen of a flow."""
+        """Wait no longer for a screen of a flow."""
         self._ahead.clear()
         self.workers.cancel_group(self, FLOW)
 
@@ -118,5 +134,6 @@ class TypedAheadApp(App[None]):
         await super().on_event(key)
 
     def _say_coming(self) -> None:
-        if self._coming and not self._asked:
+        if self.screen_stack and self._awaited:
+            self._asked = False
             self.notify(f"{_COMING}; Esc cancels", timeout=60)

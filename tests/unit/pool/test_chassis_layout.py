@@ -26,11 +26,20 @@ def test_slots_lie_as_the_words_say(words: str, rows: tuple[tuple[int | None, ..
     assert parse_layout(f"LAB 5: 3x2 {words}".strip()).grid(5) == rows
 
 
+def test_blanks_before_the_colon_belong_to_no_name():
+    assert parse_layout("LAB 5 : 4x6").name == "LAB 5"
+
+
 def test_what_is_more_than_fits_is_another_block():
     assert parse_layout("LAB: 2x1").grid(3) == ((0, 1), (2, None))
 
 
-@pytest.mark.parametrize("text", ["", "LAB", "LAB: 4", "LAB: 0x6", "LAB: 4x101", "LAB: 4x6 up"])
+NEITHER = ["LAB: 4x6 by-row by-column", "LAB: 4x6 from-top from-bottom", " : 4x6"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "LAB", "LAB: 4", "LAB: 0x6", "LAB: 4x101", "LAB: 4x6 up", *NEITHER]
+)
 def test_what_is_no_layout_is_refused(text: str):
     with pytest.raises(ValueError, match="must be layouts such as"):
         parse_layout(text)

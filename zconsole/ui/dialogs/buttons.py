@@ -45,6 +45,7 @@ class ButtonScreen(Dialog[ScreenResultType]):
     """Whatever has the focus, Left and Right bring it to a button; Tab also reaches the rest."""
 
     groups: ClassVar[tuple[str, ...]] = ("Buttons",)
+    read_first = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("Buttons")
 
     def action_button(self, direction: int) -> None:

@@ -53,7 +53,7 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
         """Draw, and take the keys that were typed before it was there."""
         self.composed = True
         self.update()
-        cast("ThemedApp", self.app).screen_ready()
+        cast("ThemedApp", self.app).screen_ready(self)
 
     def on_resize(self) -> None:
         """Draw for the new size."""
