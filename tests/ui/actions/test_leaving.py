@@ -43,7 +43,7 @@ async def test_a_job_is_said_to_end_or_to_go_on(key, code):
         await a.press("escape", "escape")
         (job,) = a.controller.jobs.live
         said = await asked(a, key)
-        assert f"Rebalance job {job.job} is {job.state}; it ends" in said
+        assert f"Rebalance job {job.job} is {job.state}; it ends with this demo; a real" in said
         await a.press("right", "enter")
         assert a.app.return_code == code
 

@@ -194,8 +194,11 @@ class ActionController:
     def _jobs_behind(self) -> Iterator[Span]:
         """What becomes of the jobs at work when the console ends."""
         for job in self.jobs.live:
-            does = f"{job.state}; it {self.context.then('ends', 'goes on in the background')}"
-            yield Span(f"{told_of(job.job)}is {does}. B shows it, X there stops it.")
+            goes_on = "goes on in the background"
+            then = self.context.then(f"ends with this demo; a real one {goes_on}", goes_on)
+            yield Span(
+                f"{told_of(job.job)}is {job.state}; it {then}. B shows it, X there stops it."
+            )
 
     # Inside
 

@@ -230,6 +230,10 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield (Span(f"  and {more} more", "dim"),)
 
 
+_UNTIL = "Until"
+"""What is told of a day is what was done by its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     """A column of the lines of days."""
@@ -242,11 +246,11 @@ class _Column:
 
     def cell(self, text: str) -> str:
         """The text in its width, the first column at the left."""
-        return fit(text, self.size, right=self.title != "Day")
+        return fit(text, self.size, right=self.title != _UNTIL)
 
 
 _COLUMNS = (
-    _Column("Day", 12, lambda _, day: str(day.get("day", ""))),
+    _Column(_UNTIL, 12, lambda _, day: str(day.get("day", ""))),
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
     _Column("files", 9, lambda _, day: str(day.get("files_done", "-"))),
     _Column("skipped", 8, lambda _, day: str(day.get("files_skipped", "-")), 70),
