@@ -107,3 +107,13 @@ async def test_after_a_replace_the_cursor_is_on_the_disk_that_is_filled(size):
         await a.press("g")
         await a.pass_time(3, 1)
         assert a.app.devices.cursor == 0
+
+
+async def test_a_pool_that_comes_on_show_has_no_disk_that_begins_to_be_filled():
+    async with acting("two-pools") as a:
+        a.app.await_filled()
+        for pool in (1, 0):
+            a.app.action_show_pool(pool)
+            await a.settle()
+        assert a.app.devices._being_filled()
+        assert a.app.devices.awaits_filled

@@ -75,10 +75,10 @@ class DeviceView(CursorView):
         self._opening = self._opening and (self._frame is None or self._frame is frame)
         self._frame, self._look, self._width = frame, look, width
         memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
+        was_shown, before = memory is self._memory and bool(self._items), self._being_filled()
         if memory is not self._memory:
             self._memory, self.until = memory, None
         self._memory.take(frame, look)
-        was_shown, before = bool(self._items), self._being_filled()
         self.rearrange()
         if was_shown:
             self._reveal_filled(self._being_filled() - before)
