@@ -132,6 +132,10 @@ class SwapFlow:
         target = find(v.situation.pool, self.key)
         found = proposed(v)
         if target is not None and not target.vdev.children:
+            # A disk that is to take another's place, which the cursor goes to, stands for that one.
+            pair = target.group
+            replaced = next((e for e in found if pair is not None and e.parent is pair), target)
+            target = target if target.key in {each.key for each in found} else replaced
             beside = [each for each in found if each.key != target.key]
             if target.key not in {each.key for each in found} or not beside:
                 return target.key
