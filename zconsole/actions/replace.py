@@ -5,13 +5,15 @@ zpool-replace(8); spa_vdev_attach in module/zfs/spa.c and zpool_vdev_attach in l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import ashift_of, cautions, spares
 from zconsole.actions.doubts import doubts
 from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Swap, Target, find
+from zconsole.actions.target import FAILED, Swap, Target, find
 from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
 from zconsole.pool.topology import data_vdevs
 
@@ -125,9 +127,18 @@ def _batch_consequences(
         f"order: {order}",
         once,
         *disturbances,
-        "leave the old devices plugged in until it finishes: they still count for redundancy",
+        *_old_that_read(targets),
         *_redundancy_meanwhile(s, targets),
     )
+
+
+def _old_that_read(targets: tuple[Target, ...]) -> Iterator[str]:
+    """Which old devices must stay in: those that still read; nothing where none does."""
+    reading = [t.name for t in targets if t.vdev.state not in FAILED]
+    if reading:
+        which = "the old devices" if len(reading) == len(targets) > 1 else ", ".join(reading)
+        count = "they still count" if len(reading) > 1 else "it still counts"
+        yield f"leave {which} plugged in until it finishes: {count} for redundancy"
 
 
 def _restart_step(pool: str) -> Step:

@@ -156,7 +156,7 @@ class Dialogue:
         back = stage.back
         if back is None:
             self._lines.say(
-                f"No way back: {stage.final}." if stage.final else "There is nothing to undo here."
+                f"{stage.final_line}." if stage.final else "There is nothing to undo here."
             )
             return
         self._lines.say(f"Back: {back.text}.")
@@ -196,9 +196,9 @@ def stage_lines(guide: Guide, stage: SwapStage) -> Iterator[str]:
     if stage.plan is not None:
         yield from plan_lines(stage.plan)
     if stage.final:
-        yield f"  No way back: {stage.final}"
+        yield f"  {stage.final_line}"
     if stage.undo:
-        yield f"  Afterwards: {BACK} {stage.undo}"
+        yield f"  {stage.undo_line(BACK)}"
     yield from _wait_lines(stage)
     if guide.problem:
         yield f"  Warning: this checklist is not kept: {guide.problem}"

@@ -17,7 +17,7 @@ from zconsole.swap.disk import SwapDisk, device_of
 from zconsole.swap.light import plan_light
 from zconsole.swap.pulling import doubts, new_path
 from zconsole.swap.refusal import partition_of
-from zconsole.swap.resilver import BEGINNING, filling, just_ran, repairs
+from zconsole.swap.resilver import BEGINNING, filling, just_ran, repairs, waits_its_turn
 from zconsole.swap.stage import Answer, SwapStage, sentence
 from zconsole.swap.view import MachineView
 from zconsole.units import counted
@@ -113,11 +113,14 @@ def _filling(c: Checklist, v: MachineView, old: Target, now: float) -> SwapStage
 
 def _waiting(c: Checklist, v: MachineView) -> SwapStage:
     name = c.new.words if c.new else c.old.name
+    leaf = find(v.situation.pool, c.old.key) if c.same else new_leaf(c, v)
+    vdev = None if leaf is None else leaf.vdev
     return SwapStage(
         "resilver",
         f"Wait until {name} is filled",
         (_meanwhile(c, v),),
-        waits=filling(v.situation),
+        waits=filling(v.situation, vdev),
+        deferred=waits_its_turn(v.situation, vdev),
         final="" if c.same else "when it ends, the old disk leaves the pool for good",
     )
 

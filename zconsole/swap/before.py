@@ -19,7 +19,11 @@ from zconsole.swap.resilver import filling, just_ran
 from zconsole.swap.stage import Answer, SwapStage
 from zconsole.swap.view import MachineView
 
-SKIP_LIGHT = Answer("no-light", "I know the bay: go on without the light")
+SKIP_LIGHT = Answer(
+    "no-light",
+    "I know the bay: go on without the light",
+    means="No light is switched on. Be sure of the bay: compare the label before you pull.",
+)
 
 
 def spare(c: Checklist, v: MachineView, now: float) -> SwapStage | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from zconsole.swap.checklist import REPLACE_FIRST, Checklist
+from zconsole.swap.stage import NO_NEED
 
 
 class StepCost(NamedTuple):
@@ -12,6 +13,8 @@ class StepCost(NamedTuple):
 
     undo: str = ""
     """What Back does: ``puts it online again``."""
+    until: str = ""
+    """Until when it does, where that ends."""
     final: str = ""
     """Why there is no way back; with ``undo``, what is lost all the same."""
     brief: str = ""
@@ -25,7 +28,9 @@ COSTS = {
     "pull": StepCost("has it put back into its bay, then puts it online again"),
     "insert": StepCost("has it taken out again and the old disk put back"),
     "replace": StepCost(
-        "detaches it again, until the resilver ends", brief="new disk is overwritten"
+        "takes the new disk out again",
+        until="Until the resilver ends",
+        brief="new disk is overwritten",
     ),
     "resilver": StepCost(
         final="when it ends, the old disk leaves the pool for good", brief="no way back after this"
@@ -42,7 +47,7 @@ def cost_of(c: Checklist, step: str) -> StepCost:
     if step == "pull" and c.mode == REPLACE_FIRST:
         return StepCost(final="the old disk has left the pool already")
     if step == "light" and not c.old.light:
-        return StepCost(final="none is needed: the reads end by themselves")
+        return StepCost(final=f"{NO_NEED}the reads end by themselves")
     if step == "replace" and c.same:
         return StepCost("takes it offline again")
     if step == "resilver" and c.same:

@@ -227,7 +227,8 @@ def kept_words(s: Situation, target: Target) -> str:
     entry = _entry(s, target)
     if entry is not None and not entry.left:
         return "Redundancy stays as it is: none left"
-    return "Redundancy never drops"
+    reduced = entry is not None and entry.left < parity(target.top)
+    return f"Redundancy {'does not drop further' if reduced else 'never drops'}"
 
 
 def _entry(s: Situation, target: Target) -> Redundancy | None:

@@ -82,7 +82,7 @@ def _costing(c: Checklist, stage: SwapStage) -> SwapStage:
     if stage.alarm or waits or refused:
         return stage
     cost = cost_of(c, stage.step)
-    return replace(stage, undo=cost.undo, final=stage.final or cost.final)
+    return replace(stage, undo=cost.undo, until=cost.until, final=stage.final or cost.final)
 
 
 def _first(c: Checklist, v: MachineView, now: float) -> SwapStage | None:

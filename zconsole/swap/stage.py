@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from zconsole.actions.plan import ActionPlan
 from zconsole.swap.disk import SwapDisk
 
+NO_NEED = "nothing to take back: "
+"""How ``SwapStage.final`` begins where nobody would want to go back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -17,6 +20,8 @@ class Answer:
     """What is said by it: ``I have pulled it``."""
     typed: str | None = None
     """What to type first, where a mistake would cost data."""
+    means: str = ""
+    """What follows from it, where the text of the step speaks of the other choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class SwapStage:
     """What is dangerous about it, said before it is done."""
     waits: str = ""
     """What it waits for; empty while it waits for the operator only."""
+    deferred: bool = False
+    """Whether the resilver that runs is of other disks, and this one's starts after it."""
     plan: ActionPlan | None = None
     """The plan that does the step; a refused one says why it can't be done yet."""
     paths: tuple[str, ...] = ()
@@ -53,7 +60,9 @@ class SwapStage:
     final: str = ""
     """What can't be undone once the step is taken, or since it was; empty when all can."""
     undo: str = ""
-    """What Back does once the step is taken, and until when, where that ends."""
+    """What Back does once the step is taken."""
+    until: str = ""
+    """Until when it does, where that ends."""
     alarm: bool = False
     """Whether something is wrong that must be put right before anything else."""
     brief: str = ""
@@ -66,6 +75,19 @@ class SwapStage:
     """Devices of other pools that were on the disk, and need a swap of their own."""
     over: bool = False
     """Whether nothing is left to do."""
+
+    @property
+    def final_line(self) -> str:
+        """What can't be undone, as a line of its own; empty where all can."""
+        if self.final.startswith(NO_NEED):
+            return sentence(self.final)
+        return f"No way back: {self.final}" if self.final else ""
+
+    def undo_line(self, key: str) -> str:
+        """What Back does once the step is taken, by the key or word that does it."""
+        return (
+            f"{self.until}, {key} {self.undo}" if self.until else f"Afterwards: {key} {self.undo}"
+        )
 
 
 def sentence(text: str) -> str:

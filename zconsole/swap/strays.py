@@ -14,7 +14,7 @@ from zconsole.swap.checklist import PUT_BACK, Checklist
 from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import vdev_words
 from zconsole.swap.resilver import filling, just_ran, repairs
-from zconsole.swap.stage import Answer, SwapStage
+from zconsole.swap.stage import NO_NEED, Answer, SwapStage
 from zconsole.swap.view import MachineView
 
 
@@ -146,7 +146,7 @@ def _final(plan: ActionPlan | None) -> str:
     """Why there is no way back from putting a disk back: there is nothing to go back to."""
     if plan is not None and plan.action == "clear":
         return "it resets the error counts; else it only undoes the wrong pull"
-    return "none is needed: this undoes the wrong pull"
+    return f"{NO_NEED}this undoes the wrong pull"
 
 
 def _still_out(

@@ -62,6 +62,10 @@ class DisplayFormat:
         """Hours and minutes of an epoch time, ``12:41``."""
         return date_of(t, self.zone).strftime("%H:%M")
 
+    def day(self, t: float) -> str:
+        """The date of an epoch time, ``2026-03-01``."""
+        return date_of(t, self.zone).strftime("%Y-%m-%d")
+
     def when(self, t: float, now: float) -> str:
         """A time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``.
 

@@ -39,8 +39,8 @@ def drawn(found, at: int = 0, lights=None, width: int = 80, look: DisplayFormat 
 def test_every_slot_is_there_in_order_with_what_is_in_it():
     said = drawn(frame(shelf(24), state="FAULTED"))
     assert "LAB 24  0x5001  24 slots, 1 empty" in said
-    assert said.index("01 x FAULTED") < said.index("02   other") < said.index("03   empty")
-    assert "24   other" in said
+    assert said.index("01   x FAULTED") < said.index("02     other") < said.index("03     empty")
+    assert "24     other" in said
 
 
 @pytest.mark.parametrize("width", [20, 59, 80, 100, 200])
@@ -65,8 +65,16 @@ def test_lights_and_states_are_told_without_color_and_in_ascii():
     found = frame(shelf(24), state="FAULTED")
     said = drawn(found, at=5, lights=lights, look=DisplayFormat(glyphs=ASCII))
     assert said.isascii()
-    assert "x FAULTED    *F" in said
+    assert "01*F x FAULTED" in said
     assert "marks: * locate light on" in text(legend(LOOK, 80))
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_mark_of_a_light_stands_at_its_own_slot_number(width):
+    lights = {(KEY, "Slot 05"): SlotLights(fault=True, locate=False)}
+    said = drawn(frame(shelf(12), at=5, state="FAULTED"), lights=lights, width=width)
+    assert "05F  x FAULTED" in said
+    assert "F 06" not in said
 
 
 def test_the_keys_that_switch_a_light_are_named_where_a_disk_is():
@@ -78,8 +86,8 @@ def test_the_keys_that_switch_a_light_are_named_where_a_disk_is():
 def test_a_slot_of_the_machine_is_not_taken_for_one_of_the_enclosure():
     flash = Enclosure("", "NVMe slots", (Slot("13", 13, ("nvme0n1",)),))
     said = drawn(frame(shelf(24), flash))
-    assert "13   other" in said
-    assert "NVMe 13   other" in said
+    assert "13     other" in said
+    assert "NVMe 13     other" in said
 
 
 def test_a_device_with_errors_is_marked():

@@ -37,7 +37,9 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         assert f"Replace serial RGYCXAL5 with serial {new} in" in await s.insert(new, "Slot 07")
         assert "what is on it is lost" in " ".join(s.screen.split())
         assert "SMART of the new disk: passed, 0 reallocated" in " ".join(s.screen.split())
-        assert "Z detaches it again, until the resilver ends" in " ".join(s.screen.split())
+        assert "Until the resilver ends, Z takes the new disk out again" in " ".join(
+            s.screen.split()
+        )
         assert f"Wait until Slot 07 (serial {new}) is filled" in await s.do()
         await s.seen("Switch off the light")
         assert "Scrub tank" in await s.do()
@@ -48,14 +50,25 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         assert "The report would be a new file in" in s.screen
         assert "hot spare" not in s.screen
         assert "zpool scrub tank: started" in s.screen
+        assert "X no report" in s.screen
+        assert "  r save" not in s.screen
+        await s.press("escape")
+        assert await main_line(s) == "disk swap open Slot 07: File the report  (C continues)"
+        await s.press("C")
+        await s.on(SwapScreen)
         await s.press("enter")
         await s.settled()
         (report,) = tmp_path.glob("zconsole-*.md")
-        assert f"Report saved: {report.parent}" in s.screen.replace("\n", "")
+        assert "Report saved: /" in s.screen
+        assert s.app.screen.copies() == (("path", str(report)),)
         assert "✓ File the report" in s.screen
+        assert "Save the report as a file" not in s.screen
+        assert "save report" not in s.screen
         assert "# Disk swap in tank" in report.read_text()
         assert s.store_new().state == "done"
         assert ran(s) == ["offline", "light", "replace", "scrub"]
+        await s.press("escape")
+        assert await main_line(s) == ""
 
 
 async def test_the_wrong_disk_is_told_loudly_and_put_right():
@@ -265,13 +278,25 @@ async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
         assert "is still on" not in await s.pass_by()
 
 
+async def test_who_knows_the_bay_is_told_what_going_on_without_the_light_means():
+    async with swapping() as s:
+        await s.begin()
+        await s.do()
+        await s.press("Y")
+        asked = await s.on(ConfirmScreen)
+        assert "No light is switched on." in asked
+        assert "Switch on the light" not in asked
+
+
 async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
     async with swapping() as s:
         await s.begin()
         await s.pull("Slot 01")
         assert "Slot 01" in await s.do("Y", word="meant")
         await s.press("X")
-        assert "is still out: put it back, then run zpool online tank" in await s.on(ConfirmScreen)
+        asked = await s.on(ConfirmScreen)
+        assert "is still out: put it back, then run zpool online tank" in asked
+        assert "then Z" not in asked  # it does nothing here
         await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
         await s.on(SwapScreen)
@@ -280,11 +305,11 @@ async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
         assert "✓" not in shown
 
 
-async def left_undone(s: Swapping) -> str:
+async def left_undone(s: Swapping, label: str = "not undone:") -> str:
     """What the main screen says of a swap that is left undone, in one line."""
     await s.press("escape")
     shown = " ".join((await s.pass_by()).split())
-    return shown.partition("disk swap undone ")[2]
+    return shown.partition(f"disk swap {label} ")[2]
 
 
 async def test_a_disk_that_was_meant_to_go_stays_on_the_main_screen():
@@ -306,7 +331,7 @@ async def test_what_a_swap_that_was_given_up_left_undone_stays_on_the_main_scree
         await s.press(*keys_of(GIVE_UP), "enter")
         await s.until(lambda: s.store_new().state == "backed out")
         await s.on(SwapScreen)
-        said = await left_undone(s)
+        said = await left_undone(s, "given up; left:")
         assert said.startswith("Slot 07 (serial RGYCXAL5) is still OFFLINE: run zpool online tank")
         commands.online(s.feed.world.pools[0], s.store_new().old.path)
         for _ in range(3):

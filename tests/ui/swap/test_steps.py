@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from tests.ui.drawn import LOOK, text
 from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.sim import commands
+from zconsole.swap.checklist import PULL_FIRST, Checklist
+from zconsole.swap.disk import SwapDisk
+from zconsole.swap.stage import SwapStage
 from zconsole.ui.swap.steps import listed_steps
+from zconsole.ui.swap.swap_lines import swap_lines
 
 
 def states(play: Play) -> dict[str, str]:
@@ -85,3 +90,15 @@ def test_a_scrub_that_was_canceled_is_not_ticked():
     play.wait(20.0)
     assert play.look().over
     assert states(play)["Scrub"] == "left out"
+
+
+def test_the_history_has_a_date_where_the_day_changes():
+    begun, day = 1_800_000_000.0, 86_400.0
+    c = Checklist("0", "tank", None, begun, SwapDisk("sda"), "mirror-0", PULL_FIRST)
+    for t in (begun, begun + 1.0, begun + day):
+        c = c.noting(t, "scrub", "looked at")
+    said = text(swap_lines(c, SwapStage("report", "File the report", over=True), (), LOOK, 80))
+    lines = [line.strip() for line in said.partition("What happened")[2].splitlines()[1:]]
+    first, then = LOOK.day(begun), LOOK.day(begun + day)
+    assert first != then
+    assert [line in (first, then) for line in lines] == [True, False, False, True, False]

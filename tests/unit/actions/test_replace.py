@@ -225,6 +225,14 @@ def test_batch_issues_all_then_one_restart_if_needed():
     assert "leave the old devices plugged in" in said(plan)
 
 
+def test_a_batch_says_that_old_devices_still_count_only_of_those_that_still_read():
+    gone = (disk("d00", 1000, "FAULTED"), disk("d01", 1001, "REMOVED"))
+    some = said(batch(raidz2(facts=NO_DISKS, changes=gone[:1]), "1000", "1002"))
+    assert "leave d02 plugged in until it finishes: it still counts for redundancy" in some
+    none = said(batch(raidz2(facts=NO_DISKS, changes=gone), "1000", "1001"))
+    assert "plugged in" not in none
+
+
 def test_batch_restart_only_when_a_device_waits_and_little_is_lost():
     plan = batch(raidz2(facts=NO_DISKS), "1000", "1001")
     skip = plan.steps[-1].skip

@@ -321,7 +321,10 @@ def test_the_pull_of_a_disk_that_has_failed_takes_nothing_more():
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [("raidz1", "Redundancy stays as it is: none left"), ("raidz2", "Redundancy never drops")],
+    [
+        ("raidz1", "Redundancy stays as it is: none left"),
+        ("raidz2", "Redundancy does not drop further"),
+    ],
 )
 def test_redundancy_that_is_gone_is_not_said_to_be_kept(kind, said):
     lost = disk("d01", 1001, "FAULTED")
@@ -329,6 +332,12 @@ def test_redundancy_that_is_gone_is_not_said_to_be_kept(kind, said):
     v = view(disk("d00", 1000), lost, kind=kind, disks=(*DISKS, new_disk()), spares=(spare,))
     ways = [way for way in chosen(v).ways if way.mode != PULL_FIRST]
     assert [said in way.why for way in ways] == [True, True]
+
+
+def test_redundancy_that_is_whole_never_drops_where_the_old_disk_stays_in():
+    ways = chosen(view(disks=(*DISKS, new_disk()))).ways
+    (why,) = (way.why for way in ways if way.mode == REPLACE_FIRST)
+    assert "Redundancy never drops" in why
 
 
 @pytest.mark.parametrize("left", [0, -1])

@@ -8,6 +8,7 @@ from zconsole.actions.target import find
 from zconsole.pool.redundancy import redundancy
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.disk import CANT_OPEN, FAULTED
+from zconsole.sim.source import World
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.progress import current
 
@@ -20,7 +21,7 @@ def test_the_right_way(play: Play):
     play.hands.insert(NEW, OLD)
     stage = play.look()
     assert stage.step == "replace"
-    assert stage.undo == "detaches it again, until the resilver ends"
+    assert stage.undo_line("Z") == "Until the resilver ends, Z takes the new disk out again"
     stage = play.do()
     assert stage.step == "resilver"
     assert stage.final
@@ -286,6 +287,15 @@ def test_a_faulted_disk_is_not_said_to_count_for_redundancy(play: Play):
     play.hands.insert(NEW, EMPTY)
     play.begin(REPLACE_FIRST)
     assert "ZFS doesn't read from it" in play.do().text[0]
+
+
+def test_a_disk_whose_resilver_waits_for_another_one_does_not_show_that_as_its_own():
+    play = Play(World("second-replace", 1))
+    play.wait(60.0)  # by now the second disk is being replaced, too
+    stage = play.begin(REPLACE_FIRST, "Slot 06")
+    assert stage.step == "resilver"
+    assert stage.deferred
+    assert stage.waits.startswith("its own resilver, which starts after the running one (resilver")
 
 
 def test_a_disk_that_still_reads_counts_for_redundancy(play: Play):

@@ -300,7 +300,7 @@ def test_each_stage_of_a_wrong_pull_says_that_there_is_no_way_back(play: Play):
     play.run_alarm()
     stage = play.look()
     assert stage.title.startswith("Wait until Slot 08")
-    assert [*finals, stage.final] == ["none is needed: this undoes the wrong pull"] * 3
+    assert [*finals, stage.final] == ["nothing to take back: this undoes the wrong pull"] * 3
 
 
 def test_clearing_a_wrong_disk_says_what_is_lost(play: Play):

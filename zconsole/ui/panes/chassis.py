@@ -22,7 +22,8 @@ LEGEND = (
 )
 _WORD = 13
 """Cells of a state with its mark: ``~ resilvering``."""
-_LIGHTS = 2
+_MARKS = (("*", "notice"), ("F", "error"))
+_LIGHTS = len(_MARKS)
 _LABEL = 9
 _WORST = ("error", "warning", "notice", "", "dim")
 """Roles, the worst first: of several leaves on a disk, that one's state is shown."""
@@ -184,13 +185,19 @@ def _cell(
     words, role = what_is_in(bay)
     lit = lights.get(bay.key, SlotLights())
     mark = look.glyphs.pointer if at_cursor else " "
-    text = f"{fit(look.text(_label(bay)), grid.label)} {fit(look.text(words), grid.word)}"
+    ground = "focus" if at_cursor else ""
     return (
         Span(mark, "key"),
-        Span(text, "focus" if at_cursor else role),
-        Span("*" if lit.locate else " ", "notice"),
-        Span("F" if lit.fault else " ", "error"),
+        Span(fit(look.text(_label(bay)), grid.label), ground or role),
+        *_marks(lit, ground),  # right after the slot's own number: not taken for the next one's
+        Span(f" {fit(look.text(words), grid.word)}", ground or role),
     )
+
+
+def _marks(lit: SlotLights, ground: str) -> tuple[Span, ...]:
+    """The lights that are on; ``ground``: the role of the cells that are left."""
+    on = [Span(*each) for each, is_on in zip(_MARKS, (lit.locate, lit.fault), strict=True) if is_on]
+    return (*on, Span(" " * (_LIGHTS - len(on)), ground))
 
 
 def what_is_in(bay: Bay) -> tuple[str, str]:

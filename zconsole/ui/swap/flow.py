@@ -62,7 +62,8 @@ class SwapFlow:
 
     async def run(self) -> None:
         """Find the checklist that is meant, or begin one; then its screen."""
-        known = self.context.swaps.of(self.frame)
+        swaps = self.context.swaps
+        known = (*swaps.of(self.frame), *swaps.unfiled(self.frame))
         mine = next((c for c in known if c.old.key == self.key), None)
         if mine is None and known:
             mine = await self._open_or_new(known)
@@ -245,6 +246,7 @@ class SwapFlow:
                 else DemoSwapScreen(self.context, followed, hands)
             )
             then = await self.context.app.push_screen_wait(screen)
+            self.context.swaps.left(followed.checklist, screen.filed)
             self.context.show_swaps()
             return then
         finally:

@@ -35,7 +35,7 @@ async def plan_question(
     own = plan is stage.plan
     warned = [Span(text, "error") for text in stage.warnings if own]
     if stage.final and own:
-        warned.append(Span(f"No way back: {stage.final}.", "warning"))
+        warned.append(Span(f"{stage.final_line}.", "warning"))
 
     def _body(width: int) -> tuple[Line, ...]:
         return (*said_lines(warned, context.look, width), *made.body(width))
@@ -52,7 +52,8 @@ async def answer_question(context: FlowContext, followed: FollowedSwap, stage: S
 def _answering(
     context: FlowContext, followed: FollowedSwap, stage: SwapStage, answer: Answer
 ) -> Confirmation:
-    said = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
+    own = [Span(stage.title, "bold"), *(Span(text) for text in stage.text)]
+    said = [Span(answer.means)] if answer.means else own
     said += [Span(text, "error") for text in stage.warnings]
     body = partial(_lines, said, context.look)
     run = partial(_done, partial(followed.answer, answer.name))
@@ -69,9 +70,10 @@ async def give_up_question(context: FlowContext, followed: FollowedSwap, stage: 
         said = [
             Span("What was done stays as it is, and nothing leads on from here.", "warning"),
             *(Span(sentence(text), "error") for text in stage.undone),
-            Span("To undo it step by step instead: Esc, then Z."),
         ]
-        said += [Span(f"Z would now: {back.text}.")] if back else []
+        if back is not None:
+            said.append(Span("To undo it step by step instead: Esc, then Z."))
+            said.append(Span(f"Z would now: {back.text}."))
     question = Confirmation(
         "Give up this swap?",
         partial(_lines, said, context.look),

@@ -47,10 +47,14 @@ def swap_lines(
     end = ((), *_history(c, look, width)) if stage.over else ()
     banner = tuple(_banner(stage, look, width))
     if width >= SIDE_FROM:
-        text = (*_stage(stage, notes, look, width - _STEPS), (), *_disks(c, look, width - _STEPS))
+        text = (
+            *_stage(stage, notes, look, width - _STEPS, filed),
+            (),
+            *_disks(c, look, width - _STEPS),
+        )
         return (*banner, *_beside(tuple(_steps(steps, look)), text), *end)
     text = (
-        *_stage(stage, notes, look, width),
+        *_stage(stage, notes, look, width, filed),
         (),
         *_steps(steps, look),
         (),
@@ -67,7 +71,7 @@ def _banner(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]
 
 
 def _stage(
-    stage: SwapStage, notes: Sequence[Span], look: DisplayFormat, width: int
+    stage: SwapStage, notes: Sequence[Span], look: DisplayFormat, width: int, filed: bool
 ) -> Iterator[Line]:
     """The current step: what to do, what is dangerous about it, what it waits for."""
     if not stage.alarm:
@@ -78,10 +82,10 @@ def _stage(
         yield from wrapped(sentence(text), "error", look, width, " ")
     for text in stage.text:
         yield from wrapped(text, "error" if stage.alarm else "", look, width, " ")
-    yield from _doing(stage, look, width)
+    yield from _doing(stage, look, width, filed)
 
 
-def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _doing(stage: SwapStage, look: DisplayFormat, width: int, filed: bool) -> Iterator[Line]:
     """What it waits for, and each key that does something now, with what that is."""
     if stage.waits:
         yield from _pair("Waiting for: ", stage.waits, "notice", look, width)
@@ -99,12 +103,12 @@ def _doing(stage: SwapStage, look: DisplayFormat, width: int) -> Iterator[Line]:
         way = "stop" if stage.back.closes else "undo"
         yield from _keyed(look, way, sentence(stage.back.text), width)
     if stage.final:
-        yield from _pair("No way back: ", stage.final, "warning", look, width)
+        yield from wrapped(stage.final_line, "warning", look, width, " ")
     if stage.undo:
-        yield from _pair("Afterwards: ", f"{_key(look, 'undo')} {stage.undo}", "", look, width)
+        yield from wrapped(stage.undo_line(_key(look, "undo")), "", look, width, " ")
     for disk in stage.then[:1]:
         yield from _keyed(look, "other_pool", f"Begin the swap of {disk.pool}", width)
-    if stage.over:
+    if stage.over and not filed:
         yield from _keyed(look, "do", "Save the report as a file", width)
 
 
@@ -161,7 +165,11 @@ def _disk(label: str, disk: SwapDisk, look: DisplayFormat, width: int) -> Iterat
 def _history(c: Checklist, look: DisplayFormat, width: int) -> Iterator[Line]:
     """What happened, when, and by which commands."""
     yield (Span(" What happened", "bold"),)
+    day = ""
     for entry in c.log:
+        if look.day(entry.t) != day:
+            day = look.day(entry.t)
+            yield (Span(f"  {day}", "dim"),)
         when = Span(f"  {look.clock(entry.t)}  ", "dim")
         said = ": ".join(filter(None, (entry_words(entry), entry.command, entry.result)))
         yield from beside(when, look.text(said), width - 1)

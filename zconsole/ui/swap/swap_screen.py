@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.hands import Hands
-from zconsole.swap.checklist import Checklist
+from zconsole.swap.checklist import DONE, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.light import can_blink
 from zconsole.swap.stage import SwapStage, sentence
@@ -58,10 +58,17 @@ class SwapScreen(Dialog[SwapDisk | None]):
         self._said = ""
         self._saved = ""
         """Path of the report, once it is saved."""
+        self._unwanted = False
+        """Whether somebody said that no report is wanted."""
         self._seen: tuple[float, float | None] | None = None
         """Times of the sample, and of the reading, that were looked at last."""
         self._looking = self._due = False
         """Whether a look is under way, and whether another is due after it."""
+
+    @property
+    def filed(self) -> bool:
+        """Whether nothing is left of the last step: the report is saved, or not wanted."""
+        return self._unwanted or bool(self._saved)
 
     def compose(self) -> ComposeResult:
         """The checklist, and the keys."""
@@ -149,19 +156,22 @@ class SwapScreen(Dialog[SwapDisk | None]):
         scan = frame.scan if frame is not None else None
         repairs = scan is not None and scan.scan.active and scan.scan.function != "scrub"
         if scan is not None and repairs and scan.estimate.eta:
-            left = duration(scan.estimate.eta)
-            yield Span(f"The {scan.scan.function} ends in about {left}.", "notice")
+            word, left = scan.scan.function, duration(scan.estimate.eta)
+            said = f"The {word} ends in about {left}."
+            if followed.stage is not None and followed.stage.deferred:
+                said = f"This disk's {word} starts after the running one, in about {left}."
+            yield Span(said, "notice")
         if followed.stage is not None and followed.stage.over and not self._saved:
             yield Span(f"The report would be a new file in {report_directory()}.")
         if self._saved:
-            yield Span(f"Report saved: {self._saved}", "good")
+            yield Span(f"Report saved: {self._saved} (y copies its path)", "good")
 
     def _hint(self) -> tuple[Line, ...]:
         width, look = self.app.size.width, self._flow.look
         if self._said:
             return tuple(wrapped(self._said, "warning", look, width, " "))
-        offers = offered(self._followed)
-        words = {"do": doing(self._followed.stage)}
+        offers = offered(self._followed, bool(self._saved))
+        words = doing(self._followed.stage)
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
         parts = [
             short_key(key._replace(action=f"screen.{key.name}"), words.get(key.name))
@@ -215,7 +225,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if stage is None:
             return
         if stage.back is None or stage.back.closes:
-            self._say(f"No way back: {stage.final}." if stage.final else NO_WAY_BACK)
+            self._say(f"{stage.final_line}." if stage.final else NO_WAY_BACK)
         elif stage.back.plan is not None:
             self._ask(partial(self._confirm, stage, stage.back.plan))
         else:
@@ -234,9 +244,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._ask(partial(self._light, stage))
 
     def action_stop(self) -> None:
-        """Ask, then close the checklist."""
+        """Ask, then close the checklist; one that is over is left without a report."""
         stage = self._followed.stage
-        if stage is not None and not stage.over:
+        if stage is not None and stage.over:
+            self._unwanted = True
+            self.dismiss(None)
+        elif stage is not None:
             self._ask(partial(give_up_question, self._flow, self._followed, stage))
 
     def action_other_pool(self) -> None:
@@ -280,7 +293,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._say(str(error))
         else:
             self._saved = str(path)
-            self._say(f"Report saved: {path}. y copies its path.")
+            self._say("")
 
     def _say(self, text: str) -> None:
         self._said = text
@@ -343,23 +356,31 @@ def elsewhere(c: Checklist, stage: SwapStage) -> bool:
     return stage.step == "replace" and c.new is not None and c.new.spot != c.old.spot
 
 
-def doing(stage: SwapStage | None) -> str | None:
-    """What Enter does in the present step, in two words; None where it carries out a plan."""
+def doing(stage: SwapStage | None) -> dict[str, str]:
+    """What keys do in the present step, where it isn't what they always do, in two words."""
     if stage is None or stage.plan is not None:
-        return None
-    return "save report" if stage.over else "look again"
+        return {}
+    if stage.over:
+        return {"do": "save report", "stop": "no report"}
+    return {"do": "look again"}
 
 
-def offered(followed: FollowedSwap) -> frozenset[str]:
-    """The actions of keys that do something in the present step."""
+def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
+    """The actions of keys that do something in the present step; ``filed``: the report is saved."""
     c, stage = followed.checklist, followed.stage
     if stage is None or stage.over or followed.hold:
         acts = stage is not None and not followed.hold
         lit = acts and c.lit
         then = acts and stage is not None and bool(stage.then)
         over = stage is not None and stage.over
-        more = {"do": over, "highlight": lit, "other_pool": then}
-        return frozenset({"report", *(action for action, can in more.items() if can)})
+        more = {
+            "do": over and not filed,
+            "stop": over and not filed and c.state == DONE,
+            "highlight": lit,
+            "other_pool": then,
+            "report": not over,  # then Enter does it
+        }
+        return frozenset(action for action, can in more.items() if can)
     able = {
         "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
         "answer": bool(stage.answers),

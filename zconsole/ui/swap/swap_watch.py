@@ -17,7 +17,7 @@ from zconsole.eta.estimate import nothing
 from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Activity
-from zconsole.swap.checklist import OPEN, TITLES, Checklist
+from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, TITLES, Checklist
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 
@@ -34,6 +34,8 @@ MOST_CLOSED = 3
 """Closed checklists that are looked at for what they left undone, the newest: each look costs."""
 KIND = "disk swap"
 """What the line of a checklist is called."""
+NOT_UNDONE = "not undone:"
+"""What a line says before what is not as it was."""
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ class SwapWatch:
     _left: tuple[tuple[Checklist, str], ...] = ()
     """What closed checklists left undone, each as a sentence with what to run."""
     _looked: bool = False
+    _unfiled: dict[str, Checklist] = field(default_factory=dict)
+    """Those that came to their end here and were left at the last step, by id."""
 
     @property
     def backend(self) -> SwapBackend:
@@ -114,6 +118,16 @@ class SwapWatch:
             self._reader = self.backend.make_store(False)
         return self._reader.read()
 
+    def left(self, c: Checklist, filed: bool) -> None:
+        """A checklist was left; ``filed``: its report is saved, or nobody wants it."""
+        self._unfiled.pop(c.id, None)
+        if c.state == DONE and not filed:
+            self._unfiled[c.id] = c
+
+    def unfiled(self, frame: Frame) -> tuple[Checklist, ...]:
+        """The checklists of a pool of which only the report is left to file."""
+        return tuple(filter(partial(_is_of, frame), self._unfiled.values()))
+
     def of(self, frame: Frame) -> tuple[Checklist, ...]:
         """The open checklists of a pool, those with an alarm first."""
         return tuple(sorted(filter(partial(_is_of, frame), self.open), key=self._has_none))
@@ -131,9 +145,10 @@ class SwapWatch:
         opened = self.of(frame)
         lines = [activity(c, self.stages.get(c.id)) for c in opened]
         stages = (self.stages[c.id] for c in opened if c.id in self.stages)
-        left = [text for stage in stages for text in stage.reminders]
-        left += [text for c, text in self._left if _is_of(frame, c)]
-        lines += [_reminder(text) for text in dict.fromkeys(left)]
+        left = [(NOT_UNDONE, text) for stage in stages for text in stage.reminders]
+        left += [(_ended(c), text) for c, text in self._left if _is_of(frame, c)]
+        lines += [activity(c, None) for c in self.unfiled(frame)]
+        lines += [_reminder(*each) for each in dict.fromkeys(left)]
         return tuple(lines)
 
     def anew(self, frame: Frame) -> Frame:
@@ -158,9 +173,14 @@ def _is_of(frame: Frame, c: Checklist) -> bool:
     return c.guid == frame.guid if c.guid and frame.guid else c.pool == frame.pool
 
 
-def _reminder(text: str) -> ActivityView:
-    """Something that is left undone, as a line beside the scans."""
-    return ActivityView(Activity(KIND, "undone", note=text), None, nothing(""))
+def _ended(c: Checklist) -> str:
+    """What a line says before what a closed checklist left."""
+    return "given up; left:" if c.state == BACKED_OUT else NOT_UNDONE
+
+
+def _reminder(said: str, text: str) -> ActivityView:
+    """Something that is not as it was, as a line beside the scans."""
+    return ActivityView(Activity(KIND, said, note=text), None, nothing(""))
 
 
 def activity(c: Checklist, stage: SwapStage | None) -> ActivityView:
