@@ -300,12 +300,18 @@ def _inserted(c: Checklist, v: MachineView, now: float) -> Checklist:
 def _misplaced(c: Checklist, v: MachineView, now: float) -> Checklist:
     """With a line for each disk that was put in and is not the one, once each."""
     wrong = (text for disk in c.wrong for text in another_in_bay(disk, v))
-    unfit = pulling.not_taken(c, v) if c.pulled is not None and c.new is None else ()
-    said = {entry.text for entry in c.log}
+    awaited = c.pulled is not None and c.new is None and not pulling.past(c, v)
+    unfit = pulling.not_taken(c, v) if awaited else ()
+    said = {_head(entry.text) for entry in c.log}
     for step, texts in ((PUT_BACK, wrong), ("insert", unfit)):
         for text in texts:
-            c = c if text in said else c.noting(now, step, text)
+            c = c if _head(text) in said else c.noting(now, step, text)
     return c
+
+
+def _head(text: str) -> str:
+    """What a line of the log is about: the reasons behind it have figures, which change."""
+    return text.partition(": ")[0]
 
 
 def _stepped(c: Checklist, v: MachineView, stage: SwapStage, now: float) -> Checklist:

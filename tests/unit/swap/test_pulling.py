@@ -429,3 +429,15 @@ def test_a_disk_that_does_not_fit_is_in_the_report_once(play: Play):
     (said,) = [e.text for e in play.checklist.log if "does not fit" in e.text]
     assert "too small" in said
     assert said in markdown(play.checklist)
+
+
+def test_a_disk_that_fails_more_and_more_is_in_the_report_once(play: Play):
+    play.pulled()
+    play.look()
+    play.hands.insert(NEW, OLD)
+    path = next(d.path for d in play.view().devices if d.bay == OLD)
+    for pending in (8, 9):
+        play.smart = {path: SmartCounts(passed=False, pending=pending)}
+        play.look()
+    (said,) = [e.text for e in play.checklist.log if "does not fit" in e.text]
+    assert "SMART reports a failing disk" in said
