@@ -50,7 +50,7 @@ class Operator:
 
     def take_offline(self) -> None:
         """Up to the pull: offline, then made to be found."""
-        self.see("Take .* offline")
+        self.see("Take virtio-LABDISK1 .*offline")  # the list of steps has another line of it
         self.do("zpool offline tank")
         self.find()
 
