@@ -36,7 +36,9 @@ async def test_a_batch_is_put_together_and_run_as_one():
         assert "Plan these 1" in a.screen
         await a.press("G", "enter")
         assert "order: bay09" in a.screen
-        assert "leave the old devices plugged in" in a.screen
+        assert (
+            "leave bay09 plugged in until it finishes: it still counts for redundancy" in a.screen
+        )
         await a.press(*RUN)
         assert commands(a)[0][0] == "replace"
 

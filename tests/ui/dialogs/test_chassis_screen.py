@@ -47,12 +47,12 @@ async def test_what_is_in_a_slot_can_be_copied():
 
 async def test_a_light_that_was_switched_on_is_marked():
     async with acting("failed-disk", (80, 24)) as a:
-        assert "02   ONLINE     *" not in await a.press("c", "l")
+        assert "02*    ONLINE" not in await a.press("c", "l")
         enclosure = a.app.screen._bay.enclosure.key
         a.feed.world.lit[enclosure, "Slot 02"] = a.feed.world.pools[0].now + 60
         await a.press("escape")
         said = await a.press("c", "l")
-        assert "02   ONLINE     *" in said
+        assert "02*    ONLINE" in said
         assert "locate on, fault off" in said
 
 

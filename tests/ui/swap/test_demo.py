@@ -140,6 +140,6 @@ async def test_a_disk_with_devices_of_two_pools_is_swapped_and_the_other_one_off
         await s.do()
         await skip_until(s, "Switch off the light")
         await s.do()
-        assert "n     Begin the swap of fast" in await s.do("Y")
+        assert "n other pool" in await s.do("Y")
         await s.press("n")
         assert "SWAP" in await s.on(ConfirmScreen)
