@@ -63,6 +63,7 @@ async def test_a_recording_without_places_says_so(feed):
         feed.playback.span = None
         await pilot.press("full_stop")
         await until(pilot, lambda: "no seeking" in screen_text(app))
+        assert "1.0 %" not in screen_text(app)
 
 
 @pytest.mark.parametrize("key", ["comma", "greater_than_sign", "left_curly_bracket"])

@@ -16,6 +16,8 @@ from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen, PickScreen
 from zconsole.ui.keys import character_of
 
+COMING = "Reading the pool  Esc back"
+
 
 def type_at_once(a, *keys):
     """What a slow link delivers in one packet."""
@@ -33,6 +35,15 @@ def hang(a):
 
     a.use(replace(a.backend, ask=_ask))
     return answered
+
+
+async def escapes(a):
+    """Leave the wait for a screen; the console behind reacts again."""
+    await until(a.pilot, lambda: COMING in a.screen)
+    await a.pilot.press("escape")
+    await a.pilot.press("down")
+    await until(a.pilot, lambda: a.app.devices.cursor == 1)
+    assert a.app.main_on_top
 
 
 async def test_a_menu_and_its_choice_in_one_packet_lead_to_the_plan():
@@ -85,12 +96,8 @@ async def test_escape_gives_up_waiting_for_a_menu_and_the_console_reacts_again()
     async with acting("mirror-scrub") as a:
         hang(a)
         await a.pilot.press("S")
-        await until(a.pilot, lambda: "Esc cancels" in a.screen)
-        await a.pilot.press("escape")
-        await a.pilot.press("down")
-        await until(a.pilot, lambda: a.app.devices.cursor == 1)
-        assert "Esc cancels" not in a.screen
-        assert a.app.main_on_top
+        await escapes(a)
+        assert COMING not in a.screen
 
 
 async def test_a_menu_left_at_once_leads_back_and_the_next_key_opens_another():
@@ -130,11 +137,7 @@ async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():
         await a.press("S", "down")
         hang(a)
         await a.pilot.press("enter")
-        await until(a.pilot, lambda: "Esc cancels" in a.screen)
-        await a.pilot.press("escape")
-        await a.pilot.press("down")
-        await until(a.pilot, lambda: a.app.devices.cursor == 1)
-        assert a.app.main_on_top
+        await escapes(a)
 
 
 async def test_keys_that_wait_for_a_menu_do_not_answer_whether_to_quit():
@@ -146,6 +149,6 @@ async def test_keys_that_wait_for_a_menu_do_not_answer_whether_to_quit():
         assert "Quit?" in await a.settle()
         assert a.app.focused.id == "cancel"
         await a.pilot.press("escape")
-        await until(a.pilot, lambda: "Esc cancels" in a.screen)
+        await until(a.pilot, lambda: COMING in a.screen)
         await a.pilot.press("escape", "down")
         await until(a.pilot, lambda: a.app.devices.cursor == 1)

@@ -14,7 +14,7 @@ from zconsole.swap.checklist import PUT_BACK, Checklist
 from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
 from zconsole.swap.effects import vdev_words
 from zconsole.swap.resilver import filling, just_ran, repairs
-from zconsole.swap.stage import NO_NEED, Answer, SwapStage
+from zconsole.swap.stage import NO_NEED, Answer, SwapStage, sentence
 from zconsole.swap.view import MachineView
 
 
@@ -121,25 +121,22 @@ def put_back(c: Checklist, v: MachineView) -> SwapStage | None:
             f"{back.s.pool.name} has not noticed that it was out, and may still use it as it was"
             " before: have it opened again.",
         )
-    spot = back.disk.spot
-    if plan is None:
-        title, brief = (
-            f"Wait until {back.disk.words} is complete again",
-            (f"wait until {spot} is complete again"),
-        )
-    else:
-        title = f"Bring {back.disk.words} back into {back.s.pool.name}"
-        brief = f"bring {spot} back into {back.s.pool.name}"
     return SwapStage(
         c.at,
-        title,
+        sentence(_bringing(back, plan, back.disk.words)),
         text,
         waits=filling(back.s) if plan is None else "",
         plan=plan,
         final=_final(plan),
         alarm=True,
-        brief=brief,
+        brief=_bringing(back, plan, back.disk.spot),
     )
+
+
+def _bringing(each: _InPool, plan: ActionPlan | None, disk: str) -> str:
+    if plan is None:
+        return f"wait until {disk} is complete again"
+    return f"bring {disk} back into {each.s.pool.name}"
 
 
 def _final(plan: ActionPlan | None) -> str:

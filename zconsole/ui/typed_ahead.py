@@ -136,4 +136,4 @@ class TypedAheadApp(App[None]):
     def _say_coming(self) -> None:
         if self.screen_stack and self._awaited:
             self._asked = False
-            self.notify(f"{_COMING}; Esc cancels", timeout=60)
+            self.notify(f"{_COMING}  Esc back", timeout=60)

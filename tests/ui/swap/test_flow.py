@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,14 @@ def ran(s: Swapping) -> list[str]:
     """The zpool commands that were run, in order."""
     argvs = (record["argv"] for record in s.log if record.get("argv"))
     return list(dict.fromkeys(argv[1] for argv in argvs))
+
+
+async def question(s: Swapping, key: str) -> str:
+    """What a key asks once the first step is done."""
+    await s.begin()
+    await s.do()
+    await s.press(key)
+    return await s.on(ConfirmScreen)
 
 
 async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
@@ -50,25 +59,30 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         assert "The report would be a new file in" in s.screen
         assert "hot spare" not in s.screen
         assert "zpool scrub tank: started" in s.screen
-        assert "X no report" in s.screen
-        assert "  r save" not in s.screen
-        await s.press("escape")
-        assert await main_line(s) == "disk swap open Slot 07: File the report  (C continues)"
-        await s.press("C")
-        await s.on(SwapScreen)
-        await s.press("enter")
-        await s.settled()
-        (report,) = tmp_path.glob("zconsole-*.md")
-        assert "Report saved: /" in s.screen
-        assert s.app.screen.copies() == (("path", str(report)),)
-        assert "✓ File the report" in s.screen
-        assert "Save the report as a file" not in s.screen
-        assert "save report" not in s.screen
-        assert "# Disk swap in tank" in report.read_text()
         assert s.store_new().state == "done"
         assert ran(s) == ["offline", "light", "replace", "scrub"]
-        await s.press("escape")
-        assert await main_line(s) == ""
+        await reported(s, tmp_path)
+
+
+async def reported(s: Swapping, directory: Path) -> None:
+    """The last step is left and taken up again, and its report saved."""
+    assert "X no report" in s.screen
+    assert "  r save" not in s.screen
+    await s.press("escape")
+    assert await main_line(s) == "disk swap open Slot 07: File the report  (C continues)"
+    await s.press("C")
+    await s.on(SwapScreen)
+    await s.press("enter")
+    await s.settled()
+    (report,) = directory.glob("zconsole-*.md")
+    assert "Report saved: /" in s.screen
+    assert s.app.screen.copies() == (("path", str(report)),)
+    assert "✓ File the report" in s.screen
+    assert "Save the report as a file" not in s.screen
+    assert "save report" not in s.screen
+    assert "# Disk swap in tank" in report.read_text()
+    await s.press("escape")
+    assert await main_line(s) == ""
 
 
 async def test_the_wrong_disk_is_told_loudly_and_put_right():
@@ -164,10 +178,7 @@ async def test_the_way_back_puts_the_disk_online_and_then_closes():
 
 async def test_giving_up_amid_a_swap_takes_a_word():
     async with swapping() as s:
-        await s.begin()
-        await s.do()
-        await s.press("X")
-        shown = await s.on(ConfirmScreen)
+        shown = await question(s, "X")
         assert "What was done stays as it is" in shown
         await s.press("escape")
         assert s.store_new().state == "open"
@@ -280,10 +291,7 @@ async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
 
 async def test_who_knows_the_bay_is_told_what_going_on_without_the_light_means():
     async with swapping() as s:
-        await s.begin()
-        await s.do()
-        await s.press("Y")
-        asked = await s.on(ConfirmScreen)
+        asked = await question(s, "Y")
         assert "No light is switched on." in asked
         assert "Switch on the light" not in asked
 

@@ -35,6 +35,14 @@ async def at_once(s: Swapping) -> str:
     return await s.on(SwapScreen)
 
 
+async def listed(s: Swapping, seconds: float) -> str:
+    """The devices that a swap is offered for, some time later."""
+    s.feed.step(seconds)
+    await s.settled()
+    await s.press("C")
+    return await s.on(PickScreen)
+
+
 async def test_all_at_once_has_each_disk_chosen_and_begins_a_checklist_for_each():
     async with swapping() as s:
         two_failing(s)
@@ -90,10 +98,7 @@ async def test_disks_that_are_being_replaced_all_get_a_checklist_with_one_key():
 
 async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are_replaced():
     async with swapping(scenario="damaged", size=(120, 40)) as s:
-        s.feed.step(60.0)
-        await s.settled()
-        await s.press("C")
-        shown = await s.on(PickScreen)
+        shown = await listed(s, 60.0)
         assert "SWAP  2 devices have errors" in shown
         assert shown.count("Likely cable, port or power: Slot ") >= 2
         assert "Replace all 2 at once: not advised" in shown
@@ -106,10 +111,7 @@ async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are
 
 async def test_a_device_beside_one_that_is_being_replaced_is_named_by_its_bay():
     async with swapping(scenario="flaky", size=(80, 24)) as s:
-        s.feed.step(30.0)
-        await s.settled()
-        await s.press("C")
-        shown = await s.on(PickScreen)
+        shown = await listed(s, 30.0)
         assert "Swap Slot 03 (serial ZWZJRW70) of raidz2-0: REMOVED" in shown
         assert "Swap Slot 06 (serial G4PXTEXR) of raidz2-0: ONLINE, being replaced" in shown
         assert "Replace the 1 not being replaced yet, with a checklist for each" in shown

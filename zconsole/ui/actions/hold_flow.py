@@ -49,9 +49,7 @@ async def hold_flow(context: FlowContext) -> None:
 def _typed_order(words: Sequence[str]) -> Order:
     """What was typed. Raises UsageError, also for a latency without unit: people mean ms."""
     if bare := without_unit(words):
-        raise UsageError(
-            f"{bare} has no unit: write {bare}ms or {bare}s ({bare} alone would be {bare} seconds)"
-        )
+        raise UsageError(f"{bare} has no unit: write {bare}ms or {bare}s")
     return order(words)
 
 
