@@ -31,6 +31,7 @@ _UNITS_FROM = 66
 """Cells a screen needs for the column of units; the line at the cursor is told with its unit."""
 _MEANING_FROM = 30
 """Cells a line must have left for a meaning to be worth beginning."""
+_SUGGESTED = "suggested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +155,8 @@ def _said(shown: Shown, room: int) -> str:
     said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
     if said and shown.effect is not None and shown.effect.gain is not None:
         said += f", {_signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR}"
-    if shown.suggested:
-        said = "; ".join(filter(None, (said, "suggested")))
+    if shown.suggested and room >= len(_SUGGESTED):  # else only below the list
+        said = "; ".join(filter(None, (said, _SUGGESTED)))
     if room < _MEANING_FROM:
         return said
     ends = ", restored at its end" if shown.held_by else ", restored at the end" * shown.until
