@@ -112,6 +112,8 @@ class _Story:
 
     def length(self) -> float:
         """Seconds it takes from its last start, or more than the longest."""
+        if self.usual and not self.trouble:
+            return self.usual
         pool = self.begun()
         while pool.scan is not None and pool.scan.running:
             if pool.now - pool.scan.start > LONGEST:
