@@ -18,7 +18,7 @@ from zconsole.ui.rebalance.flow import scan_pace
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import PATIENCE
 from zconsole.ui.rebalance.job_screen import JobScreen
-from zconsole.ui.rebalance.options import ENTRIES, Choice
+from zconsole.ui.rebalance.options import ENTRIES, OptionChoice
 from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.zfs.sources.base import Capabilities
 
@@ -271,7 +271,7 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
         assert "--accept-races" in said
 
 
-CHOICES = [index for index, entry in enumerate(ENTRIES) if isinstance(entry, Choice)]
+CHOICES = [index for index, entry in enumerate(ENTRIES) if isinstance(entry, OptionChoice)]
 
 
 @pytest.mark.parametrize("index", CHOICES)

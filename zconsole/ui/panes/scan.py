@@ -30,6 +30,7 @@ from zconsole.ui.widgets.draw import Line, Span, crop, width_of
 from zconsole.ui.widgets.short_names import middle
 
 if TYPE_CHECKING:
+    from zconsole.diagnosis.bottleneck.finding import Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _HEAD = 11
@@ -238,7 +239,7 @@ def _limited(most: int, ink: Ink) -> list[Line]:
     Of those that have nothing to say, a long limit or suggestion has the lines, too.
     """
     limit, told = ink.frame.limit, ink.frame.troubles
-    advice = "" if limit is None or limit.cause == "unclear" else _left_to_do(limit.advice, ink)
+    advice = "" if limit is None or limit.cause == "unclear" else _left_to_do(limit, ink)
     suggested = _shortened("suggestion", _by_key(advice, ink), most if told else 2 * most, ink)
     if not told and any(suggested[most:]):
         return [*_limit(ink, 1), *suggested]
@@ -254,16 +255,16 @@ def _limited(most: int, ink: Ink) -> list[Line]:
     return [*limits, *suggested[:most], *troubles]
 
 
-def _left_to_do(advice: str, ink: Ink) -> str:
-    """A suggestion; none to set what the autopilot sets, which would end it.
+def _left_to_do(limit: Verdict, ink: Ink) -> str:
+    """The suggestion; none to set what the autopilot sets, which would end it.
 
     Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
     """
     if not any(view.activity.kind == AUTOPILOT for view in ink.frame.activities):
-        return advice
+        return limit.advice
     from zconsole.tunables.hold_latency import LEVERS
 
-    return "" if any(name in advice for name in LEVERS) else advice
+    return "" if limit.tunable in LEVERS else limit.advice
 
 
 def _is_cut(text: str, ink: Ink) -> bool:

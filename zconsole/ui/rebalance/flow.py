@@ -22,8 +22,8 @@ from zconsole.ui.rebalance.options import (
     ENTRIES,
     PLAN,
     TARGET,
-    Choice,
     Limit,
+    OptionChoice,
     ask_choice,
     ask_limit,
     ask_races,
@@ -189,7 +189,7 @@ class RebalanceFlow:
             else:
                 await self._set(choices, ENTRIES[picked])
 
-    async def _set(self, choices: Choices, entry: Choice | Limit) -> None:
+    async def _set(self, choices: Choices, entry: OptionChoice | Limit) -> None:
         """Ask for one entry's value; nothing changes where that is left."""
         if isinstance(entry, Limit):
             limits = choices.settings.limits

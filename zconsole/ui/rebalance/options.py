@@ -205,7 +205,7 @@ REWRITES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OptionChoice:
     """One entry that has few values: its name in the settings, its label, and each in words."""
 
     name: str
@@ -228,16 +228,16 @@ class Choice:
         return replace(made, limits=replace(made.limits, until_spread=even))
 
 
-AIM = Choice("aim", "Aim", AIMS)
-ENGINE = Choice("engine", "Engine", ENGINES)
-RACES = Choice("accept_races", "Lost writes (copy engine)", _RACES)
+AIM = OptionChoice("aim", "Aim", AIMS)
+ENGINE = OptionChoice("engine", "Engine", ENGINES)
+RACES = OptionChoice("accept_races", "Lost writes (copy engine)", _RACES)
 FIRST = (AIM, ENGINE)
 LAST = (
-    Choice("during_scan", "Scrubs and resilvers", _SCANS),
+    OptionChoice("during_scan", "Scrubs and resilvers", _SCANS),
     RACES,
-    Choice("rewrite_options", "Rewrite in place", REWRITES),
+    OptionChoice("rewrite_options", "Rewrite in place", REWRITES),
 )
-ENTRIES: tuple[Choice | Limit, ...] = (*FIRST, *LIMITS, *LAST)
+ENTRIES: tuple[OptionChoice | Limit, ...] = (*FIRST, *LIMITS, *LAST)
 """What can be set, in the order of its lines."""
 PLAN = len(ENTRIES)
 """Index of the line behind them, which goes on to the plan."""
@@ -309,7 +309,7 @@ def _dirs(settings: Settings, look: DisplayFormat) -> str:
     return "  ".join(look.text(path) for path in settings.dirs)
 
 
-async def ask_choice(context: FlowContext, choice: Choice, now: Settings) -> Settings:
+async def ask_choice(context: FlowContext, choice: OptionChoice, now: Settings) -> Settings:
     """The settings with the value that is picked from a list, which begins at the present one."""
     values, look = list(choice.values), context.look
     present = getattr(now, choice.name)

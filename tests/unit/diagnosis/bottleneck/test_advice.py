@@ -52,4 +52,4 @@ def test_memory_to_sort_in_is_not_raised_again_and_again(now: int, said: str) ->
         tunables={"zfs_scan_mem_lim_fact": now},
         memory=1 << 30,
     )
-    assert said in memory(seen)
+    assert said in memory(seen).text
