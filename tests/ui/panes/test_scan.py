@@ -303,7 +303,8 @@ def test_a_suggestion_names_the_key_of_the_console():
 @pytest.mark.parametrize("name", LEVERS)
 def test_nothing_is_suggested_to_set_that_a_running_autopilot_sets(name):
     base = frames.resilver()
-    limit = replace(base.limit, cause="scan-reads", advice=f"zconsole tunables set {name}=9")
+    advice = f"zconsole tunables set {name}=9"
+    limit = replace(base.limit, cause="scan-reads", advice=advice, tunable=name)
     shown = replace(base, limit=limit)
     assert f"set {name}=9" in text(scan_lines(shown, LOOK, 120))
     held = ActivityView(Activity(AUTOPILOT, "holds 20ms"), None, nothing(""))
