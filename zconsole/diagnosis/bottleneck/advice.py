@@ -7,7 +7,7 @@ from typing import NamedTuple
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Vdev
-from zconsole.pool.redundancy import redundancy
+from zconsole.pool.redundancy import may_fail, redundancy
 from zconsole.tunables.catalog import BY_NAME
 
 METADATA = "wait: metadata is read first; more ARC for metadata shortens this"
@@ -116,9 +116,10 @@ def slow_disk(seen: Evidence, disk: Disk) -> str:
     """For one source disk that the others wait for; offline only where redundancy would remain."""
     top = seen.tops.get(disk.top)
     whole = () if top is None else redundancy(Vdev("", "root", children=(top,)), (seen.scan,))
-    spared = any(entry.left > 1 for entry in whole)
+    left = max((entry.left - 1 for entry in whole), default=0)
     when = "" if seen.scan.function == "scrub" else " after this resilver"
-    return f"check {disk.name}: errors, SMART, cable; replace it{when}" + "; or offline it" * spared
+    told = f"check {disk.name}: errors, SMART, cable; replace it{when}"
+    return f"{told}; or offline it (then {may_fail(left)})" if left > 0 else told
 
 
 def stuck(name: str) -> str:
