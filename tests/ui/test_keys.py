@@ -206,7 +206,7 @@ async def test_the_legend_is_behind_the_help_and_scrolls():
         for _ in range(8):
             await pilot.press("pagedown")
             seen += read()
-        for word in ("attention", "danger", "0-64M", "LAT", "faulted, unavailable", "sample"):
+        for word in ("attention", "danger", "scale 64M", "LAT", "faulted, unavailable", "sample"):
             assert word in seen, word
         assert "▁▂▃▄▅▆▇█" in seen
         await pilot.press("question_mark")

@@ -22,6 +22,18 @@ async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
         assert "metadata" not in screen()
 
 
+async def test_the_zoomed_scan_says_that_there_is_more_below():
+    async with view_state(frames.flaky(), size=(60, 15)) as (_, pilot, screen):
+        await pilot.press("shift+tab", "z")
+        title = next(line for line in screen().splitlines() if "issuing" in line)
+        assert title.endswith(" ↓")
+        assert "12.9T" in title, "nothing of it is covered"
+        while "trouble" not in screen():
+            before = screen()
+            await pilot.press("down")
+            assert screen() != before
+
+
 async def test_panes_are_shown_and_hidden_by_number():
     async with view_state(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
         for key, sign in (("1", "metadata"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):

@@ -48,7 +48,7 @@ def switch(
     if asked.below and not yes:
         _confirm()
     asyncio.run(autopilot.start(ProcessRunner(), place, asked.targets, asked.below, module=module))
-    say("holding; stop and restore with: zconsole tunables hold-latency off")
+    say(f"holding latency at {asked.targets}; stop it with: zconsole tunables hold-latency off")
     return _levers(control)
 
 
@@ -56,7 +56,7 @@ def _stop(place: Path, control: Control) -> None:
     stopped = autopilot.stop(place)
     left = autopilot.clear(autopilot.newest(place), control)
     if stopped:
-        say("the autopilot ended; the originals are restored")
+        say("the autopilot ended; the original values are restored")
     else:
         say("no autopilot runs" + (": restored what a killed one left" if left else ""))
 

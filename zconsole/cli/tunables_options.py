@@ -23,16 +23,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="list",
         choices=("list", "set", "preset", "restore", "hold-latency"),
-        help="list all (default), set values, apply a preset, restore the originals, or let scans"
-        " go as fast as the latency of applications allows",
+        help="list all (default), set values, apply a preset, restore the original values, or let"
+        " scans go as fast as the latency of applications allows",
     )
     parser.add_argument(
         "words",
         nargs="*",
         metavar="NAME",
-        help=f"NAME=VALUE to set (bytes also as 16M); preset: {', '.join(PRESETS)};"
-        " names to restore (default: all); the latency to hold (20ms), others by time of day"
-        " (22:00-06:00=100ms) and below-defaults, or off",
+        help=f"set: NAME=VALUE (bytes also as 16M); preset: {', '.join(PRESETS)};"
+        " restore: names (default: all); hold-latency: the latency (20ms), others by time of day"
+        " (22:00-06:00=100ms), below-defaults to allow scans slower than by the defaults also"
+        " without redundancy; or off",
     )
     parser.add_argument(
         "--limit", choices=LIMITED_BY, help="lift only this limit with preset faster-resilver"
@@ -46,6 +47,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="restore zfs_scan_suspend_progress after SECONDS (default: 600)",
     )
     parser.add_argument(
-        "--yes", action="store_true", help="go below the defaults (below-defaults) without asking"
+        "--yes", action="store_true", help="answer the question of below-defaults with yes"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one tunable per line")

@@ -22,6 +22,7 @@ from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
 from zconsole.history.past_rates import PastRates, PastRecorder
+from zconsole.history.present_rate import PresentRate, present_rate
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
 
@@ -71,6 +72,7 @@ class ScanTrack:
         """Keys of the leaves that were being resilvered while it ran."""
         self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
         self.scan_rate: float | None = None
+        self._present: PresentRate | None = None
         self.comparison: Comparison | None = None
 
     def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
@@ -91,6 +93,7 @@ class ScanTrack:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
         self.forecast = self._forecast(sample, scan, known)
         self.scan_rate = self._scan_rate(scan)
+        self._present = self._present_rate(scan)
         # Nothing is issued while it is paused, nor before the walk has found what to issue.
         idle = scan.state == "paused" or scan.stage == "scanning"
         rate = self._issue_rate
@@ -119,11 +122,24 @@ class ScanTrack:
 
     @property
     def _issue_rate(self) -> float | None:
-        """Bytes/s over the window, else zpool's own average; None while it does not run."""
+        """Bytes/s now, else what the estimate is based on; None while it does not run."""
+        if self._present is not None:
+            return self._present.rate
         rate = self.forecast.rate
         return (
             rate if rate is not None or self.scan.state != "running" else self.scan.zpool_issue_rate
         )
+
+    def _present_rate(self, scan: Scan) -> PresentRate | None:
+        """The rate now; None where the estimate's own, or zpool's, says more.
+
+        A scan that walks and issues by turns has no rate of now, nor do bytes that are rounded.
+        """
+        done = issued_bytes(scan)
+        if scan.state != "running" or scan.stage == "scanning" or done is None:
+            return None
+        walks = scan.two_stage and scan.function != "rebuild"
+        return present_rate(self.course.points, walks, done[1])
 
     def note(self, text: str) -> None:
         """Keep something to tell, newest first."""
@@ -215,7 +231,7 @@ class ScanTrack:
             percent=scan.percent,
             scan_rate=self.scan_rate if running else None,
             issue_rate=self._issue_rate if scan.active else None,
-            window=shown.window,
+            window=shown.window if self._present is None else self._present.seconds,
             estimate=shown.estimate,
             restarts=self.restarts,
             stalled=stalled,

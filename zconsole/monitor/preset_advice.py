@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
 from zconsole.monitor.frame import AUTOPILOT, Frame
-from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.hold_latency import LEVERS
 
 _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
@@ -24,7 +21,7 @@ def likely_limit(frame: Frame) -> str | None:
         return _LIFTED.get(frame.limit.cause)
     if scan.function == "rebuild":
         return "rebuild"
-    writes = "zfs_vdev_async_write_min_active" in frame.limit.advice
+    writes = frame.limit.tunable == "zfs_vdev_async_write_min_active"
     return "new-disk-writes" if writes else "scan-reads"
 
 
@@ -44,8 +41,7 @@ def suggested(frame: Frame) -> tuple[str, str]:
     if limit is None or limit.cause == "unclear":
         return "", ""
     held = any(view.activity.kind == AUTOPILOT for view in frame.activities)
-    found = (name for name in re.findall(r"zfs_\w+", limit.advice) if name in BY_NAME)
-    name = next(found, "")
+    name = limit.tunable
     if not name or (held and name in LEVERS):
         return "", ""
     return name, _about_it(limit.advice, name)
@@ -53,6 +49,8 @@ def suggested(frame: Frame) -> tuple[str, str]:
 
 def _about_it(advice: str, name: str) -> str:
     """What a suggestion says to do, where it is clear which tunable it is about."""
-    told = re.sub(rf"(?:zconsole tunables )?set {name}=", "set it to ", advice)
-    told = re.sub(rf"zconsole tunables restore {name}", "restore it", told)
-    return told.replace(" (zconsole tunables set)", "").replace(name, "it", 1)
+    told = advice.replace("zconsole tunables set ", "set ").replace(f"set {name}=", "set it to ")
+    told = told.replace(f"zconsole tunables restore {name}", "restore it")
+    return (
+        told.replace(" (zconsole tunables set)", "").replace(f"{name}=", "").replace(name, "it", 1)
+    )

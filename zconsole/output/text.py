@@ -312,7 +312,7 @@ def _table_row(row: VdevRow, width: int, disks: int) -> str:
 def balance_lines(found: Balance) -> Iterator[str]:
     """Spread and bytes out of place; per vdev its name, bar, fill, free and share of new writes."""
     spread, moving = percent(found.spread, 1), size(found.imbalance_bytes)
-    yield f"balance: spread {spread}, {moving} out of place"
+    yield f"balance: spread {spread}, {moving} raw out of place"
     width = max((cells(clean(v.name)) for v in found.vdevs), default=0)
     yield from (_balance_line(vdev, width) for vdev in found.vdevs)
 

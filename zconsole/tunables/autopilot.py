@@ -30,7 +30,7 @@ from zconsole.system.record_file import read_record, write_record
 from zconsole.system.state_dir import StateError, read_private, state_dir, try_lock
 from zconsole.tunables.control import Control, Restored, recorded
 from zconsole.tunables.guard import WRITTEN, delivered, forked, quiet, started
-from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL
+from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
 from zconsole.tunables.store import FileTunableStore
@@ -71,8 +71,7 @@ class Status:
 
     def __str__(self) -> str:
         """What it does, for people."""
-        levels = f"level {self.level:+g} of {GENTLEST:g} to {FASTEST:+g}"
-        return f"holds {self.held}; scans go {self.pace} ({levels})"
+        return f"holds latency at {self.held}; {self._scans}"
 
     @property
     def held(self) -> str:
@@ -81,8 +80,15 @@ class Status:
 
     @property
     def pace(self) -> str:
-        """How scans go: faster or gentler than without it, or as found."""
-        return "as found" if not self.level else "faster" if self.level > 0 else "gentler"
+        """What it does to scans, compared with how they went before it."""
+        return "unchanged" if not self.level else "sped up" if self.level > 0 else "slowed"
+
+    @property
+    def _scans(self) -> str:
+        """The same, with how far it went: ``scans are sped up (step 4 of 12)``."""
+        end = FASTEST if self.level > 0 else GENTLEST
+        step = f" (step {abs(self.level) / STEP:.0f} of {abs(end) / STEP:.0f})"
+        return f"scans are {self.pace}{step if self.level else ''}"
 
 
 async def steer(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
-SETTLE = 15.0
-"""Seconds after a change that count for neither side: about three transaction groups."""
+SETTLE = 75.0
+"""Seconds after a change that count for neither side: about three transaction groups, and the
+minute that a scan's rate is measured over (``history/present_rate.py``)."""
 
 WINDOW = 120.0
 """Seconds looked at on each side."""
@@ -84,6 +84,8 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _middle(values: Sequence[float]) -> float | None:
+    from statistics import median  # only here: one sample has no effects, and starts faster
+
     return median(values) if len(values) >= ENOUGH else None
 
 
@@ -91,5 +93,6 @@ def _is_clear(before: Sequence[float], after: Sequence[float]) -> bool:
     """Whether a difference of medians is more than either side varies by itself."""
     if min(len(before), len(after)) < ENOUGH:
         return False
-    inside = min(before) <= median(after) <= max(before)
-    return not inside and not min(after) <= median(before) <= max(after)
+    was, now = _middle(before) or 0.0, _middle(after) or 0.0
+    inside = min(before) <= now <= max(before)
+    return not inside and not min(after) <= was <= max(after)

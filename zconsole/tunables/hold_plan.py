@@ -16,13 +16,13 @@ from zconsole.units import duration, latency
 
 BELOW = "below-defaults"
 """The word that lets a scan go below the defaults without redundancy."""
-STEERS_BY = (
-    "Steers by the 95th percentile of the queue wait of synchronous reads and writes, plus the"
-    " most it can be of the disk time in their direction, which the scan shares."
+MEASURES = (
+    "Latency is the time within which 95 % of the applications' synchronous reads or writes are"
+    " answered: in ZFS's queue and in the disk. Asynchronous requests are not counted."
 )
-NOT_BY = (
-    "Asynchronous requests don't count. Histogram buckets are powers of two: values are within a"
-    " factor of 2."
+ROUGHLY = (
+    "It is approximate, and rather too high: the kernel counts in powers of two (up to a factor of"
+    " 2), and in the disk it counts the scan's requests with the others."
 )
 
 
@@ -91,10 +91,12 @@ def plan(
         tuple(_range(name, slow[name], fast[name], found[name]) for name in found),
         tuple(_warnings(wanted, risky, usual, left)),
         (
-            f"Holds the latency of applications at {wanted.targets}; one autopilot for all pools.",
-            STEERS_BY,
-            NOT_BY,
-            f"Restores the originals when no scan runs, when you set one{_ends(watched)}.",
+            "Lets scans go as fast as they can while the latency of applications stays at"
+            f" {wanted.targets}; one autopilot for all pools.",
+            MEASURES,
+            ROUGHLY,
+            "Ends, and restores the original values, when no scan runs, when you set one of these"
+            f" tunables{_ends(watched)}.",
         ),
     )
 
@@ -118,8 +120,8 @@ def _warnings(
     for pool in risky:
         if not wanted.below:
             yield (
-                f"{pool.name} can't lose another device: never slower than the defaults, so latency"
-                f" may stay above the target. To allow it: {BELOW}"
+                f"{pool.name} can't lose another device: its scan is never made slower than by the"
+                f" defaults, so latency may stay above the target. To allow that, add {BELOW}"
             )
             continue
         scan = next(scan for scan in pool.scans if scan.active)
@@ -138,4 +140,4 @@ def _warnings(
 
 def present(measured: float | None) -> str:
     """What applications wait now, for people."""
-    return "few requests" if measured is None else f"p95 {latency(measured)}"
+    return "too few requests to measure" if measured is None else latency(measured)

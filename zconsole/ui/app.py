@@ -1,4 +1,7 @@
-"""The console: keys to actions, frames to the main screen. Sampling and painting are two clocks."""
+"""The console: keys to actions, frames to the main screen. Sampling and painting are two clocks.
+
+Imports inside functions keep the first paint fast.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from zconsole.ui.environment import terminal_ready
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
 from zconsole.ui.panes.devices import DeviceView
-from zconsole.ui.panes.header import HeaderStatus
+from zconsole.ui.panes.header import HeaderStatus, late_age
 from zconsole.ui.saved_look import choose_theme, save_look
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.themed_app import ThemedApp
@@ -84,8 +87,7 @@ class Console(ThemedApp):
         return self.main_screen
 
     def get_driver_class(self) -> type[Driver]:
-        """Read the terminal in our own way."""
-        # Lazy import: without a terminal there is none of it.
+        """Read the terminal in our own way; without one there is none of it."""
         from zconsole.ui.terminal_driver import TerminalDriver
 
         return TerminalDriver
@@ -160,13 +162,19 @@ class Console(ThemedApp):
         if status is not None:
             self._painted = self._clock()
             self.main_screen.paint(status)
-            if isinstance(self.screen, Dialog) and self.screen.lives:
-                self.screen.update()
+            self._update_list()
         elif self.view_state.latest is not None:
             self.main_screen.waiting("no pools are imported; waiting for one")
 
     def _header_status(self) -> HeaderStatus | None:
-        return self.view_state.status(self._clock(), self.feed.pace, self.feed.interval)
+        status = self.view_state.status(self._clock(), self.feed.pace, self.feed.interval)
+        self.late = late_age(status) if status else ()
+        return status
+
+    def _update_list(self) -> None:
+        """Draw a list over the main screen anew: what it shows, or its age."""
+        if isinstance(self.screen, Dialog) and self.screen.lives:
+            self.screen.update()
 
     def _tick(self) -> None:
         """Keep the age of the sample true between rounds, and catch up after a slow line."""
@@ -178,12 +186,13 @@ class Console(ThemedApp):
         status = self._header_status()
         if self.screen_stack and status is not None and self._writable():
             self.main_screen.paint_header(status)
+            self._update_list()
 
     # Moving about
 
     def await_filled(self) -> None:
         """See ThemedApp.await_filled."""
-        self.devices.awaits_filled = True
+        self.devices.await_filled()
 
     def _view(self) -> LinesView | None:
         """What the cursor keys move: what is in focus, else what its screen is there to show."""
@@ -213,8 +222,6 @@ class Console(ThemedApp):
         else:
             (self.screen.focus_next if direction > 0 else self.screen.focus_previous)()
 
-    # Pools
-
     def action_pool(self, step: int) -> None:
         """Show the next pool."""
         self.view_state.select(self.view_state.index + step)
@@ -224,7 +231,6 @@ class Console(ThemedApp):
         """List all pools, to open one."""
         if not self.view_state.frames:
             return
-        # Lazy import: keeps the first paint fast.
         from zconsole.ui.dialogs.overview_screen import OverviewScreen
 
         self.push_screen(OverviewScreen(self.view_state), self.action_show_pool)
@@ -237,7 +243,6 @@ class Console(ThemedApp):
 
     def action_chassis(self) -> None:
         """Show where the disks sit; go to the device that is picked there."""
-        # Lazy import: keeps the first paint fast.
         from zconsole.ui.dialogs.chassis_screen import ChassisScreen
         from zconsole.ui.panes.chassis import NOTHING, bays
 
@@ -256,7 +261,6 @@ class Console(ThemedApp):
 
     def action_what_if(self) -> None:
         """Ask what more vdevs or larger disks would bring."""
-        # Lazy import: keeps the first paint fast.
         from zconsole.ui.dialogs.what_if_screen import Question, WhatIfScreen
 
         if (frame := self.view_state.frame) is not None:
@@ -268,7 +272,6 @@ class Console(ThemedApp):
 
     def action_copy(self) -> None:
         """Copy what the cursor is on, or what the screen on top is about; ask which of several."""
-        # Lazy import: keeps the first paint fast.
         from zconsole.ui.clipboard import copy_one
 
         top = self.screen
@@ -280,7 +283,6 @@ class Console(ThemedApp):
         begin(self, partial(self._keep_picture, self.export_screenshot()), group="picture")
 
     async def _keep_picture(self, svg: str) -> None:
-        # Lazy import: keeps the first paint fast.
         from zconsole.ui.picture import keep_picture
 
         now = datetime.now(self.view_state.look.zone)
@@ -290,8 +292,6 @@ class Console(ThemedApp):
             self.notify(str(error), severity="error")
         else:
             self.notify(f"picture saved: {path}", timeout=8)
-
-    # What changes something
 
     def action_act(self, flow: str) -> None:
         """Start what an action key asks for, about the row at the cursor."""
@@ -304,7 +304,6 @@ class Console(ThemedApp):
 
     def action_help(self) -> None:
         """Show the keys of the screen on top."""
-        # Lazy import: keeps the first paint fast.
         from zconsole.ui.dialogs.help_screen import HelpScreen
 
         if not isinstance(self.screen, HelpScreen):

@@ -39,7 +39,7 @@ from zconsole.ui.panes.scan_pane import ScanPane
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span, crop
 from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import LinesView
+from zconsole.ui.widgets.lines_view import WAYS, LinesView
 from zconsole.ui.widgets.prompt import Prompt
 
 _FILTER = "show only: name, state, path, note"
@@ -313,7 +313,8 @@ class MainScreen(Screen[None]):
         if graphed is not None:
             share = graph_rows if running else past_graph_rows
             rows = share(width, height, wanted, zoomed=zoomed == "scan")
-        self.scan.follow(graphed.past if graphed and rows else None, rows, self._state.look)
+        past = graphed.past if graphed and rows else None
+        self.scan.follow(past, self._scan_width, rows, self._state.look)
         if rows != running:
             scan = self._scan(body, rows)
         # Details take room from the events, never from the graph: they come and go.
@@ -325,12 +326,11 @@ class MainScreen(Screen[None]):
         return scan, heights
 
     def _scan(self, body: Frame, graph: int, room: int | None = None) -> tuple[Line, ...]:
-        width, height = self.app.size
-        whole = self.zoomed == "scan"
+        height, whole = self.app.size.height, self.zoomed == "scan"
         return scan_lines(
             body,
             self._state.look,
-            width,
+            self._scan_width,
             compact=height < COMPACT and not whole,
             roomy=height >= TALL or whole,
             whole=whole,
@@ -338,6 +338,11 @@ class MainScreen(Screen[None]):
             until=self.scan.until,
             room=room,
         )
+
+    @property
+    def _scan_width(self) -> int:
+        """The columns of the scan; zoomed, it can be scrolled, and its title says so at its end."""
+        return self.app.size.width - WAYS * (self.zoomed == "scan")
 
     def _view(self, name: str) -> LinesView:
         return self.query_one(f"#{name}", LinesView)

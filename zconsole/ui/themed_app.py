@@ -21,6 +21,7 @@ from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.typed_ahead import TypedAheadApp
 from zconsole.ui.view_state import ViewState
+from zconsole.ui.widgets.draw import Line
 
 
 class ThemedApp(TypedAheadApp):
@@ -35,6 +36,8 @@ class ThemedApp(TypedAheadApp):
         for theme in self.theme_files.values():
             self.register_theme(textual_theme(theme))
         self.messages = Messages()
+        self.late: Line = ()
+        """How old what is shown is, once that is more than a sample or two."""
         self.messages_signal: Signal[Messages] = Signal(self, "messages")
         """Published when what is to be said has changed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.actions.acting import RUN, acting, commands, pick
+from zconsole.ui.panes.devices import AWAITED
 
 
 async def test_replacing_a_healthy_disk_while_another_has_failed_says_so_first():
@@ -109,6 +110,15 @@ async def test_after_a_replace_the_cursor_is_on_the_disk_that_is_filled(size):
         await a.press("g")
         await a.pass_time(3, 1)
         assert a.app.devices.cursor == 0
+
+
+async def test_a_disk_is_awaited_for_some_samples_only():
+    async with acting("failed-disk") as a:
+        a.app.await_filled()
+        await a.pass_time(AWAITED - 1, 1)
+        assert a.app.devices.awaits_filled
+        await a.pass_time(1, 1)
+        assert not a.app.devices.awaits_filled
 
 
 async def test_a_pool_that_comes_on_show_has_no_disk_that_begins_to_be_filled():

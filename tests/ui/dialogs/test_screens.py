@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.ui import frames
-from tests.ui.fakes import view_state
+from tests.ui.fakes import FakeFeed, view_state
 from zconsole.ui.actions import log_flow, tunables_pane
 from zconsole.ui.dialogs import confirm, help_screen, overview_screen, what_if_screen
 from zconsole.ui.dialogs.screens import AskScreen, Dialog, PickScreen
@@ -24,6 +24,22 @@ EVERY_MODULE = (
 
 def _lines(_):
     return ((Span(" one"),),)
+
+
+async def test_a_list_over_a_stale_sample_says_how_old_it_is():
+    async with view_state(feed=FakeFeed((frames.swap(),), interval=1.0)) as (app, pilot, read):
+        await pilot.press("o")
+        await pilot.pause()
+        assert " age " not in read().splitlines()[0]
+        app._clock.now += 40
+        app._tick()
+        await pilot.pause()
+        first = read().splitlines()[0]
+        assert " age 4" in first
+        app._clock.now += 20
+        app._tick()
+        await pilot.pause()
+        assert " age 6" in read().splitlines()[0]
 
 
 async def test_a_pointer_stands_before_the_line_at_the_cursor_and_moves_nothing():

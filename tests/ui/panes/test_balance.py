@@ -11,7 +11,11 @@ from zconsole.ui.panes.balance import balance_lines, balance_title
 class TestBalance:
     def test_spread_and_shares(self):
         frame = frames.imbalance()
-        for width, amount in ((80, "  24.8T out of place "), (60, "  24.8T uneven "), (50, " ─")):
+        for width, amount in (
+            (80, "  24.8T raw out of place "),
+            (60, "  24.8T uneven "),
+            (50, " ─"),
+        ):
             title = plain(balance_title(frame.balance, LOOK, width))
             assert f"spread 93.1 %{amount}" in title
             assert len(title) == width

@@ -18,6 +18,7 @@ from zconsole.ui.rebalance.flow import scan_pace
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import PATIENCE
 from zconsole.ui.rebalance.job_screen import JobScreen
+from zconsole.ui.rebalance.options import ENTRIES, OptionChoice
 from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.zfs.sources.base import Capabilities
 
@@ -249,26 +250,45 @@ async def test_a_job_waits_for_a_scan_and_says_so():
         assert "a scrub is running" in said
 
 
-async def test_the_options_turn_and_are_asked_for():
+async def test_every_option_is_chosen_from_a_list_or_asked_for():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
         await a.press("enter", "g")
-        assert "new parity width" in await a.press("enter")
-        assert "copy: verified copies" in await a.press("j", "enter")
+        assert "new parity width" in await a.press("enter", "j", "enter")
+        assert "copy: verified copies" in await a.press("j", "enter", "j", "enter")
         await a.press("j", "enter", *"10", "enter")
         assert "10.0 %" in a.screen
         assert "nonsense: not a size" in await a.press("j", "enter", *"nonsense", "enter")
         await a.press("escape")
         assert "Rate limit                none" in a.screen
-        await a.press("G", "k", "enter")
-        assert "-P: incremental sends do not grow" in a.screen
-        assert "all blocks" in await a.press("enter", "enter", "enter")
-        await a.press("k", "enter", "right", "enter")
+        assert "-P: incremental sends do not grow" in await a.press("G", "k", "enter", "j", "enter")
+        assert "all blocks" in await a.press("enter", "g", "enter")
+        await a.press("k", "enter", "j", "enter", "right", "enter")
         assert "accept: a write" in a.screen
         await a.press("G", "enter")
         said = await settled(a)
         assert "--engine=copy --aim=width --until-spread=0.1" in said
         assert "--accept-races" in said
+
+
+CHOICES = [index for index, entry in enumerate(ENTRIES) if isinstance(entry, OptionChoice)]
+
+
+@pytest.mark.parametrize("index", CHOICES)
+async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was(index):
+    async with acting(SCENARIO, (60, 15)) as a:
+        await to_options(a)
+        before = await a.press("g", *["j"] * index)
+        rows = (await a.press("enter")).splitlines()
+        values = list(ENTRIES[index].values.values())
+        assert [
+            row.strip(" ›").removesuffix("  (now)") for row in rows[1 : len(values) + 1]
+        ] == values
+        (now,) = (row for row in rows if row.endswith("(now)"))
+        assert now.startswith("›"), "Enter twice changes nothing"
+        await a.press("G")
+        assert await a.press("escape") == before
+        assert await a.press("enter", "enter") == before
 
 
 @pytest.mark.parametrize(
@@ -381,22 +401,24 @@ async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_firs
     async with acting(SCENARIO) as a:
         before = await to_races(a)
         assert "refuse where one could happen" in before
-        said = " ".join((await a.press("enter")).split())
+        said = " ".join((await a.press("enter", "j", "enter")).split())
         assert "Accept that writes may be lost?" in said
         assert "can't be undone" in said
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
         assert await a.press("enter") == before
-        await a.press("enter")
+        await a.press("enter", "j", "enter")
         assert await a.press("escape") == before
-        assert "accept: a write" in await a.press("enter", "right", "enter")
-        assert await a.press("enter") == before, "the way back to safety needs no question"
+        assert "accept: a write" in await a.press("enter", "j", "enter", "right", "enter")
+        assert await a.press("enter", "k", "enter") == before, (
+            "the way back to safety needs no question"
+        )
 
 
 async def test_an_accepted_risk_is_taken_back_when_the_options_are_left():
     async with acting(SCENARIO) as a:
         before = await to_races(a)
-        assert "accept: a write" in await a.press("enter", "right", "enter")
+        assert "accept: a write" in await a.press("enter", "j", "enter", "right", "enter")
         await a.press("escape", "enter", "G", "k", "k")
         assert a.screen == before
 

@@ -11,13 +11,13 @@ from zconsole.errors import ZconsoleError
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.options import (
+    AIM,
     LIMITS,
     MIN_FREE,
     RATE,
     TARGET,
     option_about,
     option_lines,
-    turned,
 )
 from zconsole.ui.rebalance.options import PLAN as LAST
 
@@ -51,10 +51,15 @@ def test_a_target_that_was_typed_does_not_read_like_the_default():
 
 
 def test_only_a_job_that_is_to_balance_stops_where_the_vdevs_are_even():
-    settings = turned(replace(SETTINGS, aim="recordsize"), 0)
+    settings = AIM.made(replace(SETTINGS, aim="recordsize"), "balance")
     assert (settings.aim, settings.limits.until_spread) == ("balance", EVEN)
-    settings = turned(settings, 0)
+    settings = AIM.made(settings, "width")
     assert (settings.aim, settings.limits.until_spread) == ("width", None)
+
+
+def test_the_aim_there_is_picked_again_keeps_a_target_that_was_typed():
+    settings = replace(SETTINGS, limits=Limits(until_spread=0.2))
+    assert AIM.made(settings, settings.aim) == settings
 
 
 @pytest.mark.parametrize(

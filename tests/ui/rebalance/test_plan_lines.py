@@ -39,7 +39,7 @@ def test_the_command_of_a_plan_is_said_to_run_where_it_does():
 def test_a_plan_that_moves_more_than_the_spread_needs_says_where_to_stop():
     free = replace(PLAN, bytes_to_target=1 << 30)
     said = text(shown(free, settings=replace(SETTINGS, limits=Limits())))
-    assert '5 % needs only 1G; set "Stop at a spread of" to 5' in said
+    assert '5 % needs only 1G of file data; set "Stop at a spread of" to 5' in said
     said = text(shown(free))
     assert "Stop at" not in said
 
@@ -79,7 +79,7 @@ def test_a_plan_for_an_even_pool_says_so_and_what_moves_files_anyway():
     assert "zconsole …" not in said
     said = text(shown(even, settings=replace(SETTINGS, limits=Limits())))
     assert "Nothing to move" not in said
-    assert "1.00T of files to move" in said
+    assert "1.00T of file data to move" in said
 
 
 def test_a_plan_for_empty_directories_says_that_there_is_nothing_to_move():

@@ -15,7 +15,7 @@ async def planned(a: Acting, version: str, letters: str) -> str:
         pool.version = version
     await to_tree(a)
     await a.press("enter", "g", *["j"] * (PLAN - 1))
-    await a.press(*["enter"] * list(REWRITES).index(letters))
+    await a.press("enter", *["j"] * list(REWRITES).index(letters), "enter")
     await a.press("G", "enter")
     return await settled(a)
 

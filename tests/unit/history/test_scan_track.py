@@ -19,7 +19,9 @@ from tests.unit.history.following import (
     watched,
 )
 from zconsole.history.pool import PoolHistory
+from zconsole.history.present_rate import SPAN
 from zconsole.pool.model import Scan
+from zconsole.units import rate
 
 
 def test_rates_and_estimate_follow_the_samples():
@@ -29,6 +31,18 @@ def test_rates_and_estimate_follow_the_samples():
     assert found.estimate.eta == pytest.approx(141, rel=0.05)
     assert found.estimate.reason.startswith("issuing at 50M/s over ")
     assert found.window is not None
+
+
+def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
+    slow, fast = 1 * MIB, 2 * MIB
+    samples = [
+        sample(n, resilver(min(n, 1800) * slow + max(0, n - 1800) * fast)) for n in range(1871)
+    ]
+    found = view(watched(*samples), samples[-1])
+    assert found.issue_rate == pytest.approx(fast, rel=0.01)
+    assert found.window == SPAN
+    assert found.past.rates[-1] == pytest.approx(fast, rel=0.01)
+    assert f"issuing at {rate(found.issue_rate)}" not in found.estimate.reason
 
 
 def test_pause_and_resume_are_told_and_leave_the_estimate_out():

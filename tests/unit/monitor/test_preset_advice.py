@@ -5,22 +5,22 @@ import pytest
 from tests.factory import frame, mirror_pool
 from zconsole.cli.tunables_options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import CAUSES, Verdict
-from zconsole.monitor.preset_advice import OUT_OF_REACH, hopeless, likely_limit
+from zconsole.monitor.preset_advice import OUT_OF_REACH, hopeless, likely_limit, suggested
 from zconsole.pool.model import Scan
 from zconsole.tunables.presets import LIMITS
 
-WRITES = "zconsole tunables set zfs_vdev_async_write_min_active=8"
+WRITES = "zfs_vdev_async_write_min_active"
 
 
-def seen(cause: str, function: str = "resilver", advice: str = "", state: str = "running"):
-    return frame(mirror_pool(Scan(function, state)), limit=Verdict(cause, "why", advice=advice))
+def seen(cause: str, function: str = "resilver", tunable: str = "", state: str = "running"):
+    return frame(mirror_pool(Scan(function, state)), limit=Verdict(cause, "why", tunable=tunable))
 
 
 @pytest.mark.parametrize(
     ("found", "limit"),
     [
-        (seen("throttle", advice=WRITES), "new-disk-writes"),
-        (seen("throttle", advice="zfs_vdev_scrub_max_active"), "scan-reads"),
+        (seen("throttle", tunable=WRITES), "new-disk-writes"),
+        (seen("throttle", tunable="zfs_vdev_scrub_max_active"), "scan-reads"),
         (seen("throttle", "rebuild"), "rebuild"),
         (seen("foreground"), "txg-time"),
         (seen("memory"), "memory"),
@@ -39,6 +39,32 @@ def test_every_cause_is_lifted_out_of_reach_or_unclear(cause):
     said = hopeless(seen(cause))
     assert (said is not None) == (cause in OUT_OF_REACH)
     assert cause == "unclear" or bool(said) != bool(likely_limit(seen(cause)))
+
+
+@pytest.mark.parametrize(
+    ("advice", "said"),
+    [
+        (f"zconsole tunables set {WRITES}=8 (now 2)", "set it to 8 (now 2)"),
+        (
+            f"zconsole tunables set {WRITES}=2 again: 8 did not help",
+            "set it to 2 again: 8 did not help",
+        ),
+        (
+            f"wait: what {WRITES}=8 brings shows in some minutes",
+            "wait: what 8 brings shows in some minutes",
+        ),
+        (f"zconsole tunables restore {WRITES}", "restore it"),
+        (f"raise {WRITES} (zconsole tunables set)", "raise it"),
+        (
+            f"reduce the load, or raise {WRITES} from 2 to 4",
+            "reduce the load, or raise it from 2 to 4",
+        ),
+    ],
+)
+def test_the_list_of_tunables_says_it_of_its_line(advice, said):
+    limit = Verdict("throttle", "why", advice=advice, tunable=WRITES)
+    found = frame(mirror_pool(Scan("resilver", "running")), limit=limit)
+    assert suggested(found) == (WRITES, said)
 
 
 def test_the_command_line_knows_every_limit():

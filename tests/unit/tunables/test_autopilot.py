@@ -14,7 +14,8 @@ from tests.unit.tunables.steered_kernel import ScrubSource
 from zconsole.errors import UnavailableError
 from zconsole.system.host import alive, process_mark
 from zconsole.tunables import autopilot
-from zconsole.tunables.autopilot import LOCK
+from zconsole.tunables.autopilot import LOCK, Status
+from zconsole.tunables.hold_latency import FASTEST, GENTLEST, STEP
 
 NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
@@ -234,3 +235,15 @@ def test_another_console_sees_what_it_does(running):
     assert autopilot.status(running.state).targets == ("0.02",)
     assert autopilot.stop(running.state)
     assert autopilot.status(running.state) is None
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        (0.0, "scans are unchanged"),
+        (STEP, f"scans are sped up (step 1 of {FASTEST / STEP:.0f})"),
+        (GENTLEST, "scans are slowed (step {0} of {0})".format(round(-GENTLEST / STEP))),
+    ],
+)
+def test_what_it_does_is_said_in_steps_of_the_way_there_is(level, said):
+    assert str(Status("", 0.0, ("0.02",), level)) == f"holds latency at 20ms; {said}"

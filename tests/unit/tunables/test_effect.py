@@ -23,12 +23,12 @@ def test_what_settles_does_not_count():
 
 def test_neither_side_reaches_past_another_change():
     series = [
-        *points(0, 50, 1.0),
-        *points(50, 100, 100.0),
-        *points(100, 150, 200.0),
-        *points(150, 300, 5.0),
+        *points(0, 200, 1.0),
+        *points(200, 400, 100.0),
+        *points(400, 600, 200.0),
+        *points(600, 800, 5.0),
     ]
-    assert measure(series, 100.0, others=[50.0, 100.0, 150.0]).gain == pytest.approx(1.0)
+    assert measure(series, 400.0, others=[200.0, 400.0, 600.0]).gain == pytest.approx(1.0)
 
 
 def test_too_few_samples_say_nothing():

@@ -33,7 +33,7 @@ def test_words_give_an_order_and_an_order_its_words():
 def test_it_names_every_pool_that_scans_and_what_it_steers_by(kernel):
     made = plan(HOLD, [pool("tank"), pool("data", function="resilver")], kernel.parameters, {})
     assert made.pools == ("tank: scrub running", "data: resilver running")
-    assert "queue wait of synchronous reads and writes" in "\n".join(made.effects)
+    assert "in ZFS's queue and in the disk" in "\n".join(made.effects)
     assert f"{NAME}  1 to 10, now 3" in made.sets
     assert made.warnings == ()
 
@@ -41,7 +41,10 @@ def test_it_names_every_pool_that_scans_and_what_it_steers_by(kernel):
 def test_without_redundancy_it_says_that_it_is_never_below_the_defaults(kernel):
     made = plan(HOLD, [pool("tank", mirrored=False)], kernel.parameters, {})
     assert f"{NAME}  3 to 10, now 3" in made.sets
-    assert "tank can't lose another device: never slower than the defaults" in made.warnings[0]
+    assert (
+        "tank can't lose another device: its scan is never made slower than by the defaults"
+        in made.warnings[0]
+    )
 
 
 def test_below_the_defaults_it_says_the_hours_that_costs(kernel):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Vdev
-from zconsole.pool.redundancy import redundancy
+from zconsole.pool.redundancy import may_fail, redundancy
 from zconsole.tunables.catalog import BY_NAME
 
 METADATA = "wait: metadata is read first; more ARC for metadata shortens this"
@@ -24,26 +24,57 @@ FREEZE = "zfs_scan_suspend_progress"
 """Keeps scans and rebuilds where they are."""
 
 
+class Suggestion(NamedTuple):
+    """What to do."""
+
+    text: str
+    """Empty when nothing can be done."""
+    tunable: str = ""
+    """The tunable it is about; empty where it is about none."""
+
+
 class Throttle(NamedTuple):
     """A tunable that holds a scan back, if one was found, and what to do."""
 
     name: str
     """The tunable, if one differs from its default; else empty."""
     value: int
-    text: str
+    advice: Suggestion
 
 
 def throttle(seen: Evidence) -> Throttle:
     """The tunable that holds the scan back; without a name if none is known."""
     if seen.tunables.get(FREEZE):
-        return Throttle(FREEZE, 1, f"zconsole tunables restore {FREEZE}")
+        return Throttle(FREEZE, 1, Suggestion(f"zconsole tunables restore {FREEZE}", FREEZE))
     if seen.version and seen.version < FIRST_SORTED:
         return _delay(seen)
     for name in _candidates(seen):
         value, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
         if value is not None and default is not None and value < default:
-            return Throttle(name, value, f"zconsole tunables set {name}={default} (its default)")
-    return Throttle("", 0, f"raise {_candidates(seen)[0]} (zconsole tunables set)")
+            told = f"zconsole tunables set {name}={default} (its default)"
+            return Throttle(name, value, Suggestion(told, name))
+    told_next = (
+        raised(seen, name, None) or Suggestion(f"raise {name} (zconsole tunables set)", name)
+        for name in _candidates(seen)
+    )
+    return Throttle("", 0, next((each for each in told_next if each.text), Suggestion("")))
+
+
+def raised(seen: Evidence, name: str, to: int | None) -> Suggestion | None:
+    """What to say instead of "raise it" after it was raised; None where that may still help.
+
+    ``to``: the value that would be suggested, None for any that is higher. Nothing is left to
+    say of a value that was tried and put back.
+    """
+    step, now = seen.steps.get(name), seen.tunables.get(name)
+    if step is None or now is None or step.helped:
+        return None
+    if step.gain is None:
+        return Suggestion(f"wait: what {name}={step.after} brings shows in some minutes", name)
+    if now >= step.after:
+        undo = f"zconsole tunables set {name}={step.before} again"
+        return Suggestion(f"{undo}: {step.after} did not help", name)
+    return Suggestion("") if to is None or to >= step.after else None
 
 
 def _delay(seen: Evidence) -> Throttle:
@@ -51,9 +82,9 @@ def _delay(seen: Evidence) -> Throttle:
     name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
     value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
     if not value:
-        return Throttle("", 0, "check zfs_scan_idle and zfs_top_maxinflight next")
-    advice = f"set {name}=0 so that the scan stops waiting {value} ticks before each read"
-    return Throttle(name, value, advice)
+        return Throttle("", 0, Suggestion("check zfs_scan_idle and zfs_top_maxinflight next"))
+    told = f"set {name}=0 so that the scan stops waiting {value} ticks before each read"
+    return Throttle(name, value, Suggestion(told, name))
 
 
 def _candidates(seen: Evidence) -> tuple[str, ...]:
@@ -70,23 +101,25 @@ def _candidates(seen: Evidence) -> tuple[str, ...]:
     )
 
 
-def more_writes(seen: Evidence) -> str:
+def more_writes(seen: Evidence) -> Suggestion:
     """For a disk being filled that gets too few requests at once."""
     name = "zfs_vdev_async_write_min_active"
     if seen.scan.function == "rebuild":
         name = "zfs_vdev_rebuild_max_active"
     value = seen.tunables.get(name)
+    to = max(8, 4 * (value or 2))
     now = f" (now {value})" if value is not None else ""
-    return f"zconsole tunables set {name}={max(8, 4 * (value or 2))}{now}"
+    return raised(seen, name, to) or Suggestion(f"zconsole tunables set {name}={to}{now}", name)
 
 
 def slow_disk(seen: Evidence, disk: Disk) -> str:
     """For one source disk that the others wait for; offline only where redundancy would remain."""
     top = seen.tops.get(disk.top)
     whole = () if top is None else redundancy(Vdev("", "root", children=(top,)), (seen.scan,))
-    spared = any(entry.left > 1 for entry in whole)
+    left = max((entry.left - 1 for entry in whole), default=0)
     when = "" if seen.scan.function == "scrub" else " after this resilver"
-    return f"check {disk.name}: errors, SMART, cable; replace it{when}" + "; or offline it" * spared
+    told = f"check {disk.name}: errors, SMART, cable; replace it{when}"
+    return f"{told}; or offline it (then {may_fail(left)})" if left > 0 else told
 
 
 def stuck(name: str) -> str:
@@ -114,37 +147,46 @@ def smr(name: str) -> str:
     )
 
 
-def foreground(seen: Evidence) -> str:
+def foreground(seen: Evidence) -> Suggestion:
     """For a scan that gives way to applications."""
     if seen.version and seen.version < FIRST_SORTED:
-        return "set zfs_scrub_delay=0 or zfs_resilver_delay=0 to give the scan equal priority"
+        return Suggestion(
+            "set zfs_scrub_delay=0 or zfs_resilver_delay=0 to give the scan equal priority"
+        )
     name = f"zfs_{'scrub' if seen.scan.function == 'scrub' else 'resilver'}_min_time_ms"
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
+    found = raised(seen, name, 2 * value if value else None)
+    if found is not None:
+        return found if found.text else Suggestion("reduce the load: no tunable helps")
     to = f" from {value} to {2 * value}" if value else ""
-    return f"reduce the load, or raise {name}{to} (slows the applications)"
+    return Suggestion(f"reduce the load, or raise {name}{to} (slows the applications)", name)
 
 
-def memory(seen: Evidence) -> str:
+def memory(seen: Evidence) -> Suggestion:
     """For a scan that cannot sort everything at once.
 
     Its limit is a share of RAM, but no more than 5 % of the pool's data
     (dsl_scan_should_clear, module/zfs/dsl_scan.c).
     """
-    value = seen.tunables.get("zfs_scan_mem_lim_fact", 20)
+    name = "zfs_scan_mem_lim_fact"
+    value = seen.tunables.get(name, 20)
     held = seen.scan.total_bytes
     if seen.memory and held and held / 20 <= seen.memory / max(1, value):
-        return "nothing to tune: sort memory is at its limit (5 % of pool data)"
-    better = BY_NAME["zfs_scan_mem_lim_fact"].presets["memory"]
+        return Suggestion("nothing to tune: sort memory is at its limit (5 % of pool data)")
+    better = BY_NAME[name].presets["memory"]
     if value <= better:  # half of what is left each time would end with all of the RAM
-        return f"nothing more to tune: sort memory has 1/{value} of RAM already"
-    setting = f"zfs_scan_mem_lim_fact={better}"
-    return f"zconsole tunables set {setting} (1/{better} of RAM; now 1/{value})"
+        return Suggestion(f"nothing more to tune: sort memory has 1/{value} of RAM already")
+    told = f"zconsole tunables set {name}={better} (1/{better} of RAM; now 1/{value})"
+    return Suggestion(told, name)
 
 
-def random_io(seen: Evidence) -> str:
+def random_io(seen: Evidence) -> Suggestion:
     """For a scan whose disks seek."""
     if seen.version and seen.version < FIRST_SORTED:
-        return UNSORTED
+        return Suggestion(UNSORTED)
     if seen.scan.function == "rebuild":
-        return ""
-    return "small, scattered blocks: raise zfs_vdev_scrub_max_active so that disks reorder more"
+        return Suggestion("")
+    name = "zfs_vdev_scrub_max_active"
+    told = f"small, scattered blocks: raise {name} so that disks reorder more"
+    found = raised(seen, name, None)
+    return Suggestion(told, name) if found is None else found

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
+from zconsole.diagnosis.bottleneck.trials import TunableStep
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.pool.topology import Placed
@@ -109,6 +110,8 @@ class Evidence(NamedTuple):
     version: tuple[int, ...] = ()
     tunables: Mapping[str, int] = MappingProxyType({})
     """Live module parameters, where known."""
+    steps: Mapping[str, TunableStep] = MappingProxyType({})
+    """The newest raises of tunables while it ran, and what they brought."""
 
     @property
     def sources(self) -> tuple[Disk, ...]:

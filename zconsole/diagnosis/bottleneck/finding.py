@@ -39,6 +39,8 @@ class Verdict(NamedTuple):
     """What could be done, naming the command or tunable; empty when nothing can."""
     disk: str = ""
     """The name of the one device that the text blames; empty where it blames none."""
+    tunable: str = ""
+    """The tunable that the advice is about; empty where it is about none."""
 
 
 TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")

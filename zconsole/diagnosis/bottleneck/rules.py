@@ -176,7 +176,8 @@ def _short(seen: Evidence, disk: Disk) -> Verdict:
     text = f"a throttle: only {flight:.1f} writes in flight"
     text += f"; {disk.pending:.0f} wait for {disk.name} ({latency(disk.rates.latency, '-')} each)"
     figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
-    return Verdict("throttle", text, figures, 0.8, advice.more_writes(seen))
+    told = advice.more_writes(seen)
+    return Verdict("throttle", text, figures, 0.8, told.text, tunable=told.tunable)
 
 
 def _collapsed(disk: Disk, usual: float) -> Verdict | None:
@@ -219,7 +220,8 @@ def _foreground(seen: Evidence) -> Verdict | None:
     if seen.foreground_writes > 1e6:
         text += f", {rate(seen.foreground_writes)} of other writes"
     figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
-    return Verdict("foreground", text, figures, 0.8, advice.foreground(seen))
+    told = advice.foreground(seen)
+    return Verdict("foreground", text, figures, 0.8, told.text, tunable=told.tunable)
 
 
 def _memory(seen: Evidence) -> Verdict | None:
@@ -245,7 +247,8 @@ def _remembered(seen: Evidence, sure: float) -> Verdict:
         figures["sorted"] = seen.sorted_share
     if seen.memory:
         figures["memory"] = float(seen.memory)
-    return Verdict("memory", text, figures, sure, advice.memory(seen))
+    told = advice.memory(seen)
+    return Verdict("memory", text, figures, sure, told.text, tunable=told.tunable)
 
 
 def _random(seen: Evidence) -> Verdict | None:
@@ -261,7 +264,8 @@ def _random(seen: Evidence) -> Verdict | None:
     sure = 0.9 if request < SMALL else 0.7
     if request >= BIG and len(seen.sources) >= MANY and seen.load.unsteady < STEADY:
         text, sure = f"{text}, or waiting for a shared link", 0.4
-    return Verdict("random", text, figures, sure, advice.random_io(seen))
+    told = advice.random_io(seen)
+    return Verdict("random", text, figures, sure, told.text, tunable=told.tunable)
 
 
 def _seeks(seen: Evidence) -> bool:
@@ -316,7 +320,8 @@ def _idle(seen: Evidence) -> Verdict | None:
     if found.name:
         text += f"; {found.name} is {found.value}"
     figures = {"busy": busiest, "rate": total}
-    return Verdict("throttle", text, figures, 0.9 if found.name else 0.6, found.text)
+    told, sure = found.advice, 0.9 if found.name else 0.6
+    return Verdict("throttle", text, figures, sure, told.text, tunable=told.tunable)
 
 
 def _shared(seen: Evidence) -> bool:

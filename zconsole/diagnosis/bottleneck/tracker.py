@@ -9,6 +9,7 @@ from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, disks_of, sorted_share
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
+from zconsole.diagnosis.bottleneck.trials import TunableTrials
 from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Sample, Vdev
 from zconsole.pool.topology import Placed
@@ -40,6 +41,7 @@ class BottleneckTracker:
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
         self._steady = Hysteresis()
+        self._trials = TunableTrials()
 
     def push(
         self,
@@ -67,6 +69,7 @@ class BottleneckTracker:
     def _begin(self, scan: ScanKey, clock: float) -> None:
         self._scan, self._since = scan, clock
         self._turns, self._sorted, self._steady = StageCycleTracker(), None, Hysteresis()
+        self._trials = TunableTrials()
         for past in self._past.values():
             past.begin()
 
@@ -105,10 +108,12 @@ class BottleneckTracker:
     ) -> None:
         turns, scan = self._turns.turns(), view.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
+        speed = view.issue_rate if scan.two_stage else view.scan_rate
+        self._trials.take(sample.clock, speed, sample.tunables)
         seen = Evidence(
             scan=scan,
             stage=self._turns.stage or view.stage,
-            rate=(view.issue_rate if scan.two_stage else view.scan_rate) or 0.0,
+            rate=speed or 0.0,
             disks=disks,
             tops={disk.top: tree[disk.top].vdev for disk in disks if disk.top in tree},
             cpu=sample.host.cpu if sample.host else None,
@@ -121,6 +126,7 @@ class BottleneckTracker:
             load=self._load,
             version=parse_version(sample.version),
             tunables=sample.tunables,
+            steps=self._trials.steps,
         )
         from zconsole.diagnosis.bottleneck.rules import judge  # one sample has nothing to judge
 

@@ -147,7 +147,8 @@ def plan_lines(plan: PlanDocument) -> list[str]:
             f" {plan.spread_after:.3f} after ({plan.estimate})"
         )
         lines.append(
-            f"to move for a spread of {plan.target_spread:g}: {size(plan.bytes_to_target)}"
+            f"file data to move for a spread of {plan.target_spread:g}:"
+            f" {size(plan.bytes_to_target)}"
         )
     lines += [f"  {_fill(vdev)} then" for vdev in plan.vdevs or ()]
     lines += [f"  {_fill(vdev)} then at most (special)" for vdev in plan.special or ()]
@@ -187,7 +188,8 @@ def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator
         yield f"the next incremental send grows by {show(sent)}", "warning"
     if plan.order:
         yield f"order of files: {plan.order}", "dim"
-    yield f"{show(plan.available_bytes)} usable above the free-space reserve", "dim"
+    fits = "of file data fits above the free-space reserve (sizes without parity)"
+    yield f"{show(plan.available_bytes)} {fits}", "dim"
     if plan.fragmentation is not None:
         yield f"the pool's free space is {plan.fragmentation * 100:.0f} % fragmented", "dim"
 

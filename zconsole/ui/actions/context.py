@@ -93,11 +93,11 @@ class FlowContext:
         held = self.held
         if held is None or (held.pools and frame.seen.name not in held.pools):
             return ()
-        note = f"scans go {held.pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
+        note = f"scan {held.pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
         waits = self.watch.waits()
         # In a fixed width, so that what stands behind it does not move.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
-        state = f"holds {held.held}, now {reached}"
+        state = f"holds latency at {held.held}, now {reached}"
         return (ActivityView(Activity(AUTOPILOT, state, note=note), None, nothing("")),)
 
     async def read_past(self) -> None:
@@ -143,10 +143,10 @@ class FlowContext:
         """
         said = [line for each in self.under_way for line in _of_plan(each)]
         if self.held is not None:
-            ends = "ends with the console that started it; it restores the originals"
-            goes_on = "goes on until the scans end, and restores the originals then"
+            ends = "ends with the console that started it, and restores the original values"
+            goes_on = "goes on until the scans end, and restores the original values then"
             then = ends if self.held.watch else goes_on
-            said.append(Span(f"The autopilot that holds {self.held.held} {then}."))
+            said.append(Span(f"The autopilot that holds latency at {self.held.held} {then}."))
         frames = self.app.view_state.frames
         if names := ", ".join(name for frame in frames for name in self.past.due(frame.guid)):
             said.append(

@@ -59,19 +59,25 @@ def running(status: Status | None, key: str, reached: float | None) -> str:
     ``reached``: seconds that applications wait now; None where few of them ask.
     """
     if status is None:
-        return f"{key} lets scans go as fast as a latency of applications allows"
-    now = f"Autopilot {status}; now {present(reached)}"
-    return f"{now}. {key} stops it; it also ends when you set a tunable."
+        return f"{key} lets scans go as fast as a latency of applications that you set allows"
+    now = f"Autopilot {status}; latency now: {present(reached)}"
+    return f"{now}. {key} stops it; it also ends when you set a tunable that it sets."
 
 
 def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
     texts = (
-        "Scans go as fast as applications may wait: type the most that 95 % of their synchronous"
-        " requests may take, with its unit (20ms), and others for times of the day.",
-        f"Now: {present(context.watch.waits())}.",
-        f"The word {BELOW} behind it lets a pool without redundancy go below the defaults.",
+        "Type the latency that 95 % of the applications' synchronous requests should stay within,"
+        " with its unit (20ms). Scans then go as fast as that allows. Others for times of the day"
+        " may follow.",
+        _now(context),
+        "A pool that can't lose another device is not slowed below OpenZFS's defaults, whatever the"
+        f" latency. To allow that, add {BELOW}.",
     )
     return tuple(line for text in texts for line in wrapped(text, "", context.look, width))
+
+
+def _now(context: FlowContext) -> str:
+    return f"Latency now: {present(context.watch.waits())}."
 
 
 def _planned(context: FlowContext, wanted: Order) -> HoldPlan:
@@ -85,8 +91,10 @@ async def _start(context: FlowContext, wanted: Order) -> None:
     made = _planned(context, wanted)
     said = part("Warnings", made.warnings, "warning")
     said += part("Pools that scan now", made.pools, "bold")
-    said += part("What it does", (*made.effects, f"Now: {present(context.watch.waits())}."), "")
-    said += part("Will set, and each step is logged and marked on the graph", made.sets, "")
+    said += part("What it does", (*made.effects, _now(context)), "")
+    said += part(
+        "Sets these, step by step; each step is logged and marked on the graph", made.sets, ""
+    )
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         try:
@@ -94,17 +102,17 @@ async def _start(context: FlowContext, wanted: Order) -> None:
         except ZconsoleError as error:
             yield Span(str(error), "error")
             return
-        yield Span(f"Holding {wanted.targets}", "notice")
+        yield Span(f"Holding latency at {wanted.targets}", "notice")
 
     words = " ".join((COMMAND, *wanted.words))
     typed = BELOW if wanted.below else None
-    await _show(context, f"Hold {wanted.targets}", said, _run, words, typed)
+    await _show(context, f"Hold latency at {wanted.targets}", said, _run, words, typed)
 
 
 async def _stop(context: FlowContext, status: Status) -> None:
-    said = part("Runs now", (f"It {status}.", f"Now: {present(context.watch.waits())}."), "bold")
+    said = part("Runs now", (f"It {status}.", _now(context)), "bold")
     said += part("Steers", status.pools, "")
-    said += part("What it does", ("Ends the autopilot and restores the originals.",), "")
+    said += part("What it does", ("Ends the autopilot and restores the original values.",), "")
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         try:
@@ -112,7 +120,9 @@ async def _stop(context: FlowContext, status: Status) -> None:
         except ZconsoleError as error:
             yield Span(str(error), "error")
             return
-        yield Span("The originals are restored" if stopped else "It had ended already", "notice")
+        yield Span(
+            "The original values are restored" if stopped else "It had ended already", "notice"
+        )
 
     await _show(context, "Stop the autopilot", said, _run, f"{COMMAND} off")
 

@@ -201,7 +201,7 @@ def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:
     if context.held is None or not any(name in LEVERS for name in names):
         return ""
     return (
-        f"Ends the autopilot that holds {context.held.held}:"
+        f"Ends the autopilot that holds latency at {context.held.held}:"
         " the other tunables that it has set get their originals back."
     )
 

@@ -14,9 +14,9 @@ from textual.widgets import Input
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import keys_line
 from zconsole.ui.typed_ahead import TypedAheadScreen
-from zconsole.ui.widgets.draw import Line, Span, at_most
+from zconsole.ui.widgets.draw import Line, Span, at_most, spread
 from zconsole.ui.widgets.footer_view import FooterView
-from zconsole.ui.widgets.lines_view import CursorView, LinesView
+from zconsole.ui.widgets.lines_view import WAYS, CursorView, LinesView
 from zconsole.ui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -95,6 +95,17 @@ class TextScreen(Dialog[ScreenResultType]):
         """The line that stays at the top, for a width."""
         return (Span(f" {self._title_text}", "title"),)
 
+    def aged(self, title: Line, width: int) -> Line:
+        """The title with the age of what it stands over at its end, where that is late."""
+        app = cast("ThemedApp", self.app)
+        # The ways in which there is more stand behind it.
+        room = width - WAYS
+        return (
+            spread(title, app.late, room, app.view_state.look.glyphs.ellipsis)
+            if app.late
+            else title
+        )
+
     def show_keys(self) -> None:
         """Draw the keys that work here."""
         look = cast("ThemedApp", self.app).view_state.look
@@ -170,7 +181,7 @@ class PickScreen(TextScreen[int | None]):
     def draw(self) -> None:
         """Draw the lines anew."""
         width = self.view.size.width or self.app.size.width
-        self.view.show(self._make(width), self.title_line(width))
+        self.view.show(self._make(width), self.aged(self.title_line(width), width))
         # As high as its lines with a blank one, so that what is said of them stands close by.
         self.view.styles.max_height = self.view.line_count() + 2
         heights = [len(self._said(index)) for index in range(self.view.line_count())]

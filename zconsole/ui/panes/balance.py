@@ -42,7 +42,7 @@ def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
     if not balance.imbalance_bytes:
         return ""
     amount = look.size(balance.imbalance_bytes)
-    texts = (f" {amount} {words} " for words in ("out of place", "uneven"))
+    texts = (f" {amount} {words} " for words in ("raw out of place", "out of place", "uneven"))
     return next((text for text in texts if len(text) <= room), "")
 
 

@@ -190,7 +190,9 @@ def heading(panel: Panel, sort: str) -> Line:
 
 def _title(column: Column, panel: Panel) -> str:
     if column.key in _SPARKS:
-        return f"0-{units.size(panel.top)}"
+        top = units.size(panel.top)
+        named = f"scale {top}"
+        return named if len(named) <= column.width else f"0-{top}"
     if column.key in _HEATS:
         return _steps(column.title.split(), panel.look.glyphs)
     whole = len(column.title) <= column.width

@@ -22,8 +22,8 @@ from zconsole.ui.widgets.time_axis import TimeAxis
 
 _LABEL = 13
 """Cells before a graph, as before the other values of a detail."""
-_SCALE = 9
-"""Cells for ``  0-128ms`` at the right."""
+_SCALE = 13
+"""Cells for ``  scale 128ms`` at the right."""
 _LEAST = 20
 """Cells below which a graph shows nothing that its number does not."""
 
@@ -106,7 +106,7 @@ def _graph(
     drawn = graph_lines(past, width, rows, top, look.glyphs)
     for number, text in enumerate(drawn):
         label = fit(metric.name if number == 0 else "", _LABEL)
-        bound = f"  0-{metric.said(top)}" if number == 0 else ""
+        bound = f"  scale {metric.said(top)}" if number == 0 else ""
         yield (Span(label, "dim"), Span(text, "spark"), Span(bound, "dim"))
 
 

@@ -32,6 +32,8 @@ _TALL, _GRAPH = 20, 3
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
 """States of a device that is not read any more; who takes one offline knows it."""
 _NOTHING = TreeLine("", 0, title="nothing matches")
+AWAITED = 30
+"""Samples within which a disk is awaited that a replacement begins to fill."""
 
 
 class DeviceView(CursorView):
@@ -66,13 +68,14 @@ class DeviceView(CursorView):
         """Lines of rows made for this frame: they are compared, and then drawn."""
         self.facts: dict[str, Pairs] = {}
         """What the feed knows of devices, by key, for their details."""
-        self.awaits_filled = False
-        """Whether the cursor is to go to the next disk that begins to be filled."""
+        self.awaits_filled = 0
+        """For how many more frames the cursor goes to the next disk that begins to be filled."""
         self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
         """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
-        self._opening = self._opening and (self._frame is None or self._frame is frame)
+        is_next = self._frame is not frame
+        self._opening = self._opening and (self._frame is None or not is_next)
         self._frame, self._look, self._width = frame, look, width
         memory = self._memories.setdefault(frame.guid or frame.pool, DeviceMemory())
         was_shown, before = memory is self._memory and bool(self._items), self._being_filled()
@@ -82,6 +85,7 @@ class DeviceView(CursorView):
         self.rearrange()
         if was_shown:
             self._reveal_filled(self._being_filled() - before)
+        self.awaits_filled = max(0, self.awaits_filled - is_next)
 
     def rearrange(self, **change: object) -> None:
         """Work out the lines anew after this change of the arrangement, or of frame or detail."""
@@ -117,6 +121,13 @@ class DeviceView(CursorView):
             self.cursor = index
             self.reveal()
 
+    def await_filled(self) -> None:
+        """Go to the disk that a replacement begins to fill, if that begins within some samples.
+
+        A resilver that is put off may begin hours later, when something else is at the cursor.
+        """
+        self.awaits_filled = AWAITED
+
     def _reveal_filled(self, new: Collection[str]) -> None:
         """Show a disk that has come to be filled, where the operator waits for it.
 
@@ -127,7 +138,7 @@ class DeviceView(CursorView):
         if filled is None or at is None:
             return
         if self.awaits_filled:
-            self.awaits_filled = False
+            self.awaits_filled = 0
             self.move(filled - self.cursor)
         elif filled > self.cursor and not self._ends_before(filled, at.depth):
             self.reveal(filled)

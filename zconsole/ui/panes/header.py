@@ -135,6 +135,12 @@ def _every(status: HeaderStatus) -> Span:
     return Span(f"every {status.interval:g}s (CPU; asked {status.asked:g}s)", "notice")
 
 
+def late_age(status: HeaderStatus) -> Line:
+    """The age of a sample that is late, for lists that cover this header; else empty."""
+    age = _age(status)
+    return (age, Span(" ")) if age.role == "warning" else ()
+
+
 def _age(status: HeaderStatus) -> Span:
     if status.age is None:
         return Span("never seen", "warning")

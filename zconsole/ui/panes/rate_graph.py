@@ -20,8 +20,10 @@ from zconsole.ui.widgets.spark import scale
 from zconsole.ui.widgets.time_axis import TimeAxis
 
 _LABEL = 11
-_SPAN = 17
+_SPAN = 16
 """Columns of the time span beside a graph of one row."""
+_SCALE = "scale "
+"""Before the rate at which such a graph is full."""
 
 
 class ShownSteps(NamedTuple):
@@ -47,7 +49,7 @@ def shown_steps(past: PastRates, most: int, until: float | None = None) -> Shown
 
 def graph_width(width: int, rows: int, number: int) -> int:
     """The columns of the graph itself in a pane of ``width``."""
-    beside = _LABEL + 3 if rows > 1 else _LABEL + number + len("/s") + _SPAN + 2
+    beside = _LABEL + 3 if rows > 1 else _LABEL + len(_SCALE) + number + len("/s") + _SPAN + 2
     return max(8, width - beside)
 
 
@@ -64,7 +66,9 @@ def rate_lines(view: ScanView, ink: Ink, rows: int, until: float | None) -> list
     marks = _marks(view.past, shown, width, rows, ink)
     if rows > 1:
         return [*_scaled(drawn, said, ink), _axis(shown, marks, width, rows, ink, going)]
-    size, span = f" {said:>{look.number + 2}} ", f"{_span(shown, ink, going):>{_SPAN - 1}} "
+    named = f"{_SCALE}{said}" if said else ""  # else it would be read as the rate
+    size = f" {named:<{len(_SCALE) + look.number + 2}} "
+    span = f"{_span(shown, ink, going):>{_SPAN - 1}} "
     head = Span(f" {'rate':<{_LABEL - 1}}", "dim")
     line = TimeAxis(drawn[0], look.glyphs.mark, "spark")
     line.mark(*(at for at, _ in marks))

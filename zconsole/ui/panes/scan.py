@@ -30,6 +30,7 @@ from zconsole.ui.widgets.draw import Line, Span, crop, width_of
 from zconsole.ui.widgets.short_names import middle
 
 if TYPE_CHECKING:
+    from zconsole.diagnosis.bottleneck.finding import Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _HEAD = 11
@@ -66,7 +67,7 @@ def scan_lines(
     entries = [_main(view, ink, graph, until) for view in running[:1]]
     entries += [_other(view, ink) for view in running[1:]]
     entries += activity_entries(frame.activities, ink)
-    told = _worst if compact else _advice
+    told = _low if compact else _advice
     below = told(ink, is_running=bool(running))
     lines = _counted(entries, room)
     past, graphed = past_scans(frame), graphed_scan(frame)
@@ -206,13 +207,24 @@ def _advice(ink: Ink, *, is_running: bool) -> list[Line]:
     return [*lines, *_surroundings(ink)] if ink.roomy else lines
 
 
-def _worst(ink: Ink, *, is_running: bool) -> list[Line]:
-    """The one line there is where it is low: the worst of all that there would be to say."""
+def _low(ink: Ink, *, is_running: bool) -> list[Line]:
+    """The lines there are where it is low: the limit, then the worst trouble or else what to do."""
+    lines = 2 if is_running else 1
+    said = _low_words(ink, is_running)
+    return [*said, *_blank(lines - len(said))]
+
+
+def _low_words(ink: Ink, is_running: bool) -> list[Line]:
     if way := way_out(ink.frame, ink.look, ink.width - LABEL - 2):
         return fixed("suggestion", way, 1, ink)
-    if ink.frame.troubles and not ink.frame.problem:
-        return _troubles(1, ink)
-    return _limit(ink, 1) if is_running and not ink.frame.problem else _blank(1)
+    if ink.frame.problem:
+        return []
+    troubles = _troubles(1, ink) if ink.frame.troubles else []
+    if not is_running:
+        return troubles
+    advice = _suggestion(ink)
+    told = troubles or (_shortened("suggestion", advice, 1, ink) if advice else [])
+    return [*_limit(ink, 1), *told]
 
 
 def _blank(lines: int) -> list[Line]:
@@ -238,8 +250,8 @@ def _limited(most: int, ink: Ink) -> list[Line]:
     Of those that have nothing to say, a long limit or suggestion has the lines, too.
     """
     limit, told = ink.frame.limit, ink.frame.troubles
-    advice = "" if limit is None or limit.cause == "unclear" else _left_to_do(limit.advice, ink)
-    suggested = _shortened("suggestion", _by_key(advice, ink), most if told else 2 * most, ink)
+    advice = _suggestion(ink)
+    suggested = _shortened("suggestion", advice, most if told else 2 * most, ink)
     if not told and any(suggested[most:]):
         return [*_limit(ink, 1), *suggested]
     if advice and told:
@@ -254,16 +266,24 @@ def _limited(most: int, ink: Ink) -> list[Line]:
     return [*limits, *suggested[:most], *troubles]
 
 
-def _left_to_do(advice: str, ink: Ink) -> str:
-    """A suggestion; none to set what the autopilot sets, which would end it.
+def _suggestion(ink: Ink) -> str:
+    """What could be done about the limit; empty where nothing can, or it is not clear."""
+    limit = ink.frame.limit
+    if limit is None or limit.cause == "unclear":
+        return ""
+    return _by_key(_left_to_do(limit, ink), ink)
+
+
+def _left_to_do(limit: Verdict, ink: Ink) -> str:
+    """The suggestion; none to set what the autopilot sets, which would end it.
 
     Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
     """
     if not any(view.activity.kind == AUTOPILOT for view in ink.frame.activities):
-        return advice
+        return limit.advice
     from zconsole.tunables.hold_latency import LEVERS
 
-    return "" if any(name in advice for name in LEVERS) else advice
+    return "" if limit.tunable in LEVERS else limit.advice
 
 
 def _is_cut(text: str, ink: Ink) -> bool:

@@ -30,11 +30,13 @@ class ScanPane(LinesView):
         title = (Span(head[0].text, "title"), *head[1:]) if head else ((Span(" ", "title")),)
         self.show(rest, title)
 
-    def follow(self, past: PastRates | None, rows: int, look: DisplayFormat) -> None:
-        """Take what the graph shows, in how many rows; without a past it ends now again."""
+    def follow(self, past: PastRates | None, width: int, rows: int, look: DisplayFormat) -> None:
+        """Take what the graph shows, in how many columns of the pane and rows.
+
+        Without a past it ends now again.
+        """
         self._past = past or PastRates()
-        width = graph_width(self.app.size.width, rows, look.number)
-        self._steps = graph_values(width, rows, look.glyphs)
+        self._steps = graph_values(graph_width(width, rows, look.number), rows, look.glyphs)
         if self.until is not None and not self._past.begin < self.until < self._past.end:
             self.until = None
 

@@ -19,16 +19,16 @@ from zconsole.ui.rebalance.job_lines import job_rows
 from zconsole.ui.rebalance.job_screen import JobScreen
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.ui.rebalance.options import (
-    FIXED,
-    LIMITS,
+    ENTRIES,
     PLAN,
-    RACES,
     TARGET,
+    Limit,
+    OptionChoice,
+    ask_choice,
     ask_limit,
     ask_races,
     option_about,
     option_lines,
-    turned,
 )
 from zconsole.ui.rebalance.plan_lines import pace_of, plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
@@ -97,11 +97,11 @@ class Choices:
         if TARGET.name in changed:
             self.typed, self.short = True, False
 
-    def turn(self, index: int) -> None:
-        """Turn an entry to its next value; the aim sets the target anew."""
-        self.settings = turned(self.settings, index)
-        if index == 0:
+    def take(self, settings: Settings) -> None:
+        """What was picked; another aim sets the target anew."""
+        if settings.aim != self.settings.aim:
             self.typed = self.short = False
+        self.settings = settings
 
     def left(self) -> Settings:
         """What is kept for other directories: no accepted risk, but the default target."""
@@ -186,11 +186,19 @@ class RebalanceFlow:
                     job = await self.watch.rebalance_backend.start(offer.settings)
                     return job, choices.settings
                 choices.planned(offer)
-            elif FIXED <= picked < FIXED + len(LIMITS):
-                limits = choices.settings.limits
-                choices.limit(await ask_limit(self.context, LIMITS[picked - FIXED], limits))
-            elif picked != RACES or choices.settings.accept_races or await ask_races(self.context):
-                choices.turn(picked)
+            else:
+                await self._set(choices, ENTRIES[picked])
+
+    async def _set(self, choices: Choices, entry: OptionChoice | Limit) -> None:
+        """Ask for one entry's value; nothing changes where that is left."""
+        if isinstance(entry, Limit):
+            limits = choices.settings.limits
+            choices.limit(await ask_limit(self.context, entry, limits))
+            return
+        settings = await ask_choice(self.context, entry, choices.settings)
+        is_risk = settings.accept_races and not choices.settings.accept_races
+        if not is_risk or await ask_races(self.context):
+            choices.take(settings)
 
     def _options(self, choices: Choices, row: int) -> PickScreen:
         look = self.context.look

@@ -19,9 +19,9 @@ from zconsole.system.day_hours import day_hours
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
-from zconsole.ui.dialogs.screens import AskScreen
+from zconsole.ui.dialogs.screens import AskScreen, PickScreen
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.widgets.draw import Line, Span, fit
+from zconsole.ui.widgets.draw import Line, Span, crop, fit
 from zconsole.ui.widgets.short_names import middle
 from zconsole.units import latency, parse_size
 
@@ -175,9 +175,9 @@ AIMS = {
     "recordsize": "new recordsize (copies only)",
 }
 ENGINES = {
-    "auto": "chosen for each dataset",
-    "copy": "verified copies",
-    "rewrite": "in place (OpenZFS 2.3.4 and later)",
+    "auto": "auto: chosen for each dataset",
+    "copy": "copy: verified copies",
+    "rewrite": "rewrite: in place (OpenZFS 2.3.4 and later)",
 }
 _SCANS = {False: "wait until they end", True: "run at the same time"}
 _RACES = {
@@ -202,12 +202,45 @@ REWRITES = {
     "SC": "-S -C: not what snapshots or clones hold (2.5)",
     "PSC": "-P -S -C: both (2.5)",
 }
-FIXED = 2
-"""Entries before the limits: aim and engine."""
-PLAN = FIXED + len(LIMITS) + 3
-"""Index of the entry that goes on to the plan."""
-RACES = PLAN - 2
-"""Index of the entry that accepts lost writes: not before ``ask_races``."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionChoice:
+    """One entry that has few values: its name in the settings, its label, and each in words."""
+
+    name: str
+    label: str
+    values: Mapping[Any, str]
+
+    def shown(self, settings: Settings) -> str:
+        """The present value, for people; one that is not offered as it is."""
+        value = getattr(settings, self.name)
+        return self.values.get(value, str(value))
+
+    def made(self, settings: Settings, value: Any) -> Settings:
+        """The settings with this value; another aim sets the target anew."""
+        if value == getattr(settings, self.name):
+            return settings
+        made = replace(settings, **{self.name: value})
+        if self.name != "aim":
+            return made
+        even = EVEN if value == "balance" else None
+        return replace(made, limits=replace(made.limits, until_spread=even))
+
+
+AIM = OptionChoice("aim", "Aim", AIMS)
+ENGINE = OptionChoice("engine", "Engine", ENGINES)
+RACES = OptionChoice("accept_races", "Lost writes (copy engine)", _RACES)
+FIRST = (AIM, ENGINE)
+LAST = (
+    OptionChoice("during_scan", "Scrubs and resilvers", _SCANS),
+    RACES,
+    OptionChoice("rewrite_options", "Rewrite in place", REWRITES),
+)
+ENTRIES: tuple[OptionChoice | Limit, ...] = (*FIRST, *LIMITS, *LAST)
+"""What can be set, in the order of its lines."""
+PLAN = len(ENTRIES)
+"""Index of the line behind them, which goes on to the plan."""
 _LABEL = 26
 _PLAN_LABEL = 17
 
@@ -266,12 +299,9 @@ def _pairs(
         needs = f"{percent(EVEN, 0)} needs more than these directories hold"
         limits[TARGET.label] = f"none: {needs}"
     return [
-        ("Aim", AIMS[settings.aim]),
-        ("Engine", f"{settings.engine}: {ENGINES[settings.engine]}"),
+        *((choice.label, choice.shown(settings)) for choice in FIRST),
         *limits.items(),
-        ("Scrubs and resilvers", _SCANS[settings.during_scan]),
-        ("Lost writes (copy engine)", _RACES[settings.accept_races]),
-        ("Rewrite in place", REWRITES.get(settings.rewrite_options, settings.rewrite_options)),
+        *((choice.label, choice.shown(settings)) for choice in LAST),
     ]
 
 
@@ -279,21 +309,20 @@ def _dirs(settings: Settings, look: DisplayFormat) -> str:
     return "  ".join(look.text(path) for path in settings.dirs)
 
 
-def turned(settings: Settings, index: int) -> Settings:
-    """The settings with the entry at an index, which is no limit, turned to its next value."""
-    if index == 0:
-        aim = _after(list(AIMS), settings.aim)
-        even = replace(settings.limits, until_spread=EVEN if aim == "balance" else None)
-        return replace(settings, aim=aim, limits=even)
-    if index == 1:
-        return replace(settings, engine=_after(list(ENGINES), settings.engine))
-    if index == PLAN - 1:
-        return replace(settings, rewrite_options=_after(list(REWRITES), settings.rewrite_options))
-    if index == PLAN - 3:
-        return replace(settings, during_scan=not settings.during_scan)
-    return replace(settings, accept_races=not settings.accept_races)
+async def ask_choice(context: FlowContext, choice: OptionChoice, now: Settings) -> Settings:
+    """The settings with the value that is picked from a list, which begins at the present one."""
+    values, look = list(choice.values), context.look
+    present = getattr(now, choice.name)
+
+    def _lines(width: int) -> tuple[Line, ...]:
+        rows = [(Span(f"  {choice.values[value]}"), *_mark(value == present)) for value in values]
+        return tuple(crop(row, width, look.glyphs.ellipsis) for row in rows)
+
+    start = values.index(present) if present in values else 0
+    screen = PickScreen(f"REBALANCE  {choice.label}", _lines, start=start, wide=True)
+    picked = await context.app.push_screen_wait(screen)
+    return now if picked is None else choice.made(now, values[picked])
 
 
-def _after(values: list[str], value: str) -> str:
-    at = values.index(value) if value in values else -1
-    return values[(at + 1) % len(values)]
+def _mark(is_present: bool) -> Line:
+    return (Span("  (now)", "dim"),) if is_present else ()

@@ -162,7 +162,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
     if needs:
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
         hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
-        text = f"{wanted} needs {'only ' * less}{look.size(needs)}{hint}"
+        text = f"{wanted} needs {'only ' * less}{look.size(needs)} of file data{hint}"
         yield from wrapped(text, "notice" * less, look, width)
     elif plan.spread_before > plan.target_spread:
         short = f"{wanted} needs more than these directories hold"
@@ -194,6 +194,6 @@ def _costs(
     else:
         rate, basis = pace
         time = f"about {units.duration(size / rate)} at {look.rate(rate)} ({basis})"
-    yield from wrapped(f"{look.size(size)} of files to move, {time}", "", look, width)
+    yield from wrapped(f"{look.size(size)} of file data to move, {time}", "", look, width)
     for text, role in cost_sentences(plan, look.size):
         yield from wrapped(text, role, look, width)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
 
 _STRIPS = 512
-_WAYS = 3
+WAYS = 3
 """Cells at the end of a title for the ways in which there is more."""
 _GAP = re.compile(r"(?<=\S)(?P<fill>[ ─-])(?P=fill){4,}")
 """Blanks or rule in a title that have room for the ways."""
@@ -149,11 +149,11 @@ class LinesView(ScrollView, inherit_bindings=False):
         if not (above or below):
             return title
         glyphs = cast("ThemedApp", self.app).view_state.look.glyphs
-        if taken > width - _WAYS:
+        if taken > width - WAYS:
             return _in_gap(title, f"{glyphs.above * above}{glyphs.below * below}")
         ways = f" {glyphs.above if above else ' '}{glyphs.below if below else ' '}"
-        line = crop(title, width - _WAYS, " ")
-        return (*line, Span(" " * (width - _WAYS - width_of(line)) + ways, "title"))
+        line = crop(title, width - WAYS, " ")
+        return (*line, Span(" " * (width - WAYS - width_of(line)) + ways, "title"))
 
     def _strip(self, line: Line, ground: str, width: int) -> Strip:
         styles, plain = self._palette.get(ground, {}), Style.null()

@@ -152,7 +152,7 @@ def test_every_vdev_is_told_before_and_after() -> None:
         "  raidz1-1: 0.0% full now, 60.4% then",
         r"  mirror-2\x1b: 10.0% full now, 20.0% then at most (special)",
         "order of files: large before small",
-        "3T usable above the free-space reserve",
+        "3T of file data fits above the free-space reserve (sizes without parity)",
         "the pool's free space is 12 % fragmented",
     ]
 
@@ -160,7 +160,7 @@ def test_every_vdev_is_told_before_and_after() -> None:
 def test_without_a_pool_there_is_room_and_order() -> None:
     assert plan_lines(PlanDocument((), available_bytes=3 << 40, order="large before small")) == [
         "order of files: large before small",
-        "3T usable above the free-space reserve",
+        "3T of file data fits above the free-space reserve (sizes without parity)",
     ]
 
 

@@ -1,0 +1,119 @@
+"""A tunable that was raised without gain is not suggested to be raised further."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from zconsole.diagnosis.bottleneck.advice import (
+    Suggestion,
+    foreground,
+    more_writes,
+    random_io,
+    throttle,
+)
+from zconsole.diagnosis.bottleneck.evidence import Evidence
+from zconsole.diagnosis.bottleneck.trials import LARGE, LEAST_GAIN, TunableTrials
+from zconsole.pool.model import Scan
+from zconsole.tunables.effect import SETTLE, WINDOW
+
+RATE = 100e6
+TIME, READS = "zfs_resilver_min_time_ms", "zfs_vdev_scrub_max_active"
+WRITES = "zfs_vdev_async_write_min_active"
+CALM = 300
+JUDGED = int(SETTLE + WINDOW)
+
+
+class Play:
+    """A scan at a rate, a sample a second."""
+
+    def __init__(self, tunables: Mapping[str, int]) -> None:
+        self.trials, self.clock, self.tunables = TunableTrials(), 0.0, dict(tunables)
+
+    def go_on(self, seconds: int, rate: float = RATE, **tunables: int) -> None:
+        self.tunables |= tunables
+        for _ in range(seconds):
+            self.trials.take(self.clock, rate, self.tunables)
+            self.clock += 1.0
+
+    @property
+    def seen(self) -> Evidence:
+        scan = Scan("resilver", state="running")
+        return Evidence(scan, "issuing", RATE, tunables=self.tunables, steps=self.trials.steps)
+
+
+def played(name: str, before: int, after: int, gain: float, seconds: int = JUDGED + 1) -> Play:
+    """A raise after a calm time, and what it brought."""
+    play = Play({name: before})
+    play.go_on(CALM)
+    play.go_on(seconds, RATE * (1 + gain), **{name: after})
+    return play
+
+
+def test_a_step_that_helped_leads_to_the_next():
+    assert "from 6000 to 12000" in foreground(played(TIME, 3000, 6000, 0.3).seen).text
+
+
+@pytest.mark.parametrize("gain", [0.0, -0.2, LEAST_GAIN - 0.01])
+@pytest.mark.parametrize(
+    ("name", "before", "after", "told"),
+    [(TIME, 3000, 6000, foreground), (WRITES, 2, 8, more_writes), (READS, 3, 6, random_io)],
+)
+def test_a_step_that_did_not_help_is_to_be_put_back(name, before, after, told, gain):
+    found = told(played(name, before, after, gain).seen)
+    undo = f"zconsole tunables set {name}={before} again: {after} did not help"
+    assert found == Suggestion(undo, name)
+
+
+def test_until_it_is_measured_the_advice_is_to_wait():
+    found = foreground(played(TIME, 3000, 6000, 0.0, seconds=JUDGED).seen)
+    assert found == Suggestion(f"wait: what {TIME}=6000 brings shows in some minutes", TIME)
+
+
+def test_what_was_tried_and_put_back_is_not_suggested_again():
+    play = played(TIME, 3000, 6000, 0.0)
+    play.go_on(10, **{TIME: 3000})
+    assert foreground(play.seen) == Suggestion("reduce the load: no tunable helps")
+    play = played(READS, 3, 6, 0.0)
+    play.go_on(10, **{READS: 3})
+    assert random_io(play.seen) == Suggestion("")
+
+
+def test_a_throttle_goes_on_to_the_next_tunable():
+    usual = {READS: 3, "zfs_scan_vdev_limit": 16 << 20}
+    play = Play(usual)
+    assert throttle(play.seen).advice.tunable == READS
+    play.go_on(CALM)
+    play.go_on(JUDGED + 1, **{READS: 2 * usual[READS]})
+    play.go_on(10, **{READS: usual[READS]})
+    assert throttle(play.seen).advice.tunable == "zfs_scan_vdev_limit"
+
+
+@pytest.mark.parametrize("after", [3001, int(LARGE * 3000) - 1])
+def test_a_small_step_says_nothing(after: int):
+    assert played(TIME, 3000, after, 0.0).trials.steps == {}
+
+
+def test_a_step_that_is_taken_back_before_it_was_measured_is_forgotten():
+    play = played(TIME, 3000, 6000, 0.0, seconds=20)
+    play.go_on(10, **{TIME: 3000})
+    assert play.trials.steps == {}
+
+
+def test_a_step_seen_too_late_or_cut_by_another_change_is_forgotten():
+    play = Play({TIME: 3000})
+    play.go_on(1)
+    play.go_on(JUDGED + 1, **{TIME: 6000})
+    assert play.trials.steps == {}
+    play = played(TIME, 3000, 6000, 0.0, seconds=20)
+    play.go_on(2, zfs_scan_vdev_limit=1)
+    play.go_on(2, zfs_scan_vdev_limit=2)
+    assert TIME not in play.trials.steps
+
+
+def test_steps_set_at_one_time_are_measured_together():
+    play = Play({TIME: 3000, WRITES: 2})
+    play.go_on(CALM)
+    play.go_on(JUDGED + 1, 2 * RATE, **{TIME: 6000, WRITES: 8})
+    assert all(play.trials.steps[name].helped for name in (TIME, WRITES))

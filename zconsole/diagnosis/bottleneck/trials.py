@@ -1,0 +1,80 @@
+"""What raising a tunable brought to the scan that runs: further steps follow only a gain."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
+
+LEAST_GAIN = 0.05
+"""Share of the rate below which a step brought nothing: a scan varies by that much."""
+
+
+LARGE = 1.5
+"""Times the value before, from which a raise tells whether the next one helps; an autopilot's do
+not. What is suggested is twice the value, or more."""
+
+
+class TunableStep(NamedTuple):
+    """The newest large raise of a tunable."""
+
+    before: int
+    after: int
+    gain: float | None = None
+    """Of the issue rate, as a share of what it was; None until it is measured."""
+
+    @property
+    def helped(self) -> bool:
+        """Whether the scan became faster by it."""
+        return self.gain is not None and self.gain >= LEAST_GAIN
+
+
+class TunableTrials:
+    """Takes every judged sample of one scan, and measures each large raise that it sees.
+
+    Whoever sets a tunable: the kernel's values are looked at. One that is set back is remembered.
+    """
+
+    def __init__(self) -> None:
+        self.steps: dict[str, TunableStep] = {}
+        """By tunable."""
+        self._known: dict[str, int] = {}
+        self._points: deque[EffectSample] = deque()
+        self._changed: dict[str, float] = {}
+        """When the steps were made that are not measured yet."""
+        self._times: list[float] = []
+
+    def take(self, clock: float, rate: float | None, tunables: Mapping[str, int]) -> None:
+        """A sample at ``clock`` (steady); ``rate`` in issued bytes/s."""
+        for name, value in tunables.items():
+            before = self._known.setdefault(name, value)
+            if value != before:
+                self._known[name] = value
+                self._change(clock, name, before, value)
+        self._points.append(EffectSample(clock, rate, None))
+        while self._points[0].t < clock - 2 * WINDOW - SETTLE:
+            self._points.popleft()
+        for name in list(self._changed):
+            self._measure(clock, name)
+
+    def _change(self, clock: float, name: str, before: int, after: int) -> None:
+        self._times.append(clock)
+        if after >= LARGE * before:
+            self.steps[name], self._changed[name] = TunableStep(before, after), clock
+        elif after < before and self._changed.pop(name, None) is not None:
+            del self.steps[name]  # taken back before it could be measured
+
+    def _measure(self, clock: float, name: str) -> None:
+        """Measure a step once all that counts was seen; forget one that cannot be measured."""
+        changed = self._changed[name]
+        cut = any(changed < t < clock for t in self._times)
+        if not cut and clock < changed + SETTLE + WINDOW:
+            return
+        del self._changed[name]
+        gain = measure(self._points, changed, self._times).gain
+        if gain is None:
+            del self.steps[name]
+        else:
+            self.steps[name] = self.steps[name]._replace(gain=gain)
