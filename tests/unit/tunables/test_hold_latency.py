@@ -185,6 +185,13 @@ def test_a_share_of_the_time_rises_first_and_falls_last():
     assert values(-1.5, FOUND)[most] < 3
 
 
+@pytest.mark.parametrize("level", [i * STEP for i in range(round((FASTEST - 1.0) / STEP) + 1)])
+def test_a_level_more_is_more_requests_of_the_scan(level):
+    requests = ("zfs_vdev_scrub_min_active", "zfs_vdev_scrub_max_active")
+    now, then = values(level, FOUND), values(level + 1.0, FOUND)
+    assert sum(map(now.get, requests)) < sum(map(then.get, requests))
+
+
 @pytest.mark.parametrize("seed", [0, 7, 23, 101])
 def test_under_steady_load_it_turns_down_at_most_six_times_an_hour(seed):
     now = load(seed, steady=True)
