@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.bench.hold_latency import flown
+from tests.bench.hold_latency import flown, reversals
 from tests.bench.scan_load import load, target_of
 from zconsole.tunables.hold_latency import (
     FASTEST,
@@ -196,6 +196,4 @@ def test_a_level_more_is_more_requests_of_the_scan(level):
 def test_under_steady_load_it_turns_down_at_most_six_times_an_hour(seed):
     now = load(seed, steady=True)
     _, levels = flown(now, target_of(now))
-    moves = [b - a for a, b in pairwise(levels) if b != a]
-    turns = sum(a * b < 0 for a, b in pairwise(moves))
-    assert turns <= 12, levels
+    assert reversals(levels) <= 12, levels
