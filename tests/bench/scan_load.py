@@ -189,6 +189,12 @@ def speed(steps: list[Step]) -> float:
     return sum(step.rate for step in steps) / len(steps)
 
 
+def unscanned(now: Load) -> list[Step]:
+    """The load without any scan."""
+    none = {"zfs_vdev_scrub_min_active": 0, "zfs_vdev_scrub_max_active": 0}
+    return fixed(now, {**DEFAULTS, **none})
+
+
 def settings() -> list[dict[str, int]]:
     """Fixed settings that somebody might choose: gentlest first, fastest last."""
     return [
@@ -212,11 +218,23 @@ def target_of(now: Load) -> float:
     return float(low * (high / low) ** now.strictness)
 
 
-def best(now: Load, target: float) -> float:
-    """Bytes/s of the fastest fixed setting that meets the target in 9 of 10 minutes; 0 for none."""
+def best(now: Load, target: float) -> list[Step]:
+    """What the fastest fixed setting brings that meets the target in 9 of 10 minutes.
+
+    Empty where none does.
+    """
     by_speed = sorted(settings(), key=lambda c: -speed(fixed(now, c, HOUR / 12)))
-    for choice in by_speed:
-        steps = fixed(now, choice)
-        if held(steps, target) >= 0.9:
-            return speed(steps)
-    return 0.0
+    return next(filter(None, (holding(now, choice, target) for choice in by_speed)), [])
+
+
+def holding(now: Load, knobs: Mapping[str, int], target: float) -> list[Step]:
+    """The load for an hour under a fixed setting; empty as soon as it can't meet the target."""
+    disk, steps = LoadedDisk(now), []
+    above, bearable = 0, round(0.1 * HOUR / 60.0)
+    for _ in range(round(HOUR / 60.0)):
+        minute = [disk.step(knobs) for _ in range(round(60.0 / WINDOW))]
+        steps += minute
+        above += held(minute, target) < 1.0
+        if above > bearable:
+            return []
+    return steps

@@ -52,16 +52,17 @@ LEVERS = tuple(
 _WHOLE = ((0.0, 1.0), (0.0, 1.0))
 _WAYS: Mapping[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "_min_time_ms": ((0.4, 1.0), (0.0, 0.2)),
-    "_min_active": ((0.0, 0.6), (0.1, 0.6)),
-    "nia_credit": ((0.0, 0.6), (0.0, 0.6)),
-    "_max_active": ((0.0, 0.6), (0.5, 1.0)),
-    "nia_delay": ((0.0, 0.6), (0.5, 1.0)),
+    "_min_active": ((0.0, 0.6), (0.0, 0.4)),
+    "nia_credit": ((0.0, 0.6), (0.0, 0.4)),
+    "_max_active": ((0.0, 0.6), (0.3, 1.0)),
+    "nia_delay": ((0.0, 0.6), (0.3, 1.0)),
 }
 """Between which shares of the way down, and of that up, a tunable moves, by the end of its name.
 
 The scan's share of the time costs a 95th percentile nothing, so it is the first to rise and the
 last to fall. Requests beside those of applications come before more of them while no application
-asks: that many may be met by the first one that does.
+asks: that many may be met by the first one that does. All are small whole numbers, so one begins
+to rise where the other ends: levels that change nothing would only keep the controller waiting.
 """
 
 Histograms = Mapping[str, Sequence[int]]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.bench.hold_latency import flown
+from tests.bench.hold_latency import flown, reversals
 from tests.bench.scan_load import load, target_of
 from zconsole.tunables.hold_latency import (
     FASTEST,
@@ -185,10 +185,15 @@ def test_a_share_of_the_time_rises_first_and_falls_last():
     assert values(-1.5, FOUND)[most] < 3
 
 
+@pytest.mark.parametrize("level", [i * STEP for i in range(round((FASTEST - 1.0) / STEP) + 1)])
+def test_a_level_more_is_more_requests_of_the_scan(level):
+    requests = ("zfs_vdev_scrub_min_active", "zfs_vdev_scrub_max_active")
+    now, then = values(level, FOUND), values(level + 1.0, FOUND)
+    assert sum(map(now.get, requests)) < sum(map(then.get, requests))
+
+
 @pytest.mark.parametrize("seed", [0, 7, 23, 101])
 def test_under_steady_load_it_turns_down_at_most_six_times_an_hour(seed):
     now = load(seed, steady=True)
     _, levels = flown(now, target_of(now))
-    moves = [b - a for a, b in pairwise(levels) if b != a]
-    turns = sum(a * b < 0 for a, b in pairwise(moves))
-    assert turns <= 12, levels
+    assert reversals(levels) <= 12, levels
