@@ -10,6 +10,8 @@ from zconsole.pool.topology import Placed
 
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 """States that no command sets, except ``zpool offline -f``."""
+_TOLD = Vdev._fields.index("alloc_bytes")
+"""Fields of a vdev before this one are all that there is to tell of."""
 Tree = Mapping[str, Placed]
 """Key to vdev, as ``zconsole.pool.topology.placed`` gives them."""
 
@@ -45,11 +47,7 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
 
 def _differs(old: Placed, new: Placed) -> bool:
     """Whether there may be something to tell of two places; most never differ."""
-    _, _, a, _, _ = old
-    _, _, b, _, _ = new
-    same = a.name == b.name and a.state == b.state and a.errors == b.errors
-    waits = a.awaiting_resilver != b.awaiting_resilver
-    return not same or waits or a.vclass != b.vclass or bool(a.children) != bool(b.children)
+    return old.vdev[:_TOLD] != new.vdev[:_TOLD]
 
 
 def _leaves(tree: Tree) -> dict[str, Placed]:

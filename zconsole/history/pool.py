@@ -7,7 +7,7 @@ rings and windows bound the memory.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from math import inf
 
@@ -17,8 +17,9 @@ from zconsole.history.rates import NONE, RateWindow
 from zconsole.history.scans import ScanTracker
 from zconsole.history.series import RateSeries
 from zconsole.history.views import ActivityView, ScanView
-from zconsole.pool.model import BlockCounters, Event, IoRates, Sample, SampleFailure
+from zconsole.pool.model import BlockCounters, Event, IoRates, Sample, SampleFailure, Vdev
 from zconsole.pool.redundancy import REPAIRS
+from zconsole.pool.spares import STANDING
 from zconsole.pool.topology import Placed, is_group, placed
 
 MAX_EVENTS = 500
@@ -51,6 +52,8 @@ class PoolHistory:
         """
         self.missing: dict[str, float] = {}
         """Epoch seconds at which a vdev was seen to leave ONLINE, by its key."""
+        self._away: dict[str, Placed] = {}
+        """The vdevs of the newest sample that are not ONLINE, by key."""
         self._returned: dict[str, float] = {}
         self._unfilled: frozenset[str] = frozenset()
         self.regrouped: float | None = None
@@ -68,8 +71,7 @@ class PoolHistory:
             self._notice(sample, tree)
         gap = sample.t - self._last.t if self._last is not None else 0.0
         self._tell(sample.events, gap, sample.t)
-        self._track_missing(sample.t, tree)
-        self._track_returned(sample, tree)
+        self._track_away(sample, tree)
         self._track_regrouped(sample.t, tree)
         self._measure(sample.t, sample.clock, tree)
         self._tell(self.scans.push(sample, tree, self._events), gap, sample.t)
@@ -122,30 +124,25 @@ class PoolHistory:
         ]
         self._events.extend(event for event in seen if _subject(event) not in reported)
 
-    def _track_missing(self, t: float, tree: dict[str, Placed]) -> None:
-        for key, place in tree.items():
-            online = place.vdev.state in ("ONLINE", "AVAIL", "INUSE")
-            before = self.tree.get(key)
-            if online:
-                self.missing.pop(key, None)
-            elif before is not None and before.vdev.state == "ONLINE":
-                self.missing.setdefault(key, t)
-        for key in self.missing.keys() - tree.keys():
-            del self.missing[key]
+    def _track_away(self, sample: Sample, tree: dict[str, Placed]) -> None:
+        away = {key: place for key, place in tree.items() if place.vdev.state != "ONLINE"}
+        missing = {key for key, place in away.items() if place.vdev.state not in STANDING}
+        self.missing = {key: since for key, since in self.missing.items() if key in missing}
+        for key in (missing - self._away.keys()) & self.tree.keys():
+            self.missing.setdefault(key, sample.t)
+        self._track_returned(sample, [tree[key].vdev for key in self._away if key in tree], away)
+        self._away = away
 
-    def _track_returned(self, sample: Sample, tree: dict[str, Placed]) -> None:
+    def _track_returned(
+        self, sample: Sample, were_away: Iterable[Vdev], away: dict[str, Placed]
+    ) -> None:
         ends = [s.end for s in sample.pool.scans if s.function in REPAIRS and s.end is not None]
-        repaired, away = max(ends, default=-inf), set[str]()
-        for key, place in tree.items():
-            before = self.tree.get(key)
-            if place.vdev.children or place.vdev.vclass in NO_DATA:
-                continue
-            if place.vdev.state != "ONLINE":
-                away.add(place.vdev.name)
-            elif before is not None and before.vdev.state != "ONLINE":
-                self._returned[place.vdev.name] = sample.t
+        repaired = max(ends, default=-inf)
+        back = [vdev for vdev in were_away if vdev.state == "ONLINE"]
+        self._returned |= dict.fromkeys(_leaves_with_data(back), sample.t)
+        gone = set(_leaves_with_data(place.vdev for place in away.values()))
         self._returned = {
-            name: t for name, t in self._returned.items() if name not in away and t > repaired
+            name: t for name, t in self._returned.items() if name not in gone and t > repaired
         }
 
     def _track_regrouped(self, t: float, tree: dict[str, Placed]) -> None:
@@ -226,6 +223,11 @@ def _mean_latency(below: list[IoRates]) -> float | None:
             requests += count
             waited += count * latency
     return waited / requests if requests > 0 else None
+
+
+def _leaves_with_data(vdevs: Iterable[Vdev]) -> Iterator[str]:
+    """The names of those that are devices with the pool's data."""
+    return (v.name for v in vdevs if not v.children and v.vclass not in NO_DATA)
 
 
 def _subject(event: Event) -> tuple[str, str | None]:

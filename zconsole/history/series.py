@@ -47,6 +47,17 @@ class _Table:
         seen = any(key in places for places, _ in newest) or key in self.known()
         return values if seen else []
 
+    def peak(self, keys: Sequence[str], columns: Sequence[int], count: int) -> float | None:
+        """The largest of the newest values of all these keys; None where they have none."""
+        peaks: list[float] = []
+        before, at = None, list[int]()
+        for places, row in list(self._rows)[-count:]:
+            if places is not before:
+                before, known = places, [places[key] for key in keys if key in places]
+                at = [place + column for column in columns for place in known]
+            peaks.append(max((v for v in map(row.__getitem__, at) if v == v), default=nan))
+        return max((v for v in peaks if v == v), default=None)  # nan alone differs from itself
+
     def known(self) -> dict[str, None]:
         """Every key that has values."""
         every = {id(places): places for places, _ in self._rows}
@@ -127,6 +138,11 @@ class RateSeries:
         if metric in SCAN_METRICS:
             return self._scans.tail(key, SCAN_METRICS.index(metric), count)
         return self._devices.tail(key, DEVICE_METRICS.index(metric), count)
+
+    def peak(self, keys: Sequence[str], metrics: Sequence[str], count: int) -> float | None:
+        """The largest of the last ``count`` values of these metrics of all these vdevs, if any."""
+        columns = [DEVICE_METRICS.index(metric) for metric in metrics]
+        return self._devices.peak(keys, columns, count) if count > 0 else None
 
     def ages(self, count: int) -> list[float]:
         """Seconds from each of the last ``count`` samples to the newest, oldest first.

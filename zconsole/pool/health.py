@@ -61,7 +61,8 @@ def health(
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
     idle, every = tuple(spare.text for spare in spares), tuple(pool.root.walk())
-    reasons = (*unrestored, *_data_errors(pool), *_devices(every), *idle)
+    away = [vdev for vdev in every if vdev.state != "ONLINE"]
+    reasons = (*unrestored, *_data_errors(pool), *_devices(away), *idle)
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
     # Missing redundancy before damaged files: the next failing disk would add to them.
@@ -69,7 +70,7 @@ def health(
         return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
     if pool.state is None and not pool.root.children:
         return Health("UNKNOWN", "notice", reasons)
-    if pool.state not in (None, "ONLINE") or any(map(_is_impaired, every)):
+    if pool.state not in (None, "ONLINE") or any(map(_is_impaired, away)):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
     noisy = (*_counters(every), *unsteady)
@@ -88,9 +89,7 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 def _is_impaired(vdev: Vdev) -> bool:
     """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
-    if vdev.state in ("ONLINE", ""):
-        return False
-    return vdev.kind != "root" and vdev.vclass not in ("spare", "cache")
+    return vdev.state != "" and vdev.kind != "root" and vdev.vclass not in ("spare", "cache")
 
 
 def _lost(pool: Pool) -> Iterator[str]:
@@ -108,9 +107,9 @@ def _data_errors(pool: Pool) -> Iterator[str]:
         yield "data errors (number unknown): files are damaged"
 
 
-def _devices(every: Iterable[Vdev]) -> Iterator[str]:
-    away = [v for v in every if v.state != "ONLINE" and not v.children and not v.resilvering]
-    gone = [v for v in away if v.kind != "root" and v.vclass != "spare"]
+def _devices(away: Iterable[Vdev]) -> Iterator[str]:
+    leaves = [v for v in away if not v.children and not v.resilvering]
+    gone = [v for v in leaves if v.kind != "root" and v.vclass != "spare"]
     for vdev in sorted(gone, key=lambda v: v.state in MILDER):
         why = vdev.note.partition("  ")[0]
         detail = f" ({why.strip('()')})" if why and not _UPKEEP.match(why) else ""
@@ -119,7 +118,7 @@ def _devices(every: Iterable[Vdev]) -> Iterator[str]:
 
 def _counters(every: Iterable[Vdev]) -> Iterator[str]:
     """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``."""
-    noisy = [leaf for leaf in every if not leaf.children and leaf.errors.total]
+    noisy = [v for v in every if any(v.errors[:3]) and not v.children]
     for leaf in sorted(noisy, key=lambda v: -v.errors.total):
         read, write, cksum, _ = leaf.errors
         counts = ((read, "read"), (write, "write"), (cksum, "checksum"))

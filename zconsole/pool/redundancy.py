@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from zconsole.pool.model import GROUP_KINDS, Scan, Vdev
-from zconsole.pool.topology import data_vdevs, is_group
+from zconsole.pool.topology import data_vdevs
 from zconsole.units import counted
 
 
@@ -57,8 +57,6 @@ def redundancy(
 
 def is_complete(vdev: Vdev) -> bool:
     """Whether all of this device's data is on it and readable: ONLINE and not being filled."""
-    if is_group(vdev):
-        return any(is_complete(child) for child in vdev.children)
     if vdev.children:
         return any(is_complete(child) for child in vdev.children)
     return vdev.state == "ONLINE" and not (vdev.resilvering or vdev.awaiting_resilver)

@@ -9,7 +9,7 @@ ignores keys it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Required, TypedDict
 
 FORM_TYPES: Mapping[str, type] = {"libzfs": dict, "status": dict, "text": str}
@@ -104,6 +104,13 @@ class Raw(TypedDict, total=False):
     """Why there is no fresh state; then no form is present."""
     absent: bool
     """The problem is that the kernel's list of pools has it no longer."""
+
+
+def plain(value: Mapping[str, Any] | Iterable[int] | bytes) -> object:
+    """What JSON knows of a mapping or an array of integers, which may be packed."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return numbers(value) if isinstance(value, bytes) else list(value)
 
 
 def numbers(array: Sequence[int] | bytes) -> Sequence[int]:

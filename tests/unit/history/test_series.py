@@ -57,6 +57,27 @@ def test_a_long_absence_leaves_nothing_of_the_old_values():
     assert series.tail("a", "read", 8) == [None] * 7 + [1.0]
 
 
+def test_the_peak_is_of_the_devices_metrics_and_samples_asked_for():
+    series = RateSeries()
+    for read, write in ((9.0, 1.0), (2.0, None), (None, 3.0)):
+        series.advance()
+        series.put_devices({"a": IoRates(read, write, busy=7.0), "b": IoRates(8.0, 8.0)})
+    assert series.peak(["a"], ("read", "write"), 2) == 3.0
+    assert series.peak(["a"], ("read",), 2) == 2.0
+    assert series.peak(["a"], ("read",), 3) == 9.0
+    assert series.peak(["a", "b"], ("read", "write"), 2) == 8.0
+
+
+def test_devices_without_values_have_no_peak():
+    series = RateSeries()
+    assert series.peak(["a"], ("read",), 2) is None
+    series.advance()
+    assert series.peak(["a"], ("read",), 2) is None
+    series.put_devices({"a": IoRates(), "b": IoRates(8.0)})
+    assert series.peak(["a", "c"], ("read",), 2) is None
+    assert series.peak(["b"], ("read",), 0) is None
+
+
 def test_scans_have_their_own_metrics():
     series = RateSeries()
     series.advance()

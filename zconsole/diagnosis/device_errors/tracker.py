@@ -55,7 +55,8 @@ class DeviceErrorTracker:
                 continue
             if place.vdev.errors is not device.counters:
                 self._count(t, device, place.vdev.errors)
-            self._notice(t, device, place.vdev.state)
+            if place.vdev.state != device.state:
+                self._notice(t, device, place.vdev.state)
         for key in self._devices.keys() - tree.keys():
             del self._devices[key]
 

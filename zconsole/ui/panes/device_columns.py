@@ -159,14 +159,11 @@ def _grown(sizes: dict[str, int], width: int, longest: int) -> dict[str, int]:
 
 def common_scale(frame: Frame, samples: int) -> float:
     """The top of one scale for the reads and writes of all devices over ``samples`` samples."""
-    series = frame.series
     leaves = [row for row in frame.rows if not row.vdev.children]
-    peaks: list[float | None] = []
-    for row in leaves:
-        for metric, now in (("read", row.rates.read), ("write", row.rates.write)):
-            known = [v for v in series.tail(row.key, metric, samples) if v is not None]
-            peaks.append(max(known, default=now))
-    return scale(peaks)
+    peak = frame.series.peak([row.key for row in leaves], ("read", "write"), samples)
+    if peak is not None:
+        return scale((peak,))
+    return scale(rate for row in leaves for rate in row.rates[:2])
 
 
 def sort_key(columns: Sequence[Column], sort: str) -> str | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from zconsole.pool.model import BlockCounters
-from zconsole.zfs.decode.values import integers
+from zconsole.zfs.decode.values import check_range
 from zconsole.zfs.raw import Raw
 
 _SECTOR = 512
 _FIELDS = 14
 """major, minor, name and the eleven counters every kernel since 2.6.25 has."""
+_COUNTED = itemgetter(3, 5, 6, 7, 9, 10, 12)
+"""Reads, sectors read, milliseconds reading; the same of writes; milliseconds busy."""
 
 
 class Blocks:
@@ -37,11 +40,13 @@ class Blocks:
         values = [self._counts(name) for name in known]
         total = [sum(column) for column in zip(*values, strict=True)]
         # Devices that carry one leaf's I/O work side by side: as busy as the busiest.
-        total[9] = max(row[9] for row in values)
+        total[-1] = max(row[-1] for row in values)
         return _counters(known, total)
 
     def _counts(self, name: str) -> Sequence[int]:
-        return integers(list(map(int, self._rows[name][3:13])), "diskstats")
+        counts = list(map(int, _COUNTED(self._rows[name])))
+        check_range(counts, "diskstats")
+        return counts
 
     def all(self) -> dict[str, BlockCounters]:
         """The counters of every path in ``devices``."""
@@ -63,7 +68,7 @@ def _rows(diskstats: object) -> Iterator[Sequence[str]]:
 
 
 def _counters(names: tuple[str, ...], fields: Sequence[int]) -> BlockCounters:
-    reads, _, sectors_read, reading, writes, _, sectors_written, writing, _, busy = fields
+    reads, sectors_read, reading, writes, sectors_written, writing, busy = fields
     # In order, not by name: every sample makes one for every disk.
     return BlockCounters(
         names,

@@ -13,7 +13,7 @@ from types import TracebackType
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
 from zconsole.system.host import is_root
 from zconsole.system.safe_path import StateError, directory
-from zconsole.zfs.raw import FORMS, Raw, numbers
+from zconsole.zfs.raw import FORMS, Raw, plain
 from zconsole.zfs.sources.open_text import LONGEST_LINE
 from zconsole.zfs.sources.samples import is_sample
 
@@ -22,8 +22,8 @@ KERNEL_LINKS = ("/dev/fd/", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
 def line_of(raw: Raw) -> str:
-    """A raw form as JSON, with every array as a list."""
-    return json.dumps(raw, separators=(",", ":"), default=numbers)
+    """A raw form as JSON, with plain objects and lists."""
+    return json.dumps(raw, separators=(",", ":"), default=plain)
 
 
 class Recorder:

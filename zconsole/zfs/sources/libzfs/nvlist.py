@@ -125,9 +125,35 @@ class ConfigReader:
         return self._layout.form, self._layout.values(packed)
 
 
-def assembled(form: Form, values: Iterator[Values]) -> dict[str, Any]:
+class Moving(Mapping[str, Any]):
+    """An nvlist in which everything moves, as it came: of most devices, nobody looks at it."""
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, names: tuple[str, ...], values: Values) -> None:
+        self._names = names
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._values[self._names.index(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def assembled(form: Form, values: Iterator[Values]) -> Mapping[str, Any]:
     """A config as plain objects, keyed as in the nvlist; arrays of integers are packed."""
     kept, names, below = form
+    if names and not kept and not below:
+        return Moving(names, next(values))
     found = kept.copy()
     found.update(zip(names, next(values), strict=True))
     for name, many, forms in below:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import struct
 from array import array
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.unit.zfs.sources.libzfs.nvpack import STATS, pack, pool, vdev
 from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, NvlistError, assembled
+from zconsole.zfs.sources.record import line_of
 
 EXTENDED = {"vdev_rebuild_active_queue": 3, "vdev_disk_r_lat_histo": [1, 2, 3]}
 FIXTURE = Path(__file__).parents[4] / "fixtures/libzfs/raidz1-2.3.9.nvlist.gz"
@@ -22,7 +25,7 @@ def packed(*values: int) -> bytes:
     return array("Q", values).tobytes()
 
 
-def read(reader: ConfigReader, data: memoryview) -> dict[str, Any]:
+def read(reader: ConfigReader, data: memoryview) -> Mapping[str, Any]:
     """A config that comes with a form of its own."""
     form, values = reader.read(data)
     assert form is not None
@@ -67,6 +70,21 @@ def test_a_config_is_read_with_the_names_of_the_nvlist():
             ],
         },
     }
+
+
+def test_what_a_device_counts_is_recorded_as_plain_objects():
+    config = read(ConfigReader(), pack(pool(vdev(7, vdev_stats_ex=EXTENDED))))
+    line = line_of({"t": 1.0, "libzfs": config})
+    assert json.loads(line)["libzfs"]["vdev_tree"]["children"][0]["vdev_stats_ex"] == EXTENDED
+
+
+def test_a_device_has_only_the_counters_that_came():
+    config = read(ConfigReader(), pack(pool(vdev(7, vdev_stats_ex=EXTENDED))))
+    extended = config["vdev_tree"]["children"][0]["vdev_stats_ex"]
+    assert len(extended) == len(EXTENDED)
+    assert "vdev_disk_w_lat_histo" not in extended
+    with pytest.raises(KeyError, match="vdev_disk_w_lat_histo"):
+        extended["vdev_disk_w_lat_histo"]
 
 
 def test_what_is_condensed_is_followed_where_it_lies():
