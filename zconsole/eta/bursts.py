@@ -25,12 +25,15 @@ def starts(issued: Sequence[float]) -> list[int]:
     return [n for n in range(1, len(steps)) if steps[n] > 0 >= steps[n - 1]]
 
 
-def levelled(xs: Sequence[float], issued: Sequence[float]) -> list[float] | None:
+def levelled(
+    xs: Sequence[float], issued: Sequence[float], moved: Sequence[float] | None = None
+) -> list[float] | None:
     """Bytes the devices have done at each point; None while the period is not known yet.
 
+    ``moved``: what stands still between bursts, if that is more than the bytes issued.
     Before the first burst, and where points are too far apart to show one, all that was issued.
     """
-    found = starts(issued)
+    found = starts(issued if moved is None else moved)
     if len(found) < FEWEST:
         return None
     done = list(issued[: found[0]])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.eta import bursts, turns
-from zconsole.eta.daily import EVEN, worths
+from zconsole.eta.daily import EVEN, Daily, worths
 from zconsole.eta.memory import Memory, memory
 from zconsole.eta.pace import LEAST_SECONDS, Course, fitted
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
@@ -105,6 +105,10 @@ class Forecast(NamedTuple):
     """Bytes/s."""
     window: float | None = None
     """Seconds; None for zpool's average."""
+    spread: float = MAX_SPREAD
+    """Log spread of the estimate."""
+    daily: Daily | None = None
+    """Its pace over the day; None where that is not known yet."""
 
 
 def nothing(reason: str) -> Estimate:
@@ -123,8 +127,11 @@ class _Progress(NamedTuple):
     """Whether ``left`` has all that the devices still work off."""
 
 
-def forecast(course: ProgressCurve, work: Work) -> Forecast:
-    """When the work is done, judging by its course; with the reason if that is unknown."""
+def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast:
+    """When the work is done, judging by its course; with the reason if that is unknown.
+
+    ``known``: the pace over the day that an earlier scan had.
+    """
     points = _issuing(course.points, work)
     if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
         count = len(course.points)
@@ -138,7 +145,7 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     left = max(0.0, progress.left)
     ts = [p.t for p in points]
     walked_at = _walked_at(points, work)
-    pace = fitted(Course(ts, xs, progress.done, left, _memory(points, work), walked_at))
+    pace = fitted(Course(ts, xs, progress.done, left, _memory(points, work), walked_at), known)
     daily, done, doubt = EVEN, progress.done, 0.0
     if pace is not None:
         daily, done, left, doubt = pace
@@ -151,7 +158,8 @@ def forecast(course: ProgressCurve, work: Work) -> Forecast:
     shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))
     seconds = daily.until(ts[-1], left / speed.rate)
     estimate = ranged(seconds + tail, spread, _reason(work, shown))
-    return Forecast(estimate, shown.rate, speed.seconds)
+    own = None if pace is None else daily
+    return Forecast(estimate, shown.rate, speed.seconds, spread, own)
 
 
 def _memory(points: Sequence[CurvePoint], work: Work) -> Memory | None:
@@ -191,10 +199,12 @@ def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> 
     left = work.total - work.issued
     if queued is not None:
         return _Progress(done, left + queued)
-    level = None if work.by_turns else bursts.levelled(xs, done)
+    # What walks metadata meanwhile does not wait for devices, however long it issues nothing.
+    moved = [d + p.scanned for d, p in zip(done, points, strict=True)]
+    level = None if work.by_turns else bursts.levelled(xs, done, moved)
     if level is not None:
         return _Progress(level, left + done[-1] - level[-1])
-    if work.average and not work.by_turns and bursts.longest_still(xs, done) >= bursts.LONG_STILL:
+    if work.average and not work.by_turns and bursts.longest_still(xs, moved) >= bursts.LONG_STILL:
         return None
     undone = max(0.0, _ahead(Slopes(xs, done), done[-1]))
     return _Progress(done, left + undone, settled=False)

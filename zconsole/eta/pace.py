@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import cos, exp, log, pi, sin, sqrt
 from typing import NamedTuple
 
-from zconsole.eta.daily import DAY, HOUR, HOURS, SLOWEST, Daily
+from zconsole.eta.daily import DAY, EVEN, HOUR, HOURS, SLOWEST, Daily
 from zconsole.eta.least_squares import LeastSquares, Matrix, deviation
 from zconsole.eta.memory import Memory, cost
 
@@ -39,6 +39,8 @@ LEAST_MOVED = 1e-9
 """Share of the whole below which nothing was done in a stretch."""
 LEAST_DONE = 1e-3
 """Bytes, or seconds of work; less is a rounding of our own."""
+KNOWN_SHARE = 0.3
+"""How far a day may be from one of an earlier scan, as a share of its swing."""
 STEEPEST = 3.0
 """The most that a feature may change the logarithm of the speed by."""
 
@@ -99,8 +101,8 @@ class _Model(NamedTuple):
         return evened * cost(dense, *self.costs) if self.costs else evened
 
 
-def fitted(course: Course) -> Pace | None:
-    """The pace that a course shows; None for a short one."""
+def fitted(course: Course, known: Daily = EVEN) -> Pace | None:
+    """The pace that a course shows; None for a short one. ``known``: that of an earlier scan."""
     xs, done = course.xs, course.done
     if xs[-1] - xs[0] < LEAST_SECONDS or course.left < 0 or done[0] < 0:
         return None
@@ -112,7 +114,7 @@ def fitted(course: Course) -> Pace | None:
     level = _mean([s.speed for s in seen])
     speeds = [s.speed - level for s in seen]
     apart = sqrt(_mean([speed * speed for speed in speeds]))
-    squares, noise = _known(seen, course, apart), NOISE + apart / 2
+    squares, noise = _known(seen, course, apart, known), NOISE + apart / 2
     costs, unsure, turns = None, 0.0, course.turns
     if turns is not None:
         costs, unsure = _costs(seen, speeds, squares, noise, turns)
@@ -132,12 +134,13 @@ def _features(t: float, share: float, walking: bool) -> list[float]:
     return [1.0, share, float(walking), *day]
 
 
-def _known(seen: Sequence[_Stretch], course: Course, apart: float) -> LeastSquares:
+def _known(seen: Sequence[_Stretch], course: Course, apart: float, known: Daily) -> LeastSquares:
     """The features of stretches, of speeds that deviate so much, and what is known beforehand."""
-    swing = SWING + apart
+    day = _waves(known)
+    swing = SWING + (apart if known == EVEN else KNOWN_SHARE * max(map(abs, day)))
     # By turns, every turn goes from the first track to the last.
     tracks = TRACKS[0] if course.turns is None else 0.0
-    means = [0.0, tracks, WALK[0], 0.0, 0.0, 0.0, 0.0]
+    means = [0.0, tracks, WALK[0], *day]
     deviations = [1e3, TRACKS[1], WALK[1], swing, swing, swing / 3, swing / 3]
     return LeastSquares([s.features for s in seen], means, deviations, INDEPENDENT)
 
@@ -213,12 +216,19 @@ def _evened(course: Course, model: _Model) -> tuple[list[float], float]:
     return worked, ahead
 
 
+def _waves(daily: Daily) -> list[float]:
+    """The coefficients of the day that give such a pace: those of its logarithm."""
+    hours = [_features((n + 0.5) * HOUR, 0.0, False)[3:] for n in range(HOURS)]
+    logs = [log(factor) for factor in daily.factors]
+    return [2 * _mean([v * hour[k] for v, hour in zip(logs, hours, strict=True)]) for k in range(4)]
+
+
 def _daily(found: Sequence[float]) -> Daily:
     """The pace of each hour, 1 on average."""
     hours = [_features((n + 0.5) * HOUR, 0.0, False)[3:] for n in range(HOURS)]
     factors = [exp(sum(f * b for f, b in zip(hour, found[3:], strict=True))) for hour in hours]
     mean = _mean(factors)
-    factors = [max(SLOWEST * SLOWEST, factor / mean) for factor in factors]
+    factors = [max(SLOWEST, factor / mean) for factor in factors]
     return Daily(tuple(factor / _mean(factors) for factor in factors))
 
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from math import exp, log, sqrt
+from operator import mul
 from typing import NamedTuple
 
 from zconsole import units
 from zconsole.eta import bursts
-from zconsole.eta.daily import EVEN, Daily, learned, worths
+from zconsole.eta.daily import EVEN, Daily, worths
+from zconsole.eta.estimate import MAX_SPREAD, Forecast
+from zconsole.eta.memory import memory
+from zconsole.eta.pace import Course, fitted
 from zconsole.eta.progress_curve import CurvePoint
 from zconsole.eta.slopes import Slopes
 from zconsole.eta.windows import expected
@@ -51,7 +55,6 @@ GROUP_SECONDS = 5.0
 """A transaction group: how far bytes may have run ahead, or more where they stood longer."""
 BASE_SPREAD = 0.15
 """Log spread of the range, at least: load comes and goes."""
-MAX_SPREAD = 1.0
 LEARNS_FROM = {"resilver": ("resilver", "scrub")}
 
 
@@ -94,6 +97,18 @@ class PastScan(NamedTuple):
         return x + (y - x) * (place - a) / (b - a) if b > a else y
 
 
+class Ran(NamedTuple):
+    """A scan that runs, as far as it was watched."""
+
+    function: str
+    points: Sequence[CurvePoint]
+    totals: Totals
+    elapsed: float
+    """Seconds it has run, pauses left out."""
+    rounding: float = 0.0
+    """That of a reading, in bytes."""
+
+
 class Comparison(NamedTuple):
     """How a scan goes against an earlier one."""
 
@@ -131,6 +146,8 @@ class Prediction(NamedTuple):
 
     eta: float
     spread: float
+    doubt: float
+    """Log spread as far as it is unlike the earlier scan."""
     comparison: Comparison
 
 
@@ -192,10 +209,22 @@ def past_scan(
         at = before + point.x - points[0].x
         if at >= kept[-1][1] + step and kept[-1][0] < place < 1.0:
             kept.append((place, at))
-    ts, xs = [p.t for p in points], [p.x for p in points]
-    pace = learned(ts, xs, [p.issued for p in points])
     course = (*kept, (1.0, seconds))
-    return PastScan(*scan, seconds, totals.issue, seen / seconds, course, pace.factors)
+    return PastScan(
+        *scan, seconds, totals.issue, seen / seconds, course, _day(points, totals).factors
+    )
+
+
+def _day(points: Sequence[CurvePoint], totals: Totals) -> Daily:
+    """The pace that it had over the day; even where that is not known."""
+    if len(points) < 3:
+        return EVEN
+    left = max(0.0, totals.issue - points[-1].issued)
+    held = memory(points, totals.issue, totals.walk, False) if totals.walk else None
+    walked_at = next(p.x for p in points if p.scanned == points[-1].scanned)
+    ts, xs, issued = [p.t for p in points], [p.x for p in points], [p.issued for p in points]
+    pace = fitted(Course(ts, xs, issued, left, held, walked_at if totals.walk else None))
+    return EVEN if pace is None else pace.daily
 
 
 def chosen(
@@ -217,32 +246,55 @@ def chosen(
     )
 
 
-def predicted(
-    past: PastScan,
-    function: str,
-    points: Sequence[CurvePoint],
-    totals: Totals,
-    elapsed: float,
-    rounding: float = 0.0,
-) -> Prediction | None:
-    """What an earlier scan tells of one that has run for ``elapsed`` seconds; None if nothing.
+def predictions(past: PastScan, ran: Ran, today: Daily | None = None) -> list[Prediction]:
+    """What an earlier scan tells of one that runs, by its places and by the hours, too.
 
-    ``rounding``: that of a reading, in bytes.
+    What changed its speed may have been the place, which comes back, or the hour, which may be
+    another now. How well each fits this scan says which. ``today``: the pace of this one.
     """
-    if not points or elapsed <= 0:
+    by_place = predicted(past._replace(pace=EVEN.factors), ran)
+    by_hour = predicted(past, ran, today) if past.pace != EVEN.factors else None
+    return [told for told in (by_place, by_hour) if told is not None]
+
+
+def together(told: Sequence[Prediction], own: Forecast) -> tuple[float, float]:
+    """Seconds to go and log spread, by predictions and by a scan's own course.
+
+    Each counts by the inverse of its variance; the spread is that of their mixture.
+    """
+    ways = [(each.eta, each.spread, each.doubt) for each in told]
+    if own.estimate.eta:
+        ways.append((own.estimate.eta, own.spread, own.spread))
+    weights = [1 / doubt**2 for _, _, doubt in ways]
+    weights = [weight / sum(weights) for weight in weights]
+    logs = [log(max(1.0, eta)) for eta, _, _ in ways]
+    mean = sum(map(mul, weights, logs))
+    squares = [
+        spread**2 + (each - mean) ** 2 for each, (_, spread, _) in zip(logs, ways, strict=True)
+    ]
+    return exp(mean), min(MAX_SPREAD, sqrt(sum(map(mul, weights, squares))))
+
+
+def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Prediction | None:
+    """What an earlier scan tells of one that runs; None if nothing.
+
+    ``today``: the pace of this one over the day; that of the earlier one where None.
+    """
+    points, totals = ran.points, ran.totals
+    if not points or ran.elapsed <= 0:
         return None
-    growth = totals.issue / past.total
-    daily = Daily(past.pace)
-    paced, where = _paced(past, daily, growth), places(points, totals)
+    growth, before = totals.issue / past.total, Daily(past.pace)
+    daily = before if before == EVEN or today is None else today
+    paced, where = _paced(past, before, growth), places(points, totals)
     spent = [paced.when(place) for place in where]
     whole, now = paced.seconds, spent[-1]
     if now <= 0:
         return None
     t = points[-1].t
-    ran = daily.worth(t - elapsed, elapsed)
-    usual = _usual(past, function, growth)
+    worth = daily.worth(t - ran.elapsed, ran.elapsed)
+    usual = _usual(past, ran.function, growth)
     xs = worths([p.t for p in points], [p.x for p in points], daily)
-    seen = _seen(xs, spent, whole, ran, rounding / totals.issue)
+    seen = _seen(xs, spent, whole, worth, ran.rounding / totals.issue)
     unexplained = max(0.0, abs(seen.speed) - seen.doubt)
     if unexplained > OTHER_WORK:
         return None
@@ -251,10 +303,11 @@ def predicted(
     weight = usual**2 / (usual**2 + seen.doubt**2)
     # Nor is it known whether the rest differs as much.
     left = weight * seen.doubt**2 + (seen.apart / 2) ** 2 + (UNEXPLAINED * unexplained) ** 2
-    ahead = past.when(where[-1]) - elapsed
+    ahead = past.when(where[-1]) - ran.elapsed
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
-    return Prediction(eta, spread, Comparison(past.function, past.seconds, ahead, function))
+    comparison = Comparison(past.function, past.seconds, ahead, ran.function)
+    return Prediction(eta, spread, sqrt(left), comparison)
 
 
 def _paced(past: PastScan, daily: Daily, growth: float) -> PastScan:

@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from zconsole import units
+from zconsole.eta.daily import EVEN, Daily
 from zconsole.eta.estimate import PAST_TOTAL, Estimate, Forecast, forecast, nothing, ranged
 from zconsole.eta.past import (
     Comparison,
     PastScan,
+    Ran,
     chosen,
     past_scan,
-    predicted,
+    predictions,
     running_seconds,
+    together,
 )
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
@@ -153,29 +156,28 @@ class ScanTrack:
 
     def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
         """By its own course, and by how an earlier scan went on from there."""
-        own = self._own_forecast(sample, scan)
-        self.comparison = None
         totals = scan_totals(scan)
+        past = chosen(known, scan.function, scan.vdev, totals) if totals else None
+        own = self._own_forecast(sample, scan, EVEN if past is None else Daily(past.pace))
+        self.comparison = None
         if scan.state != "running" or not sample.dated or own.estimate.reason == PAST_TOTAL:
             return own
-        if totals is None or scan.start is None or not self.course.points:
-            return own
-        past = chosen(known, scan.function, scan.vdev, totals)
-        if past is None:
+        if past is None or totals is None or scan.start is None or not self.course.points:
             return own
         done = issued_bytes(scan)
         ran = running_seconds(self.course.points, scan.start, scan.pass_paused or 0.0)
-        told = predicted(
-            past, scan.function, self.course.points, totals, ran, done[1] if done else 0.0
-        )
-        if told is None:
+        rounding = done[1] if done else 0.0
+        seen = Ran(scan.function, self.course.points, totals, ran, rounding)
+        told = predictions(past, seen, own.daily)
+        if not told:
             return own
         is_last = all(past.start >= each.start for each in known if each.function == past.function)
-        self.comparison = told.comparison._replace(is_last=is_last)
+        self.comparison = told[0].comparison._replace(is_last=is_last)
         reason = f"{self.comparison.words}; {own.estimate.reason}"
-        return own._replace(estimate=ranged(told.eta, told.spread, reason))
+        eta, spread = together(told, own)
+        return own._replace(estimate=ranged(eta, spread, reason))
 
-    def _own_forecast(self, sample: Sample, scan: Scan) -> Forecast:
+    def _own_forecast(self, sample: Sample, scan: Scan, day: Daily) -> Forecast:
         work = scan_work(scan, sample.pool.root)
         if scan.state == "paused":
             return Forecast(nothing("paused"))
@@ -186,7 +188,7 @@ class ScanTrack:
         # Rates of a pass are worked out against the time of the sample; saved JSON has none.
         if not sample.dated and scan.pass_start is not None:
             return Forecast(nothing("no estimate: the time it was saved is unknown"))
-        return forecast(self.course, work)
+        return forecast(self.course, work, day)
 
     def _scan_rate(self, scan: Scan) -> float | None:
         window = self.forecast.window

@@ -88,3 +88,15 @@ def test_bursts_whose_size_an_autopilot_changes_are_each_worked_off_by_the_next(
     assert [level[n] for n in begun] == [issued[n] for n in begun]
     speeds = [b - a for a, b in pairwise(level[begun[0] : begun[-1]])]
     assert min(speeds) > 0
+
+
+def test_hours_of_walking_between_what_is_issued_are_no_burst():
+    course, issued, scanned = ProgressCurve(), 0.0, 0.0
+    for n in range(600):
+        walking = n // 100 in (1, 3)
+        issued, scanned = issued + 1e8 * (not walking), scanned + 5e8 * walking
+        course.add(ProgressReading(60.0 * n, 60.0 * n, True, issued, scanned))
+    work = Work(2 * issued, issued, start=0.0, walked=True, average=1e6, to_scan=scanned)
+    found = forecast(course, work).estimate
+    assert "bursts" not in found.reason
+    assert found.low < 400 * 60 < found.high

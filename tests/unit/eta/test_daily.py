@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zconsole.eta.daily import DAY, EVEN, HOUR, HOURS, Daily, learned, worths
+from zconsole.eta.daily import DAY, EVEN, HOUR, HOURS, Daily, worths
 from zconsole.eta.estimate import Work, forecast
 from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
 
@@ -25,31 +23,6 @@ def course(days: float, speed=nightly) -> tuple[list[float], list[float]]:
         done.append(done[-1] + STEP * speed(ts[-1]))
         ts.append(ts[-1] + STEP)
     return ts, done
-
-
-def test_nights_are_found_to_be_fast():
-    ts, done = course(3)
-    factors = learned(ts, ts, done).factors
-    assert factors[2] == pytest.approx(2 * 4 / 4, rel=0.1)
-    assert factors[12] == pytest.approx(0.5, rel=0.1)
-
-
-@pytest.mark.parametrize("speed", [lambda t: 1.0, lambda t: 2.0 - (t - START) / DAY / 4])
-def test_a_scan_that_is_as_fast_at_all_hours_has_no_pattern(speed):
-    ts, done = course(4, speed)
-    assert learned(ts, ts, done) == EVEN
-
-
-def test_chance_is_no_pattern():
-    rng = random.Random(3)
-    levels = [rng.uniform(0.2, 2) for _ in range(200)]
-    ts, done = course(5, lambda t: levels[int((t - START) // HOUR)])
-    assert learned(ts, ts, done) == EVEN
-
-
-def test_one_day_says_nothing_of_the_next():
-    ts, done = course(1.5)
-    assert learned(ts, ts, done) == EVEN
 
 
 @given(

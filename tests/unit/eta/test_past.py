@@ -6,16 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zconsole.eta.daily import Daily
+from zconsole.eta.estimate import Forecast, Work, forecast, nothing, ranged
 from zconsole.eta.past import (
     MOST_POINTS,
     PastScan,
+    Ran,
     Totals,
     chosen,
     past_scan,
     places,
     predicted,
+    predictions,
+    together,
 )
-from zconsole.eta.progress_curve import CurvePoint
+from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 
 START, TOTAL = 1_800_000_000.0, 1000.0
 TOTALS = Totals(TOTAL, 0.0)
@@ -40,7 +45,7 @@ def earlier(function: str = "scrub", start: float = START, watched: int = 600) -
 def told(seconds: int, slower: float = 1.0, growth: float = 1.0, past: PastScan | None = None):
     seen = points(seconds, slower, TOTAL * growth)
     totals = Totals(TOTAL * growth, 0.0)
-    return predicted(past or earlier(), "scrub", seen, totals, float(seconds - 1))
+    return predicted(past or earlier(), Ran("scrub", seen, totals, float(seconds - 1)))
 
 
 @pytest.mark.parametrize("seconds", [61, 150, 300, 500])
@@ -54,7 +59,7 @@ def test_one_that_is_twice_as_slow_takes_twice_the_time():
 
 def test_a_pool_that_grew_takes_as_much_longer():
     past = earlier()
-    grown = predicted(past, "scrub", points(90, 1.2, 1200.0), Totals(1200.0, 0.0), 89.0)
+    grown = predicted(past, Ran("scrub", points(90, 1.2, 1200.0), Totals(1200.0, 0.0), 89.0))
     assert grown.eta == pytest.approx(720 - 89, rel=0.1)
 
 
@@ -77,7 +82,7 @@ def test_the_comparison_is_at_the_same_place():
 
 def test_the_range_is_narrower_the_surer_it_is():
     assert told(400).spread < told(30).spread
-    alike = predicted(earlier("scrub"), "resilver", points(60), TOTALS, 59.0)
+    alike = predicted(earlier("scrub"), Ran("resilver", points(60), TOTALS, 59.0))
     assert alike.spread > told(60).spread
 
 
@@ -102,7 +107,7 @@ def test_the_newest_watched_one_of_its_own_kind_is_chosen():
 
 
 def test_a_resilver_is_not_called_another_scrub():
-    found = predicted(earlier(), "resilver", points(400, 2.0), TOTALS, 399.0)
+    found = predicted(earlier(), Ran("resilver", points(400, 2.0), TOTALS, 399.0))
     assert found.comparison.words == "last scrub took 10m00s, this resilver is 3m19s behind"
 
 
@@ -149,7 +154,7 @@ def test_before_the_first_byte_the_walk_tells_where_it_is():
     work = [CurvePoint(100.0 + n, START + 100 + n, 2.0 * n, TOTAL, 0.0) for n in range(500)]
     totals = Totals(TOTAL, TOTAL)
     past = past_scan(("scrub", None, START), START + 600, [*walk, *work], totals)
-    found = predicted(past, "scrub", walk[:50], totals, 49.0)
+    found = predicted(past, Ran("scrub", walk[:50], totals, 49.0))
     assert found.eta == pytest.approx(551, rel=0.05)
 
 
@@ -170,5 +175,73 @@ def test_whatever_its_course_and_clock_the_prediction_is_a_time(steps, elapsed, 
         x, t, before, seen, _ = made[-1]
         made.append(CurvePoint(x + seconds, t + seconds + jump, before + issued, seen + scanned, 0))
     past = earlier(watched=watched)
-    found = predicted(past, "scrub", made, Totals(1e15, walk), elapsed, 1e6)
+    found = predicted(past, Ran("scrub", made, Totals(1e15, walk), elapsed, 1e6))
     assert found is None or (0 <= found.eta < math.inf and 0 < found.spread <= 1)
+
+
+HOUR, DAY = 3600.0, 86400.0
+BYTES = 1e12
+
+
+def days_long(speed, start: float, hours: float = 1e9) -> list[CurvePoint]:
+    """A scan with this speed (of epoch seconds and the share done), or its first hours."""
+    seen, x, done = [CurvePoint(0.0, start, 0.0, BYTES, 0.0)], 0.0, 0.0
+    while done < BYTES and x < hours * HOUR:
+        x += 600.0
+        done = min(BYTES, done + 600.0 * speed(start + x, done / BYTES))
+        seen.append(CurvePoint(x, start + x, done, BYTES, 0.0))
+    return seen
+
+
+def slow_by_day(t: float, _share: float) -> float:
+    """Seven times as fast at midnight as at noon."""
+    return 1e7 * math.exp(math.cos(2 * math.pi * t / DAY))
+
+
+def slow_at_the_end(_t: float, share: float) -> float:
+    return 2e7 * math.exp(-2.0 * share)
+
+
+def next_of(speed, hours: float):
+    """The predictions of a scan begun at noon, one at midnight having gone before."""
+    midnight = 20_000 * DAY
+    before = days_long(speed, midnight)
+    past = past_scan(("scrub", None, midnight), before[-1].t, before, Totals(BYTES, 0.0))
+    noon = midnight + 30.5 * DAY
+    seen = days_long(speed, noon, hours)
+    true = days_long(speed, noon)[-1].x - seen[-1].x
+    course = ProgressCurve(seen)
+    own = forecast(course, Work(BYTES, seen[-1].issued, start=noon), Daily(past.pace))
+    told = predictions(past, Ran("scrub", seen, Totals(BYTES, 0.0), seen[-1].x), own.daily)
+    return true, told, together(told, own)
+
+
+@pytest.mark.parametrize("hours", [3, 6, 10])
+def test_what_was_slow_by_day_is_slow_by_day_wherever_it_is_then(hours):
+    true, told, (eta, spread) = next_of(slow_by_day, hours)
+    *by_place, by_hour = told
+    assert by_hour.eta == pytest.approx(true, rel=0.15)
+    assert all(by_hour.doubt < way.doubt / 3 for way in by_place)
+    assert eta == pytest.approx(true, rel=0.15)
+    assert math.exp(-spread) < eta / true < math.exp(spread)
+
+
+@pytest.mark.parametrize("hours", [3, 6, 10])
+def test_what_was_slow_at_the_end_is_slow_there_whatever_the_hour(hours):
+    true, told, (eta, _) = next_of(slow_at_the_end, hours)
+    assert told[0].eta == pytest.approx(true, rel=0.02)
+    assert eta == pytest.approx(true, rel=0.07)
+
+
+def test_without_an_estimate_of_its_own_the_earlier_scan_tells_alone():
+    way = told(300)
+    eta, spread = together([way], Forecast(nothing("no estimate yet: 1 sample")))
+    assert (eta, spread) == pytest.approx((way.eta, way.spread))
+
+
+def test_ways_that_disagree_have_a_wide_range():
+    way = told(300)
+    other = Forecast(ranged(4 * way.eta, way.doubt, ""), spread=way.doubt)
+    eta, spread = together([way], other)
+    assert eta == pytest.approx(2 * way.eta)
+    assert spread > math.log(2)
