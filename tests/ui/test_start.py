@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
+import termios
 from datetime import UTC
 
 import pytest
@@ -63,6 +65,24 @@ def test_the_feed_is_closed_when_the_console_ends(monkeypatch):
     feed = FakeFeed()
     assert run_console(feed, ConsoleOptions(zone=UTC)) == 0
     assert feed.closed
+
+
+def test_a_start_that_fails_leaves_the_terminal_as_it_was(monkeypatch):
+    ours, theirs = pty.openpty()
+    found = termios.tcgetattr(theirs)
+
+    def fails(*_):
+        assert not termios.tcgetattr(theirs)[3] & termios.ECHO
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("zconsole.ui.start.make_console", fails)
+    monkeypatch.setattr(os, "environ", dict(UTF8))
+    with os.fdopen(theirs) as terminal:
+        monkeypatch.setattr(sys, "__stdin__", terminal)
+        with pytest.raises(KeyboardInterrupt):
+            run_console(FakeFeed(), ConsoleOptions(zone=UTC))
+        assert termios.tcgetattr(theirs) == found
+    os.close(ours)
 
 
 def test_the_operators_settings_win():

@@ -45,6 +45,19 @@ def test_something_is_said_before_anything_is_loaded_or_drawn():
     assert drawing.index(b"zconsole: reading pools") < drawing.index(b"DEMO")
 
 
+def test_keys_typed_while_it_starts_are_not_shown_and_act_later():
+    with demo("healthy") as (terminal, console):
+        assert is_echoing(terminal)
+        seen = read_until(terminal, b"zconsole: starting")
+        os.write(terminal, b"?~~~")
+        seen += read_until(terminal, b"HELP")
+        assert b"~~~" not in seen.split(b"\x1b[?1049h")[0]
+        os.write(terminal, b"\x1bq")
+        read_until(terminal, b"\x1b[?1049l")
+        assert console.wait(20) == 0
+        assert is_echoing(terminal)
+
+
 def test_the_main_screen_does_not_flash_between_the_steps_of_a_flow():
     with demo("added-vdev") as (terminal, _):
         read_until(terminal, b"REDUNDANCY")
@@ -55,6 +68,11 @@ def test_the_main_screen_does_not_flash_between_the_steps_of_a_flow():
             os.write(terminal, b"\r")
             between += read_until(terminal, seen)
         assert b"REDUNDANCY" not in between
+
+
+def is_echoing(terminal: int) -> bool:
+    """Whether the terminal shows what is typed."""
+    return bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
 
 
 @contextmanager

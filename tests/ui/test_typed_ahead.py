@@ -55,6 +55,25 @@ async def test_a_menu_and_its_choice_in_one_packet_lead_to_the_plan():
         assert commands(a) == []
 
 
+@pytest.mark.parametrize("keys", ["w", "/", "TV"])
+async def test_a_paste_in_the_packet_of_the_key_that_opens_its_prompt_is_taken(keys):
+    async with acting(SCENARIO) as a:
+        type_at_once(a, *({"/": "slash"}.get(key, key) for key in keys))
+        a.app.post_message(events.Paste("8T"))
+        type_at_once(a, "x")
+        await a.settle()
+        assert a.app.focused.value == "8Tx"
+
+
+async def test_a_paste_does_not_reach_what_runs_things():
+    async with acting("mirror-scrub") as a:
+        type_at_once(a, "S", "down", "enter")
+        a.app.post_message(events.Paste("\n\n"))
+        await a.settle()
+        assert isinstance(a.app.screen, ConfirmScreen)
+        assert commands(a) == []
+
+
 @pytest.mark.parametrize(("flow", "shown"), [("R", "REPLACE"), ("S", "SCANS"), ("A", "ACTIONS")])
 async def test_keys_wait_for_a_menu_that_takes_its_time(flow, shown):
     async with acting("mirror-scrub") as a:

@@ -54,6 +54,8 @@ class ConsoleOptions:
     """None for what is kept nowhere, as of recordings and demos."""
     swap: Callable[[], SwapBackend] | None = None
     """Makes what a guided disk swap needs; None where no disk can be swapped from here."""
+    take_terminal: Callable[[], None] = lambda: None
+    """Called right before the terminal is taken over: it is as it was found then."""
     clock: Callable[[], float] = time.monotonic
     """Seconds for the age of a sample between two rounds; differences only."""
 

@@ -16,6 +16,7 @@ from zconsole.monitor.feed import Feed
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.environment import as_started, ascii_only, prepare
 from zconsole.ui.keys import SHIPPED
+from zconsole.ui.terminal_echo import TerminalEcho
 from zconsole.ui.theme.files import (
     DEFAULT,
     SIXTEEN,
@@ -48,14 +49,27 @@ def run_console(
 
     Raises what the feed raised before its first round (a pool that does not exist).
     """
-    with _starting():
-        prepare(os.environ)
-        console = make_console(feed, options, as_started(os.environ), make_backend)
-    console.call_later(_catch_signals, console)
-    asyncio.run(_run(console, options.mouse))
+    with _silent() as echo:
+        with _starting():
+            prepare(os.environ)
+            options = replace(options, take_terminal=echo.restore)
+            console = make_console(feed, options, as_started(os.environ), make_backend)
+        console.call_later(_catch_signals, console)
+        asyncio.run(_run(console, options.mouse))
     if console.failure is not None:
         raise console.failure
     return console.return_code or ExitCode.OK
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[TerminalEcho]:
+    """Show nothing of what is typed until the console has the terminal, or has failed."""
+    echo = TerminalEcho(sys.__stdin__.fileno() if sys.__stdin__ else -1)
+    echo.off()
+    try:
+        yield echo
+    finally:
+        echo.restore()
 
 
 @contextlib.contextmanager

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import selectors
 from codecs import getincrementaldecoder
+from typing import TYPE_CHECKING, cast
 
 from textual.drivers.linux_driver import LinuxDriver
 
 from zconsole.ui.key_parser import KeyParser
+
+if TYPE_CHECKING:
+    from zconsole.ui.themed_app import ThemedApp
 
 _PATIENCE = 0.1
 """Seconds between two looks whether more will come of what has begun."""
@@ -22,6 +26,7 @@ class TerminalDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Take the terminal, and say at once what comes: a slow machine takes long to draw it."""
+        cast("ThemedApp", self._app).view_state.options.take_terminal()
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self.write(_FIRST)
         self.flush()

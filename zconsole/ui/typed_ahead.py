@@ -1,4 +1,4 @@
-"""Keys typed before the screen they are meant for is there: over a slow link people type ahead.
+"""Keys and pastes before the screen they are meant for is there: on slow links people type ahead.
 
 They wait for that screen and then act on it in their order; never on the screen behind it.
 """
@@ -23,6 +23,7 @@ FLOW = "flow"
 SLOW = 0.5
 """Seconds after which a screen that is still to come is spoken of."""
 _COMING = "Reading the pool"
+_Typed = events.Key | events.Paste
 _NOW = ("ctrl+c", "ctrl+z")
 """Keys that nothing holds up."""
 
@@ -41,7 +42,7 @@ class TypedAheadApp(App[None]):
 
     def __init__(self, ansi_color: bool | None) -> None:
         super().__init__(ansi_color=ansi_color)
-        self._ahead: deque[events.Key] = deque()
+        self._ahead: deque[_Typed] = deque()
         self._asked = False
         """Whether Esc is meant for a screen of the newest flow, and not for the wait for one."""
 
@@ -64,7 +65,7 @@ class TypedAheadApp(App[None]):
         """A screen can be typed into now."""
         self._asked = True
         if screen.read_first:
-            self._ahead = deque(key for key in self._ahead if key.key == "escape")
+            self._ahead = deque(filter(_is_escape, self._ahead))
         self.unsay(_COMING)
         self._go_on()
 
@@ -97,10 +98,10 @@ class TypedAheadApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """Have a key wait, or act at once: the one behind it may be meant for what it opens."""
-        if isinstance(event, events.Key) and not event.is_forwarded and self.screen_stack:
-            if event.key in _NOW:
+        if isinstance(event, _Typed) and not event.is_forwarded and self.screen_stack:
+            if isinstance(event, events.Key) and event.key in _NOW:
                 await self._act(event)
-            elif event.key == "escape" and self._awaited and not self._asked:
+            elif _is_escape(event) and self._awaited and not self._asked:
                 self._give_up()
             else:
                 self._ahead.append(event)
@@ -122,18 +123,26 @@ class TypedAheadApp(App[None]):
         while self.screen_stack and self._ahead and not self._coming:
             await self._act(self._ahead.popleft())
 
-    async def _act(self, key: events.Key) -> None:
+    async def _act(self, typed: _Typed) -> None:
         """Do what it is bound to, before the next one is looked at, unless it may be text."""
         self.app_focus = True
         text = isinstance(self.focused, Input) or hasattr(self.screen, "on_key")
-        if not text and (
-            await self._check_bindings(key.key, priority=True)
-            or await self._check_bindings(key.key)
+        if (
+            isinstance(typed, events.Key)
+            and not text
+            and (
+                await self._check_bindings(typed.key, priority=True)
+                or await self._check_bindings(typed.key)
+            )
         ):
             return
-        await super().on_event(key)
+        await super().on_event(typed)
 
     def _say_coming(self) -> None:
         if self.screen_stack and self._awaited:
             self._asked = False
             self.notify(f"{_COMING}  Esc back", timeout=60)
+
+
+def _is_escape(typed: _Typed) -> bool:
+    return isinstance(typed, events.Key) and typed.key == "escape"
