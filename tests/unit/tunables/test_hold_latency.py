@@ -7,6 +7,7 @@ import pytest
 from tests.bench.hold_latency import flown, reversals
 from tests.bench.scan_load import load, target_of
 from zconsole.tunables.hold_latency import (
+    FALL,
     FASTEST,
     GENTLEST,
     LEVERS,
@@ -85,7 +86,7 @@ def test_level_zero_is_what_was_found():
     assert values(0.0, FOUND) == FOUND
 
 
-@pytest.mark.parametrize("level", [GENTLEST, -1.5, 0.5, 3.0, FASTEST])
+@pytest.mark.parametrize("level", [GENTLEST, -1.5, 0.5, 2.0, 3.0, FASTEST])
 def test_a_least_never_exceeds_its_most(level):
     found = values(level, {**FOUND, "zfs_vdev_scrub_min_active": 3})
     assert found["zfs_vdev_scrub_min_active"] <= found["zfs_vdev_scrub_max_active"]
@@ -112,8 +113,16 @@ def test_nobody_asks_so_it_goes_faster_by_small_steps():
     assert later.level == FASTEST
 
 
-def test_far_above_the_target_it_goes_down_by_a_bounded_step():
-    assert steered(Steering(0.02), 2.0).level == -1.5
+def test_far_from_the_target_it_goes_by_a_bounded_step():
+    assert steered(Steering(0.02), 2.0).level == -FALL
+    assert steered(Steering(0.02), 1e-5).wanted == RISE
+
+
+def test_it_goes_no_further_than_the_gentlest_so_the_way_back_is_short():
+    now = Steering(0.02)
+    for _ in range(100):
+        now = steered(now, 2.0)
+    assert now.level == now.wanted == GENTLEST
 
 
 @pytest.mark.parametrize("share", [1.03, 1.07])
