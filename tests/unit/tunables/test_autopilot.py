@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tunables.pilots import FAST, pilot, pools
-from tests.unit.tunables.steered_kernel import ScrubSource
+from tests.unit.tunables.steered_kernel import ScrubSource, leaves
 from zconsole.errors import UnavailableError
 from zconsole.system.host import alive, process_mark
 from zconsole.tunables import autopilot
@@ -48,6 +48,10 @@ class Rounds(ScrubSource):
                 {"t": r["t"], "clock": r["clock"], "pool": r["pool"], "problem": "no answer"}
                 for r in raws
             )
+        if word == "blind":
+            for raw in raws:
+                for leaf in leaves(raw["libzfs"]["vdev_tree"]):
+                    leaf["vdev_stats_ex"].clear()
         if word == "paused":
             for raw in raws:
                 raw["libzfs"]["vdev_tree"]["scan_stats"][11] = 1_700_000_000
@@ -81,6 +85,15 @@ async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel, monkeypatc
     monkeypatch.setattr(autopilot, "BLIND", -1.0)
     why, _ = await steered(kernel, monkeypatch, Rounds("failed"))
     assert why.startswith("no sample with latency histograms")
+
+
+@pytest.mark.parametrize("word", ["blind", "failed", "refused"])
+async def test_what_applications_wait_is_not_known_so_the_scan_is_not_sped_up(
+    kernel, monkeypatch, word
+):
+    why, steps = await steered(kernel, monkeypatch, Rounds("scrub", word))
+    assert (why, steps) == ("enough", [])
+    assert kernel.read(TIME) == 3000
 
 
 async def test_it_ends_when_all_pools_are_exported(kernel, monkeypatch):
