@@ -23,12 +23,12 @@ WINDOW = 10.0
 DRAWN = 40
 """Requests of applications drawn in a step."""
 HOUR = 3600.0
-TUNED_BY = range(50)
-"""Seeds whose loads were looked at while the controller was tuned."""
+TUNED_BY = (range(50), range(5000, 5100))
+"""Seeds looked at while the controller was tuned: the present one by the second range."""
 SEEDS = range(20261125, 20261175)
-"""Seeds that nobody had looked at; a first controller was judged by them, in one run."""
+"""Seeds that nobody tuned by; two earlier controllers were judged by them, each in one run."""
 LATER = range(20270101, 20270151)
-"""Seeds that nobody had looked at when the present controller was done; run once."""
+"""Seeds that nobody tuned by; an earlier controller was judged by them, in one run."""
 DEPTH = 10
 """Synchronous reads a disk is given at once (zfs_vdev_sync_read_max_active)."""
 

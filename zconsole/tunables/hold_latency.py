@@ -19,7 +19,7 @@ STEP = 0.5
 """Levels between two that are set, and by how much the wanted one must differ from that which is:
 the noise of a percentile alone then rarely turns the scan round."""
 INTERVAL = 10.0
-"""Seconds between two decisions: about two transaction groups."""
+"""Seconds between two decisions: two transaction groups (``zfs_txg_timeout``)."""
 WINDOW = 60.0
 """Seconds of requests looked at together: a p95 of fewer is noise."""
 AIM = 1.05
@@ -27,16 +27,21 @@ AIM = 1.05
 minutes stay within 1.2 times the target."""
 NEAR = 0.04
 """Distance from the aim (natural logarithm) within which nothing changes."""
-GAIN = 1.2
-"""Levels a decision, for a latency that is e times off. One level is 10 to 20 % of latency, and
-what it brings is seen whole after WINDOW: more would make it swing."""
+GAIN = 20.0
+"""Levels a decision, times the square of what latency is off beyond NEAR (natural logarithm).
+
+A p95 of a minute has a noise of about 6 %, and is half a minute old. By its square, noise moves
+little, and a load that grows is followed before minutes are lost.
+"""
 RISE, FALL = 0.6, 1.5
-"""The most levels up and down a decision."""
-FORGET = 1300.0
-"""Seconds in which a turn downwards is forgotten to 1/e."""
+"""The most levels up and down a decision: what they bring is seen whole after WINDOW."""
+FORGET = 2400.0
+"""Seconds in which a turn downwards is forgotten to 1/e. By the third power of those remembered,
+there are six an hour in the end where one step leads from below the target to far above it."""
 FEW = 20
 """Requests below which a window says nothing."""
 SHARE = 0.95
+"""The quantile that is held."""
 
 READS = ("sync_r", "disk_r")
 WRITES = ("sync_w", "disk_w")
@@ -71,8 +76,8 @@ Histograms = Mapping[str, Sequence[int]]
 def quantile(counts: Sequence[int], share: float = SHARE) -> float:
     """Seconds within which this share of requests was answered; 0.0 for none.
 
-    Bucket i holds 2^i to 2^(i+1) ns; inside it the requests that take longer get fewer as in an
-    exponential tail. The true value may be anywhere in the bucket.
+    Bucket i holds 2^i to 2^(i+1) ns (``L_HISTO``, include/sys/fs/zfs.h); inside it the requests
+    that take longer get fewer as in an exponential tail. The true value may be anywhere in it.
     """
     every = sum(counts)
     left = 1.0
@@ -227,16 +232,16 @@ class Steering:
 
 
 def steered(now: Steering, measured: float | None) -> Steering:
-    """The state after another INTERVAL; ``measured`` is from ``latency``.
+    """The state after another INTERVAL; ``measured`` (seconds) is from ``latency``.
 
-    None means that no application asks for anything, so nobody waits. An integral controller on the
-    logarithm of latency: what it is off by, times GAIN, is added up until nothing is left of it.
-    Where the target lies between two levels it would go to and fro: each turn down slows the rises.
+    None means that no application asks for anything, so nobody waits. An integral controller: what
+    the logarithm of latency is off by, squared, is added up until nothing is left of it. Where one
+    step crosses the target it would go to and fro: each turn down slows the rises after it.
     """
     turns = now.turns * math.exp(-INTERVAL / FORGET)
     change = _correction(now.target, measured)
     if change > 0.0:
-        change /= max(1.0, turns) ** 2
+        change /= max(1.0, turns) ** 3
     wanted = min(FASTEST, max(GENTLEST, now.wanted + change))
     steps = int((wanted - now.level) / STEP)
     turned = steps < 0 and now.rose
@@ -250,8 +255,9 @@ def steered(now: Steering, measured: float | None) -> Steering:
 
 
 def _correction(target: float, measured: float | None) -> float:
+    """Levels that one measurement asks for, upwards positive."""
     if not measured:
         return RISE
     off = math.log(AIM * target / measured)
-    beyond = math.copysign(max(0.0, abs(off) - NEAR), off)
-    return min(RISE, max(-FALL, GAIN * beyond))
+    beyond = max(0.0, abs(off) - NEAR)
+    return min(RISE, max(-FALL, math.copysign(GAIN * beyond**2, off)))

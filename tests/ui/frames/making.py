@@ -38,6 +38,10 @@ class Past:
         phase = sum(map(ord, key))
         return [now * (0.85 + 0.15 * math.sin(phase + i)) for i in range(min(count, self.length))]
 
+    def peak(self, keys: Sequence[str], metrics: Sequence[str], count: int) -> float | None:
+        values = (v for key in keys for metric in metrics for v in self.tail(key, metric, count))
+        return max((v for v in values if v is not None), default=None)
+
 
 def disk(name: str, **fields: object) -> Vdev:
     """A leaf with zero errors."""

@@ -1,16 +1,19 @@
 """A simulated scrub whose latencies the test names, for the process of the autopilot.
 
-``python -m tests.unit.tunables.steered_kernel`` is ``zconsole.tunables.autopilot`` over it.
+``python -m tests.unit.tunables.steered_kernel`` is ``zconsole.tunables.autopilot`` over it. Where
+the environment has AT_RISK, the answers are slow, and the next failure would lose data.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from zconsole.sim.source import World
-from zconsole.tunables import autopilot
+from zconsole.tunables import autopilot, pilot
 from zconsole.zfs.raw import Raw
 
 BUCKETS = 37
@@ -47,6 +50,8 @@ class ScrubSource:
 
 
 if __name__ == "__main__":
-    autopilot.LiveSource = ScrubSource  # type: ignore[assignment,misc]
+    risky = "AT_RISK" in os.environ
+    pilot.at_risk = lambda _: risky
+    autopilot.LiveSource = partial(ScrubSource, 27 if risky else 18)  # type: ignore[assignment,misc]
     autopilot.INTERVAL = 0.5
     sys.exit(autopilot.main())

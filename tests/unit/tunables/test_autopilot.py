@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tunables.pilots import FAST, pilot, pools
-from tests.unit.tunables.steered_kernel import ScrubSource
+from tests.unit.tunables.steered_kernel import ScrubSource, leaves
+from zconsole.actions.autopilots import MachineAutopilots
 from zconsole.errors import UnavailableError
+from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import alive, process_mark
 from zconsole.tunables import autopilot
 from zconsole.tunables.autopilot import LOCK, Status
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, STEP
+from zconsole.tunables.hold_plan import Order
+from zconsole.tunables.targets import Targets
 
 NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
@@ -49,6 +53,10 @@ class Rounds(ScrubSource):
                 {"t": r["t"], "clock": r["clock"], "pool": r["pool"], "problem": "no answer"}
                 for r in raws
             )
+        if word == "blind":
+            for raw in raws:
+                for leaf in leaves(raw["libzfs"]["vdev_tree"]):
+                    leaf["vdev_stats_ex"].clear()
         if word == "paused":
             for raw in raws:
                 raw["libzfs"]["vdev_tree"]["scan_stats"][11] = 1_700_000_000
@@ -84,6 +92,15 @@ async def test_it_ends_when_no_pool_has_answered_for_a_minute(kernel, monkeypatc
     assert why.startswith("no sample with latency histograms")
 
 
+@pytest.mark.parametrize("word", ["blind", "failed", "refused"])
+async def test_what_applications_wait_is_not_known_so_the_scan_is_not_sped_up(
+    kernel, monkeypatch, word
+):
+    why, steps = await steered(kernel, monkeypatch, Rounds("scrub", word))
+    assert (why, steps) == ("enough", [])
+    assert kernel.read(TIME) == 3000
+
+
 async def test_it_ends_when_all_pools_are_exported(kernel, monkeypatch):
     why, _ = await steered(kernel, monkeypatch, Rounds("scrub", "exported"))
     assert why == "no scan runs any more"
@@ -97,10 +114,10 @@ async def test_a_paused_scan_is_not_sped_up_because_nobody_waits_beside_it(kerne
     assert kernel.read(TIME) == 3000
 
 
-def start(kernel, state=None, watch=None) -> None:
+def start(kernel, state=None, watch=None, more: tuple[str, ...] = ()) -> None:
     words = ["--state", state or kernel.state, "--module", kernel.module]
     words += ["--watch", watch] if watch else []
-    words += ["--boot-id", kernel.boot_id, "0.02"]
+    words += ["--boot-id", kernel.boot_id, *more, "0.02"]
     argv = [sys.executable, "-m", "tests.unit.tunables.steered_kernel", *map(str, words)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -131,6 +148,38 @@ def test_off_restores_and_ends_it(running):
     assert autopilot.stop(running.state)
     assert running.read(TIME) == 3000
     assert not autopilot.stop(running.state)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("below", [False, True])
+def test_it_goes_below_the_defaults_only_if_it_was_started_so(kernel, monkeypatch, below):
+    kernel.state.chmod(0o700)
+    kernel.write(NAME, 8)
+    monkeypatch.setenv("AT_RISK", "1")
+    start(kernel, more=("--below-defaults",) if below else ())
+    try:
+        assert soon(lambda: kernel.read(NAME) < 8)
+        assert (kernel.read(NAME) < 3) == below
+    finally:
+        autopilot.stop(kernel.state)
+
+
+@pytest.mark.parametrize("below", [False, True])
+async def test_it_is_started_as_it_was_confirmed(kernel, monkeypatch, below):
+    kernel.state.chmod(0o700)
+    monkeypatch.setenv("ZCONSOLE_STATE", str(kernel.state))
+    commands = []
+
+    async def started(_runner, argv, _name) -> None:
+        commands.append(argv)
+
+    monkeypatch.setattr(autopilot, "started", started)
+    wanted = Order(Targets(0.02), below)
+    held = MachineAutopilots(ProcessRunner(), kernel.state, kernel.console(), "7:7")
+    await held.start(wanted)
+    ((*_, mark, dashes, target),) = commands
+    assert (mark, dashes, target) == ("7:7", "--", "0.02")
+    assert ("--below-defaults" in commands[0]) == below
 
 
 @pytest.mark.slow

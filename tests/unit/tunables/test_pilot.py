@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.tunables.pilots import FAST, SLOW, flown, pilot
@@ -31,6 +33,13 @@ def take(steered: Pilot, rounds: int, first: int = 0, others: int = 0, bucket: i
         steered.take([lone(i, bucket, others)], 20.0 * i, 1000.0 + i)
 
 
+def take_two(steered: Pilot, bucket: int, others: int = 1, rounds: int = 20) -> None:
+    """Rounds of the mirror tank, which answers fast, and of another pool, data."""
+    for i in range(rounds):
+        data = replace(lone(i, bucket, others), name="data")
+        steered.take([lone(i, FAST, 1), data], 20.0 * i, 1000.0 + i)
+
+
 async def test_fast_answers_let_the_scan_go_faster(kernel):
     await flown(kernel, ScrubSource(FAST))
     assert kernel.read(NAME) == 10
@@ -43,6 +52,25 @@ async def test_slow_answers_slow_it_down(kernel):
 
 def test_one_look_at_the_requests_says_nothing(kernel):
     take(pilot(kernel), 1, bucket=FAST, others=1)
+    assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
+
+
+@pytest.mark.parametrize(("bucket", "value"), [(FAST, 10), (SLOW, 1)])
+def test_the_pool_whose_applications_wait_longest_counts(kernel, bucket, value):
+    take_two(pilot(kernel), bucket, rounds=60)
+    assert kernel.read(NAME) == value
+
+
+def test_a_pool_whose_scan_has_just_begun_is_looked_at_first(kernel):
+    steered = pilot(kernel)
+    take(steered, 1, others=1, bucket=FAST)
+    data = replace(lone(1, SLOW, 1), name="data")
+    steered.take([lone(1, FAST, 1), data], 20.0, 1001.0)
+    assert steered.steering.wanted == 0.0
+
+
+def test_one_pool_without_redundancy_bounds_it_for_all(kernel):
+    take_two(pilot(kernel), SLOW, others=0)
     assert (kernel.read(NAME), kernel.read(TIME)) == (3, 3000)
 
 
