@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from zconsole.diagnosis.bottleneck.evidence import middle
@@ -44,7 +44,12 @@ def _comparable(row: Placed) -> bool:
 def _among(leaves: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:
     found: dict[str, str] = {}
     known = [rates[leaf.key] for leaf in leaves if leaf.key in rates]
-    least = _least(each.latency for each in known), _least(each.busy for each in known)
+    waits = sorted(each.latency for each in known if each.latency is not None)
+    shares = sorted(each.busy for each in known if each.busy is not None)
+    least = _least(waits), _least(shares)
+    worst = IoRates(latency=max(waits, default=None), busy=max(shares, default=None))
+    if not _suspicious(worst, *least):
+        return found
     for leaf in leaves:
         own = rates.get(leaf.key)
         if own is None or not _suspicious(own, *least):
@@ -55,9 +60,8 @@ def _among(leaves: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, 
     return found
 
 
-def _least(values: Iterable[float | None]) -> float:
-    """The least that the median can be without one of these."""
-    known = sorted(value for value in values if value is not None)
+def _least(known: Sequence[float]) -> float:
+    """The least that the median of these, which are sorted, can be without one of them."""
     return known[(len(known) - 2) // 2] if len(known) > 1 else inf
 
 

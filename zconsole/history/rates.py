@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from operator import mul
-from typing import NamedTuple
+from operator import mul, sub
+from struct import Struct
 
-from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
+from zconsole.pool.model import IoRates, Vdev
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""
@@ -40,27 +40,29 @@ Wait = tuple[float, float]
 """Requests, and seconds they waited in all."""
 Moved = tuple[float | None, float | None, float | None, float | None]
 """Read, write, read_ops and write_ops of ``IoRates``."""
-Counters = IoCounters | BlockCounters
+Source = tuple[str | None, bool, tuple[str, ...] | None, Struct]
+"""What counts a vdev's I/O: its path, whether it has ``IoCounters``, the devices of its
+``BlockCounters``, and how a row of its numbers is packed."""
 NONE = IoRates()
 
-
-class CounterSnapshot(NamedTuple):
-    """What the rates of one vdev need to remember of one sample."""
-
-    clock: float
-    io: IoCounters | None
-    block: BlockCounters | None
-    wait: Wait | None
+_ROWS = tuple(Struct(f"{n}d") for n in range(10))
+"""Rows of so many numbers: the clock; the ``IoCounters``, or what devices counted in their place; a
+``Wait``; seconds that the devices were busy. Without a source, the last three are missing."""
+_CLOCK = _ROWS[1]
 
 
 class RateWindow:
-    """The last few samples of one vdev's counters, in a list: a deque takes more memory."""
+    """The last few samples of one vdev's counters, packed: as objects they take ten times the room.
 
-    __slots__ = ("_kept", "_ready", "path", "span", "windowed")
+    The numbers are exact up to 2^53, and beyond by far enough for a rate.
+    """
+
+    __slots__ = ("_kept", "_ready", "_source", "span", "windowed")
 
     def __init__(self) -> None:
-        self._kept: list[CounterSnapshot] = []
-        self.path: str | None = None
+        self._kept = bytearray()
+        """Rows of the same source, oldest first."""
+        self._source: Source = None, False, None, _CLOCK
         self.windowed = NONE
         """Over the window, for the eye."""
         self._ready = NONE
@@ -69,78 +71,94 @@ class RateWindow:
 
     def add(self, clock: float, vdev: Vdev) -> None:
         """Take a sample in; ``clock`` in seconds that never jump."""
-        wait = None if vdev.block else _histogram_wait(vdev.histograms)
-        new = CounterSnapshot(clock, vdev.io, vdev.block, wait)
-        kept = self._kept
-        if kept and (vdev.path != self.path or not _continues(kept, new)):
+        new, kept = _numbers(clock, vdev), self._kept
+        row = _ROWS[len(new)]
+        source = vdev.path, vdev.io is not None, vdev.block and vdev.block[0], row
+        if kept and (source != self._source or not self._continues(new)):
             # Another disk in the same place, or restarted counters: no difference is a rate.
             kept.clear()
-        self.path = vdev.path
-        kept.append(new)
-        while len(kept) > WINDOW_SAMPLES or (
-            len(kept) > 2 and clock - kept[1].clock >= WINDOW_SECONDS
+        self._source = source
+        kept += row.pack(*new)
+        while len(kept) > WINDOW_SAMPLES * row.size or (
+            len(kept) > 2 * row.size and clock - _clock(kept, row.size) >= WINDOW_SECONDS
         ):
-            del kept[0]
+            del kept[: row.size]
         self._ready = vdev.rates or NONE
-        self.span = clock - kept[0].clock
-        self.windowed = self._since(0)
+        self.span = clock - _clock(kept, 0)
+        self.windowed = self._since(0, new)
 
     @property
     def latest(self) -> IoRates:
         """Over the last interval alone, for a sparkline."""
-        return self._since(-2)
+        row = self._source[-1]
+        end = len(self._kept) - row.size
+        return self._since(end - row.size, row.unpack_from(self._kept, end))
 
-    def _since(self, place: int) -> IoRates:
-        kept = self._kept
-        return between(kept[place], kept[-1], self._ready) if len(kept) > 1 else self._ready
+    def _since(self, at: int, new: Sequence[float]) -> IoRates:
+        """Rates from the row at ``at`` to the newest."""
+        row = self._source[-1]
+        if len(self._kept) == row.size:
+            return self._ready
+        moved = list(map(sub, new, row.unpack_from(self._kept, at)))
+        return _rates(moved, self._source, self._ready)
+
+    def _continues(self, new: Sequence[float]) -> bool:
+        """Whether a row carries on from those before: no fall, no gap, no fault."""
+        _, io, devices, row = self._source
+        kept, end = self._kept, len(self._kept) - row.size
+        moved = list(map(sub, new, row.unpack_from(kept, end)))
+        seconds = moved[0]
+        if seconds <= 0 or min(moved) < 0:
+            return False
+        if seconds > GAP_SECONDS:
+            usual = _clock(kept, end) - _clock(kept, end - row.size) if end else seconds
+            if seconds > GAP_FACTOR * usual:
+                return False
+        counted = io or devices is not None
+        return not counted or max(moved[4], moved[5]) <= ABSURD * max(moved[1], 0.01)
 
 
-def between(old: CounterSnapshot, new: CounterSnapshot, ready: IoRates = NONE) -> IoRates:
-    """Rates between two samples of the same device; ``ready`` are the source's own.
+def _numbers(clock: float, vdev: Vdev) -> tuple[float, ...]:
+    """A row of ``_ROWS``."""
+    if vdev.block is None:
+        return (clock, *(vdev.io or ()), *(_histogram_wait(vdev.histograms) or ()))
+    _, reads, read, reading, writes, written, writing, busy = vdev.block
+    counted = vdev.io or (clock, reads, writes, read, written)
+    return (clock, *counted, reads + writes, reading + writing, busy)
+
+
+def _clock(kept: bytearray, at: int) -> float:
+    """The time of the row at ``at``."""
+    clock: float = _CLOCK.unpack_from(kept, at)[0]
+    return clock
+
+
+def _rates(moved: Sequence[float], source: Source, ready: IoRates) -> IoRates:
+    """Rates from what a row's numbers moved by; ``ready`` are the source's own.
 
     Latency is time waited per request (diskstats, else the latency histograms' midpoints); busy
     is the share of time the block device had I/O in flight, None without diskstats.
     """
-    before, io, was, waited = old
-    now, io_now, block, waited_now = new
-    seconds = now - before
-    moved: Moved | None = None
-    if io is not None and io_now is not None and io_now.timestamp > io.timestamp:
-        # The kernel's own counters against its own clock.
-        moved = _per_second(io, io_now, io_now.timestamp - io.timestamp)
-    latency, busy = ready.latency, ready.busy
-    if was is not None and block is not None and seconds > 0:
-        if moved is None and ready.read is None:
-            moved = _per_second(was, block, seconds)
+    _, io, devices, _ = source
+    found: Moved = ready.read, ready.write, ready.read_ops, ready.write_ops
+    counted = io or devices is not None
+    if counted and (seconds := moved[1]) > 0 and (io or ready.read is None):
+        # The kernel's own counters against its own clock, where there are any.
+        found = moved[4] / seconds, moved[5] / seconds, moved[2] / seconds, moved[3] / seconds
+    latency, busy, load = ready.latency, ready.busy, moved[6:] if counted else moved[1:]
+    if devices is not None and moved[0] > 0:
         # diskstats counts every request; histograms only say which power of two each fell into.
-        latency, busy = _block_load(was, block, seconds)
-    elif latency is None and waited is not None and waited_now is not None:
-        latency = _mean_wait(waited, waited_now)
-    if moved is None:
-        moved = ready.read, ready.write, ready.read_ops, ready.write_ops
-    return IoRates(*moved, latency, busy)
+        latency = _mean_wait(load)
+        # In flight time is counted in ticks of the kernel, so a share may come out above 1.
+        busy = min(1.0, load[2] / moved[0] / (len(devices) or 1))
+    elif latency is None and load:
+        latency = _mean_wait(load)
+    return IoRates(*found, latency, busy)
 
 
-def _per_second(a: Counters, b: Counters, seconds: float) -> Moved:
-    return (
-        (b.read_bytes - a.read_bytes) / seconds,
-        (b.write_bytes - a.write_bytes) / seconds,
-        (b.read_ops - a.read_ops) / seconds,
-        (b.write_ops - a.write_ops) / seconds,
-    )
-
-
-def _block_load(
-    a: BlockCounters, b: BlockCounters, seconds: float
-) -> tuple[float | None, float | None]:
-    """Seconds a request (None without one), and the mean share of time its devices were busy."""
-    _, reads, _, reading, writes, _, writing, working = a
-    names, reads_now, _, reading_now, writes_now, _, writing_now, working_now = b
-    requests = reads_now - reads + writes_now - writes
-    waited = reading_now - reading + writing_now - writing
-    busy = (working_now - working) / seconds / (len(names) or 1)
-    # In flight time is counted in ticks of the kernel, so a share may come out above 1.
-    return (waited / requests if requests > 0 else None), (busy if busy < 1.0 else 1.0)
+def _mean_wait(load: Sequence[float]) -> float | None:
+    """Seconds a request; None without one."""
+    return load[1] / load[0] if load[0] > 0 else None
 
 
 def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> Wait | None:
@@ -155,47 +173,3 @@ def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> Wait | None:
 def _waited(counts: Sequence[int]) -> float:
     """Seconds that the requests of a histogram waited in all."""
     return _sumprod(counts[: len(_BUCKET_SECONDS)], _BUCKET_SECONDS[: len(counts)])
-
-
-def _mean_wait(old: Wait, new: Wait) -> float | None:
-    requests = new[0] - old[0]
-    return (new[1] - old[1]) / requests if requests > 0 else None
-
-
-def _continues(kept: Sequence[CounterSnapshot], new: CounterSnapshot) -> bool:
-    """Whether a sample carries on from the window: same devices, no fall, no gap, no fault."""
-    old = kept[-1]
-    seconds = new.clock - old.clock
-    usual = old.clock - kept[-2].clock if len(kept) > 1 else seconds
-    if seconds <= 0 or (seconds > GAP_SECONDS and seconds > GAP_FACTOR * usual):
-        return False
-    return (
-        _io_continues(old.io, new.io)
-        and _block_continues(old.block, new.block, seconds)
-        and (old.wait is None or new.wait is None or old.wait[0] <= new.wait[0])
-    )
-
-
-def _io_continues(old: IoCounters | None, new: IoCounters | None) -> bool:
-    if old is None or new is None:
-        return old is new
-    began, reads, writes, read, written = old
-    now, reads_now, writes_now, read_now, written_now = new
-    if now < began or reads_now < reads or writes_now < writes:
-        return False
-    most = ABSURD * max(now - began, 0.01)
-    return 0 <= read_now - read <= most and 0 <= written_now - written <= most
-
-
-def _block_continues(old: BlockCounters | None, new: BlockCounters | None, seconds: float) -> bool:
-    if old is None or new is None:
-        return old is new
-    names, reads, read, reading, writes, written, writing, busy = old
-    names_now, reads_now, read_now, reading_now, *others = new
-    writes_now, written_now, writing_now, busy_now = others
-    if names_now != names or reads_now < reads or writes_now < writes:
-        return False
-    if reading_now < reading or writing_now < writing or busy_now < busy:
-        return False
-    most = ABSURD * seconds
-    return 0 <= read_now - read <= most and 0 <= written_now - written <= most

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,3 +137,22 @@ def test_no_sequence_of_counters_gives_a_negative_rate(samples):
             values = (rates.read, rates.write, rates.read_ops, rates.write_ops, rates.latency)
             assert all(v is None or v >= 0 for v in values)
             assert rates.busy is None or 0 <= rates.busy <= 1
+
+
+def test_a_full_window_takes_little_more_memory_than_two_of_its_samples():
+    """A list of its six samples would take three times as much."""
+
+    def sample(n: int) -> Vdev:
+        return leaf(io=io(float(n), n + 1000), block=block(n + 1000, float(n)))
+
+    tracemalloc.start()
+    windows = [RateWindow() for _ in range(500)]
+    for n in range(8):
+        for each in windows:
+            each.add(float(n), sample(n))
+    filled, _ = tracemalloc.get_traced_memory()
+    kept = [(each.io, each.block) for each in (sample(n) for n in range(1000))]
+    samples = tracemalloc.get_traced_memory()[0] - filled
+    tracemalloc.stop()
+    assert len(kept) == 2 * len(windows)
+    assert filled < 1.3 * samples

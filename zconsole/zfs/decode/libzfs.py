@@ -206,15 +206,15 @@ def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
 def _vdev(
     node: Mapping[str, Any], section: str, context: _Context, rebuilding: bool, top: bool
 ) -> Vdev:
-    if node.get("children"):
-        return _made(node, section, context, rebuilding, top)
+    below = node.get("children", ())
+    children = tuple([_vdev(child, section, context, rebuilding, False) for child in below])
     key, path, memory = (section, node.get("guid")), node.get("path"), context.memory
     name, disk = context.names.get(path, ""), context.disks.get(path)  # type: ignore[arg-type]
-    about = (context.function, rebuilding, top, name, disk)
+    about = (context.function, rebuilding, top, name, disk, len(children))
     fixed = memory.fixed(node, about)
     known = memory.again(key, fixed)
     if known is None:
-        made = _made(node, section, context, rebuilding, top)
+        made = _made(node, section, context, rebuilding, top, children)
         memory.keep(key, fixed, made)
         return made
     values, more = node["vdev_stats"], node.get("vdev_stats_ex") or NOTHING
@@ -222,16 +222,20 @@ def _vdev(
     if known.io is not None:
         io = counters(values if isinstance(values, bytes) else _stats(node))
     block = context.blocks.of(path) if path is not None else None
-    return moved(known, io, block, *_depths(more, isinstance(values, bytes)))
+    return moved(known, io, block, *_depths(more, isinstance(values, bytes)), children)
 
 
 def _made(
-    node: Mapping[str, Any], section: str, context: _Context, rebuilding: bool, top: bool
+    node: Mapping[str, Any],
+    section: str,
+    context: _Context,
+    rebuilding: bool,
+    top: bool,
+    children: tuple[Vdev, ...],
 ) -> Vdev:
     values = _stats(node)
     stats = canonical(values)
-    below = node.get("children")
-    leaf = not below
+    leaf = not children
     marker = _marker(stats, context, rebuilding) if leaf else ""
     enum_state, aux, note = _condition(node, stats, marker, leaf)
     kind = _kind(node)
@@ -260,7 +264,7 @@ def _made(
         queues=queues,
         histograms=histograms,
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
-        children=tuple(_vdev(c, section, context, rebuilding, False) for c in below or ()),
+        children=children,
     )
     if not leaf:
         return vdev

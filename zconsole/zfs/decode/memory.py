@@ -24,16 +24,18 @@ _COUNTERS = Struct("=Q64x2Q32x2Q")
 """The elements 0, 9, 10, 15 and 16 of it: see ``libzfs.canonical``."""
 _FIXED = (
     *("type", "id", "guid", "path", "whole_disk", "not_present", "ashift", "nparity"),
-    *("draid_ndata", "draid_nchildren", "phys_path", "devid", "resilver_txg", "rebuild_txg"),
+    *("draid_ndata", "draid_nchildren", "draid_nspares"),
+    *("phys_path", "devid", "resilver_txg", "rebuild_txg"),
 )
-"""What the decoder reads of a device besides its counters."""
+"""What the decoder reads of a vdev besides its counters."""
 _IO = Vdev._fields.index("io")
 _AFTER = Vdev._fields.index("histograms") + 1
-"""Fields between these move: ``io``, ``rates``, ``block``, ``queues`` and ``histograms``."""
+"""Fields between these move: ``io``, ``rates``, ``block``, ``queues`` and ``histograms``; and the
+last, ``children``."""
 
 
-class _Leaf(NamedTuple):
-    """A device as it was decoded."""
+class _Known(NamedTuple):
+    """A vdev as it was decoded."""
 
     fixed: tuple[object, ...]
     """What it was made of, but for what moves."""
@@ -41,18 +43,18 @@ class _Leaf(NamedTuple):
 
 
 class PoolMemory:
-    """The devices of one pool, each by GUID, as the last sample had them."""
+    """The vdevs of one pool, each by GUID, as the last sample had them."""
 
     def __init__(self, before: PoolMemory | None = None) -> None:
-        self._before = before._leaves if before is not None else {}
-        self._leaves: dict[object, _Leaf] = {}
+        self._before = before._vdevs if before is not None else {}
+        self._vdevs: dict[object, _Known] = {}
 
     def forget(self) -> None:
         """Let go of what only the sample before had."""
         self._before = {}
 
     def fixed(self, node: Mapping[str, Any], about: tuple[object, ...]) -> tuple[object, ...]:
-        """All that a device is made of besides what moves; ``about``: what is not in its node.
+        """All that a vdev is made of besides what moves; ``about``: what is not in its node.
 
         Empty where it cannot be compared.
         """
@@ -67,17 +69,17 @@ class PoolMemory:
         return (*map(node.get, _FIXED), *rest, about)
 
     def again(self, key: object, fixed: tuple[object, ...]) -> Vdev | None:
-        """The device as it was; None where it is another, or has changed."""
+        """The vdev as it was, without those below; None where it is another, or has changed."""
         known = self._before.get(key)
         if known is None or not fixed or known.fixed != fixed:
             return None
-        self._leaves[key] = known
+        self._vdevs[key] = known
         return known.vdev
 
     def keep(self, key: object, fixed: tuple[object, ...], vdev: Vdev) -> None:
-        """Remember a device until the next sample."""
+        """Remember a vdev until the next sample."""
         if fixed:
-            self._leaves[key] = _Leaf(fixed, vdev)
+            self._vdevs[key] = _Known(fixed, vdev._replace(children=()) if vdev.children else vdev)
 
 
 class SourceMemory:
@@ -174,7 +176,8 @@ def moved(
     block: BlockCounters | None,
     queues: Mapping[str, tuple[int, int]],
     histograms: Mapping[str, tuple[int, ...]],
+    children: tuple[Vdev, ...],
 ) -> Vdev:
-    """The device with new figures. ``_replace`` would take five times as long."""
+    """The vdev with new figures. ``_replace`` would take five times as long."""
     figures = io, None, block, queues, histograms
-    return Vdev._make((*vdev[:_IO], *figures, *vdev[_AFTER:]))
+    return Vdev._make((*vdev[:_IO], *figures, *vdev[_AFTER:-1], children))

@@ -63,6 +63,36 @@ def test_a_device_that_changed_is_read_anew(change: dict[str, Any]) -> None:
         assert sample(form, memory) == sample(form, SourceMemory())
 
 
+@pytest.mark.parametrize("as_it_came", [lambda form: form, packed])
+@pytest.mark.parametrize("at", range(48))
+def test_every_counter_of_a_vdev_above_devices_that_moves_is_seen(at: int, as_it_came: Any) -> None:
+    memory, moved = SourceMemory(), {f"_{at}": 3} if at != 1 else {"_1": 5}
+    for values in (stats(), stats(**moved), stats()):
+        form = as_it_came(config(top(vdev_stats=values)))
+        assert sample(form, memory) == sample(form, SourceMemory())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"children": [disk("sda", vdev_stats=stats(_20=1)), disk("sdb", guid=2)]},
+        {"children": [disk("sda"), disk("sdb", guid=2), disk("sdc", guid=3)]},
+        {"type": "draid", "draid_ndata": 1, "draid_nspares": 0},
+        {"type": "draid", "draid_ndata": 1, "draid_nspares": 1},
+        {"type": "draid", "draid_ndata": 1, "draid_nspares": 1, "draid_nchildren": 1},
+        {"nparity": 2},
+        {"id": 3},
+        {"is_log": 1},
+        {"alloc_bias": "special"},
+    ],
+)
+def test_a_vdev_above_devices_that_changed_is_read_anew(change: dict[str, Any]) -> None:
+    memory, both = SourceMemory(), [disk("sda"), disk("sdb", guid=2)]
+    for more in ({}, change, {"type": "draid", "draid_ndata": 1, "draid_nspares": 1}, {}):
+        form = config(top(**{"type": "raidz", "nparity": 1, "children": both, **more}))
+        assert sample(form, memory) == sample(form, SourceMemory())
+
+
 def test_a_disk_that_is_moved_is_seen() -> None:
     memory, form = SourceMemory(), config(top())
     path = disk("sda")["path"]
