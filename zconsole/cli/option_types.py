@@ -17,7 +17,7 @@ from zconsole.units import parse_size
 def add_common(parser: argparse.ArgumentParser, **unset: Any) -> None:
     """Add the options of every command; ``unset`` may give another ``default``."""
     common = parser.add_argument_group("options of every command")
-    themed = "use the theme of this name or in this file"
+    themed = "use the theme of this name (see zconsole themes) or in this file"
     common.add_argument("--theme", metavar="NAME|PATH", help=themed, **unset)
     switch = {"action": "store_true", **unset}
     common.add_argument("--ascii", help="print ASCII only", **{"default": None, **switch})

@@ -52,7 +52,8 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         parser = Parser(
             prog="zconsole",
             usage="zconsole [POOL ...] | zconsole COMMAND ...",
-            description="The terminal console for a ZFS resilver, scrub or rebalance.",
+            description="The terminal console for a ZFS resilver, scrub or rebalance; ? shows its\n"
+            "keys. Without ZFS, try: zconsole demo",
             epilog=f"commands (each has --help):\n{listing}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
@@ -108,7 +109,7 @@ def _saved(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _host(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--host", metavar="USER@HOST[,...]", help="watch the pools of other machines over ssh"
+        "--host", metavar="USER@HOST[,...]", help="read the pools of other machines over ssh"
     )
 
 
@@ -132,8 +133,8 @@ def _alerts(parser: argparse.ArgumentParser) -> None:
         help="show each alert on the desktop, through the terminal (OSC 9, 777)",
     )
     stalled = "alert after S seconds without progress, at least 60"
-    slipped = "alert when the ETA slips by more than SHARE of the expected time"
-    filled = "alert when less than SHARE of the pool is free"
+    slipped = "alert when the ETA slips by more than SHARE (0 to 1) of the expected time"
+    filled = "alert when less than SHARE (0 to 1) of the pool is free"
     for option, read, default, metavar, text in (
         ("--stalled-after", positive, 600.0, "S", stalled),
         ("--slip", slip, 0.25, "SHARE", slipped),
@@ -212,7 +213,7 @@ def _configure_replay(parser: argparse.ArgumentParser) -> None:
 def _configure_demo(parser: argparse.ArgumentParser) -> None:
     text = f"simulate this scenario (default: {DEMO}); see --list"
     parser.add_argument("named", nargs="?", metavar="NAME", help=text)
-    parser.add_argument("--scenario", metavar="NAME", help="the same")
+    parser.add_argument("--scenario", metavar="NAME", help="the same as NAME")
     parser.add_argument("--list", action="store_true", help="list and describe the scenarios")
     text = "same seed, same simulation (default: %(default)d)"
     parser.add_argument("--seed", type=int, default=1, metavar="N", help=text)
@@ -335,7 +336,7 @@ def _configure_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=("path", "show", "check"),
-        help="print where the file is, every setting with its value and origin, or what is wrong",
+        help="path: where the file is; show: every setting and its origin; check: what is wrong",
     )
     _json(parser, "print JSON, one setting or wrong entry per line")
 

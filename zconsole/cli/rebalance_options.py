@@ -23,7 +23,9 @@ COMMANDS = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands and their options."""
     _show_unit(parser)
-    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="action", required=True, metavar="COMMAND", title="commands (each has --help)"
+    )
     for name, text in COMMANDS.items():
         commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
     plan, run, status, pause, stop, resume = commands.choices.values()
@@ -99,7 +101,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--max-latency",
         type=positive,
         metavar="SECONDS",
-        help="throttle while the latency of the disks is above this",
+        help="throttle while the latency of the disks is above this, such as 0.05",
     )
     parser.add_argument(
         "--max-bytes", type=size_above_0, metavar="N", help="stop after moving this much"

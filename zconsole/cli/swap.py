@@ -45,7 +45,7 @@ from zconsole.system.printable import clean
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.zfs.sources.live import LiveSource
 
-LEFT = "The checklist stays open; zconsole swap goes on with it."
+LEFT = "The checklist stays open; zconsole swap continues it."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -339,7 +339,9 @@ class Console(ThemedApp):
         """Sample less or more often."""
         now = self.feed.interval
         if not now:
-            self.notify("the source sets its own pace; in a replay { and } do", timeout=3)
+            self.notify(
+                "this source has its own interval; in a replay { } set the speed", timeout=3
+            )
             return
         further = [s for s in INTERVALS if (s > now if step > 0 else s < now)]
         if further:

@@ -56,4 +56,4 @@ def _written(place: int, text: str, now: datetime, what: str, suffix: str) -> st
             os.unlink(name, dir_fd=place)  # half a file is none
             raise
         return name
-    raise FileExistsError(0, f"there are {what}s of this second already")
+    raise FileExistsError(0, f"{what}s of this second exist already")

@@ -18,7 +18,10 @@ UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
 
 @pytest.mark.parametrize(
     ("live", "reason"),
-    [(False, "a recording cannot be acted on"), (True, "this pool can only be watched from here")],
+    [
+        (False, "this is a recording: nothing can be changed"),
+        (True, "this pool can only be watched from here"),
+    ],
 )
 async def test_a_console_that_only_watches_says_why_its_keys_are_grey(live, reason):
     feed = FakeFeed()

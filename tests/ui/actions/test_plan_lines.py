@@ -44,7 +44,7 @@ def test_bugs_of_the_release_stand_under_their_own_heading() -> None:
 def test_what_speaks_for_another_device_comes_before_all_else() -> None:
     plan = ActionPlan("x", "X", (), doubts=("bay03 has failed",), consequences=("fills it",))
     said = [plain(line).strip() for line in plan_lines(plan, "", LOOK, 80)]
-    assert said[:2] == ["Look again", "bay03 has failed"]
+    assert said[:2] == ["Check first", "bay03 has failed"]
 
 
 def test_short_names_leave_room_for_what_stands_against_a_device() -> None:

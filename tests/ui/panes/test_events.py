@@ -101,7 +101,7 @@ class TestPane:
     def test_nothing_to_tell_is_said(self):
         for source in (Capabilities("libzfs"), Capabilities(NO_READER, reason="no zpool")):
             said = text(pane_lines(frames.healthy(), source, LOOK, 80))
-            assert said == " nothing has happened since the console began to watch"
+            assert said == " no events since the console started"
 
     def test_what_is_written_outside_cannot_reach_the_terminal(self):
         frame = replace(damaged(), errors=("/a\x1b[31m\nb",), message="\x1b[2J", see="\x07")

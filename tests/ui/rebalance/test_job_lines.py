@@ -83,7 +83,7 @@ def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
 @pytest.mark.parametrize(
     ("state", "why", "said"),
     [
-        ("paused", "paused", "Paused: 3G in 20 files left. P goes on with them."),
+        ("paused", "paused", "Paused: 3G in 20 files left. P resumes them."),
         ("stopped", "stop", "Stopped: 3G in 20 files left. P resumes the job where it is."),
         ("stopped", "terminated", "Interrupted: 3G in 20 files left. P resumes the job where"),
         ("dead", None, "Interrupted: 3G in 20 files left. P resumes the job where it is."),

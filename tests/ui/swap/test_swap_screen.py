@@ -53,7 +53,7 @@ async def test_a_read_only_console_shows_an_open_checklist_and_does_not_lead_it(
     async with swapping(backend=backend, read_only=True) as s:
         await s.press("C")
         shown = await s.on(SwapScreen)
-        assert "You only watch here: read-only." in shown
+        assert "Watching only: read-only." in shown
         assert "do it" not in shown
         await s.press("enter")
         plan = await s.on(ConfirmScreen)
@@ -78,7 +78,7 @@ async def test_a_second_console_sees_the_checklist_and_does_not_act(tmp_path):
         shown = await s.on(SwapScreen)
         assert "another console leads this checklist" in shown
         shown = await s.press("enter")
-        assert "you only watch here" in shown
+        assert "watching only" in shown
         assert not isinstance(s.app.screen, ConfirmScreen)
         other.close()
         assert "You only watch" not in await s.pass_by()

@@ -67,8 +67,8 @@ def running(status: Status | None, key: str, reached: float | None) -> str:
 def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
     texts = (
         "Type the latency that 95 % of the applications' synchronous requests should stay within,"
-        " with its unit (20ms). Scans then go as fast as that allows. Others for times of the day"
-        " may follow.",
+        " with its unit (20ms). Scans then go as fast as that allows. Values for times of the day"
+        " may follow (22:00-06:00=100ms).",
         _now(context),
         "A pool that can't lose another device is not slowed below OpenZFS's defaults, whatever the"
         f" latency. To allow that, add {BELOW}.",

@@ -50,7 +50,7 @@ class ActionLoader:
         if self._read_only:
             return self._read_only
         if self._source is not None and not self._source.live:
-            return "a recording cannot be acted on"
+            return "this is a recording: nothing can be changed"
         source_denied = self._source.denied if self._source is not None else ""
         if self._make_backend is None:
             return source_denied or "this pool can only be watched from here"

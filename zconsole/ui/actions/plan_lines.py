@@ -21,7 +21,7 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
     if plan.refused is not None:
         lines += _block("Unavailable", (plan.refused,), "error", look, width)
         lines += _block("Instead", plan.alternatives, "", look, width)
-    lines += _block("Look again", plan.doubts, "warning", look, width)
+    lines += _block("Check first", plan.doubts, "warning", look, width)
     heading = "Would run" if plan.refused else "To run by hand" if denied else "Will run"
     commands = tuple(step.command for step in plan.steps)
     lines += _block(heading, commands, "bold", look, width)

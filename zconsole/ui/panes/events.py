@@ -65,7 +65,7 @@ def pane_lines(
     events = (_of_event(event, frame.t, look) for event in reversed(_combined(frame, look)))
     shown = (*_damaged(frame, every=every), *events, *_words(frame, source))
     if not shown:
-        return ((Span(" nothing has happened since the console began to watch", "dim"),),)
+        return ((Span(" no events since the console started", "dim"),),)
     whole = every or room >= _WRAPPED
     if whole or len(shown) < room:
         lines = tuple(line for m in shown for line in _message_lines(m, look, width, whole=True))

@@ -30,7 +30,7 @@ ROLES = {
     "dead": "warning",
     "planned": "warning",
 }
-WORDS = {"dead": "interrupted", "planned": "not begun"}
+WORDS = {"dead": "interrupted", "planned": "not started"}
 
 
 def job_rows(jobs: Sequence[JobView], look: DisplayFormat, width: int) -> tuple[Line, ...]:
@@ -114,7 +114,7 @@ def _rest(job: JobView, look: DisplayFormat) -> str:
     if job.state != "paused" and (job.live or job.state == "finished"):
         return ""
     word = "Interrupted" if job.interrupted else job.state.capitalize()
-    way = "P goes on with them." if job.state == "paused" else "P resumes the job where it is."
+    way = "P resumes them." if job.state == "paused" else "P resumes the job where it is."
     if job.goal is None or job.files_total is None:
         return f"{word}. {way}"
     size = look.size(max(0, job.goal - job.bytes_handled))

@@ -145,7 +145,7 @@ LIMITS = (
     Limit(
         "max_latency",
         "Throttle above latency",
-        "latency of other I/O, for example 50ms; none for no limit",
+        "Latency of other I/O, for example 50ms; none for no limit",
         _wait,
         lambda _, value: latency(value),
     ),

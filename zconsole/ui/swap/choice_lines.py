@@ -42,7 +42,7 @@ def choice_lines(
     parts = explained(choice)
     first = [text for part in parts if part.heading == FIRST_HEADING for text in part.lines]
     lines = _block(FIRST_HEADING, first, "warning", look, width)
-    lines += _block("Look again", notes, "warning", look, width)
+    lines += _block("Check first", notes, "warning", look, width)
     if denied:
         lines += _block("Unavailable", (denied,), "error", look, width)
     if way is None:

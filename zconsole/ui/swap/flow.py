@@ -142,7 +142,7 @@ class SwapFlow:
                 return target.key
         if not found:
             free = free_to_go(v)
-            more = f". Hold nothing and may be taken out (zconsole light on DISK): {free}"
+            more = f". Not in use, may be taken out (zconsole light on DISK): {free}"
             raise ZconsoleError(f"select the device to swap: none has failed{more if free else ''}")
         if len(found) == 1:
             return found[0].key

@@ -68,7 +68,7 @@ async def give_up_question(context: FlowContext, followed: FollowedSwap, stage: 
     said = [Span("Nothing is left to undo. The report is kept.")]
     if not clean:
         said = [
-            Span("What was done stays as it is, and nothing leads on from here.", "warning"),
+            Span("What was done stays as it is; the checklist ends here.", "warning"),
             *(Span(sentence(text), "error") for text in stage.undone),
         ]
         if back is not None:

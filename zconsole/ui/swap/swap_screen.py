@@ -149,7 +149,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
     def _notes(self) -> Iterator[Span]:
         followed = self._followed
         if followed.hold:
-            yield Span(f"You only watch here: {followed.hold}.", "warning")
+            yield Span(f"Watching only: {followed.hold}.", "warning")
         if followed.problem:
             yield Span(f"This checklist is not kept: {followed.problem}", "warning")
         frame = self._flow.frame_of(followed.checklist.pool)
@@ -268,7 +268,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         """Ask it, if this console may go on with the checklist; else say why not."""
         hold = self._followed.hold
         if hold and hold != self._flow.denied:
-            self._say(f"{sentence(hold)}: you only watch here.")
+            self._say(f"{sentence(hold)}: watching only.")
         else:
             begin(self, partial(self._guarded, question), group="swap-ask", exit_on_error=False)
 

@@ -86,7 +86,7 @@ class SwapWatch:
                 self.stages.pop(c.id, None)
         first, self._looked = not self._looked, True
         names = ", ".join(c.old.words for c in self.open)
-        return f"Disk swap open: {names}. C goes on with it." if first and names else ""
+        return f"Disk swap open: {names}. C continues it." if first and names else ""
 
     async def _look_at_closed(self, peek: Peek) -> None:
         """What the newest closed checklists left undone, as far as it is so still."""
