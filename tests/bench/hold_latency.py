@@ -5,6 +5,9 @@ as the applications measure it, is within 1.2 times the target, and the scan's t
 the fastest fixed setting that meets the target. Wanted: 0.9 or more, and 1.3 or less. A load that
 no fixed setting holds asks for what cannot be had: it is named, and counts neither way. Of each
 miss, it says what was seen.
+
+With ``--steady`` first, the same loads without their ups and downs: how often in an hour the
+autopilot turns from faster to gentler or back. Wanted: 12 or less.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
+from statistics import mean, median
 
 from tests.bench.scan_load import (
     DEFAULTS,
@@ -35,6 +38,7 @@ from zconsole.tunables import hold_latency as pilot
 
 HELD, SLOWER = 0.9, 1.3
 """The least share of minutes, and the most times the scan's time, that are wanted."""
+STEADY = "--steady"
 
 
 @dataclass(frozen=True)
@@ -136,17 +140,33 @@ def summary(flights: list[Flight]) -> list[str]:
     ]
 
 
+def turns(seeds: list[int]) -> bool:
+    """Print the reversals of an hour of steady loads; whether one has more than 12."""
+    found = []
+    for seed in seeds:
+        _, levels = flown(load(seed, steady=True), target_of(load(seed)))
+        found.append(reversals(levels))
+        print(f"{seed}  reversals {found[-1]}", flush=True)
+    print(f"reversals: mean {mean(found):.1f}, most {max(found)}")
+    return max(found) > 12
+
+
+def figures(seeds: list[int]) -> bool:
+    """Print the figures of these loads; whether one misses any."""
+    flights = []
+    for seed in seeds:
+        flights.append(flight(seed))
+        print(told(flights[-1]), flush=True)
+    print(*summary(flights), sep="\n", flush=True)
+    return any(made.fixed and made.misses for made in flights)
+
+
 def main(words: list[str]) -> int:
     """Print the figures; 1 where a load misses one of them."""
-    missed = False
-    for seeds in [list(map(int, words))] if words else [SEEDS, LATER]:
-        flights = []
-        for seed in seeds:
-            flights.append(flight(seed))
-            print(told(flights[-1]), flush=True)
-        print(*summary(flights), sep="\n", flush=True)
-        missed |= any(made.fixed and made.misses for made in flights)
-    return int(missed)
+    shown = turns if words[:1] == [STEADY] else figures
+    named = [int(word) for word in words if word != STEADY]
+    missed = [shown(seeds) for seeds in ([named] if named else [list(SEEDS), list(LATER)])]
+    return int(any(missed))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import pytest
 
 from tests.ui.actions.acting import RUN, Acting, acting
 from tests.ui.drawn import plain
+from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import autopilot
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.targets import Targets
@@ -122,6 +123,13 @@ async def test_another_console_sees_what_runs():
         await a.backend.autopilots.start(Order(Targets(0.5)))
         await a.pass_time(30, 10)
         assert "Autopilot holds latency at 500ms" in await a.press("T")
+
+
+async def test_a_second_one_is_refused():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await a.backend.autopilots.start(Order(Targets(0.5)))
+        with pytest.raises(ZconsoleError, match="an autopilot runs already"):
+            await a.backend.autopilots.start(Order(Targets(0.1)))
 
 
 async def test_the_list_of_tunables_names_the_key():
