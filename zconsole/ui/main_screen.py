@@ -170,10 +170,11 @@ class MainScreen(Screen[None]):
         self.repaint()
 
     def action_show_pane(self, pane: str) -> None:
-        """Focus a pane, and show it first where it is hidden."""
-        if not self._view(pane).display:
-            self.chosen[pane], self.zoomed = True, None
-            self.repaint()
+        """Focus a pane, and show it first where it is hidden; alone if there is no room for it."""
+        for zoomed in (None, pane):
+            if not self._view(pane).display:
+                self.chosen[pane], self.zoomed = True, zoomed
+                self.repaint()
         self.set_focus(self._view(pane))
 
     def action_zoom(self) -> None:

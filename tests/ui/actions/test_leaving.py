@@ -27,8 +27,8 @@ async def test_an_autopilot_is_said_to_end_with_the_console(key, code):
         await start(a)
         await a.press("escape")
         said = await asked(a, key)
-        assert "The autopilot that holds 500ms ends with the console that started it" in said
-        assert "restores the originals" in said
+        assert "The autopilot that holds latency at 500ms ends with the console that started it" in said
+        assert "restores the original values" in said
         await a.press("enter")
         assert a.app.is_running
         await asked(a, key)
