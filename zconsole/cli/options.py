@@ -265,11 +265,12 @@ def _configure_export(parser: argparse.ArgumentParser) -> None:
         help="seconds between samples (default: %(default)g)",
     )
     _count(parser)
-    shipped = ("dashboard", "rules", "export-unit", "watch-unit")
+    shipped = ("dashboard", "rules", "export-unit", "watch-unit", "rebalance-unit")
     parser.add_argument(
         "--print",
         dest="shipped",
         choices=shipped,
+        metavar="NAME",
         help=f"print a file to install, and exit: {', '.join(shipped)}",
     )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import textwrap
 from pathlib import Path
 
 from zconsole.cli.option_types import add_common, check, positive, share, size_above_0
-from zconsole.cli.shipped_files import FILES, shipped
+from zconsole.cli.shipped_files import FILES
 
 COMMANDS = {
     "plan": "predict what moving files would do; changes nothing",
@@ -22,7 +21,7 @@ COMMANDS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the sub-commands and their options."""
-    _show_unit(parser)
+    _name_unit(parser)
     commands = parser.add_subparsers(
         dest="action", required=True, metavar="COMMAND", title="commands (each has --help)"
     )
@@ -40,18 +39,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "resume every job that a crash or shutdown interrupted"
     resume.add_argument("--all", action="store_true", help=text)
     _add_limits(resume)
-    _show_unit(resume)
+    _name_unit(resume)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print JSON, one object per line")
         add_common(command, default=argparse.SUPPRESS)  # as it was before the command's name
 
 
-def _show_unit(parser: argparse.ArgumentParser) -> None:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+def _name_unit(parser: argparse.ArgumentParser) -> None:
+    name = "rebalance-unit"
     parser.epilog = (
-        "To resume interrupted jobs after a reboot, install this as\n"
-        f"/etc/systemd/system/{FILES['rebalance-unit']} and enable it:\n\n"
-        + textwrap.indent(shipped("rebalance-unit"), "  ")
+        f"To resume interrupted jobs after a reboot, write what `zconsole export --print {name}` "
+        f"prints to /etc/systemd/system/{FILES[name]}, and enable that unit."
     )
 
 

@@ -1,4 +1,4 @@
-"""The unit that `--help` shows must run as it stands."""
+"""The unit that `--help` names must run as it stands."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.test_rebalance import Shell
+from zconsole.cli.main import main
 
 
 @pytest.mark.parametrize("words", [("--help",), ("resume", "--help")])
 def test_the_unit_is_where_one_looks_for_it(tmp_path: Path, words: tuple[str, ...]) -> None:
-    said = Shell(tmp_path)(*words).stdout
+    said = " ".join(Shell(tmp_path)(*words).stdout.split())
+    assert "`zconsole export --print rebalance-unit` prints to /etc/systemd/system/" in said
+
+
+def test_the_unit_starts_this_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--print", "rebalance-unit"]) == 0
+    said = capsys.readouterr().out
     assert "ExecStart=/" in said
-    assert "-m zconsole rebalance resume --all" in said
+    assert "rebalance resume --all" in said
