@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from math import cos, exp, log, pi, sin, sqrt
+from operator import mul
 from typing import NamedTuple
 
 from zconsole.eta.daily import DAY, EVEN, HOUR, HOURS, SLOWEST, Daily
@@ -134,6 +135,11 @@ def _features(t: float, share: float, walking: bool) -> list[float]:
     return [1.0, share, float(walking), *day]
 
 
+def _hours() -> list[list[float]]:
+    """The features of the day in the middle of each hour."""
+    return [_features((n + 0.5) * HOUR, 0.0, False)[3:] for n in range(HOURS)]
+
+
 def _known(seen: Sequence[_Stretch], course: Course, apart: float, known: Daily) -> LeastSquares:
     """The features of stretches, of speeds that deviate so much, and what is known beforehand."""
     day = _waves(known)
@@ -218,15 +224,13 @@ def _evened(course: Course, model: _Model) -> tuple[list[float], float]:
 
 def _waves(daily: Daily) -> list[float]:
     """The coefficients of the day that give such a pace: those of its logarithm."""
-    hours = [_features((n + 0.5) * HOUR, 0.0, False)[3:] for n in range(HOURS)]
     logs = [log(factor) for factor in daily.factors]
-    return [2 * _mean([v * hour[k] for v, hour in zip(logs, hours, strict=True)]) for k in range(4)]
+    return [2 * _mean(list(map(mul, logs, wave))) for wave in zip(*_hours(), strict=True)]
 
 
 def _daily(found: Sequence[float]) -> Daily:
     """The pace of each hour, 1 on average."""
-    hours = [_features((n + 0.5) * HOUR, 0.0, False)[3:] for n in range(HOURS)]
-    factors = [exp(sum(f * b for f, b in zip(hour, found[3:], strict=True))) for hour in hours]
+    factors = [exp(sum(map(mul, hour, found[3:]))) for hour in _hours()]
     mean = _mean(factors)
     factors = [max(SLOWEST, factor / mean) for factor in factors]
     return Daily(tuple(factor / _mean(factors) for factor in factors))

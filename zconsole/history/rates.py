@@ -142,9 +142,10 @@ def _rates(moved: Sequence[float], source: Source, ready: IoRates) -> IoRates:
     _, io, devices, _ = source
     found: Moved = ready.read, ready.write, ready.read_ops, ready.write_ops
     counted = io or devices is not None
-    if counted and (seconds := moved[1]) > 0 and (io or ready.read is None):
+    if counted and moved[1] > 0 and (io or ready.read is None):
         # The kernel's own counters against its own clock, where there are any.
-        found = moved[4] / seconds, moved[5] / seconds, moved[2] / seconds, moved[3] / seconds
+        seconds, read_ops, write_ops, read, written = moved[1:6]
+        found = read / seconds, written / seconds, read_ops / seconds, write_ops / seconds
     latency, busy, load = ready.latency, ready.busy, moved[6:] if counted else moved[1:]
     if devices is not None and moved[0] > 0:
         # diskstats counts every request; histograms only say which power of two each fell into.

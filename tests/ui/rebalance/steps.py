@@ -8,6 +8,8 @@ from tests.ui.actions.acting import Acting
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 
+SCENARIO = "added-vdev"
+
 
 async def settled(a: Acting) -> str:
     """The screen once nothing is being made or steered any more."""

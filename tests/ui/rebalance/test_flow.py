@@ -9,7 +9,15 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import Acting, acting
-from tests.ui.rebalance.steps import running, settled, to_list, to_options, to_plan, to_tree, until
+from tests.ui.rebalance.steps import (
+    SCENARIO,
+    running,
+    settled,
+    to_list,
+    to_plan,
+    to_tree,
+    until,
+)
 from zconsole.rebalance.backend import DirectoryListing, JobView, Measured
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance import SimulatedRebalance
@@ -18,11 +26,8 @@ from zconsole.ui.rebalance.flow import scan_pace
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.folders import PATIENCE
 from zconsole.ui.rebalance.job_screen import JobScreen
-from zconsole.ui.rebalance.options import ENTRIES, OptionChoice
 from zconsole.ui.rebalance.plan_screen import PlanScreen
 from zconsole.zfs.sources.base import Capabilities
-
-SCENARIO = "added-vdev"
 
 
 def desk_of(a: Acting):
@@ -192,16 +197,6 @@ async def test_directories_that_hold_too_little_to_get_even_move_whole():
         assert "these directories hold: everything in them moves" in " ".join(said.split())
 
 
-async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
-    async with acting(SCENARIO) as a:
-        await to_plan(a)
-        said = await a.press("escape")
-        assert "none: 5 % needs more than these directories hold" in said
-        await a.press("g", "j", "j", "enter", "5", "enter")
-        await a.press("G", "enter")
-        assert "--until-spread=0.05" in await settled(a)
-
-
 def dies(desk: SimulatedRebalance, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The jobs of a desk have no process, until one is resumed: those are listed."""
     asked: list[str] = []
@@ -248,47 +243,6 @@ async def test_a_job_waits_for_a_scan_and_says_so():
         await a.pass_time(10, 1)
         said = await until(a, lambda: "waiting" in a.screen)
         assert "a scrub is running" in said
-
-
-async def test_every_option_is_chosen_from_a_list_or_asked_for():
-    async with acting(SCENARIO) as a:
-        await to_tree(a, mark=False)
-        await a.press("enter", "g")
-        assert "new parity width" in await a.press("enter", "j", "enter")
-        assert "copy: verified copies" in await a.press("j", "enter", "j", "enter")
-        await a.press("j", "enter", *"10", "enter")
-        assert "10.0 %" in a.screen
-        assert "nonsense: not a size" in await a.press("j", "enter", *"nonsense", "enter")
-        await a.press("escape")
-        assert "Rate limit                none" in a.screen
-        assert "-P: incremental sends do not grow" in await a.press("G", "k", "enter", "j", "enter")
-        assert "all blocks" in await a.press("enter", "g", "enter")
-        await a.press("k", "enter", "j", "enter", "right", "enter")
-        assert "accept: a write" in a.screen
-        await a.press("G", "enter")
-        said = await settled(a)
-        assert "--engine=copy --aim=width --until-spread=0.1" in said
-        assert "--accept-races" in said
-
-
-CHOICES = [index for index, entry in enumerate(ENTRIES) if isinstance(entry, OptionChoice)]
-
-
-@pytest.mark.parametrize("index", CHOICES)
-async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was(index):
-    async with acting(SCENARIO, (60, 15)) as a:
-        await to_options(a)
-        before = await a.press("g", *["j"] * index)
-        rows = (await a.press("enter")).splitlines()
-        values = list(ENTRIES[index].values.values())
-        assert [
-            row.strip(" ›").removesuffix("  (now)") for row in rows[1 : len(values) + 1]
-        ] == values
-        (now,) = (row for row in rows if row.endswith("(now)"))
-        assert now.startswith("›"), "Enter twice changes nothing"
-        await a.press("G")
-        assert await a.press("escape") == before
-        assert await a.press("enter", "enter") == before
 
 
 @pytest.mark.parametrize(
@@ -369,15 +323,6 @@ async def test_the_cursor_is_where_it_was_when_the_directories_are_shown_again()
         assert a.app.screen.view.cursor == before
 
 
-async def test_options_stay_while_other_directories_are_chosen():
-    async with acting(SCENARIO) as a:
-        await to_tree(a)
-        await a.press("enter", "g", "enter")
-        assert "new parity width" in a.screen
-        await a.press("escape")
-        assert "new parity width" in await a.press("enter")
-
-
 async def test_space_marks_the_directory_at_the_cursor_and_unmarks_it():
     async with acting(SCENARIO) as a:
         await to_tree(a, mark=False)
@@ -389,38 +334,6 @@ async def test_space_marks_the_directory_at_the_cursor_and_unmarks_it():
         assert "films" in row
         assert "Space unmark" in said.splitlines()[-1]
         assert "[x]" not in await a.press("space")
-
-
-async def to_races(a: Acting) -> str:
-    """The cursor of the options on lost writes."""
-    await to_options(a)
-    return await a.press("G", "k", "k")
-
-
-async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_first():
-    async with acting(SCENARIO) as a:
-        before = await to_races(a)
-        assert "refuse where one could happen" in before
-        said = " ".join((await a.press("enter", "j", "enter")).split())
-        assert "Accept that writes may be lost?" in said
-        assert "can't be undone" in said
-        assert a.app.focused is not None
-        assert a.app.focused.id == "cancel"
-        assert await a.press("enter") == before
-        await a.press("enter", "j", "enter")
-        assert await a.press("escape") == before
-        assert "accept: a write" in await a.press("enter", "j", "enter", "right", "enter")
-        assert await a.press("enter", "k", "enter") == before, (
-            "the way back to safety needs no question"
-        )
-
-
-async def test_an_accepted_risk_is_taken_back_when_the_options_are_left():
-    async with acting(SCENARIO) as a:
-        before = await to_races(a)
-        assert "accept: a write" in await a.press("enter", "j", "enter", "right", "enter")
-        await a.press("escape", "enter", "G", "k", "k")
-        assert a.screen == before
 
 
 async def test_of_a_finished_job_the_figures_agree():

@@ -1,21 +1,25 @@
-"""The choices before a plan."""
+"""The choices before a plan, as they are shown and by keys."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.records import replace
+from tests.ui.actions.acting import Acting, acting
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
+from tests.ui.rebalance.steps import SCENARIO, settled, to_options, to_plan, to_tree
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.options import (
     AIM,
+    ENTRIES,
     LIMITS,
     MIN_FREE,
     RATE,
     TARGET,
+    OptionChoice,
     option_about,
     option_lines,
 )
@@ -90,3 +94,95 @@ def test_limits_are_understood_as_people_write_them(limit, answer, value):
 def test_nonsense_is_refused_in_words(limit, answer):
     with pytest.raises(ZconsoleError, match="not a"):
         limit.value(answer)
+
+
+async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
+    async with acting(SCENARIO) as a:
+        await to_plan(a)
+        said = await a.press("escape")
+        assert "none: 5 % needs more than these directories hold" in said
+        await a.press("g", "j", "j", "enter", "5", "enter")
+        await a.press("G", "enter")
+        assert "--until-spread=0.05" in await settled(a)
+
+
+async def test_every_option_is_chosen_from_a_list_or_asked_for():
+    async with acting(SCENARIO) as a:
+        await to_tree(a, mark=False)
+        await a.press("enter", "g")
+        assert "new parity width" in await a.press("enter", "j", "enter")
+        assert "copy: verified copies" in await a.press("j", "enter", "j", "enter")
+        await a.press("j", "enter", *"10", "enter")
+        assert "10.0 %" in a.screen
+        assert "nonsense: not a size" in await a.press("j", "enter", *"nonsense", "enter")
+        await a.press("escape")
+        assert "Rate limit                none" in a.screen
+        assert "-P: incremental sends do not grow" in await a.press("G", "k", "enter", "j", "enter")
+        assert "all blocks" in await a.press("enter", "g", "enter")
+        await a.press("k", "enter", "j", "enter", "right", "enter")
+        assert "accept: a write" in a.screen
+        await a.press("G", "enter")
+        said = await settled(a)
+        assert "--engine=copy --aim=width --until-spread=0.1" in said
+        assert "--accept-races" in said
+
+
+CHOICES = [index for index, entry in enumerate(ENTRIES) if isinstance(entry, OptionChoice)]
+
+
+@pytest.mark.parametrize("index", CHOICES)
+async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was(index):
+    async with acting(SCENARIO, (60, 15)) as a:
+        await to_options(a)
+        before = await a.press("g", *["j"] * index)
+        rows = (await a.press("enter")).splitlines()
+        values = list(ENTRIES[index].values.values())
+        assert [
+            row.strip(" ›").removesuffix("  (now)") for row in rows[1 : len(values) + 1]
+        ] == values
+        (now,) = (row for row in rows if row.endswith("(now)"))
+        assert now.startswith("›"), "Enter twice changes nothing"
+        await a.press("G")
+        assert await a.press("escape") == before
+        assert await a.press("enter", "enter") == before
+
+
+async def test_options_stay_while_other_directories_are_chosen():
+    async with acting(SCENARIO) as a:
+        await to_tree(a)
+        await a.press("enter", "g", "enter")
+        assert "new parity width" in a.screen
+        await a.press("escape")
+        assert "new parity width" in await a.press("enter")
+
+
+async def to_races(a: Acting) -> str:
+    """The cursor of the options on lost writes."""
+    await to_options(a)
+    return await a.press("G", "k", "k")
+
+
+async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_first():
+    async with acting(SCENARIO) as a:
+        before = await to_races(a)
+        assert "refuse where one could happen" in before
+        said = " ".join((await a.press("enter", "j", "enter")).split())
+        assert "Accept that writes may be lost?" in said
+        assert "can't be undone" in said
+        assert a.app.focused is not None
+        assert a.app.focused.id == "cancel"
+        assert await a.press("enter") == before
+        await a.press("enter", "j", "enter")
+        assert await a.press("escape") == before
+        assert "accept: a write" in await a.press("enter", "j", "enter", "right", "enter")
+        assert await a.press("enter", "k", "enter") == before, (
+            "the way back to safety needs no question"
+        )
+
+
+async def test_an_accepted_risk_is_taken_back_when_the_options_are_left():
+    async with acting(SCENARIO) as a:
+        before = await to_races(a)
+        assert "accept: a write" in await a.press("enter", "j", "enter", "right", "enter")
+        await a.press("escape", "enter", "G", "k", "k")
+        assert a.screen == before

@@ -144,3 +144,17 @@ async def swapping(
         s.swap = backend or simulated_swap(a.feed.world)
         s.controller.context.swaps.make_backend = lambda: s.swap
         yield s
+
+
+def ran(s: Swapping) -> list[str]:
+    """The zpool commands that were run, in order."""
+    argvs = (record["argv"] for record in s.log if record.get("argv"))
+    return list(dict.fromkeys(argv[1] for argv in argvs))
+
+
+async def question(s: Swapping, key: str) -> str:
+    """What a key asks once the first step is done."""
+    await s.begin()
+    await s.do()
+    await s.press(key)
+    return await s.on(ConfirmScreen)

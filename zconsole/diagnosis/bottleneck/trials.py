@@ -10,8 +10,6 @@ from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
 
 LEAST_GAIN = 0.05
 """Share of the rate below which a step brought nothing: a scan varies by that much."""
-
-
 LARGE = 1.5
 """Times the value before, from which a raise tells whether the next one helps; an autopilot's do
 not. What is suggested is twice the value, or more."""

@@ -1,0 +1,132 @@
+"""A swap that is given up by keys: the way back, the light, and what is left undone."""
+
+from __future__ import annotations
+
+from tests.ui.swap.steps import Swapping, keys_of, question, ran, swapping
+from zconsole.sim import commands
+from zconsole.ui.dialogs.confirm import ConfirmScreen
+from zconsole.ui.swap.questions import GIVE_UP
+from zconsole.ui.swap.swap_screen import SwapScreen
+
+
+async def test_the_way_back_puts_the_disk_online_and_then_closes():
+    async with swapping() as s:
+        await s.to_pull()
+        assert "Switch on the light" in await s.do("Z")
+        assert "Take ata-" in await s.do("Z")
+        assert ran(s) == ["offline", "light", "online"]
+        assert "nothing to undo" in await s.press("Z")
+        assert "X     Give up this swap: nothing is left to undo" in s.screen
+        await s.do("X")
+        assert s.store_new().state == "backed out"
+        assert "File the report" in s.screen
+
+
+async def test_giving_up_amid_a_swap_takes_a_word():
+    async with swapping() as s:
+        shown = await question(s, "X")
+        assert "What was done stays as it is" in shown
+        await s.press("escape")
+        assert s.store_new().state == "open"
+        await s.do("X", word=GIVE_UP)
+        assert s.store_new().state == "backed out"
+        assert "given up at step 2 of 9" in s.screen.splitlines()[0]
+        assert "Enter save report" in s.screen.splitlines()[-1]
+
+
+async def test_giving_up_switches_the_light_off():
+    async with swapping() as s:
+        await s.to_pull()
+        assert s.backend.lights.world.lit
+        await s.press("X")
+        shown = await s.on(ConfirmScreen)
+        assert "Give up this swap, and switch the light off?" in shown
+        assert "The light of Slot 07 is still on" not in shown
+        await s.press(*keys_of(GIVE_UP), "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        assert not s.backend.lights.world.lit
+        undone = " ".join(s.store_new().undone)
+        assert "OFFLINE" in undone
+        assert "light" not in undone
+
+
+async def test_giving_up_may_leave_the_light_on():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.press("X")
+        await s.on(ConfirmScreen)
+        await s.press("tab", "tab", "tab", "enter")
+        assert "Give up this swap, and leave the light on?" in s.screen
+        assert "The light of Slot 07 is still on" in s.screen
+        await s.press(*keys_of(GIVE_UP), "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        assert s.backend.lights.world.lit
+        assert "the light of Slot 07 is still on" in " ".join(s.store_new().undone)
+
+
+async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.pull("Slot 07")
+        new = s.swap.hands.drawer()[0].rpartition(" ")[2]
+        await s.insert(new, "Slot 07")
+        await s.do()
+        await s.seen("Switch off the light")
+        await s.do("Y")
+        shown = await s.do("Y")
+        assert "The light of Slot 07 is still on; it goes off 4 hours after" in shown
+        assert "H light" in shown
+        await s.do("H")
+        assert not s.backend.lights.world.lit
+        assert "is still on" not in await s.pass_by()
+
+
+async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
+    async with swapping() as s:
+        await s.begin()
+        await s.pull("Slot 01")
+        assert "Slot 01" in await s.do("Y", word="meant")
+        await s.press("X")
+        asked = await s.on(ConfirmScreen)
+        assert "is still out: put it back, then run zpool online tank" in asked
+        assert "then Z" not in asked  # it does nothing here
+        await s.press(*keys_of(GIVE_UP), "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        await s.on(SwapScreen)
+        shown = await s.pass_by()
+        assert "Given up. Not undone:" in shown
+        assert "✓" not in shown
+
+
+async def left_undone(s: Swapping, label: str = "not undone:") -> str:
+    """What the main screen says of a swap that is left undone, in one line."""
+    await s.press("escape")
+    shown = " ".join((await s.pass_by()).split())
+    return shown.partition(f"disk swap {label} ")[2]
+
+
+async def test_a_disk_that_was_meant_to_go_stays_on_the_main_screen():
+    async with swapping() as s:
+        await s.begin()
+        await s.pull("Slot 01")
+        await s.do("Y", word="meant")
+        said = await left_undone(s)
+        assert said.startswith("Slot 01 (serial GSKHFHS4) is still out: put it back, then run")
+        assert "zpool online tank /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_GSKHFHS4" in said
+
+
+async def test_what_a_swap_that_was_given_up_left_undone_stays_on_the_main_screen():
+    async with swapping() as s:
+        await s.begin()
+        await s.do()
+        await s.press("X")
+        await s.on(ConfirmScreen)
+        await s.press(*keys_of(GIVE_UP), "enter")
+        await s.until(lambda: s.store_new().state == "backed out")
+        await s.on(SwapScreen)
+        said = await left_undone(s, "given up; left:")
+        assert said.startswith("Slot 07 (serial RGYCXAL5) is still OFFLINE: run zpool online tank")
+        commands.online(s.feed.world.pools[0], s.store_new().old.path)
+        for _ in range(3):
+            await s.pass_by(60.0)
+        assert "is still OFFLINE" not in s.screen
