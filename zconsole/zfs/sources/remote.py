@@ -30,6 +30,7 @@ from zconsole.zfs.sources.reader import (
     PoolGoneError,
     ReaderUnusableError,
     ReadFailedError,
+    pool_names,
     zpool_version,
 )
 from zconsole.zfs.sources.zpool import zpool_readers
@@ -207,18 +208,17 @@ class RemoteSource:
         if self._hung is not None and self._hung.alive():
             return str(self._hung)
         try:
-            text = await Commands(self._ssh, DEADLINE).output(*POOLS)
+            found = pool_names(await Commands(self._ssh, DEADLINE).output(*POOLS))
         except (ReadFailedError, ReaderUnusableError, PoolGoneError) as error:
             return str(error)
         except DeadlineError as error:
             self._hung = error
             return str(error)
-        found = tuple(text.splitlines())
-        if len(found) > MOST_POOLS:
-            return f"the host names more than {MOST_POOLS} pools"
         wanted = self._asked_for or found
-        kept = (*self._names, *(name for name in wanted if name in found))
-        self._names = tuple(dict.fromkeys(kept))
+        kept = dict.fromkeys((*self._names, *(name for name in wanted if name in found)))
+        if len(kept) > MOST_POOLS:
+            return f"zpool list names more than {MOST_POOLS} pools by now"
+        self._names = tuple(kept)
         self.missing = tuple(name for name in wanted if name not in self._names)
         if self._pollers is None and self._names:
             self._pollers = await self._open()

@@ -13,6 +13,7 @@ import pytest
 
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
+from zconsole.zfs.sources.reader import MOST_POOLS
 from zconsole.zfs.sources.remote import (
     DEADLINE,
     PATIENCE,
@@ -194,6 +195,37 @@ def test_a_host_of_more_pools_than_there_are_is_a_problem_of_the_host(host, caps
     script(tmp_path / "tools/zpool", "#!/bin/sh\nseq 1 200000\n")
     assert main(["status", "--host", "root@box"]) == 4
     assert "names more than 1000 pools" in capsys.readouterr().err
+
+
+BESIDE = ("*** Welcome ***\\ntank", "tank\\0x\\n", "\\377\\376 \\033[2J")
+
+
+@pytest.mark.parametrize("printed", BESIDE)
+def test_what_a_host_prints_beside_its_pools_is_a_problem_of_the_host(
+    host, capsys, tmp_path, printed
+):
+    host()
+    script(tmp_path / "tools/zpool", f"#!/bin/sh\nprintf '{printed}'\n")
+    assert main(["status", "--host", "root@box"]) == ExitCode.UNAVAILABLE
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("zconsole: root@box: zpool list printed what is not a pool: ")
+    assert told.err.isascii()
+    assert "\0" not in told.err
+
+
+async def test_names_that_change_all_the_time_are_not_kept_without_end(host, tmp_path):
+    host()
+    names = "for i in $(seq 1 400); do echo tank$$.$i; done"
+    script(tmp_path / "tools/zpool", f"#!/bin/sh\n[ $1 = list ] && {{ {names}; }}\n")
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        for _ in range(3):
+            raws = await source.sample()
+        assert len(raws) <= MOST_POOLS
+        assert "names more than" in source.failure
+    finally:
+        await source.aclose()
 
 
 def test_a_host_that_floods_is_said_to(host, capsys, tmp_path):
