@@ -19,6 +19,8 @@ PATIENCE = 0.5
 """Share of the interval that a round waits for its machines: it is shown while it is new."""
 LEAST, MOST = 0.1, 1.0
 """Seconds of that."""
+FIRST = 0.25
+"""Seconds that a first round waits which is wanted at once."""
 
 
 class Fleet(Feed):
@@ -42,7 +44,7 @@ class Fleet(Feed):
         self._sources = tuple(sources)
         self._hosts = [FleetHost(source, session(), clocks) for source in sources]
         self._needed = needed
-        self._whole = not at_once
+        self._patience = FIRST if at_once else None
 
     async def sample(self) -> Update:
         """Every machine's frames, in their order; all are asked at the same time.
@@ -50,8 +52,8 @@ class Fleet(Feed):
         One that takes longer than the others is shown as it was, and when it has come. An
         unreachable machine gives stale frames. All are read-only.
         """
-        patience = None if self._whole else min(MOST, max(LEAST, PATIENCE * self.interval))
-        self._whole = False
+        patience = self._patience
+        self._patience = min(MOST, max(LEAST, PATIENCE * self.interval))
         if awaited := [task for host in self._hosts if (task := host.begin(patience)) is not None]:
             await asyncio.wait(awaited, timeout=patience)
         if self._needed:

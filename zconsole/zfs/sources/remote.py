@@ -47,6 +47,8 @@ FIRST_PATIENCE = 12.0
 CLOSE = 2.0
 LOST = 255
 """Exit status of ssh itself when the link fails (ssh(1))."""
+LIST_EVERY = 5.0
+"""Seconds between two looks for pools that joined: each command takes an ssh of its own."""
 REST = 60.0
 """Seconds before a host that gave no answer is asked the same again."""
 KSTAT = "/proc/spl/kstat/zfs/{}/state"
@@ -161,6 +163,7 @@ class RemoteSource:
         self._version: str | None = None
         self._offset: float | None = None
         self._names: tuple[str, ...] = ()
+        self._listed = float("-inf")
         self._patience = PATIENCE
         self.failure = ""
         """Why the newest sample could not tell which pools there are; empty when it could."""
@@ -180,7 +183,7 @@ class RemoteSource:
 
     async def sample(self) -> tuple[Raw, ...]:
         """See Source.sample; a host that was never reached is one problem under its own name."""
-        first, asked = self._pollers is None, () if self.failure else self._names
+        first, asked = self._pollers is None, () if self._nothing_known else self._names
         self.failure, states = await asyncio.gather(self._list(), self._states(asked))
         if self._names != asked and not self._ssh.lost:
             states, _ = await asyncio.gather(self._states(self._names), self._open())
@@ -200,7 +203,7 @@ class RemoteSource:
 
     def _nothing(self) -> str:
         absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
-        return self.failure or self._ssh.lost or absent or "no pools are imported"
+        return self._ssh.lost or self.failure or absent or "no pools are imported"
 
     async def aclose(self) -> None:
         """See Source.aclose."""
@@ -208,10 +211,21 @@ class RemoteSource:
             await self._pollers.aclose(CLOSE)
         await self._ssh.aclose()
 
+    @property
+    def _nothing_known(self) -> bool:
+        return bool(self.failure or self._ssh.lost or not self._names)
+
     async def _list(self) -> str:
-        """Find out which pools there are; returns why that failed, empty when it did not."""
+        """Find out which pools there are; returns why that failed, empty when it did not.
+
+        While all is well, only now and then.
+        """
         if self._hung is not None and self._hung.alive():
             return str(self._hung)
+        now = self._clocks.steady()
+        if not self._nothing_known and now - self._listed < LIST_EVERY:
+            return ""
+        self._listed = now
         try:
             found = pool_names(await Commands(self._ssh, DEADLINE).output(*POOLS))
         except (ReadFailedError, ReaderUnusableError, PoolGoneError) as error:

@@ -334,6 +334,21 @@ async def test_a_lost_link_is_tried_once_a_sample(host, tmp_path):
         await source.aclose()
 
 
+async def test_pools_that_may_have_joined_are_looked_for_now_and_then(host, tmp_path):
+    remote = host()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        for _ in range(3):
+            assert "status" in (await source.sample())[0]
+        words = [call[-1] for call in remote.calls]
+        assert [sum(each in word for word in words) for each in ("zpool list -H", "/state")] == [
+            1,
+            3,
+        ]
+    finally:
+        await source.aclose()
+
+
 def test_told_to_end_it_lets_go_of_the_connection(host):
     remote = host()
     words = [sys.executable, "-m", "zconsole", "watch", "--host", "root@box", "--interval", "0.1"]
