@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import pytest
 
 from tests.vm.holding import MIB, SCAN_HOLD, little_in_flight, with_hold
@@ -18,7 +16,7 @@ LABELS = (
     *(" suggestion ", " trouble ", " NAME ", " STATE ", "─ BALANCE ", " ? help "),
 )
 SCREENS = "/run/screens"
-END = "=== end of a screen"
+END = "===end==="
 LONGEST = 600
 
 
@@ -28,7 +26,7 @@ def screens_of(pool: PoolFactory, begin: tuple[str, ...]) -> list[str]:
     terminal = Terminal(vm)
     terminal.open()
     terminal.wait("ETA|LAST")
-    look = f"tmux capture-pane -p -t {SESSION}; echo {shlex.quote(END)}; sleep 0.5"
+    look = f"tmux capture-pane -p -t {SESSION}; echo {END}; sleep 0.5"
     going = "zpool status tank | grep -q 'in progress'"
     vm.run(f"setsid sh -c 'while :; do {look}; done' >{SCREENS} 2>/dev/null </dev/null &")
     with_hold(pool, SCAN_HOLD, "resilver in progress", *begin)
