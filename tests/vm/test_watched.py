@@ -13,10 +13,10 @@ SLOW = int(2.0 * MIB)
 """Bytes/s of the new disk, which makes a resilver of a minute or two."""
 LABELS = (
     *("ETA", "RATE", "REDUNDANCY LEFT", "NEW ERRORS", " resilver ", " rate ", " limit "),
-    *(" trouble ", " NAME ", " STATE ", "─ BALANCE ", " ? help "),
+    *(" NAME ", " STATE ", "─ BALANCE ", " ? help "),
 )
-SUGGESTION = " suggestion "
-"""Not always there; its row is."""
+AT_TIMES = (" suggestion ", " trouble ")
+"""Not always there; their rows are."""
 SCREENS = "/run/screens"
 END = "===end==="
 LONGEST = 600
@@ -42,7 +42,7 @@ def places(screen: str) -> dict[str, tuple[int, int]]:
     """Row and column of each label; none where it is not on the screen."""
     rows = screen.strip("\n").split("\n")
     found = {}
-    for label in (*LABELS, SUGGESTION):
+    for label in (*LABELS, *AT_TIMES):
         for row, line in enumerate(rows):
             if (column := f" {line} ".find(label)) >= 0:
                 found[label] = row, column
@@ -61,6 +61,6 @@ def test_nothing_jumps_from_the_first_to_the_last_sample_of_a_resilver(pool: Poo
     print(f"{len(screens)} screens, {len(running)} of the resilver issuing")
     assert len(running) > 40
     moved = {label: {each.get(label) for each in running} for label in LABELS}
-    moved[SUGGESTION] = {each[SUGGESTION] for each in running if SUGGESTION in each}
+    moved |= {label: {each[label] for each in running if label in each} for label in AT_TIMES}
     assert {label: seen for label, seen in moved.items() if len(seen) > 1} == {}
     assert None not in set().union(*moved.values())
