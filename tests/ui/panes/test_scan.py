@@ -188,14 +188,23 @@ class TestScan:
     def test_a_long_limit_has_the_lines_of_what_has_nothing_to_say(self):
         base = replace(frames.resilver(), troubles=())
         long = base.limit._replace(text="the new disk sda: 90 % busy" * 4 + "; at last", advice="")
-        for advice in ("", "check sda"):
-            lines = scan_lines(replace(base, limit=long._replace(advice=advice)), LOOK, 80)
-            assert "at last" in text(lines)
-            assert ("check sda" in text(lines)) == bool(advice)
-            assert len(lines) == len(scan_lines(base, LOOK, 80))
+        lines = scan_lines(replace(base, limit=long), LOOK, 80)
+        assert "at last" in text(lines)
+        assert len(lines) == len(scan_lines(base, LOOK, 80))
         told = replace(base, limit=long._replace(advice="x"), troubles=frames.flaky().troubles)
         assert "at last" not in text(scan_lines(told, LOOK, 80))
         assert "at last" in text(scan_lines(told, LOOK, 80, whole=True))
+
+    @pytest.mark.parametrize("troubles", [(), frames.flaky().troubles])
+    def test_a_suggestion_keeps_its_row_whatever_the_limit(self, troubles):
+        """A live resilver moved it down and up again as the limit was told in more words."""
+        base = replace(frames.resilver(), troubles=troubles)
+        rows = set()
+        for words in ("sda is slow", "the new disk sda: 90 % busy" * 4 + "; at last"):
+            limit = base.limit._replace(text=words, advice="check sda")
+            lines = text(scan_lines(replace(base, limit=limit), LOOK, 80)).splitlines()
+            rows.add(next(n for n, line in enumerate(lines) if "check sda" in line))
+        assert len(rows) == 1
 
     def test_a_paused_scan_waits_for_nothing(self):
         base = frames.resilver()

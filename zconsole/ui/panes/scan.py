@@ -248,16 +248,14 @@ def _limited(most: int, ink: Ink) -> list[Line]:
 
     Of those that have nothing to say, a long limit or suggestion has the lines, too.
     """
-    limit, told = ink.frame.limit, ink.frame.troubles
-    advice = _suggestion(ink)
+    told, advice = ink.frame.troubles, _suggestion(ink)
     suggested = _shortened("suggestion", advice, most if told else 2 * most, ink)
     if not told and any(suggested[most:]):
         return [*_limit(ink, 1), *suggested]
     if advice and told:
         return [*_limit(ink, 1), *suggested[:most], *_troubles(most, ink)]
-    # What stands below moves only for a reason that would be cut, not for a further clause.
-    is_cut = limit is not None and _is_cut(limit.text, ink)
-    limits = _limit(ink, 1 if advice and not is_cut else 1 + most)
+    # What stands below never moves for a longer reason: the zoomed pane says it whole.
+    limits = _limit(ink, 1 if advice and not ink.whole else 1 + most)
     rest = most + 1 - len(limits)
     if not advice:
         return [*limits, *_blank(rest), *_troubles(most, ink)]
@@ -283,12 +281,6 @@ def _left_to_do(limit: Verdict, ink: Ink) -> str:
     from zconsole.tunables.hold_latency import LEVERS
 
     return "" if limit.tunable in LEVERS else limit.advice
-
-
-def _is_cut(text: str, ink: Ink) -> bool:
-    """Whether not even the first clause of a limit fits one line."""
-    first = _with_short_names("limit", text.partition(";")[0], 1, ink)
-    return len(ink.paragraph("limit", f"{first}; {ink.look.glyphs.ellipsis}")) > 1
 
 
 def _by_key(advice: str, ink: Ink) -> str:
