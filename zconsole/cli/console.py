@@ -11,6 +11,7 @@ from zconsole.cli.configuration import fault_of
 from zconsole.cli.output import say
 from zconsole.cli.remote import opened
 from zconsole.cli.terminal import has_terminal, open_console
+from zconsole.zfs.sources.remote import hosts_of
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
             args,
             feed,
             None,
-            host=args.host,
+            host=_named(args.host),
             make_backend=make_backend,
             past=local.past,
             fault=fault,
@@ -40,6 +41,12 @@ def run(args: argparse.Namespace) -> int:
     for complaint in dict.fromkeys(complaints):
         say(complaint)
     return code
+
+
+def _named(words: str | None) -> str | None:
+    """The machine that the screen names; of several, each pool's own name has it."""
+    hosts = hosts_of(words) if words is not None else (None,)
+    return hosts[0] if len(hosts) == 1 else ""
 
 
 def _backend(read_only: bool) -> ActionBackend:

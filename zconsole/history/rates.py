@@ -164,10 +164,12 @@ def _mean_wait(load: Sequence[float]) -> float | None:
 
 def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> Wait | None:
     """Requests and the seconds they waited in all; None where the source has no histograms."""
-    found = [histograms[name] for name in ("disk_r", "disk_w") if name in histograms]
+    # Each is asked for once: what came packed is unpacked then, also to see whether it is there.
+    each = map(histograms.get, ("disk_r", "disk_w"))
+    found = [counts for counts in each if counts is not None]
     if not found:
         return None
-    requests = sum(sum(counts) for counts in found)
+    requests = sum(map(sum, found))
     return float(requests), sum(map(_waited, found))
 
 

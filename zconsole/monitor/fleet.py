@@ -12,6 +12,7 @@ from zconsole.monitor.fleet_host import FleetHost
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.system.host import Clocks
+from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.remote import RemoteSource
 
 CLOCKS = Clocks()
@@ -60,7 +61,13 @@ class Fleet(Feed):
             self._check()
         frames = tuple(frame for host in self._hosts for frame in self._named(host))
         notes = dict.fromkeys(note for host in self._hosts for note in host.take_notes())
-        return Update(frames, self._sources[0].capabilities, notes=tuple(notes))
+        return Update(frames, self._capabilities, notes=tuple(notes))
+
+    @property
+    def _capabilities(self) -> Capabilities:
+        """The first machine's, but for what is true of it alone."""
+        first = self._sources[0].capabilities
+        return first if len(self._sources) == 1 else first._replace(reason="", version=None)
 
     async def pools(self) -> tuple[Frame, ...]:
         """The frames, without placeholders for machines whose pools were never seen."""

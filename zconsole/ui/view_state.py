@@ -129,13 +129,14 @@ class ViewState:
         if frame is None or self.latest is None:
             return None
         passed = max(0.0, now - self.arrived) if self.latest.capabilities.live else 0.0
+        age = None if frame.stale_seconds is None else frame.stale_seconds + passed
         return HeaderStatus(
             host=self.options.host,
             flags=self._flags(self.latest),
             interval=interval,
             asked=None if asked == interval else asked,
-            age=None if frame.stale_seconds is None else frame.stale_seconds + passed,
-            now=frame.t + passed,
+            age=age,
+            now=frame.t + (passed if age is None else age),
         )
 
     @property

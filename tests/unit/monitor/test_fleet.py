@@ -17,7 +17,7 @@ class Machine:
 
     def __init__(self, host, has_pool=True, failure="", missing=()):
         self.host, self.failure, self.missing, self.seen = host, failure, missing, has_pool
-        self.capabilities = Capabilities("json", denied="over ssh")
+        self.capabilities = Capabilities("json", f"over ssh from {host}", denied="over ssh")
         self.closed = False
         self._pool = SimulatedSource("healthy") if has_pool else None
 
@@ -65,6 +65,11 @@ async def test_pools_of_several_machines_carry_their_host():
     assert update.capabilities.denied == "over ssh"
     (alone,) = (await fleet(Machine("a")).next()).frames
     assert alone.pool == "vault"
+
+
+async def test_what_is_true_of_one_machine_is_not_said_of_several():
+    assert (await fleet(Machine("a")).next()).capabilities.reason == "over ssh from a"
+    assert (await fleet(Machine("a"), Machine("b")).next()).capabilities.reason == ""
 
 
 async def test_a_note_of_all_is_given_once():

@@ -45,6 +45,8 @@ LENIENCE = 2.0
 """How much longer the next answer may take than the last one: a slow link is not a lost one."""
 FIRST_PATIENCE = 12.0
 CLOSE = 2.0
+SETTLE = 0.2
+"""Seconds that a killed ssh has to be gone."""
 LOST = 255
 """Exit status of ssh itself when the link fails (ssh(1))."""
 LIST_EVERY = 5.0
@@ -152,7 +154,7 @@ class RemoteSource:
         interval: float,
         sockets: Path,
     ) -> None:
-        process = ProcessRunner()
+        process = self._process = ProcessRunner()
         self.host = host
         self._asked_for = tuple(dict.fromkeys(pools))
         self._interval = interval
@@ -206,10 +208,13 @@ class RemoteSource:
         return self._ssh.lost or self.failure or absent or "no pools are imported"
 
     async def aclose(self) -> None:
-        """See Source.aclose."""
-        if self._pollers is not None:
-            await self._pollers.aclose(CLOSE)
-        await self._ssh.aclose()
+        """See Source.aclose; also where it is cut short, what was killed is gone."""
+        try:
+            if self._pollers is not None:
+                await self._pollers.aclose(CLOSE)
+            await self._ssh.aclose()
+        finally:
+            await self._process.settle(SETTLE)
 
     @property
     def _nothing_known(self) -> bool:

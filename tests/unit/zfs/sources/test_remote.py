@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 import stat
@@ -32,6 +33,8 @@ log = pathlib.Path({log!r})
 with log.open("a") as out:
     out.write(json.dumps(sys.argv[1:]) + "\\n")
 if "-O" in sys.argv:
+    if pathlib.Path({log!r} + ".slow").exists():
+        os.execv("/bin/sleep", ["sleep", "1000"])
     sys.exit(0)
 host, line = sys.argv[sys.argv.index("--") + 1 :]
 if pathlib.Path({log!r} + "." + host + ".down").exists():
@@ -81,6 +84,9 @@ class Remote:
 
     def cut(self, host: str = "root@box") -> None:
         Path(f"{self.log}.{host}.down").touch()
+
+    def delay_exit(self) -> None:
+        Path(f"{self.log}.slow").touch()
 
     def mend(self, host: str = "root@box") -> None:
         Path(f"{self.log}.{host}.down").unlink()
@@ -360,6 +366,22 @@ def test_told_to_end_it_lets_go_of_the_connection(host):
     assert watch.returncode == 130
     assert "-O" in remote.calls[-1]
     assert set(Path("/tmp").glob("zconsole-*")) <= before
+
+
+def children() -> set[str]:
+    tasks = Path("/proc/self/task").iterdir()
+    return {pid for task in tasks for pid in (task / "children").read_text().split()}
+
+
+async def test_closing_is_cut_short_and_leaves_no_process_behind(host, tmp_path):
+    remote = host()
+    before = children()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    await source.sample()
+    remote.delay_exit()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(source.aclose(), 0.5)
+    assert children() <= before
 
 
 def test_nothing_can_be_changed_over_the_link(tmp_path):
