@@ -81,4 +81,4 @@ class SimulatedAutopilots:
     def _note(self, pilot: Pilot, wanted: Order, pools: tuple[Pool, ...]) -> None:
         names = tuple(pool.name for pool in pools)
         t, level = self._world.pools[0].now, pilot.steering.level
-        self._status = Status(OWNER, t, wanted.targets.words, level, names, OWNER)
+        self._status = Status(OWNER, t, wanted.targets.words, level, names, OWNER, pilot.slowest)
