@@ -117,6 +117,8 @@ def not_restored(
         yield f"{', '.join(groups)} still there {since}"
         if _checkpointed(pool):
             yield "a checkpoint keeps resilvers from completing; discard it, then resilver again"
+        elif newest is None or newest.state == "canceled":
+            yield "resilver again (zpool resilver)"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
