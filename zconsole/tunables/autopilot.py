@@ -315,6 +315,7 @@ def _steering(args: argparse.Namespace, mark: str, before: str) -> None:
             Patient().call(partial(write_record, args.state / STATUS, now))
 
     _step(())
+    log.note(time.time(), "begun", kind="autopilot", action=ACTION, target=str(wanted))
     try:
         why = asyncio.run(_flown(pilot, _over, _step))
     except (ZconsoleError, OSError) as error:

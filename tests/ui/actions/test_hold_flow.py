@@ -101,6 +101,18 @@ async def test_each_step_is_an_event_that_marks_the_graph():
         assert any(r["action"] == "hold-latency 0.5" for r in a.backend.log.recent())
 
 
+async def test_the_log_tells_its_start_its_steps_and_its_end():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await start(a)
+        await a.pass_time(120, 10)
+        await a.press("V", *RUN, "escape", "escape")
+        await a.pass_time(10, 10)
+        said = await a.press("L")
+        assert "autopilot starts: target 500ms" in said
+        assert "autopilot sets zfs_" in said
+        assert "autopilot ends: told to stop" in said
+
+
 async def test_setting_a_tunable_ends_it_and_that_value_stays():
     async with acting(SCENARIO, (120, 50)) as a:
         await start(a)
