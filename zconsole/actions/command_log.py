@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 DONE = "done"
+AUTOPILOT = "autopilot"
+"""Who sets tunables to hold a latency, and the first word of what it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +46,27 @@ def logged_commands(records: Iterable[Mapping[str, Any]]) -> tuple[LoggedCommand
 
 def _logged(record: Mapping[str, Any], command: str, *, ended: bool) -> LoggedCommand:
     ok = record.get("ok") is True if ended else None
+    if record.get("kind") == "autopilot":  # each of its lines stands for itself
+        return LoggedCommand(float(record["t"]), command, not _failed(record), AUTOPILOT)
     result = str(record.get("result", "")) if ended else "no result yet"
     who = record.get("who")
     who = who if isinstance(who, Mapping) else {}
     user = str(who.get("sudo_user") or who.get("user") or "")
+    if command.startswith(AUTOPILOT):
+        user = AUTOPILOT
     return LoggedCommand(float(record["t"]), command, ok, result, user)
 
 
 def _command(record: Mapping[str, Any]) -> str:
     """The command quoted for a shell; of tunables the one that sets the same."""
     kind, argv, values = record.get("kind"), record.get("argv"), record.get("values")
+    if kind == AUTOPILOT:
+        return _flight(record)
     if kind == "tunable" and isinstance(values, list):
         pairs = (v for v in values if isinstance(v, Mapping))
-        return "zconsole tunables set " + " ".join(f"{v.get('name')}={v.get('new')}" for v in pairs)
+        words = " ".join(f"{v.get('name')}={v.get('new')}" for v in pairs)
+        steered = str(record.get("action", "")).startswith("hold-latency")
+        return f"{AUTOPILOT} sets {words}" if steered else f"zconsole tunables set {words}"
     if kind == "job" and (order := _order(record)):
         return order
     if kind in ("command", "job") and isinstance(argv, list):
@@ -65,6 +75,17 @@ def _command(record: Mapping[str, Any]) -> str:
             words[:1] = ["zconsole"]
         return shlex.join(words)
     return ""
+
+
+def _flight(record: Mapping[str, Any]) -> str:
+    """The start or the end of an autopilot."""
+    if record.get("event") == "begun":
+        return f"{AUTOPILOT} starts: target {record.get('target', 'unknown')}"
+    return f"{AUTOPILOT} ends: {record.get('result', '')}"
+
+
+def _failed(record: Mapping[str, Any]) -> bool:
+    return str(record.get("result", "")).startswith("failed")
 
 
 def _order(record: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from zconsole.cli.option_types import add_common, check, positive, share, size_above_0
 from zconsole.cli.shipped_files import FILES
+from zconsole.rebalance.planning.option_help import HELP
 
 COMMANDS = {
     "plan": "predict what moving files would do; changes nothing",
@@ -59,28 +60,22 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("auto", "copy", "rewrite"),
         default="auto",
-        help="copy files, rewrite them in place, or choose (default: auto)",
+        help=f"{HELP['engine']} (default: auto)",
     )
     parser.add_argument(
         "--aim",
         choices=("balance", "width", "properties", "recordsize"),
         default="balance",
-        help="what to gain: even fill (default); parity width after an expansion; "
-        "new compression or checksum; new recordsize",
+        help=HELP["aim"],
     )
     parser.add_argument(
         "--rewrite-options",
         type=_letters,
         default="",
         metavar="LETTERS",
-        help="options of zfs rewrite: P keeps incremental sends from growing (OpenZFS 2.4); S and C"
-        " leave alone what snapshots hold and what was cloned (2.5)",
+        help=HELP["rewrite_options"],
     )
-    parser.add_argument(
-        "--accept-races",
-        action="store_true",
-        help="copy even where another process's write could be lost",
-    )
+    parser.add_argument("--accept-races", action="store_true", help=HELP["accept_races"])
     parser.add_argument(
         "--allow-non-zfs", action="store_true", help="allow copies on any filesystem"
     )
@@ -93,38 +88,34 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         dest="rate",
         type=size_above_0,
         metavar="BYTES/S",
-        help="move at most this much per second, such as 100M",
+        help=f"{HELP['rate']}, such as 100M",
     )
     parser.add_argument(
         "--max-latency",
         type=positive,
         metavar="SECONDS",
-        help="throttle while the latency of the disks is above this, such as 0.05",
+        help=f"{HELP['max_latency']}, such as 0.05",
     )
-    parser.add_argument(
-        "--max-bytes", type=size_above_0, metavar="N", help="stop after moving this much"
-    )
+    parser.add_argument("--max-bytes", type=size_above_0, metavar="N", help=HELP["max_bytes"])
     parser.add_argument(
         "--until-spread",
         type=share,
         metavar="F",
-        help="stop when the fills of the vdevs differ by no more than this, 0 to 1",
+        help=f"{HELP['until_spread']}, 0 to 1",
     )
     parser.add_argument(
         "--min-free",
         type=share,
         metavar="F",
-        help="keep this share of the pool free, 0 to 1 (default: 0.05)",
+        help=f"{HELP['min_free']}, 0 to 1 (default: 0.05)",
     )
-    parser.add_argument(
-        "--window", type=_window, metavar="HH:MM-HH:MM", help="work only in these hours of the day"
-    )
+    parser.add_argument("--window", type=_window, metavar="HH:MM-HH:MM", help=HELP["window"])
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="start without asking")
     parser.add_argument("--detach", action="store_true", help="run in the background")
-    parser.add_argument("--during-scan", action="store_true", help="don't wait for scans to end")
+    parser.add_argument("--during-scan", action="store_true", help=HELP["during_scan"])
     text = "keep the job's journal here; if it exists, resume its job"
     parser.add_argument("--journal", type=Path, metavar="PATH", help=text)
 

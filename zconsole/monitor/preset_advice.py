@@ -10,6 +10,8 @@ _LIFTED = {"foreground": "txg-time", "random": "scan-reads", "memory": "memory"}
 
 OUT_OF_REACH = ("new-disk", "slow-disk", "bus", "smr", "cpu", "disks", "metadata")
 """Causes that no tunable lifts."""
+_NO_DISK = ("cpu", "metadata")
+"""Those of them for which it doesn't matter how many requests the disks have at once."""
 
 
 def likely_limit(frame: Frame) -> str | None:
@@ -26,10 +28,12 @@ def likely_limit(frame: Frame) -> str | None:
 
 
 def hopeless(frame: Frame) -> str | None:
-    """Why no tunable would make the scan faster; None when one might."""
+    """Why tunables make the scan hardly faster, and what they cost; None when one might help."""
     if frame.limit is None or frame.limit.cause not in OUT_OF_REACH:
         return None
-    return f"{frame.limit.text}: no tunable helps"
+    disks = frame.limit.cause not in _NO_DISK
+    more = "little to gain, and latency rises" if disks else "no tunable helps"
+    return f"{frame.limit.text}: {more}"
 
 
 def suggested(frame: Frame) -> tuple[str, str]:

@@ -108,8 +108,8 @@ def not_restored(
     newest = _newest_repair(pool.scans)
     wait = settling(now, newest.end if newest is not None else None, regrouped)
     groups = [] if wait else list(_unfilled(pool, newest))
-    if groups:
-        yield from _checkpoint(pool)
+    kept = list(_checkpoint(pool)) if groups else []
+    yield from kept
     if groups and newest is not None and newest.state == "canceled":
         yield "the last repair was canceled"
     elif newest is not None and newest.errors:
@@ -117,6 +117,8 @@ def not_restored(
     if groups:
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
         yield f"{', '.join(vdev.name for vdev in groups)} still there {since}{_held(groups)}"
+        if not kept and (newest is None or newest.state == "canceled"):
+            yield "resilver again (zpool resilver)"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"

@@ -55,6 +55,8 @@ class Rewrite:
     """How it ended."""
     rate: float = 0.0
     """Bytes/s in the last step."""
+    _kept: list[float] = field(default_factory=list)
+    """``left`` when it ended: what another job moves since does not count."""
 
     def __post_init__(self) -> None:
         self.plans = [directory.moved + directory.size for directory in self.directories]
@@ -69,9 +71,20 @@ class Rewrite:
     @property
     def left(self) -> list[float]:
         """Bytes left of each directory."""
+        if self._kept:
+            return self._kept
         pairs = zip(self.directories, self.plans, strict=True)
         return [plan - directory.moved for directory, plan in pairs]
 
     def end(self, why: str) -> None:
         """End the job."""
+        self._kept = self.left
         self.running, self.why, self.rate, self.waiting = False, why, 0.0, ""
+
+    def resume(self) -> None:
+        """Go on with what was left when it ended, and was not moved by another job since."""
+        pairs = zip(self.directories, self._kept, strict=True)
+        left = [min(kept, sum(directory.old)) for directory, kept in pairs]
+        self.plans = [d.moved + each for d, each in zip(self.directories, left, strict=True)]
+        self._kept = []
+        self.running, self.why = True, ""

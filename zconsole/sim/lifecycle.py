@@ -155,11 +155,13 @@ def resilver_all(pool: PoolState) -> None:
 
 
 def incomplete(pool: PoolState) -> list[Leaf]:
-    """Leaves that answer and lack data, other than those a rebuild works on."""
+    """Leaves that answer and lack data, other than those a rebuild works on.
+
+    Those of logs, too: all metadata is walked for one, and nothing issued.
+    """
     return [
         leaf
-        for top in pool.data_tops()
-        for member in top.members
-        for leaf in leaves_of(member)
+        for top in pool.tops
+        for leaf in top.leaves()
         if leaf.online and leaf.dtl > 0.0 and not leaf.rebuilding
     ]

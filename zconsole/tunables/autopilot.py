@@ -30,7 +30,7 @@ from zconsole.system.record_file import read_record, write_record
 from zconsole.system.state_dir import StateError, read_private, state_dir, try_lock
 from zconsole.tunables.control import Control, Restored, recorded
 from zconsole.tunables.guard import WRITTEN, delivered, forked, quiet, started
-from zconsole.tunables.hold_latency import FASTEST, GENTLEST, INTERVAL, STEP
+from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
 from zconsole.tunables.store import FileTunableStore
@@ -68,14 +68,21 @@ class Status:
     """Those that scan."""
     watch: str | None = None
     """The mark of the console it ends with, if there is one."""
+    slowest: bool = False
+    """Whether it can't, or may not, make the scans slower."""
 
     def __str__(self) -> str:
         """What it does, for people."""
-        return f"holds latency at {self.held}; {self._scans}"
+        return f"target {self.held}; {self._scans}"
+
+    def misses(self, reached: float | None, t: float) -> bool:
+        """Whether latency (seconds) is above the target of ``t``, and slower scans are no way."""
+        aim = AIM * targets(self.targets).at(t)
+        return self.slowest and reached is not None and reached > aim
 
     @property
     def held(self) -> str:
-        """The latencies it holds, in words."""
+        """The latencies it aims at, in words."""
         return str(targets(self.targets))
 
     @property
@@ -302,11 +309,13 @@ def _steering(args: argparse.Namespace, mark: str, before: str) -> None:
 
     def _step(pools: tuple[Pool, ...]) -> None:
         names = tuple(pool.name for pool in pools)
-        now = Status(mark, time.time(), wanted.words, pilot.steering.level, names, args.watch)
+        level, t = pilot.steering.level, time.time()
+        now = Status(mark, t, wanted.words, level, names, args.watch, pilot.slowest)
         with contextlib.suppress(StateError):
             Patient().call(partial(write_record, args.state / STATUS, now))
 
     _step(())
+    log.note(time.time(), "begun", kind="autopilot", action=ACTION, target=str(wanted))
     try:
         why = asyncio.run(_flown(pilot, _over, _step))
     except (ZconsoleError, OSError) as error:

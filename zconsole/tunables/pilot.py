@@ -81,6 +81,8 @@ class Pilot:
         """What each was set to, or found at."""
         self._begun = self.ours
         """What a step that failed wanted: some of that may be in the kernel."""
+        self.slowest = False
+        """Whether no level below is gentler: what latency is left is not lowered from here."""
         self.steering = Steering(targets.usual)
         self._meters: dict[str, Meter] = {}
 
@@ -102,7 +104,8 @@ class Pilot:
         if all(meter.ready for meter in meters):
             found = [wait for meter in meters if (wait := meter.latency) is not None]
             now = steered(before, max(found, default=None))
-        if now.wanted < before.wanted and self.ours == values(GENTLEST, self.originals, least):
+        end = values(GENTLEST, self.originals, least)
+        if now.wanted < before.wanted and self.ours == end:
             now = before  # lower levels would all be the same, and the way back longer
         wanted = values(now.level, self.originals, least)
         self.steering = now
@@ -111,6 +114,7 @@ class Pilot:
             self._begun = wanted
             self._control.set(changed, t, action=f"{ACTION} {now.target:g}")
             self.ours = wanted
+        self.slowest = self.ours == end
         return bool(changed)
 
     def _measure(self, pool: Pool, clock: float) -> Meter:

@@ -46,7 +46,7 @@ async def test_a_generous_target_makes_the_scan_faster_and_stopping_restores():
         await a.pass_time(300, 10)
         assert a.backend.control.setting(NAME).value > before
         said = await a.press("V")
-        assert "holds latency at 500ms; scans are sped up (step " in " ".join(said.split())
+        assert "target 500ms; scans are sped up (step " in " ".join(said.split())
         await a.press(*RUN)
         assert a.backend.control.setting(NAME).value == before
 
@@ -60,7 +60,7 @@ async def test_the_main_screen_says_that_an_autopilot_runs_and_what_stops_it(siz
         await a.pass_time(20, 10)
         first, *rest = a.screen.splitlines()
         assert " AUTOPILOT " in first
-        (line,) = (row for row in rest if "autopilot holds latency at 500ms" in row)
+        (line,) = (row for row in rest if "autopilot target 500ms" in row)
         assert size[0] < 80 or line.rstrip().endswith("T, then V stops it")
         await a.press("T", "V", *RUN, "escape", "escape")
         await a.pass_time(20, 10)
@@ -76,7 +76,19 @@ async def test_the_latency_that_is_reached_stands_beside_the_one_that_is_held(si
         assert f"latency now: {reached}" in " ".join(a.screen.split())
         await a.press("escape")
         reached = latency(a.controller.context.watch.waits())
-        assert f"autopilot holds latency at 500ms, now {reached}" in await a.pass_time(0)
+        assert f"autopilot target 500ms, now {reached}" in await a.pass_time(0)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_where_scans_cannot_go_slower_and_latency_is_above_the_target_that_is_said(size):
+    async with acting(SCENARIO, size) as a:
+        await start(a, "1ms")
+        await a.press("escape")
+        shown = await a.pass_time(900, 10)
+        assert a.controller.context.watch.waits() > 0.001
+        (line,) = (row for row in shown.splitlines() if "autopilot target 1ms" in row)
+        assert "scan can't go slower; T, then V stops it" in line
+        assert "can't go slower here: the rest" in " ".join((await a.press("T")).split())
 
 
 async def test_each_step_is_an_event_that_marks_the_graph():
@@ -87,6 +99,18 @@ async def test_each_step_is_an_event_that_marks_the_graph():
         frame = a.app.view_state.frame
         assert any(e.origin == "console" and "zfs_" in e.text for e in frame.events)
         assert any(r["action"] == "hold-latency 0.5" for r in a.backend.log.recent())
+
+
+async def test_the_log_tells_its_start_its_steps_and_its_end():
+    async with acting(SCENARIO, (120, 50)) as a:
+        await start(a)
+        await a.pass_time(120, 10)
+        await a.press("V", *RUN, "escape", "escape")
+        await a.pass_time(10, 10)
+        said = await a.press("L")
+        assert "autopilot starts: target 500ms" in said
+        assert "autopilot sets zfs_" in said
+        assert "autopilot ends: told to stop" in said
 
 
 async def test_setting_a_tunable_ends_it_and_that_value_stays():
@@ -106,23 +130,21 @@ async def test_the_plan_to_set_a_tunable_says_that_it_ends_the_autopilot_that_se
         await a.press("escape", "T", "g", *["j"] * index)
         said = " ".join((await a.press("enter", *"700", "enter")).split())
         assert "Will set" in said
-        assert ("Ends the autopilot that holds latency at 500ms" in said) == ends
+        assert ("Ends the autopilot (latency target 500ms)" in said) == ends
 
 
 async def test_the_plan_to_restore_says_so_too():
     async with acting(SCENARIO, (120, 50)) as a:
         await start(a)
         await a.pass_time(300, 10)
-        assert "Ends the autopilot that holds latency at 500ms" in " ".join(
-            (await a.press("U")).split()
-        )
+        assert "Ends the autopilot (latency target 500ms)" in " ".join((await a.press("U")).split())
 
 
 async def test_another_console_sees_what_runs():
     async with acting(SCENARIO, (120, 50)) as a:
         await a.backend.autopilots.start(Order(Targets(0.5)))
         await a.pass_time(30, 10)
-        assert "Autopilot holds latency at 500ms" in await a.press("T")
+        assert "Autopilot: target 500ms" in await a.press("T")
 
 
 async def test_a_second_one_is_refused():
@@ -134,7 +156,10 @@ async def test_a_second_one_is_refused():
 
 async def test_the_list_of_tunables_names_the_key():
     async with acting(SCENARIO, (80, 24)) as a:
-        assert "V lets scans go as fast as" in await a.press("T")
+        assert (
+            "V starts the autopilot: it slows scans down while applications wait"
+            in await a.press("T")
+        )
 
 
 async def test_words_that_are_no_latency_are_asked_for_again():

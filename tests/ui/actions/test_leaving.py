@@ -27,7 +27,7 @@ async def test_an_autopilot_is_said_to_end_with_the_console(key, code):
         await start(a)
         await a.press("escape")
         said = await asked(a, key)
-        assert "that holds latency at 500ms ends with the console that started it" in said
+        assert "The autopilot (latency target 500ms) ends with the console that started it" in said
         assert "restores the original values" in said
         await a.press("enter")
         assert a.app.is_running

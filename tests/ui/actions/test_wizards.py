@@ -129,3 +129,20 @@ async def test_a_pool_that_comes_on_show_has_no_disk_that_begins_to_be_filled():
             await a.settle()
         assert a.app.devices._being_filled()
         assert a.app.devices.awaits_filled
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_escape_from_typing_a_path_leads_back_to_the_list(size):
+    async with acting("failed-disk", size) as a:
+        listed = await a.press("R", "G")
+        assert "PATH" in await a.press("enter")
+        assert await a.press("escape") == listed
+        await a.press("escape")
+        assert a.app.main_on_top
+
+
+async def test_replace_without_a_row_at_the_cursor_takes_the_only_failed_disk():
+    async with acting("failed-disk") as a:
+        await a.press("2")
+        assert a.app.devices.current is None
+        assert "REPLACE bay05 (FAULTED: the failed device of tank)" in await a.press("R")

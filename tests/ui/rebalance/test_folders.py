@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
+from tests.ui.rebalance.steps import SCENARIO, to_tree
 from zconsole.rebalance.backend import DirectoryListing, Measured
 from zconsole.rebalance.planning.facts import Mount
 from zconsole.ui.display_format import DisplayFormat
@@ -137,3 +139,30 @@ def test_what_is_older_than_the_newest_vdev_has_a_column_where_it_is_known():
         assert "90 %" in lines[1]
         assert all(len(line) <= width for line in (head, *lines))
         assert head.index("DIRECTORY") == lines[1].index("a", lines[1].index("%")) - 2
+
+
+def test_a_directory_in_a_marked_one_names_that():
+    folders = made()
+    folders.mark("/tank/a")
+    assert folders.included("/tank/a/deep") == "/tank/a"
+    assert not folders.included("/tank/a")
+    assert not folders.included("/tank/b")
+
+
+async def test_the_mark_that_another_directory_made_is_explained_at_the_cursor():
+    async with acting(SCENARIO, (80, 24)) as a:
+        await to_tree(a)
+        assert "partly: marked inside" in (await a.press("g")).splitlines()[-1]
+        await a.press("space")
+        assert "included via /storage" in (await a.press("j")).splitlines()[-1]
+
+
+def test_only_the_largest_of_all_directories_has_a_full_bar():
+    folders = made()
+    folders.take(Measured("/tank", 700, 3))
+    folders.take(Measured("/tank/a", 300, 3))
+    look = DisplayFormat(UNICODE)
+    lines = [plain(line) for line in folder_lines(folders.rows(0.0), look, 80)]
+    assert look.glyphs.full * 10 in lines[0]
+    assert look.glyphs.full * 10 not in lines[1]
+    assert look.glyphs.full * 4 in lines[1]

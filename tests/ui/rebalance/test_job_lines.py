@@ -108,7 +108,14 @@ def test_large_numbers_of_files_are_grouped():
 def test_a_job_without_a_target_says_that_it_moves_everything():
     endless = replace(JOB, limits=replace(JOB.limits, until_spread=None))
     said = text(job_lines(endless, 0.0, {}, DisplayFormat(), 80))
-    assert "stop at a spread of none: move everything" in said
+    assert "no spread to stop at: moves everything" in said
+    assert "spread of none" not in said
+
+
+def test_the_history_of_a_job_has_a_heading_that_is_no_end_date():
+    said = text(job_lines(JOB, 0.0, {}, DisplayFormat(), 80))
+    head = next(line for line in said.splitlines() if " moved " in line and " spread " in line)
+    assert head.split()[0] == "Day"
 
 
 def test_a_long_reason_of_a_job_is_wrapped():

@@ -10,6 +10,7 @@ from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
 from tests.ui.rebalance.steps import SCENARIO, settled, to_options, to_plan, to_tree
 from zconsole.errors import ZconsoleError
+from zconsole.rebalance.planning.option_help import HELP
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.options import (
@@ -35,9 +36,22 @@ def test_a_choice_that_is_cut_is_told_whole():
                 for line in option_about(settings, index, DisplayFormat(), width)
             )
             row = plain(option_lines(settings, DisplayFormat(), width)[index])
-            assert bool(whole) == ("…" in row)
+            label = row.strip()[:10]
+            assert whole.startswith(label) == ("…" in row and index < LAST)
     lines = map(plain, option_about(settings, LAST - 1, DisplayFormat(), 60))
-    assert " ".join(lines).endswith("(2.5)")
+    assert "not what snapshots or clones hold (2.5)" in " ".join(" ".join(lines).split())
+
+
+@pytest.mark.parametrize("index", range(LAST))
+def test_each_choice_says_what_it_is_for_as_the_help_of_its_option_does(index):
+    lines = option_about(SETTINGS, index, DisplayFormat(), 100)
+    assert HELP[ENTRIES[index].name][1:] in " ".join(" ".join(map(plain, lines)).split())
+
+
+def test_the_choice_of_lost_writes_says_when_it_applies():
+    index = [entry.name for entry in ENTRIES].index("accept_races")
+    lines = option_about(SETTINGS, index, DisplayFormat(), 80)
+    assert "NFS or SMB" in " ".join(map(plain, lines))
 
 
 def test_no_usual_choice_is_cut_on_a_small_screen_where_that_would_hide_the_way_on():
@@ -120,7 +134,7 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
         assert "-P: incremental sends do not grow" in await a.press("G", "k", "enter", "j", "enter")
         assert "all blocks" in await a.press("enter", "g", "enter")
         await a.press("k", "enter", "j", "enter", "right", "enter")
-        assert "accept: a write" in a.screen
+        assert "accept where one" in a.screen
         await a.press("G", "enter")
         said = await settled(a)
         assert "--engine=copy --aim=width --until-spread=0.1" in said
@@ -174,7 +188,7 @@ async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_firs
         assert await a.press("enter") == before
         await a.press("enter", "j", "enter")
         assert await a.press("escape") == before
-        assert "accept: a write" in await a.press("enter", "j", "enter", "right", "enter")
+        assert "accept where one" in await a.press("enter", "j", "enter", "right", "enter")
         assert await a.press("enter", "k", "enter") == before, (
             "the way back to safety needs no question"
         )
@@ -183,6 +197,6 @@ async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_firs
 async def test_an_accepted_risk_is_taken_back_when_the_options_are_left():
     async with acting(SCENARIO) as a:
         before = await to_races(a)
-        assert "accept: a write" in await a.press("enter", "j", "enter", "right", "enter")
+        assert "accept where one" in await a.press("enter", "j", "enter", "right", "enter")
         await a.press("escape", "enter", "G", "k", "k")
         assert a.screen == before

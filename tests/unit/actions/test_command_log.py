@@ -97,3 +97,26 @@ def test_what_is_no_command_is_left_out(odd):
 
 def test_a_record_of_nobody_has_no_user():
     assert logged_commands([{**command("ended", 1.0, "x"), "who": 3}])[0].user == ""
+
+
+def test_what_the_autopilot_did_is_called_its_own_with_its_start_and_end():
+    values = [{"name": "zfs_x", "old": 1, "new": 2}]
+    flight = {"kind": "autopilot", "action": "hold-latency"}
+    step = {"kind": "tunable", "action": "hold-latency 0.02", "values": values}
+    found = logged_commands(
+        [
+            record("begun", target="20ms", **flight),
+            record("begun", **step),
+            record("ended", ok=True, result="done", **step),
+            record("ended", result="failed: no pool", **flight),
+            record("begun", target="20ms", **flight),
+            record("ended", result="told to stop", **flight),
+        ]
+    )
+    assert [(each.command, each.ok) for each in reversed(found)] == [
+        ("autopilot starts: target 20ms", True),
+        ("autopilot sets zfs_x=2", True),
+        ("autopilot ends: failed: no pool", False),
+        ("autopilot starts: target 20ms", True),
+        ("autopilot ends: told to stop", True),
+    ]

@@ -38,6 +38,7 @@ def test_the_preset_aims_at_the_verdict(found, limit):
 def test_every_cause_is_lifted_out_of_reach_or_unclear(cause):
     said = hopeless(seen(cause))
     assert (said is not None) == (cause in OUT_OF_REACH)
+    assert said is None or ("latency rises" in said) == (cause not in ("cpu", "metadata"))
     assert cause == "unclear" or bool(said) != bool(likely_limit(seen(cause)))
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.pool.model import Activity, Pool, Scan, Vdev
 from zconsole.pool.scan_outcome import (
     GRACE,
     LastScan,
@@ -114,3 +114,12 @@ def test_text_prints_the_duration_of_a_scan_without_its_start():
     found = last_scan(pool_after(printed), printed, "OK", 100.0)
     assert found is not None
     assert found.duration == 7.0
+
+
+@pytest.mark.parametrize(
+    ("activities", "said"), [((), True), ((Activity("checkpoint", "exists"),), False)]
+)
+def test_a_replacing_vdev_without_a_resilver_says_what_starts_one(activities, said):
+    scrub = Scan("scrub", "finished", start=1.0, end=2.0, errors=0)
+    pool = Pool("tank", "ONLINE", LEFT, scans=(scrub,), activities=activities)
+    assert ("resilver again (zpool resilver)" in list(not_restored(pool, 1e9))) == said

@@ -243,3 +243,17 @@ def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
     world.advance(12 * 3600.0)
     assert new.dtl == 0.0
     assert new in pool.tops[0].members
+
+
+def test_a_log_device_that_is_replaced_is_resilvered_and_detached(night):
+    pool = night.pools[0]
+    log = next(top for top in pool.tops if top.vclass == "log")
+    old = next(log.leaves())
+    new = next(leaf for leaf in pool.host.shelf if leaf.model.size >= old.model.size)
+    assert zpool(night, "replace", "tank", str(old.guid), new.path).returncode == 0
+    assert pool.scan.function == 2
+    assert pool.scan.running
+    night.advance(24 * 3600.0)
+    assert new in log.members
+    assert not pool.scan.running
+    assert pool.scan.issued == 0

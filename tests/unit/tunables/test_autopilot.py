@@ -295,4 +295,13 @@ def test_another_console_sees_what_it_does(running):
     ],
 )
 def test_what_it_does_is_said_in_steps_of_the_way_there_is(level, said):
-    assert str(Status("", 0.0, ("0.02",), level)) == f"holds latency at 20ms; {said}"
+    assert str(Status("", 0.0, ("0.02",), level)) == f"target 20ms; {said}"
+
+
+@pytest.mark.parametrize(
+    ("slowest", "reached", "missed"),
+    [(True, 0.043, True), (True, 0.02, False), (True, None, False), (False, 0.043, False)],
+)
+def test_it_misses_its_target_only_where_scans_cannot_go_slower(slowest, reached, missed):
+    now = Status("", 0.0, ("0.02",), GENTLEST, slowest=slowest)
+    assert now.misses(reached, 0.0) == missed

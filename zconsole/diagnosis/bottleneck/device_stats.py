@@ -11,6 +11,8 @@ from zconsole.pool.model import IoRates, Vdev
 
 FRESH = 0.25
 """Weight of the newest queue depths in their running mean."""
+AVERAGED = 30.0
+"""Seconds over which the requests in flight are averaged, to tell whose they are."""
 WRITES_KEPT = 24
 KEEP_EVERY = 5.0
 """Seconds between two remembered write rates: about a transaction group."""
@@ -44,6 +46,8 @@ class LeafStats:
 
     pending: dict[str, float] = field(default_factory=dict)
     active: dict[str, float] = field(default_factory=dict)
+    flying: dict[str, float] = field(default_factory=dict)
+    """Those in flight as ``active`` has them, averaged over AVERAGED seconds."""
     best_read: float = 0.0
     """Its best read rate, extrapolated by its busy share; 0 while it was idle."""
     best_write: float = 0.0
@@ -54,10 +58,13 @@ class LeafStats:
     writes: list[float] = field(default_factory=list)
     _kept: float = float("-inf")
     _read: float = 0.0
+    _first: float | None = None
+    _last: float = 0.0
 
     def add(self, clock: float, vdev: Vdev, rates: IoRates) -> None:
         """Take in one sample."""
         self._mix(vdev.queues)
+        self._average(clock, vdev.queues)
         self.best_read = max(self.best_read, _possible(rates.read, rates.read_ops, rates))
         self.best_write = max(self.best_write, _possible(rates.write, rates.write_ops, rates))
         self.seen_read = max(self.seen_read, min(self._read, rates.read or 0.0))
@@ -77,6 +84,18 @@ class LeafStats:
         for name, (pending, active) in queues.items():
             self.pending[name] = _mixed(self.pending.get(name, 0.0), pending, weight)
             self.active[name] = _mixed(self.active.get(name, 0.0), active, weight)
+
+    def _average(self, clock: float, queues: Mapping[str, tuple[int, int]]) -> None:
+        """A plain mean until AVERAGED seconds have passed, a running one from then on."""
+        if self._first is None:
+            self._first, passed = clock, 0.0
+        else:
+            passed = clock - self._last
+        whole = clock - self._first + passed
+        weight = passed / min(AVERAGED, whole) if whole > 0 and passed > 0 else 1.0
+        self._last = clock
+        for name, (_, active) in queues.items():
+            self.flying[name] = _mixed(self.flying.get(name, 0.0), active, min(1.0, weight))
 
     @property
     def unsteady(self) -> float:

@@ -76,11 +76,19 @@ class Disk(NamedTuple):
     @property
     def others(self) -> float | None:
         """Share of the requests in flight from applications; None without queue figures."""
-        active = self.past.active
-        total = sum(active.values())
-        if not active or total <= 0:
-            return None
-        return sum(active.get(name, 0.0) for name in FOREGROUND) / total
+        return _of_applications(self.past.active)
+
+    @property
+    def usual_others(self) -> float | None:
+        """The same, averaged: what is in flight at the moment of a sample varies."""
+        return _of_applications(self.past.flying)
+
+
+def _of_applications(active: Mapping[str, float]) -> float | None:
+    total = sum(active.values())
+    if total <= 0:
+        return None
+    return sum(active.get(name, 0.0) for name in FOREGROUND) / total
 
 
 class Evidence(NamedTuple):

@@ -210,12 +210,12 @@ def _new(seen: Evidence, disk: Disk, usual: float) -> Verdict:
 def _foreground(seen: Evidence) -> Verdict | None:
     """Applications hold the disks the scan reads from."""
     disks = [d for d in seen.sources if (d.busy or 0.0) > 0.3]
-    shares = [d.others for d in disks]
-    share = middle(shares)
-    if not disks or share < OTHERS or middle(d.busy for d in disks) < 0.4:
+    share, busy = middle(d.usual_others for d in disks), middle(d.busy for d in disks)
+    if busy < 0.4 or min(share, middle(d.others for d in disks)) < OTHERS:
         return None
-    busy = middle(d.busy for d in disks)
-    text = f"other I/O: {percent(share)} of the requests in flight are from applications, "
+    # Samples may miss the few requests of a scan that goes on.
+    part = "nearly all" if share > 0.95 and seen.rate > 0 else percent(share)
+    text = f"other I/O: {part} of the requests in flight are from applications, "
     text += f"disks {percent(busy)} busy"
     if seen.foreground_writes > 1e6:
         text += f", {rate(seen.foreground_writes)} of other writes"

@@ -14,7 +14,7 @@ from zconsole.tunables.control import Control, recorded
 from zconsole.tunables.hold_latency import INTERVAL
 from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.parameters import Parameters
-from zconsole.tunables.pilot import Pilot, scanning
+from zconsole.tunables.pilot import ACTION, Pilot, scanning
 from zconsole.zfs.decode import decode
 
 OWNER = "autopilot"
@@ -40,6 +40,7 @@ class SimulatedAutopilots:
             raise ZconsoleError(RUNS)
         pilot = Pilot(self._control, self._parameters, wanted.targets, wanted.below)
         self._note(pilot, wanted, ())
+        self._tell("begun", target=str(wanted.targets))
         self._task = asyncio.create_task(self._steer(pilot, wanted))
 
     async def stop(self) -> bool:
@@ -58,21 +59,29 @@ class SimulatedAutopilots:
 
     async def _steer(self, pilot: Pilot, wanted: Order) -> None:
         """Steer until the scans end or somebody sets a tunable, and restore."""
-        next_at = float("-inf")
+        next_at, why = float("-inf"), "told to stop"
         try:
-            while not pilot.set_by_others():
+            while not (name := pilot.set_by_others()):
                 now = clock(self._world.pools[0])
                 if now >= next_at:
                     if not (pools := self._scanning()):
+                        why = "no scan runs any more"
                         return
                     pilot.take(pools, now, self._world.pools[0].now)
                     self._note(pilot, wanted, pools)
                     next_at = now + INTERVAL
                 await asyncio.sleep(LOOK)
+            why = f"somebody else set {name}"
         finally:
             t = self._world.pools[0].now
             pilot.restore(t, lambda: recorded(self._log, t, "restore"))
+            self._tell("ended", result=why)
             self._status = None
+
+    def _tell(self, event: str, **fields: str) -> None:
+        """A line of the log, as a real autopilot writes it."""
+        t = self._world.pools[0].now
+        self._log.note(t, event, kind="autopilot", action=ACTION, **fields)
 
     def _scanning(self) -> tuple[Pool, ...]:
         found = (each for pool in self._world.pools for each in decode(glance(pool)))
@@ -81,4 +90,4 @@ class SimulatedAutopilots:
     def _note(self, pilot: Pilot, wanted: Order, pools: tuple[Pool, ...]) -> None:
         names = tuple(pool.name for pool in pools)
         t, level = self._world.pools[0].now, pilot.steering.level
-        self._status = Status(OWNER, t, wanted.targets.words, level, names, OWNER)
+        self._status = Status(OWNER, t, wanted.targets.words, level, names, OWNER, pilot.slowest)

@@ -15,10 +15,8 @@ from zconsole.pool.allocator import Space, raw_to_target
 from zconsole.pool.version import parse_version
 from zconsole.rebalance.backend import (
     Counted,
-    DirectoryListing,
     Explorer,
     JobView,
-    Measured,
     run_words,
 )
 from zconsole.rebalance.planning import forecast, plan, rewrite_options
@@ -29,7 +27,8 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
 from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
-from zconsole.sim.directories import Rewrite, SimulatedDirectory
+from zconsole.sim.backends.explorer import SimulatedExplorer, below, children, factor_of, measured
+from zconsole.sim.directories import Rewrite
 from zconsole.sim.disk import ONLINE
 from zconsole.sim.emit import pool_state
 from zconsole.sim.rewrite import scanning, spread, spread_over
@@ -42,6 +41,12 @@ STEPS = 6
 """Counts that are shown while a plan is made."""
 USUAL = {"media": 0.41, "media/new": 0.08, "backup": 0.27, "vm": 0.13, "home": 0.06}
 """Directories of a pool that comes without: shares of its data."""
+
+
+_SKIPPED = ("open for writing", "changed")
+"""Why some files are left out: of copies, and of those rewritten in place, which may be open."""
+_LAST = 1e-3
+"""Share of a file within which the last one counts as done: floats leave a byte."""
 
 
 @dataclass(slots=True)
@@ -59,33 +64,8 @@ class _Job:
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
     logged: bool = False
     """Whether its end is in the log."""
-
-
-class SimulatedExplorer:
-    """Directories of the simulated pools, and what they hold."""
-
-    def __init__(self, pools: tuple[PoolState, ...]) -> None:
-        self._pools = pools
-        self._answers: asyncio.Queue[DirectoryListing | Measured | None] = asyncio.Queue()
-
-    def open(self, path: str) -> None:
-        """See Explorer.open."""
-        names = children(self._pools, path)
-        self._answers.put_nowait(DirectoryListing(path, names))
-        for name in names:
-            self._answers.put_nowait(measured(self._pools, f"{path}/{name}"))
-
-    def used(self, path: str) -> None:
-        """See Explorer.used."""
-        self._answers.put_nowait(measured(self._pools, path))
-
-    async def next(self) -> DirectoryListing | Measured | None:
-        """See Explorer.next."""
-        return await self._answers.get()
-
-    def close(self) -> None:
-        """See Explorer.close."""
-        self._answers.put_nowait(None)
+    last: JobView | None = None
+    """As it ended: what other jobs do since changes nothing of it."""
 
 
 class SimulatedRebalance:
@@ -165,6 +145,7 @@ class SimulatedRebalance:
         _limit(found)
         if order == "stop":
             found.work.end("stop")
+            _shown(found)
         found.work.paused |= order == "pause"
         self._note("ended", found, order or "limits", ok=True, result="done")
 
@@ -173,7 +154,8 @@ class SimulatedRebalance:
         found = self._find(job)
         found.work.paused = False
         if not found.work.running:
-            found.work.running, found.work.why, found.logged = True, "", False
+            found.work.resume()
+            found.logged, found.last = False, None
             self._note("begun", found, "run")
         found.pool.rewrite = found.work
         self._note("ended", found, "resume", ok=True, result="done")
@@ -212,6 +194,13 @@ def _limit(job: _Job) -> None:
 
 
 def _shown(job: _Job) -> JobView:
+    """The job as it is; one that has ended as it was then."""
+    view = job.last or _seen(job)
+    job.last = None if job.work.running else view
+    return view
+
+
+def _seen(job: _Job) -> JobView:
     work, factor = job.work, job.factor
     state, why = _state(job)
     done, total = work.done / factor, work.total / factor
@@ -234,7 +223,7 @@ def _shown(job: _Job) -> JobView:
         eta_seconds=left / rate if rate else None,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,
-        skipped=Counter({"open for writing": _skipped(job)}) + Counter(),
+        skipped=Counter({_SKIPPED[job.engine == "rewrite"]: _skipped(job)}) + Counter(),
         days=tuple(job.days.values()),
     )
 
@@ -273,7 +262,7 @@ def _current(job: _Job) -> str | None:
 
 def _files_done(job: _Job) -> int:
     pairs = zip(job.work.directories, job.work.left, strict=True)
-    return int(sum(d.files * (1.0 - left / d.size) for d, left in pairs))
+    return int(sum(d.files * (1.0 - left / d.size) for d, left in pairs) + _LAST)
 
 
 def _skipped(job: _Job) -> int:
@@ -297,12 +286,6 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
     }
 
 
-def _factor(pool: PoolState) -> float:
-    """Allocated bytes a byte of a file takes."""
-    tops = pool.normal_tops()
-    return sum(t.alloc for t in tops) / (sum(t.alloc / t.inflation for t in tops) or 1.0)
-
-
 def _spaces(pool: PoolState) -> tuple[Space, ...]:
     """The normal-class vdevs as the prediction takes them."""
     even = pool.version >= "2.4"
@@ -316,25 +299,6 @@ def _spaces(pool: PoolState) -> tuple[Space, ...]:
         for index, top in enumerate(pool.tops)
         if top in pool.normal_tops()
     )
-
-
-def children(pools: tuple[PoolState, ...], path: str) -> tuple[str, ...]:
-    """Names of the directories in one, sorted."""
-    paths = [each.path for pool in pools for each in below(pool, path) if each.path != path]
-    return tuple(sorted({name[len(path) + 1 :].split("/")[0] for name in paths}))
-
-
-def measured(pools: tuple[PoolState, ...], path: str) -> Measured:
-    """What a directory holds, with everything below it, in bytes of its files."""
-    found = [(_factor(pool), below(pool, path)) for pool in pools]
-    size = sum(d.size / factor for factor, held in found for d in held)
-    return Measured(path, round(size), sum(d.files for _, held in found for d in held))
-
-
-def below(pool: PoolState, *roots: str) -> list[SimulatedDirectory]:
-    """The directories that are one of these or inside one."""
-    inside = tuple(f"{root}/" for root in roots)
-    return [each for each in pool.directories if f"{each.path}/".startswith(inside)]
 
 
 def propose(pool: PoolState, settings: Settings) -> PlanDocument:
@@ -385,7 +349,7 @@ def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings)
 
 def _survey(pool: PoolState, root: str, room: int) -> Survey:
     """What a walk of a simulated directory would have found."""
-    held, factor = below(pool, root), _factor(pool)
+    held, factor = below(pool, root), factor_of(pool)
     size = round(sum(d.size for d in held) / factor)
     pinned = round(sum(d.size * d.pinned for d in held) / factor)
     found = Survey(

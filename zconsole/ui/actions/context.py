@@ -94,11 +94,12 @@ class FlowContext:
         held = self.held
         if held is None or (held.pools and frame.seen.name not in held.pools):
             return ()
-        note = f"scan {held.pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
         waits = self.watch.waits()
+        pace = "can't go slower" if held.misses(waits, frame.t) else held.pace
+        note = f"scan {pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
         # In a fixed width, so that what stands behind it does not move.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
-        state = f"holds latency at {held.held}, now {reached}"
+        state = f"target {held.held}, now {reached}"
         return (ActivityView(Activity(AUTOPILOT, state, note=note), None, nothing("")),)
 
     def set_shown(self) -> tuple[str, ...]:
@@ -153,7 +154,7 @@ class FlowContext:
             ends = "ends with the console that started it, and restores the original values"
             goes_on = "goes on until the scans end, and restores the original values then"
             then = ends if self.held.watch else goes_on
-            said.append(Span(f"The autopilot that holds latency at {self.held.held} {then}."))
+            said.append(Span(f"The autopilot (latency target {self.held.held}) {then}."))
         frames = self.app.view_state.frames
         due = [name for frame in frames for name in self.past.due(frame.guid)]
         said.extend(self._kept(due))

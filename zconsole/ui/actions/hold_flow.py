@@ -53,15 +53,22 @@ def _typed_order(words: Sequence[str]) -> Order:
     return order(words)
 
 
-def running(status: Status | None, key: str, reached: float | None) -> str:
-    """What the autopilot does, for the list of tunables; while none runs, which key starts it.
-
-    ``reached``: seconds that applications wait now; None where few of them ask.
-    """
+def running(context: FlowContext) -> str:
+    """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
+    key, status, reached = (
+        context.look.keys.way("hold-latency"),
+        context.held,
+        context.watch.waits(),
+    )
     if status is None:
-        return f"{key} lets scans go as fast as a latency of applications that you set allows"
-    now = f"Autopilot {status}; latency now: {present(reached)}"
-    return f"{now}. {key} stops it; it also ends when you set a tunable that it sets."
+        return (
+            f"{key} starts the autopilot: it slows scans down while applications wait longer than"
+            " you allow, and speeds them up otherwise"
+        )
+    said = f"Autopilot: {status}; latency now: {present(reached)}."
+    if status.misses(reached, context.backend.clock()):
+        said += " Scans can't go slower here: the rest of the latency is not from their speed."
+    return f"{said} {key} stops it; it also ends when you set a tunable that it sets."
 
 
 def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
@@ -102,7 +109,7 @@ async def _start(context: FlowContext, wanted: Order) -> None:
         except ZconsoleError as error:
             yield Span(str(error), "error")
             return
-        yield Span(f"Holding latency at {wanted.targets}", "notice")
+        yield Span(f"Autopilot started: target {wanted.targets}", "notice")
 
     words = " ".join((COMMAND, *wanted.words))
     typed = BELOW if wanted.below else None
@@ -110,7 +117,7 @@ async def _start(context: FlowContext, wanted: Order) -> None:
 
 
 async def _stop(context: FlowContext, status: Status) -> None:
-    said = part("Runs now", (f"It {status}.", _now(context)), "bold")
+    said = part("Runs now", (f"Autopilot: {status}.", _now(context)), "bold")
     said += part("Steers", status.pools, "")
     said += part("What it does", ("Ends the autopilot and restores the original values.",), "")
 

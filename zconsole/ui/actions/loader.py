@@ -74,10 +74,10 @@ class ActionLoader:
 
     def start(self, app: ThemedApp, flow: str, key: str | None) -> None:
         """Start a flow of the controller, about the row of this key; say so where it cannot be."""
-        if flow == "replace" and key is None:
-            app.notify("select a device first", timeout=4)
-        elif not app.main_on_top or app.view_state.frame is None:
+        if not app.main_on_top:
             return
+        if app.view_state.frame is None:
+            app.notify("no pool was sampled yet; try again in a moment", timeout=4)
         elif self._make_backend is None:
             none = "no log of commands: " if flow == "log" else ""
             app.notify(f"{none}{self.denied}", severity="warning", timeout=4, markup=False)

@@ -49,6 +49,9 @@ class LogScreen(PickScreen):
             about=lambda index, width: log_about(found[index], look, width),
         )
 
+    def action_open(self) -> None:
+        """Nothing to open: the whole command stands below already."""
+
     def copies(self) -> Offers:
         """The command at the cursor."""
         return (("command", self._found[self.view.cursor].command),)

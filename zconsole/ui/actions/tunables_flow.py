@@ -79,7 +79,7 @@ def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> Tu
         lambda: _shown(context, tuple(now.values())),
         lambda: context.look,
         row,
-        lambda: running(context.held, context.look.keys.way("hold-latency"), context.watch.waits()),
+        partial(running, context),
         _renew,
     )
 
@@ -201,7 +201,7 @@ def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:
     if context.held is None or not any(name in LEVERS for name in names):
         return ""
     return (
-        f"Ends the autopilot that holds latency at {context.held.held}:"
+        f"Ends the autopilot (latency target {context.held.held}):"
         " the other tunables that it has set get their originals back."
     )
 

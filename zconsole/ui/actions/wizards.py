@@ -148,11 +148,17 @@ async def _pick_device(
     def _about(index: int, width: int) -> tuple[Line, ...]:
         return candidate_about(listed, index, look, width) if index < len(listed) else ()
 
-    screen = PickScreen(look.text(title), _lines, wide=True, about=_about)
-    chosen = await context.app.push_screen_wait(screen)
-    if chosen is None:
-        return None
-    return listed[chosen].device.path if chosen < len(listed) else await ask_path(context)
+    row = 0
+    while True:
+        screen = PickScreen(look.text(title), _lines, start=row, wide=True, about=_about)
+        chosen = await context.app.push_screen_wait(screen)
+        if chosen is None:
+            return None
+        if chosen < len(listed):
+            return listed[chosen].device.path
+        if path := await ask_path(context):
+            return path
+        row = chosen
 
 
 async def _candidates(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -131,8 +130,22 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             size, whole = self._folders.marked_bytes()
             text = f"{len(marked)} marked, {self._look.size(size)}{'' if whole else '+'}"
             parts.insert(0, (Span(text, "key"),))
+        if why := self._mark_words(width // 2):
+            parts.insert(0, (Span(why),))
         aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
         return ((Span(" "), *joined(parts, "  ", width - 2)[0]), *aged)
+
+    def _mark_words(self, room: int) -> str:
+        """What the mark of the directory at the cursor means, where a mark elsewhere made it."""
+        here = self._at_cursor()
+        above = self._folders.included(here) if here else ""
+        if above:
+            head = "included via "
+            shown = middle(self._look.text(above), room - len(head), self._look.glyphs.ellipsis)
+            return f"{head}{shown}"
+        index = self.view.cursor
+        is_partly = index < len(self._rows) and self._rows[index].mark == "+"
+        return "partly: marked inside" if is_partly else ""
 
     def _moved(self, _: int) -> None:
         """Say what the keys do for the directory that the cursor is on now."""
@@ -196,15 +209,9 @@ def is_aged(rows: Sequence[FolderRow]) -> bool:
 
 def folder_lines(rows: Sequence[FolderRow], look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """One line per directory: mark, size, files, old part, share of the largest, name."""
-    largest, aged = dict(_largest(rows)), is_aged(rows)
+    largest = max((row.size.bytes or 0 if row.size else 0 for row in rows), default=0)
+    aged = is_aged(rows)
     return tuple(_folder(row, largest, look, width, aged) for row in rows)
-
-
-def _largest(rows: Sequence[FolderRow]) -> Iterator[tuple[str, int]]:
-    """The largest size beside each directory, by the path they are all in."""
-    ordered = sorted(rows, key=_parent)
-    for parent, beside in groupby(ordered, _parent):
-        yield parent, max((row.size.bytes or 0 if row.size else 0 for row in beside), default=0)
 
 
 def _old(size: Measured | None) -> str:
@@ -214,13 +221,7 @@ def _old(size: Measured | None) -> str:
     return percent(size.old / size.bytes, 0)
 
 
-def _parent(row: FolderRow) -> str:
-    return row.path.rpartition("/")[0] if row.depth else ""
-
-
-def _folder(
-    row: FolderRow, largest: Mapping[str, int], look: DisplayFormat, width: int, aged: bool
-) -> Line:
+def _folder(row: FolderRow, largest: int, look: DisplayFormat, width: int, aged: bool) -> Line:
     size = row.size
     known = size is not None and size.bytes is not None
     figure = f"{look.size(size.bytes)}{'' if size.done else '+'}" if known and size else ""
@@ -233,8 +234,7 @@ def _folder(
     if aged:
         head.append(Span(f"{fit(_old(size), _OLD, right=True)} "))
     if width >= _BARS_FROM:
-        most = largest.get(_parent(row), 0)
-        share = (size.bytes or 0) / most if known and size and most else 0.0
+        share = (size.bytes or 0) / largest if known and size and largest else 0.0
         head += [*bar(share, _BAR, look.glyphs), Span(" ")]
     glyphs = look.glyphs
     fold = glyphs.sorted if row.open else glyphs.folded

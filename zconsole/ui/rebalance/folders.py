@@ -126,14 +126,21 @@ class Folders:
             return "does not answer" if late else "looking"
         return listing.problem or ("" if listing.names else "no directories inside")
 
+    def included(self, path: str) -> str:
+        """The marked directory of the same dataset that a path is inside of; empty for none."""
+        return next((p for p in self._near(path) if inside(path, p)), "")
+
     def _mark(self, path: str) -> str:
         if path in self.marked:
             return "x"
-        home = self._root(path)
-        near = [p for p in self.marked if self._root(p) == home]
-        if any(inside(path, p) for p in near):
+        if self.included(path):
             return "-"
-        return "+" if any(inside(p, path) for p in near) else " "
+        return "+" if any(inside(p, path) for p in self._near(path)) else " "
+
+    def _near(self, path: str) -> list[str]:
+        """The marked directories below the same mountpoint."""
+        home = self._root(path)
+        return [p for p in self.marked if self._root(p) == home]
 
     def _root(self, path: str) -> str:
         """The mountpoint a path belongs to: the longest that it is, or is in."""

@@ -136,6 +136,9 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
         if getattr(job.limits, limit.name) is not None or (limit is TARGET and endless)
     ]
     for limit in set_ones:
+        if limit is TARGET and job.limits.until_spread is None:
+            parts.append((Span("no spread to stop at: "), Span("moves everything", "bold")))
+            continue
         label = f"{limit.label[0].lower()}{limit.label[1:]} "
         parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
     yield from ((Span(" "), *line) for line in joined(parts, "   ", width - 2))
@@ -230,7 +233,7 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield (Span(f"  and {more} more", "dim"),)
 
 
-_UNTIL = "Until"
+_DAY = "Day"
 """What is told of a day is what was done by its end."""
 
 
@@ -246,11 +249,11 @@ class _Column:
 
     def cell(self, text: str) -> str:
         """The text in its width, the first column at the left."""
-        return fit(text, self.size, right=self.title != _UNTIL)
+        return fit(text, self.size, right=self.title != _DAY)
 
 
 _COLUMNS = (
-    _Column(_UNTIL, 12, lambda _, day: str(day.get("day", ""))),
+    _Column(_DAY, 12, lambda _, day: str(day.get("day", ""))),
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
     _Column("files", 9, lambda _, day: str(day.get("files_done", "-"))),
     _Column("skipped", 8, lambda _, day: str(day.get("files_skipped", "-")), 70),

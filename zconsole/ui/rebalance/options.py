@@ -14,6 +14,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from zconsole.errors import ZconsoleError
+from zconsole.rebalance.planning.option_help import HELP
 from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits, Settings
 from zconsole.system.day_hours import day_hours
 from zconsole.ui.actions.context import FlowContext
@@ -182,7 +183,7 @@ ENGINES = {
 _SCANS = {False: "wait until they end", True: "run at the same time"}
 _RACES = {
     False: "refuse where one could happen",
-    True: "accept: a write may be lost",
+    True: "accept where one could happen",
 }
 _RISK = (
     Span(
@@ -279,14 +280,27 @@ def option_about(
     typed: bool = False,
     short: bool = False,
 ) -> tuple[Line, ...]:
-    """A choice's whole value, where its line had to cut it; the rest as for ``option_lines``."""
+    """What a choice is for, and its whole value where its line had to cut it.
+
+    The rest as for ``option_lines``.
+    """
     if index < PLAN:
         label, value = _pairs(settings, look, typed, short)[index]
-        whole, room = f"{label}: {value}", width - _LABEL - 3
+        whole, room, told = f"{label}: {value}", width - _LABEL - 3, _told(ENTRIES[index])
     else:
         value = whole = _dirs(settings, look)
-        room = width - _PLAN_LABEL - 1
-    return () if cell_len(value) <= room else tuple(wrapped(whole, "", look, width, " "))
+        room, told = width - _PLAN_LABEL - 1, "Counts the files and shows the plan; moves nothing."
+    cut = "" if cell_len(value) <= room else whole
+    return tuple(
+        line for text in (cut, told) if text for line in wrapped(text, "", look, width, " ")
+    )
+
+
+def _told(entry: OptionChoice | Limit) -> str:
+    """What an entry is for, as the help of its option says it, and how to answer it."""
+    text = HELP[entry.name]
+    asked = f" {entry.question}." if isinstance(entry, Limit) else ""
+    return f"{text[0].upper()}{text[1:]}.{asked}"
 
 
 def _pairs(

@@ -227,3 +227,17 @@ def test_disks_that_were_faster_alone_and_move_as_much_as_ever_share_a_link():
 )
 def test_disks_that_are_slower_than_before_for_another_reason_share_none(load):
     assert crowd(load=load).cause != "bus"
+
+
+def test_the_share_of_applications_is_steady_and_leaves_some_to_a_scan_that_goes_on():
+    world, session, texts = World("foreground", 1), Session(), []
+    for second in range(60):
+        world.advance(float(second))
+        limit = session.advance(world.raws())[0].limit
+        assert limit is not None
+        if limit.cause == "foreground":
+            texts.append(limit)
+    shown = [limit.figures["others"] for limit in texts[-20:]]
+    assert len(shown) == 20
+    assert max(shown) - min(shown) < 0.15
+    assert not any("100 % of the requests" in limit.text for limit in texts)

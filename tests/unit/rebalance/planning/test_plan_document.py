@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.records import replace
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -152,7 +153,8 @@ def test_every_vdev_is_told_before_and_after() -> None:
         "  raidz1-1: 0.0% full now, 60.4% then",
         r"  mirror-2\x1b: 10.0% full now, 20.0% then at most (special)",
         "order of files: large before small",
-        "3T of file data fits above the free-space reserve (sizes without parity)",
+        "it fits: needs 0 of extra space at most, 3T usable above the reserve"
+        " (sizes without parity)",
         "the pool's free space is 12 % fragmented",
     ]
 
@@ -160,7 +162,8 @@ def test_every_vdev_is_told_before_and_after() -> None:
 def test_without_a_pool_there_is_room_and_order() -> None:
     assert plan_lines(PlanDocument((), available_bytes=3 << 40, order="large before small")) == [
         "order of files: large before small",
-        "3T of file data fits above the free-space reserve (sizes without parity)",
+        "it fits: needs 0 of extra space at most, 3T usable above the reserve"
+        " (sizes without parity)",
     ]
 
 
@@ -201,3 +204,13 @@ def test_what_files_take_afterwards(after: int | None, said: str) -> None:
 def test_off_zfs_there_is_nothing_to_say() -> None:
     assert size_line(100 * MIB, None, None) is None
     assert size_line(0, 0, "lz4") is None
+
+
+@pytest.mark.parametrize(("spare", "said"), [(-1, "it may not fit"), (0, "it fits")])
+def test_whether_it_fits_is_said_by_what_it_needs_beside_the_files(spare, said):
+    part = replace(directory("a", "copy"), in_flight=600).document()
+    needs = part.space_needed_bytes
+    assert needs >= 600
+    made = PlanDocument((part,), available_bytes=needs + spare)
+    (line,) = (line for line in plan_lines(made) if "usable above the reserve" in line)
+    assert line.startswith(f"{said}: needs")
