@@ -32,7 +32,6 @@ from zconsole.pool.model import (
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.topology import placed
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.main_screen import notice_line
 from zconsole.ui.pane_layout import WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_cells import Panel
@@ -40,7 +39,7 @@ from zconsole.ui.panes.device_columns import arrange, common_scale, heading, row
 from zconsole.ui.panes.device_detail import detail_lines
 from zconsole.ui.panes.device_tree import SORTS, Arrangement, items
 from zconsole.ui.panes.events import pane_lines
-from zconsole.ui.panes.header import HeaderStatus, header_lines
+from zconsole.ui.panes.header import HeaderStatus, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, help_lines
 from zconsole.ui.panes.overview import overview_lines, tab_line
 from zconsole.ui.panes.scan import scan_lines

@@ -108,3 +108,23 @@ async def test_many_devices_at_one_work_are_told_together_and_zoom_shows_each():
         await pilot.press("z")
         assert "8 devices" not in screen()
         assert screen().count("ETA") == 5
+
+
+async def test_the_line_of_keys_tells_those_of_the_pane_in_focus():
+    async with view_state(frames.resilver(), size=(80, 24)) as (app, pilot, screen):
+        assert "Enter detail" in screen()
+        app.set_focus(app.main_screen.query_one("#scan"))
+        await pilot.pause()
+        last = screen().splitlines()[-1]
+        assert "Left older  Right newer  End now" in last
+        assert "Enter detail" not in last
+        app.set_focus(app.devices)
+        await pilot.pause()
+        assert "Enter detail" in screen()
+
+
+async def test_a_scan_without_a_graph_names_no_keys_of_one():
+    async with view_state(frames.healthy(), size=(80, 24)) as (app, pilot, screen):
+        app.set_focus(app.main_screen.query_one("#scan"))
+        await pilot.pause()
+        assert "older" not in screen().splitlines()[-1]

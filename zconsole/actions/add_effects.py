@@ -139,7 +139,7 @@ def removable(s: Situation, layout: Layout) -> str:
 
 
 def _has_checkpoint(s: Situation) -> bool:
-    return any(a.kind == "checkpoint" and a.state == "exists" for a in s.pool.activities)
+    return s.pool.checkpoint is not None and not s.pool.checkpoint.discarding
 
 
 def _checkpoint_doubt(s: Situation, layout: Layout) -> str:

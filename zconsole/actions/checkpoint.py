@@ -23,18 +23,18 @@ def plan_discard(s: Situation) -> ActionPlan:
         not_undone=("the pool can't be rewound to the checkpoint any more",),
         preconditions=(must.answering(), _exists()),
         needs_typed=s.pool.name,
-        follow=when(lambda now: not _states(now), f"the checkpoint of {s.pool.name} is discarded"),
+        follow=when(_is_gone, f"the checkpoint of {s.pool.name} is discarded"),
         begins="discard",
     )
     return decide(plan, s)
 
 
-def _states(s: Situation) -> frozenset[str]:
-    return frozenset(a.state for a in s.pool.activities if a.kind == "checkpoint")
+def _is_gone(s: Situation) -> bool:
+    return s.pool.checkpoint is None
 
 
 def _frees(s: Situation) -> str:
-    held = next((a.total_bytes for a in s.pool.activities if a.kind == "checkpoint"), None)
+    held = s.pool.checkpoint.total_bytes if s.pool.checkpoint else None
     much = f", {size(held)}" if held else ""
     return f"frees what only the checkpoint holds{much}; that takes a while"
 
@@ -50,10 +50,9 @@ def _exists() -> Precondition:
     """There is a checkpoint, and it isn't being discarded already."""
 
     def _check(now: Situation) -> str | None:
-        if "exists" in _states(now):
-            return None
-        if "running" in _states(now):
-            return "the checkpoint is being discarded already"
-        return "the pool has no checkpoint"
+        if now.pool.checkpoint is None:
+            return "the pool has no checkpoint"
+        going = now.pool.checkpoint.discarding
+        return "the checkpoint is being discarded already" if going else None
 
     return Precondition("a checkpoint exists", _check)

@@ -79,10 +79,9 @@ def no_checkpoint() -> Precondition:
     """No checkpoint exists or is being discarded (spa_vdev_attach, spa_vdev_detach in spa.c)."""
 
     def _check(s: Situation) -> str | None:
-        states = {a.state for a in s.pool.activities if a.kind == "checkpoint"}
-        if not states & {"exists", "running"}:
+        if s.pool.checkpoint is None:
             return None
-        if "exists" not in states:
+        if s.pool.checkpoint.discarding:
             return "a checkpoint is being discarded: wait for it"
         return (
             "the pool has a checkpoint, so ZFS refuses replace, attach and detach: discard it"

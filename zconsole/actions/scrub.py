@@ -315,7 +315,7 @@ def _last_took(s: Situation) -> Iterator[float]:
 
 
 def _scrub_warnings(s: Situation) -> tuple[str, ...]:
-    if any(a.kind == "checkpoint" and a.state == "exists" for a in s.pool.activities):
+    if s.pool.checkpoint is not None and not s.pool.checkpoint.discarding:
         return ("does not scrub blocks that only the checkpoint refers to",)
     return ()
 

@@ -318,6 +318,13 @@ class Pool:
         """The running scan, else the newest, else one whose function is ``none``."""
         return self.scans[0] if self.scans else Scan()
 
+    @property
+    def checkpoint(self) -> Activity | None:
+        """The checkpoint that exists or is being discarded."""
+        kinds = ("exists", "running")
+        found = (a for a in self.activities if a.kind == "checkpoint" and a.state in kinds)
+        return next(found, None)
+
 
 class HostLoad(NamedTuple):
     """The machine while the sample was taken: CPU share 0…1, bytes of memory."""

@@ -140,13 +140,13 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
 
 def _checkpoint(pool: Pool) -> Iterator[str]:
     """That a checkpoint is the cause, and the commands that end it."""
-    states = {a.state for a in pool.activities if a.kind == "checkpoint"}
-    if "exists" in states:
-        yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
-    elif "running" in states:
+    if pool.checkpoint is None:
+        return
+    if pool.checkpoint.discarding:
         yield "a checkpoint blocked the resilver: wait until it is discarded"
-    if states:
-        yield f"then resilver again: zpool resilver {pool.name}"
+    else:
+        yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
+    yield f"then resilver again: zpool resilver {pool.name}"
 
 
 def _held(groups: Iterable[Vdev]) -> str:
@@ -163,12 +163,8 @@ def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
     for vdev in filter(is_group, pool.root.walk()):
         lost = vdev.children[0].state != "ONLINE"
         stands_in = vdev.kind == "spare" and lost and is_complete(vdev)
-        if newest is not None or not stands_in or _checkpointed(pool):
+        if newest is not None or not stands_in or pool.checkpoint is not None:
             yield vdev
-
-
-def _checkpointed(pool: Pool) -> bool:
-    return any(a.kind == "checkpoint" for a in pool.activities)
 
 
 def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.follow import leftover
 from zconsole.actions.offline import plan_detach, plan_online
 from zconsole.actions.plan import ActionPlan
 from zconsole.actions.replace import plan_replace
 from zconsole.actions.running_scans import describe
-from zconsole.actions.scrub import plan_scrub
+from zconsole.actions.scrub import plan_resilver, plan_scrub
 from zconsole.actions.target import FAILED, Swap, Target, find, find_path
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.scan_outcome import settling
@@ -97,16 +98,21 @@ def _filling(c: Checklist, v: MachineView, old: Target, now: float) -> SwapStage
     over = [scan for scan in s.pool.scans if scan.function in ("resilver", "rebuild") and scan.end]
     newest = max(over, key=lambda scan: scan.end or 0.0, default=None)
     begun = max((e.t for e in c.log if e.step == "replace"), default=c.begun)
-    ended = newest is not None and (newest.start or 0.0) >= int(begun)
-    if repairs(s) or not ended or settling(now, newest.end if newest else None):
+    # The resilver of a replace that was adopted may have ended before the checklist began.
+    started = newest is not None and (newest.start or 0.0) >= int(begun)
+    ended = newest is not None and (started or not settling(now, begun))
+    fresh = just_ran(c, now) or settling(now, newest.end if newest else None)
+    if repairs(s) or not ended or fresh:
         return _waiting(c, v)
     group = old.group
+    plan = plan_resilver(s) if s.pool.checkpoint is None else plan_discard(s)
     return SwapStage(
         "resilver",
         f"The resilver ended, but {group.name if group else 'the group'} stays",
         ((leftover(group) or "") if group else "",),
         warnings=("Do not pull the old disk: it may hold the only good copy of some block.",),
         waits="the group to end",
+        plan=plan,
         alarm=True,
     )
 

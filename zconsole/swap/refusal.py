@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from zconsole.actions.conditions import no_checkpoint
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Vdev
+from zconsole.pool.scan_outcome import left_behind
 from zconsole.swap.disk import SwapDisk
 
 STACKED = ("/dev/mapper/", "/dev/dm-", "/dev/md", "/dev/disk/by-id/dm-", "/dev/disk/by-id/md-")
@@ -66,12 +68,31 @@ def partition_of(target: Target) -> str | None:
 def refusal(s: Situation, target: Target, old: SwapDisk) -> Refusal | None:
     """Why this leaf can't be swapped by a checklist; None when it can."""
     leaf, pool, name = target.vdev, s.pool.name, target.argument
+    if (why := no_checkpoint().check(s)) is not None:
+        return _checkpointed(s, why)
     if (found := _no_disk(pool, name, leaf) or _newcomer(pool, name, target)) is not None:
         return found
     device = s.facts.device(leaf.path or "")
     if device is None and (leaf.path or "").startswith(STACKED):
         return _stacked(pool, name, leaf.path or "")  # a multipath disk is one of the machine's
     return None if device is None else _shared(pool, name, target, device, old)
+
+
+def _checkpointed(s: Situation, why: str) -> Refusal:
+    """No swap comes to its end while a checkpoint exists: neither replace nor resilver does."""
+    pool, going = s.pool.name, s.pool.checkpoint is not None and s.pool.checkpoint.discarding
+    ended = left_behind(s.pool.root) and s.active("resilver") is None
+    again = "then resilver again, which ends the replace that was begun (S has it)"
+    return Refusal(
+        f"{why}. A resilver doesn't complete beside one either",
+        (
+            "wait until the checkpoint is discarded"
+            if going
+            else ManualStep("discard the checkpoint (A has it)", (f"zpool checkpoint -d {pool}",)),
+            *((ManualStep(again, (f"zpool resilver {pool}",)),) * ended),
+        ),
+        f"{pool} HAS A CHECKPOINT: {'it is being discarded' if going else 'discard it first'}",
+    )
 
 
 def _no_disk(pool: str, name: str, leaf: Vdev) -> Refusal | None:

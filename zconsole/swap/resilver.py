@@ -9,7 +9,7 @@ from zconsole.actions.running_scans import describe
 from zconsole.pool.model import Scan, Vdev
 from zconsole.swap.checklist import Checklist
 
-FILLING = ("zpool replace", "zpool online", "zpool clear")
+FILLING = ("zpool replace", "zpool online", "zpool clear", "zpool resilver")
 """What a resilver follows."""
 BEGINNING = 10.0
 """Seconds after a command until the resilver that it causes has begun at the latest."""

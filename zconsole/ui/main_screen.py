@@ -10,12 +10,10 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
-from zconsole import units
 from zconsole.config.settings import PANES
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.ui.background import begin
-from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import (
     COMPACT,
     SMALLEST,
@@ -30,14 +28,14 @@ from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import FAILED, DeviceView
 from zconsole.ui.panes.events import events_title, pane_lines
-from zconsole.ui.panes.header import HeaderStatus, header_lines, health_word
+from zconsole.ui.panes.header import HeaderStatus, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import graphed_scan, scan_lines
 from zconsole.ui.panes.scan_pane import ScanPane
 from zconsole.ui.view_state import ViewState
-from zconsole.ui.widgets.draw import Line, Span, crop
+from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import WAYS, LinesView
 from zconsole.ui.widgets.prompt import Prompt
@@ -123,6 +121,7 @@ class MainScreen(Screen[None]):
             several_pools=tabs > 0,
             denied=state.denied,
             first="swap" if _has_failed(frame) else "",
+            pane=self._hinted(),
         )
         played = state.playback
         position = (playback_line(played, state.look, width),) if played is not None else ()
@@ -141,6 +140,15 @@ class MainScreen(Screen[None]):
             view.show(header)
         else:
             self.paint(status)
+
+    def _hinted(self) -> str:
+        """The pane whose own keys do something now; empty for none."""
+        pane = self._focused_pane() or ""
+        return "" if pane == "scan" and not self.scan.has_past else pane
+
+    def on_descendant_focus(self) -> None:
+        """Show the keys of the pane that took the focus."""
+        self.repaint()
 
     def repaint(self) -> None:
         """Show it again, after a change of size or arrangement."""
@@ -387,13 +395,3 @@ def _has_failed(frame: Frame) -> bool:
     leaves = [row.vdev for row in frame.rows if not row.vdev.children]
     bad = any(leaf.state in FAILED or leaf.errors.total for leaf in leaves)
     return bad or bool(frame.troubles)
-
-
-def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
-    """The essential numbers on one line, for a terminal too small for more."""
-    spans = [*health_word(frame, look), Span(f" {look.text(frame.pool)}", "bold")]
-    view = frame.scan
-    if view is not None and view.scan.active:
-        share = None if view.percent is None else view.percent / 100
-        spans.append(Span(f" {percent(share)} {units.duration(view.estimate.eta)}"))
-    return crop(tuple(spans), width, look.glyphs.ellipsis)

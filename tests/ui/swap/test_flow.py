@@ -66,6 +66,13 @@ async def reported(s: Swapping, directory: Path) -> None:
     assert "Save the report as a file" not in s.screen
     assert "save report" not in s.screen
     assert "# Disk swap in tank" in report.read_text()
+    assert "finished" in s.screen.splitlines()[0]
+    assert "Finished: Esc leaves the checklist" in s.screen
+    for key in ("enter", "r", "enter"):
+        s.feed.clock.now += 2.0
+        await s.press(key)
+        assert "The report is saved:" in await s.settled()
+    assert list(directory.glob("zconsole-*.md")) == [report]
     await s.press("escape")
     assert await main_line(s) == ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from zconsole import units
 from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat, percent
@@ -57,6 +58,16 @@ def header_lines(
         cells = headline(frame, look, width, 2)
         lines = (_first(frame, status, look, width), *cells, *_messages(frame, look, width, said))
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+
+
+def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
+    """The essential numbers on one line, for a terminal too small for more."""
+    spans = [*health_word(frame, look), Span(f" {look.text(frame.pool)}", "bold")]
+    view = frame.scan
+    if view is not None and view.scan.active:
+        share = None if view.percent is None else view.percent / 100
+        spans.append(Span(f" {percent(share)} {units.duration(view.estimate.eta)}"))
+    return crop(tuple(spans), width, look.glyphs.ellipsis)
 
 
 def _boxed(

@@ -75,6 +75,14 @@ def _pair(
     return beside(Span(f"  {fit(word, max(room, cell_len(word) + 2))}", role), text, width - 1)
 
 
+_OWN = {
+    "scan": (("fold-in", "older"), ("fold-out", "newer"), ("end", "now")),
+    "balance": (("what-if", "what if"),),
+    "events": (("up", "newer"), ("down", "older")),
+}
+"""What keys do in a pane other than the devices, by the titles of their rows."""
+
+
 def footer_line(
     look: DisplayFormat,
     width: int,
@@ -82,12 +90,17 @@ def footer_line(
     several_pools: bool = False,
     denied: str | None = None,
     first: str = "",
+    pane: str = "devices",
 ) -> Line:
     """The keys that make sense now, as many as fit whole; ``denied`` as for ``help_lines``.
 
-    ``first`` is the title of the action that is wanted most.
+    ``first`` is the title of the action that is wanted most; ``pane`` has the focus: its keys come
+    before all others, and those of the list only show where that is it.
     """
+    own = [short_key(_spelled(look.keys.titled(t)), word) for t, word in _OWN.get(pane, ())]
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
+    if own:
+        shorts = [key for key in shorts if key.group != "List"]
     parts = [short_key(key) for key in shorts if not key.everywhere]
     ends = [short_key(key) for key in shorts if key.everywhere]
     if several_pools:
@@ -101,8 +114,13 @@ def footer_line(
     grey = ("track", "track") if denied else ("key", "dim")
     extra = [short_key(key, key.short, *grey) for key in actions]
     pools = 2 if several_pools else 0
-    row = [*ends[:1], *extra, *parts[:pools], *ends[1:-1], *parts[pools:]]
+    row = [*ends[:1], *own, *extra, *parts[:pools], *ends[1:-1], *parts[pools:]]
     return key_row(row, ends[-1], width)
+
+
+def _spelled(key: Key) -> Key:
+    """A row with the key first that says most: ``End`` rather than ``G``."""
+    return key._replace(keys=tuple(sorted(key.keys, key=len, reverse=True)))
 
 
 def keys_line(

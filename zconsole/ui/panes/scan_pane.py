@@ -24,6 +24,11 @@ class ScanPane(LinesView):
         self._past = PastRates()
         self._steps = 0
 
+    @property
+    def has_past(self) -> bool:
+        """Whether there is a graph to scroll."""
+        return bool(self._past.rates)
+
     def show_scan(self, lines: Sequence[Line]) -> None:
         """Show these lines, the first as the title: that pane in focus is seen by its title."""
         head, *rest = lines
@@ -54,14 +59,14 @@ class ScanPane(LinesView):
 
     def page(self, pages: int) -> None:
         """Go half of what is shown back or on; without a graph, scroll."""
-        if not self._past.rates:
+        if not self.has_past:
             super().page(pages)
             return
         self.scroll_time(pages * max(1, self._steps // 2))
 
     def edge(self, direction: int) -> None:
         """Go to the beginning of the scan, or back to now; without a graph, scroll."""
-        if not self._past.rates:
+        if not self.has_past:
             super().edge(direction)
             return
         self.scroll_time(direction * len(self._past.rates))

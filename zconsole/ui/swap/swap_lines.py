@@ -31,6 +31,8 @@ def swap_title(
     where = f"step {next(current, len(steps))} of {len(steps)}"
     if c.state == BACKED_OUT and c.at in reached:
         where = f"given up at step {reached.index(c.at) + 1} of {len(steps)}"
+    elif filed and stage is not None and stage.over:
+        where = "finished"
     return (Span(f" SWAP {look.text(c.old.words)}  {look.text(c.pool)}  {where}", "title"),)
 
 
@@ -75,7 +77,9 @@ def _stage(
 ) -> Iterator[Line]:
     """The current step: what to do, what is dangerous about it, what it waits for."""
     if not stage.alarm:
-        yield from wrapped(stage.title, "bold", look, width, " ")
+        leave = f"Finished: {look.keys.shown('back')} leaves the checklist"
+        title = leave if filed and stage.over else stage.title
+        yield from wrapped(title, "bold", look, width, " ")
     for note in notes:
         yield from wrapped(note.text, note.role, look, width, " ")
     for text in stage.warnings:

@@ -262,8 +262,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
             self._say("No other pool needs a swap here.")
 
     def action_report(self) -> None:
-        """Save the report; what is read-only for pools is not for this."""
-        begin(self, self._save, group="swap-report", exit_on_error=False)
+        """Save the report, that of the end once; read-only is for pools, not for this."""
+        over = self._followed.stage is not None and self._followed.stage.over
+        if over and self._saved:
+            self._say(f"The report is saved: {self._saved}")
+        elif not any(w.group == "swap-report" and not w.is_finished for w in self.workers):
+            begin(self, self._save, group="swap-report", exit_on_error=False)
 
     def _ask(self, question: Callable[[], Awaitable[None]]) -> None:
         """Ask it, if this console may go on with the checklist; else say why not."""
