@@ -159,7 +159,8 @@ class Vdev(NamedTuple):
         while rest:
             vdev = rest.pop()
             yield vdev
-            rest.extend(reversed(vdev.children))
+            if vdev.children:
+                rest.extend(reversed(vdev.children))
 
     def leaves(self) -> Iterator[Vdev]:
         """The devices below this vdev, itself if it is one."""
