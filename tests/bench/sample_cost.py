@@ -22,13 +22,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
 from zconsole.cli import main as cli
-from zconsole.history.rates import RateWindow
+from zconsole.history.rates import RateWindows
 from zconsole.monitor.session import Session
 from zconsole.pool.model import Sample
 from zconsole.pool.topology import placed
@@ -81,7 +80,7 @@ class Bench:
         if self._handle.read() is None:
             raise SystemExit(f"no such pool: {pool}")
         self._reader = LibzfsReader(ProcessRunner())
-        self._windows: defaultdict[str, RateWindow] = defaultdict(RateWindow)
+        self._windows = RateWindows()
         self._memory = SourceMemory()  # as a session has it
         self._live = LiveSource([pool])
         self._session = Session()
@@ -95,8 +94,9 @@ class Bench:
         raw = {"t": time.time(), "clock": steady_clock(), "source": "libzfs", **form}
         for sample in decode(cast("Raw", raw), memory=self._memory):
             assert isinstance(sample, Sample)
-            for place in placed(sample.pool.root):
-                self._windows[place.key].add(sample.clock, place.vdev)
+            vdevs = {place.key: place.vdev for place in placed(sample.pool.root)}
+            self._windows.add(sample.clock, vdevs)
+            self._windows.windowed()
 
     async def frame(self) -> None:
         self._session.advance(await self._live.sample())

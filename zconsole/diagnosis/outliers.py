@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from zconsole.diagnosis.bottleneck.evidence import middle
-from zconsole.pool.model import IoRates
+from zconsole.pool.model import IoRates, Vdev
 from zconsole.pool.topology import Placed
 from zconsole.units import latency, percent
 
@@ -24,10 +24,10 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
     top-level vdev (and over 10 ms), or when it is at least 90 % busy and 30 points above theirs.
     A device that is being filled is no source disk: it is compared with no other.
     """
-    by_top: dict[str, list[Placed]] = {}
-    for row in rows:
-        if row.top is not None and not row.vdev.children and _comparable(row):
-            by_top.setdefault(row.top, []).append(row)
+    by_top: dict[str, list[str]] = {}
+    for key, _, vdev, _, top in rows:
+        if top is not None and not vdev.children and _comparable(vdev):
+            by_top.setdefault(top, []).append(key)
     found: dict[str, str] = {}
     for leaves in by_top.values():
         if len(leaves) > 2:
@@ -35,28 +35,28 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
     return found
 
 
-def _comparable(row: Placed) -> bool:
-    vdev = row.vdev
-    filling = vdev.resilvering or vdev.awaiting_resilver
-    return vdev.vclass in ("normal", "special", "dedup") and vdev.state == "ONLINE" and not filling
+def _comparable(vdev: Vdev) -> bool:
+    if vdev.resilvering or vdev.awaiting_resilver or vdev.state != "ONLINE":
+        return False
+    return vdev.vclass in ("normal", "special", "dedup")
 
 
-def _among(leaves: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[str, str]:
+def _among(leaves: Sequence[str], rates: Mapping[str, IoRates]) -> dict[str, str]:
     found: dict[str, str] = {}
-    known = [rates[leaf.key] for leaf in leaves if leaf.key in rates]
-    waits = sorted(each.latency for each in known if each.latency is not None)
-    shares = sorted(each.busy for each in known if each.busy is not None)
+    known = [rates[leaf] for leaf in leaves if leaf in rates]
+    waits = sorted([each.latency for each in known if each.latency is not None])
+    shares = sorted([each.busy for each in known if each.busy is not None])
     least = _least(waits), _least(shares)
-    worst = IoRates(latency=max(waits, default=None), busy=max(shares, default=None))
+    worst = IoRates(latency=waits[-1] if waits else None, busy=shares[-1] if shares else None)
     if not _suspicious(worst, *least):
         return found
     for leaf in leaves:
-        own = rates.get(leaf.key)
+        own = rates.get(leaf)
         if own is None or not _suspicious(own, *least):
             continue
-        others = [rates[o.key] for o in leaves if o.key != leaf.key and o.key in rates]
+        others = [rates[other] for other in leaves if other != leaf and other in rates]
         if why := _stands_out(own, others):
-            found[leaf.key] = why
+            found[leaf] = why
     return found
 
 

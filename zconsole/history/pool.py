@@ -13,7 +13,7 @@ from math import inf
 
 from zconsole.history.activities import ActivityTracker
 from zconsole.history.changes import device_changes, pool_change, without_duplicates
-from zconsole.history.rates import NONE, RateWindow
+from zconsole.history.rates import NONE, RateWindows
 from zconsole.history.scans import ScanTracker
 from zconsole.history.series import RateSeries
 from zconsole.history.views import ActivityView, ScanView
@@ -43,7 +43,7 @@ class PoolHistory:
         """The scans of the newest sample, in its order."""
         self.activity_views: tuple[ActivityView, ...] = ()
         """Its removal, expansion, checkpoint, and every trim and initialize."""
-        self._windows: dict[str, RateWindow] = {}
+        self._windows = RateWindows()
         self.rates: dict[str, IoRates] = {}
         """Windowed rates of every vdev by its key (from ``pool.topology.placed``).
 
@@ -153,46 +153,39 @@ class PoolHistory:
         self._unfilled = unfilled
 
     def _measure(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
-        for key, place in tree.items():
-            window = self._windows.get(key)
-            if window is None:
-                window = self._windows[key] = RateWindow()
-            window.add(clock, place.vdev)
-            self.rates[key] = window.windowed
-        self._forget(self._windows.keys() - tree.keys())
-        fill_in(tree, self.rates, {key: window.span for key, window in self._windows.items()})
+        self.series.forget(self.rates.keys() - tree.keys())
+        windows = self._windows
+        windows.add(clock, {key: place.vdev for key, place in tree.items()})
+        self.rates = windows.windowed()
+        fill_in(tree, self.rates, windows.short())
         self.series.advance(t)
         self.series.put_devices(self.rates if len(tree) > MANY else self._latest(tree))
 
     def _latest(self, tree: dict[str, Placed]) -> dict[str, IoRates]:
         """The rates of the last interval alone."""
-        latest = {key: self._windows[key].latest for key in tree}
+        latest = self._windows.latest()
         fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
         return latest
 
-    def _forget(self, gone: set[str]) -> None:
-        for key in gone:
-            del self._windows[key], self.rates[key]
-        self.series.forget(gone)
 
-
-def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], spans: Mapping[str, float]) -> None:
+def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], short: Mapping[str, float]) -> None:
     """Give every interior vdev what it lacks, from its children, bottom up.
 
-    It lacks all that its own counters tell over a shorter time (seconds in ``spans``) than its
-    children's: they fell when a device left, and started again.
+    It lacks all that its own counters tell over a shorter time than its children's: they fell when
+    a device left, and started again. ``short``: seconds covered where it is less than for most.
     """
     below: dict[str, list[str]] = {}
-    covered = dict(spans)
-    for key in reversed(tree):  # children stand behind their parents
-        place = tree[key]
+    covered = dict(short)
+    for key, depth, vdev, parent, _ in reversed(tree.values()):  # children behind their parents
         if (children := below.pop(key, None)) is not None:
-            longest = max([covered.get(child, 0.0) for child in children])
-            own = rates[key] if covered.get(key, 0.0) >= longest else NONE
-            covered[key] = max(covered.get(key, 0.0), longest)
+            own = rates[key]
+            if covered:
+                longest = max([covered.get(child, inf) for child in children])
+                own = own if covered.get(key, inf) >= longest else NONE
+                covered[key] = max(covered.get(key, inf), longest)
             rates[key] = _merged(own, [rates[child] for child in children])
-        if place.parent is not None and (place.depth > 1 or place.vdev.vclass not in NO_DATA):
-            below.setdefault(place.parent, []).append(key)
+        if parent is not None and (depth > 1 or vdev.vclass not in NO_DATA):
+            below.setdefault(parent, []).append(key)
 
 
 def _merged(own: IoRates, below: list[IoRates]) -> IoRates:

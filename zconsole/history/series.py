@@ -5,12 +5,15 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from math import nan
+from operator import itemgetter
 
 from zconsole.pool.model import IoRates
 
 DEVICE_METRICS = ("read", "write", "latency", "busy")
 SCAN_METRICS = ("scan_rate", "issue_rate")
+_KEPT = itemgetter(*map(IoRates._fields.index, DEVICE_METRICS))
 CAPACITY = 240
 """Values kept a metric: wider than any terminal's sparkline, four minutes at a sample a second."""
 
@@ -91,10 +94,7 @@ class RateSeries:
 
     def put_devices(self, rates: Mapping[str, IoRates]) -> None:
         """Keep the DEVICE_METRICS of every vdev by its key, for the present sample."""
-        values: list[float | None] = []
-        for read, write, _, _, latency, busy in rates.values():
-            values += (read, write, latency, busy)
-        self._devices.put(rates, values)
+        self._devices.put(rates, chain.from_iterable(map(_KEPT, rates.values())))
 
     def put_scans(self, rates: Mapping[str, tuple[float | None, float | None]]) -> None:
         """Keep the SCAN_METRICS of every scan by its key, for the present sample."""

@@ -121,7 +121,7 @@ def _devices(away: Iterable[Vdev]) -> Iterator[str]:
 
 def _counters(every: Iterable[Vdev]) -> Iterator[str]:
     """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``."""
-    noisy = [v for v in every if any(v.errors[:3]) and not v.children]
+    noisy = [v for v in every if not v.children and any(v.errors[:3])]
     for leaf in sorted(noisy, key=lambda v: -v.errors.total):
         read, write, cksum, _ = leaf.errors
         counts = ((read, "read"), (write, "write"), (cksum, "checksum"))

@@ -121,14 +121,6 @@ class Vdev(NamedTuple):
     """dRAID with several failure groups: devices of each. They are listed group by group, so that
     the first of every group are of one failure domain, as are the second."""
     spares_left: int | None = None
-    io: IoCounters | None = None
-    rates: IoRates | None = None
-    """Rates a source gave ready-made (``zpool iostat``); else history derives them."""
-    block: BlockCounters | None = None
-    queues: Mapping[str, tuple[int, int]] = NOTHING
-    """Class (``sync_r`` … ``scrub``, ``rebuild``) to (pending, active) I/Os now."""
-    histograms: Mapping[str, tuple[int, ...]] = NOTHING
-    """Cumulative histograms: ``disk_r``, ``disk_w`` (bucket i = up to 2^(i+1) ns) and others."""
     initialize: Progress | None = None
     trim: Progress | None = None
     trimmable: bool | None = None
@@ -140,6 +132,14 @@ class Vdev(NamedTuple):
     allocating: bool | None = None
     autosit: bool | None = None
     """Whether slow disks of a raidz or dRAID are told to sit out (2.4); None if unknown."""
+    io: IoCounters | None = None
+    rates: IoRates | None = None
+    """Rates a source gave ready-made (``zpool iostat``); else history derives them."""
+    block: BlockCounters | None = None
+    queues: Mapping[str, tuple[int, int]] = NOTHING
+    """Class (``sync_r`` … ``scrub``, ``rebuild``) to (pending, active) I/Os now."""
+    histograms: Mapping[str, tuple[int, ...]] = NOTHING
+    """Cumulative histograms: ``disk_r``, ``disk_w`` (bucket i = up to 2^(i+1) ns) and others."""
     children: tuple[Vdev, ...] = ()
 
     @property
@@ -159,7 +159,8 @@ class Vdev(NamedTuple):
         while rest:
             vdev = rest.pop()
             yield vdev
-            rest.extend(reversed(vdev.children))
+            if vdev.children:
+                rest.extend(reversed(vdev.children))
 
     def leaves(self) -> Iterator[Vdev]:
         """The devices below this vdev, itself if it is one."""

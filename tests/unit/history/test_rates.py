@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zconsole.history.rates import RateWindow
+from zconsole.history.rates import RateWindows
 from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
 
 MIB = 2**20
@@ -26,8 +26,26 @@ def leaf(**fields) -> Vdev:
     return Vdev("sda", "disk", **{"path": "/dev/sda1", **fields})
 
 
-def window(*samples: tuple[float, Vdev]) -> RateWindow:
-    made = RateWindow()
+class Window:
+    """The window of one vdev."""
+
+    def __init__(self) -> None:
+        self._windows = RateWindows()
+
+    def add(self, clock: float, vdev: Vdev) -> None:
+        self._windows.add(clock, {"sda": vdev})
+
+    @property
+    def windowed(self) -> IoRates:
+        return self._windows.windowed()["sda"]
+
+    @property
+    def latest(self) -> IoRates:
+        return self._windows.latest()["sda"]
+
+
+def window(*samples: tuple[float, Vdev]) -> Window:
+    made = Window()
     for clock, vdev in samples:
         made.add(clock, vdev)
     return made
@@ -127,7 +145,7 @@ def test_a_slow_pace_of_sampling_is_no_gap():
     )
 )
 def test_no_sequence_of_counters_gives_a_negative_rate(samples):
-    made = RateWindow()
+    made = Window()
     clock = 0.0
     for step, count, blocks in samples:
         clock += step
@@ -139,6 +157,35 @@ def test_no_sequence_of_counters_gives_a_negative_rate(samples):
             assert rates.busy is None or 0 <= rates.busy <= 1
 
 
+STEPS = st.sampled_from([-3.0, 0.0, 0.5, 1.0, 1.0, 1.0, 4.0, 31.0, 400.0])
+CHANGES = st.sampled_from(["", "", "", "", "fell", "swapped", "gone", "blocks", "still"])
+
+
+@given(st.lists(st.tuples(STEPS, CHANGES, CHANGES, CHANGES), max_size=25))
+def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(samples):
+    together, alone = RateWindows(), {name: RateWindows() for name in "abc"}
+    counts = dict.fromkeys("abc", 0)
+    clock = 100.0
+    for step, *changes in samples:
+        clock += step
+        vdevs: dict[str, Vdev] = {}
+        for name, change in zip("abc", changes, strict=True):
+            counts[name] = 0 if change == "fell" else counts[name] + (change != "still")
+            count = counts[name]
+            disk = block(count) if change == "blocks" else None
+            path = "/dev/other" if change == "swapped" else f"/dev/{name}"
+            if change != "gone":
+                vdevs[name] = leaf(path=path, io=io(float(count), count), block=disk)
+        together.add(clock, vdevs)
+        for name, windows in alone.items():
+            if name in vdevs:
+                windows.add(clock, {name: vdevs[name]})
+                assert together.windowed()[name] == windows.windowed()[name]
+                assert together.latest()[name] == windows.latest()[name]
+            else:
+                alone[name] = RateWindows()
+
+
 def test_a_full_window_takes_little_more_memory_than_two_of_its_samples():
     """A list of its six samples would take three times as much."""
 
@@ -146,13 +193,12 @@ def test_a_full_window_takes_little_more_memory_than_two_of_its_samples():
         return leaf(io=io(float(n), n + 1000), block=block(n + 1000, float(n)))
 
     tracemalloc.start()
-    windows = [RateWindow() for _ in range(500)]
+    windows, keys = RateWindows(), [str(n) for n in range(500)]
     for n in range(8):
-        for each in windows:
-            each.add(float(n), sample(n))
+        windows.add(float(n), {key: sample(n) for key in keys})
     filled, _ = tracemalloc.get_traced_memory()
     kept = [(each.io, each.block) for each in (sample(n) for n in range(1000))]
     samples = tracemalloc.get_traced_memory()[0] - filled
     tracemalloc.stop()
-    assert len(kept) == 2 * len(windows)
+    assert len(kept) == 2 * len(keys)
     assert filled < 1.3 * samples

@@ -206,23 +206,24 @@ def _name(node: Mapping[str, Any], names: Mapping[str, str]) -> str:
 def _vdev(
     node: Mapping[str, Any], section: str, context: _Context, rebuilding: bool, top: bool
 ) -> Vdev:
-    below = node.get("children", ())
-    children = tuple([_vdev(child, section, context, rebuilding, False) for child in below])
+    children: tuple[Vdev, ...] = ()
+    if "children" in node:
+        below = node["children"]
+        children = tuple([_vdev(child, section, context, rebuilding, False) for child in below])
     key, path, memory = (section, node.get("guid")), node.get("path"), context.memory
     name, disk = context.names.get(path, ""), context.disks.get(path)  # type: ignore[arg-type]
     about = (context.function, rebuilding, top, name, disk, len(children))
     fixed = memory.fixed(node, about)
-    known = memory.again(key, fixed)
-    if known is None:
+    still = memory.again(key, fixed)
+    if still is None:
         made = _made(node, section, context, rebuilding, top, children)
         memory.keep(key, fixed, made)
         return made
     values, more = node["vdev_stats"], node.get("vdev_stats_ex") or NOTHING
-    io = None
-    if known.io is not None:
-        io = counters(values if isinstance(values, bytes) else _stats(node))
+    packed = isinstance(values, bytes)
+    io = None if section == "spare" else counters(values if packed else _stats(node))
     block = context.blocks.of(path) if path is not None else None
-    return moved(known, io, block, *_depths(more, isinstance(values, bytes)), children)
+    return moved(still, io, block, *_depths(more, packed), children)
 
 
 def _made(

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from zconsole.pool.chassis import Enclosure, LeafDisk
 from zconsole.pool.model import BlockCounters, IoCounters, Vdev
-from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES, Node, numbers
 
-_MOST_DISKS = 1 << 16
 _WHOLE = 48
 """Elements of ``vdev_stats`` that has all that 2.3's has, in its order."""
 _MOVING = slice(8, 20)
@@ -28,10 +27,9 @@ _FIXED = (
     *("phys_path", "devid", "resilver_txg", "rebuild_txg"),
 )
 """What the decoder reads of a vdev besides its counters."""
-_IO = Vdev._fields.index("io")
-_AFTER = Vdev._fields.index("histograms") + 1
-"""Fields between these move: ``io``, ``rates``, ``block``, ``queues`` and ``histograms``; and the
-last, ``children``."""
+_STILL = Vdev._fields.index("io")
+"""Fields before this one stay; ``io``, ``rates``, ``block``, ``queues``, ``histograms`` and
+``children`` follow."""
 
 
 class _Known(NamedTuple):
@@ -39,7 +37,8 @@ class _Known(NamedTuple):
 
     fixed: tuple[object, ...]
     """What it was made of, but for what moves."""
-    vdev: Vdev
+    still: tuple[Any, ...]
+    """Its fields but for what moves."""
 
 
 class PoolMemory:
@@ -62,24 +61,28 @@ class PoolMemory:
         if isinstance(stats, bytes):
             if len(stats) < 8 * _WHOLE:
                 return ()
-            return (*map(node.get, _FIXED), stats[8:_TO], stats[_FROM:], about)
+            kept = node.kept if isinstance(node, Node) else tuple(map(node.get, _FIXED))
+            return kept, stats[8:_TO], stats[_FROM:], about
         if not isinstance(stats, list) or len(stats) < _WHOLE:
             return ()
         rest = stats[1 : _MOVING.start], stats[_MOVING.stop :]
         return (*map(node.get, _FIXED), *rest, about)
 
-    def again(self, key: object, fixed: tuple[object, ...]) -> Vdev | None:
-        """The vdev as it was, without those below; None where it is another, or has changed."""
+    def again(self, key: object, fixed: tuple[object, ...]) -> tuple[Any, ...] | None:
+        """The vdev's fields as they were, for ``moved``; None where it is another, or changed."""
         known = self._before.get(key)
         if known is None or not fixed or known.fixed != fixed:
             return None
         self._vdevs[key] = known
-        return known.vdev
+        return known.still
 
     def keep(self, key: object, fixed: tuple[object, ...], vdev: Vdev) -> None:
         """Remember a vdev until the next sample."""
         if fixed:
-            self._vdevs[key] = _Known(fixed, vdev._replace(children=()) if vdev.children else vdev)
+            self._vdevs[key] = _Known(fixed, vdev[:_STILL])
+
+
+Disks = tuple[Mapping[str, Any], Mapping[str, LeafDisk]]
 
 
 class SourceMemory:
@@ -87,7 +90,7 @@ class SourceMemory:
 
     def __init__(self) -> None:
         self._pools: dict[str, PoolMemory] = {}
-        self._disks: dict[str, tuple[Mapping[str, Any], LeafDisk]] = {}
+        self._disks: dict[object, Disks] = {}
         self._enclosures: tuple[object, tuple[Enclosure, ...]] = None, ()
 
     def pool(self, name: str) -> PoolMemory:
@@ -98,17 +101,15 @@ class SourceMemory:
         self._pools[name] = PoolMemory(before)
         return self._pools[name]
 
-    def disk(self, path: str, form: Mapping[str, Any]) -> LeafDisk | None:
-        """What was made of the same form of a disk; None without one."""
-        known = self._disks.get(path)
-        return known[1] if known is not None and known[0] == form else None
+    def disks(self, pool: object) -> Disks:
+        """The forms of a pool's disks by path, as they last were, and what was made of them."""
+        return self._disks.get(pool, ({}, {}))
 
-    def keep_disk(self, path: str, form: Mapping[str, Any], disk: LeafDisk) -> LeafDisk:
-        """Remember what was made of a disk's form."""
-        if len(self._disks) >= _MOST_DISKS:
-            self._disks.clear()
-        self._disks[path] = form, disk
-        return disk
+    def keep_disks(
+        self, pool: object, forms: Mapping[str, Any], made: Mapping[str, LeafDisk]
+    ) -> None:
+        """Remember what was made of the forms of a pool's disks."""
+        self._disks[pool] = forms, made
 
     def enclosures(self, forms: object) -> tuple[Enclosure, ...] | None:
         """What was made of the same enclosures; None where they are others."""
@@ -171,7 +172,7 @@ def counters(stats: Sequence[int] | bytes) -> IoCounters:
 
 
 def moved(
-    vdev: Vdev,
+    still: tuple[Any, ...],
     io: IoCounters | None,
     block: BlockCounters | None,
     queues: Mapping[str, tuple[int, int]],
@@ -179,5 +180,4 @@ def moved(
     children: tuple[Vdev, ...],
 ) -> Vdev:
     """The vdev with new figures. ``_replace`` would take five times as long."""
-    figures = io, None, block, queues, histograms
-    return Vdev._make((*vdev[:_IO], *figures, *vdev[_AFTER:-1], children))
+    return Vdev._make((*still, io, None, block, queues, histograms, children))

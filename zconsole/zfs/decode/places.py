@@ -27,12 +27,16 @@ def disks_of(raw: Raw, memory: SourceMemory | None = None) -> Mapping[str, LeafD
     found = raw.get("disks")
     if not isinstance(found, Mapping):
         return {}
-    memory = memory or SourceMemory()
-    return {
-        path: memory.disk(path, each) or memory.keep_disk(path, each, _disk(each))
-        for path, each in found.items()
-        if isinstance(each, Mapping)
-    }
+    memory, pool = memory or SourceMemory(), raw.get("pool")
+    forms, known = memory.disks(pool)
+    if found != forms:
+        known = {
+            path: known[path] if path in known and forms[path] == each else _disk(each)
+            for path, each in found.items()
+            if isinstance(each, Mapping)
+        }
+        memory.keep_disks(pool, found, known)
+    return known
 
 
 def enclosures_of(raw: Raw, memory: SourceMemory | None = None) -> tuple[Enclosure, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -293,15 +293,17 @@ def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:
 
 def _config_paths(config: Mapping[str, Any]) -> Iterator[str]:
     """The same of a config, of which only vdevs are looked at: it is walked for every sample."""
-    nodes = [config.get("vdev_tree", {})]
-    while nodes:
-        node = nodes.pop()
-        path = node.get("path")
-        if isinstance(path, str) and path.startswith("/"):
-            yield path
-        for key in ("l2cache", "spares", "children"):
-            if key in node:
-                nodes.extend(reversed(node[key]))
+    yield from _below(config.get("vdev_tree", {}), ("children", "spares", "l2cache"))
+
+
+def _below(node: Mapping[str, Any], groups: Sequence[str] = ("children",)) -> Iterator[str]:
+    for group in groups:
+        for child in node.get(group, ()):
+            path = child.get("path")
+            if isinstance(path, str) and path.startswith("/"):
+                yield path
+            if "children" in child:
+                yield from _below(child)
 
 
 def _paths(node: Any) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from array import array
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC
 from typing import Any
@@ -22,8 +23,9 @@ from zconsole.zfs.sources.reader import (
     has_json,
 )
 
-_STATE, _AUX, _ERRORS, _DEFERRED = 1, 2, slice(20, 23), 33
-"""Indices in ``vdev_stats`` (include/sys/fs/zfs.h, ``vdev_stat_t``)."""
+_CONDITION, _ERRORS, _DEFERRED = slice(8, 24), slice(160, 184), slice(264, 272)
+"""Bytes in ``vdev_stats`` (include/sys/fs/zfs.h, ``vdev_stat_t``) of state and aux, of errors of
+each kind, and of a deferred resilver."""
 
 _RECORD = r"^\S+ (?:\(\d+ms\) )?\[txg:\d+\] [a-z ]+? ({pool}(?:[/@].*?)?) \((\d+)\)"
 
@@ -36,10 +38,16 @@ def condition(config: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _vdevs(node: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    stats = numbers(node.get("vdev_stats", ()))
-    rebuild = tuple(numbers(node.get("org.openzfs:rebuild_stats", ()))[:1])
-    deferred = stats[_DEFERRED] if len(stats) > _DEFERRED else 0
-    yield (node.get("guid"), *stats[_STATE : _AUX + 1], any(stats[_ERRORS]), deferred, rebuild)
+    stats, rebuild = node.get("vdev_stats", b""), node.get("org.openzfs:rebuild_stats", ())
+    if not isinstance(stats, bytes):
+        stats = array("Q", stats).tobytes()
+    yield (
+        node.get("guid"),
+        stats[_CONDITION],
+        any(stats[_ERRORS]),
+        any(stats[_DEFERRED]),
+        tuple(numbers(rebuild)[:1]),
+    )
     for group in ("children", "spares", "l2cache"):
         for child in node.get(group, ()):
             yield from _vdevs(child)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
-from zconsole.zfs.raw import HISTOGRAMS, QUEUES
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES, Node
 
 U64, STRING, U64_ARRAY, NVLIST, NVLIST_ARRAY = 8, 9, 16, 19, 20
 """``data_type_t`` of include/sys/nvpair.h."""
@@ -154,7 +154,8 @@ def assembled(form: Form, values: Iterator[Values]) -> Mapping[str, Any]:
     kept, names, below = form
     if names and not kept and not below:
         return Moving(names, next(values))
-    found = kept.copy()
+    found = Node(kept)
+    found.kept = kept
     found.update(zip(names, next(values), strict=True))
     for name, many, forms in below:
         each = [assembled(one, values) for one in forms]
