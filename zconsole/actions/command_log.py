@@ -64,9 +64,9 @@ def _command(record: Mapping[str, Any]) -> str:
         return _flight(record)
     if kind == "tunable" and isinstance(values, list):
         pairs = (v for v in values if isinstance(v, Mapping))
-        words = " ".join(f"{v.get('name')}={v.get('new')}" for v in pairs)
+        pairs_text = " ".join(f"{v.get('name')}={v.get('new')}" for v in pairs)
         steered = str(record.get("action", "")).startswith("hold-latency")
-        return f"{AUTOPILOT} sets {words}" if steered else f"zconsole tunables set {words}"
+        return f"{AUTOPILOT if steered else 'zconsole tunables'} set {pairs_text}"
     if kind == "job" and (order := _order(record)):
         return order
     if kind in ("command", "job") and isinstance(argv, list):
@@ -80,8 +80,8 @@ def _command(record: Mapping[str, Any]) -> str:
 def _flight(record: Mapping[str, Any]) -> str:
     """The start or the end of an autopilot."""
     if record.get("event") == "begun":
-        return f"{AUTOPILOT} starts: target {record.get('target', 'unknown')}"
-    return f"{AUTOPILOT} ends: {record.get('result', '')}"
+        return f"{AUTOPILOT} started: target {record.get('target', 'unknown')}"
+    return f"{AUTOPILOT} ended: {record.get('result', '')}"
 
 
 def _failed(record: Mapping[str, Any]) -> bool:

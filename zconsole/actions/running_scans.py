@@ -20,8 +20,15 @@ def describe(scan: Scan) -> str:
 
 
 def progress(scan: Scan) -> str:
-    """How far a scan is, ``38.2 %``; the word ``unknown`` never hides a number."""
-    return "an unknown share" if scan.percent is None else f"{scan.percent:.1f} %"
+    """How far a scan is, ``38.2 %``; the word ``unknown`` never hides a number.
+
+    While metadata is scanned little is issued, so that stands there, too.
+    """
+    share = "an unknown share" if scan.percent is None else f"{scan.percent:.1f} %"
+    total, scanned = scan.total_bytes, scan.scanned_bytes
+    if scan.stage != "scanning" or not scan.two_stage or not total or scanned is None:
+        return share
+    return f"{share}, metadata {100.0 * scanned / total:.1f} %"
 
 
 def disturbed(s: Situation, target: Target, sequential: bool) -> tuple[str, ...]:

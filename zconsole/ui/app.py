@@ -27,7 +27,7 @@ from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.dialogs.screens import Dialog
-from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.display_format import UNIT_WORDS, DisplayFormat
 from zconsole.ui.environment import terminal_ready
 from zconsole.ui.keys import MAIN, MAIN_ONLY, bindings
 from zconsole.ui.main_screen import MainScreen
@@ -353,6 +353,7 @@ class Console(ThemedApp):
         look = self.view_state.look
         unit = UNITS[(UNITS.index(look.unit) + 1) % len(UNITS)]
         self.view_state.look = replace(look, unit=unit)
+        self.notify(f"sizes {UNIT_WORDS[unit]}", timeout=4)
         self.paint()
 
     def action_themes(self) -> None:
@@ -391,10 +392,6 @@ class Console(ThemedApp):
 
     def get_system_commands(self, _: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers."""
-        for title, about, action in self.view_state.look.keys.choices(self.view_state.denied):
-            run = partial(self.call_later, self.run_action, action)
-            yield SystemCommand(title, about, run)
-        options = self.view_state.options
-        if (config := options.config) is not None and options.saves:
-            about = f"theme, units, sort and panes, to {config.path}"
-            yield SystemCommand("Save how the console looks", about, self.action_save_look)
+        from zconsole.ui.dialogs.palette import offered
+
+        return offered(self)

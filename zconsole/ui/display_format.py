@@ -17,6 +17,14 @@ _RATE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?[KMGTPE])/s")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
+UNIT_WORDS = {
+    "binary": "in powers of 1024, as zpool prints them",
+    "decimal": "in powers of 1000",
+    "exact": "in bytes",
+}
+"""What the units are, by their name in the settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class DisplayFormat:
     """What a drawing function needs to know beside its data."""

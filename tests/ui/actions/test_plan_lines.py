@@ -13,7 +13,7 @@ from zconsole.tunables.control import Setting, known
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.menu import Entry, menu_lines
-from zconsole.ui.actions.plan_lines import candidate_lines, plan_lines
+from zconsole.ui.actions.plan_lines import candidate_about, candidate_lines, plan_lines
 from zconsole.ui.actions.tunables_pane import (
     Shown,
     about_lines,
@@ -57,6 +57,12 @@ def test_long_names_are_cut_and_lines_fit() -> None:
     lines = candidate_lines(made, LOOK, 80)
     assert {width_of(line) <= 80 for line in lines} == {True}
     assert len({plain(line).index("4T") for line in lines}) == 1
+
+
+def test_the_figures_of_sectors_are_explained_at_the_cursor() -> None:
+    made = [candidate("a", logical=512, physical=4096), candidate("b")]
+    assert "sectors: 512 bytes, 4096 physical" in plain(candidate_about(made, 0, LOOK, 80)[-1])
+    assert not any("sectors" in plain(line) for line in candidate_about(made, 1, LOOK, 80))
 
 
 def test_sectors_that_nobody_knows_are_no_question_marks() -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.actions.acting import RUN, acting
+from tests.ui.drawn import plain
 from zconsole.system.state_dir import StateError
+from zconsole.tunables.control import Setting, known
 from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.tunables_pane import Shown, tunable_lines
+from zconsole.ui.display_format import DisplayFormat
 
 
 async def test_what_an_action_set_is_looked_at_with_the_next_round(monkeypatch):
@@ -41,8 +45,7 @@ async def test_tunables_have_headings_ranges_and_marks():
             "VALUE",
             "DEFAULT",
             "UNIT",
-            "SET",
-            "HERE",
+            "NOTE",
             "↓",
         ]
         assert "1 to 60000 ms, default 3000" in said
@@ -69,6 +72,15 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so(size)
         await a.press("escape")
         await a.press("T", "j")
         assert name not in next(row for row in a.screen.splitlines() if row.startswith("›"))
+
+
+@pytest.mark.parametrize("width", range(60, 140, 5))
+def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_lines_below(width):
+    tunable = known("zfs_resilver_min_time_ms")
+    setting = Setting(tunable, 5000, 3000, "", 5000, 3000)
+    (line,) = tunable_lines([Shown(setting, suggested="set it")], DisplayFormat(), width)
+    assert "was 3000" in plain(line)
+    assert "sugg" not in plain(line) or "suggested" in plain(line)
 
 
 async def test_without_a_suggestion_the_list_opens_at_its_top():

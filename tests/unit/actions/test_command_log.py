@@ -114,9 +114,9 @@ def test_what_the_autopilot_did_is_called_its_own_with_its_start_and_end():
         ]
     )
     assert [(each.command, each.ok) for each in reversed(found)] == [
-        ("autopilot starts: target 20ms", True),
-        ("autopilot sets zfs_x=2", True),
-        ("autopilot ends: failed: no pool", False),
-        ("autopilot starts: target 20ms", True),
-        ("autopilot ends: told to stop", True),
+        ("autopilot started: target 20ms", True),
+        ("autopilot set zfs_x=2", True),
+        ("autopilot ended: failed: no pool", False),
+        ("autopilot started: target 20ms", True),
+        ("autopilot ended: told to stop", True),
     ]

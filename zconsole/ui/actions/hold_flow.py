@@ -55,16 +55,10 @@ def _typed_order(words: Sequence[str]) -> Order:
 
 def running(context: FlowContext) -> str:
     """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
-    key, status, reached = (
-        context.look.keys.way("hold-latency"),
-        context.held,
-        context.watch.waits(),
-    )
+    key, status = context.look.keys.way("hold-latency"), context.held
+    reached = context.watch.waits()
     if status is None:
-        return (
-            f"{key} starts the autopilot: it slows scans down while applications wait longer than"
-            " you allow, and speeds them up otherwise"
-        )
+        return f"{key} starts the autopilot: it slows scans while applications wait too long"
     said = f"Autopilot: {status}; latency now: {present(reached)}."
     if status.misses(reached, context.backend.clock()):
         said += " Scans can't go slower here: the rest of the latency is not from their speed."

@@ -68,14 +68,21 @@ def candidate_lines(
 def candidate_about(
     candidates: Sequence[Candidate], index: int, look: DisplayFormat, width: int
 ) -> tuple[Line, ...]:
-    """The path of a device and all that is said of it, where its line had to cut that."""
+    """The path of a device and all that is said of it, where its line had to cut that.
+
+    And what the figures of its sectors are: they have no heading.
+    """
     candidate = candidates[index]
     name, said = look.text(device_name(candidate.device.path)), look.text(_said(candidate))
     start = _start(candidate, _names(candidates, look, width), look)
+    device = candidate.device
+    both = f"sectors: {device.logical} bytes, {device.physical} physical"
+    sectors = both if device.logical and device.physical else ""
+    told = tuple(wrapped(sectors, "dim", look, width, " ")) if sectors else ()
     if name in start and cell_len(start + said) <= width:
-        return ()
+        return told
     path = wrapped(candidate.device.path, "bold", look, width, " ")
-    return (*path, *wrapped(said, "", look, width, " "))
+    return (*path, *wrapped(said, "", look, width, " "), *told)
 
 
 def swap_lines(

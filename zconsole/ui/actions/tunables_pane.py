@@ -103,7 +103,7 @@ def head_line(shown: Sequence[Shown], width: int) -> Line:
     name = fit("TUNABLES", _names(shown))
     value, default = fit("VALUE", _VALUE, right=True), fit("DEFAULT", _VALUE, right=True)
     start = f"   {name} {value} {default} {_unit('UNIT', width)}"
-    last = "SET HERE" if width - cell_len(start) < _MEANING_FROM else "SET HERE, OR MEANING"
+    last = "NOTE" if width - cell_len(start) < _MEANING_FROM else "NOTE, OR MEANING"
     room = width - cell_len(start)
     return (Span(start + last * (room >= cell_len(last)), "title"),)
 
@@ -155,8 +155,9 @@ def _said(shown: Shown, room: int) -> str:
     said = f"was {setting.tunable.exact(setting.original)}" * setting.ours
     if said and shown.effect is not None and shown.effect.gain is not None:
         said += f", {_signed(shown.effect.gain) if shown.effect.issue_clear else UNCLEAR}"
-    if shown.suggested and room >= len(_SUGGESTED):  # else only below the list
-        said = "; ".join(filter(None, (said, _SUGGESTED)))
+    more = "; ".join(filter(None, (said, _SUGGESTED * bool(shown.suggested))))
+    if len(more) <= room:  # else only below the list
+        said = more
     if room < _MEANING_FROM:
         return said
     ends = ", restored at its end" if shown.held_by else ", restored at the end" * shown.until

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from textual.app import SystemCommand
 from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.worker import Worker
+
+if TYPE_CHECKING:
+    from zconsole.ui.app import Console
+
+REPORTS = (
+    "Reports of past scans: run zconsole report in a shell (--list names them). One is kept for"
+    " each scan that a console or zconsole watch saw; a demo keeps none."
+)
+
+
+def offered(app: Console) -> Iterator[SystemCommand]:
+    """What the palette of a console offers: its keys, and what has none."""
+    state = app.view_state
+    for title, about, action in state.look.keys.choices(state.denied):
+        yield SystemCommand(title, about, partial(app.call_later, app.run_action, action))
+    if (config := state.options.config) is not None and state.options.saves:
+        about = f"theme, units, sort and panes, to {config.path}"
+        yield SystemCommand("Save how the console looks", about, app.action_save_look)
+    tell = partial(app.notify, REPORTS, timeout=12)
+    yield SystemCommand("Report of a past scan", "how to write, list and compare them", tell)
 
 
 class ConsolePalette(CommandPalette):
