@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from zconsole.history.views import ScanView
 from zconsole.swap.checklist import BACKED_OUT, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import entry_words
@@ -13,6 +14,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown
 from zconsole.ui.swap.steps import ListedStep, listed_steps
 from zconsole.ui.widgets.draw import Line, Span, beside, fit, width_of
+from zconsole.units import duration
 
 SIDE_FROM = 76
 """Cells from which the steps stand beside the text; below, under it."""
@@ -34,6 +36,20 @@ def swap_title(
     elif filed and stage is not None and stage.over:
         where = "finished"
     return (Span(f" SWAP {look.text(c.old.words)}  {look.text(c.pool)}  {where}", "title"),)
+
+
+def eta_note(view: ScanView, stage: SwapStage | None) -> str:
+    """When the scan ends that runs, by its own estimate; empty where none does that matters."""
+    scan, found = view.scan, view.estimate
+    matters = scan.function != "scrub" or (stage is not None and stage.step == "scrub")
+    if not (scan.active and matters and found.eta):
+        return ""
+    left = duration(found.eta)
+    if found.low is not None and found.high is not None:
+        left = f"{left} ({duration(found.low)} to {duration(found.high)})"
+    if stage is not None and stage.deferred:
+        return f"This disk's {scan.function} starts after the running one, in about {left}."
+    return f"The {scan.function} ends in about {left}."
 
 
 def swap_lines(

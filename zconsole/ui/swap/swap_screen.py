@@ -27,11 +27,10 @@ from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.hands_flow import insert_disk, pull_disk
 from zconsole.ui.swap.questions import answer_question, give_up_question, light_plan, plan_question
 from zconsole.ui.swap.report_file import keep_report, report_directory
-from zconsole.ui.swap.swap_lines import swap_lines, swap_title
+from zconsole.ui.swap.swap_lines import eta_note, swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
-from zconsole.units import duration
 
 LOOK = 0.5
 """Seconds between two looks whether there is a new sample."""
@@ -148,21 +147,15 @@ class SwapScreen(Dialog[SwapDisk | None]):
         self.query_one("#hint", LinesView).show_whole((*self._hint(), *((MORE,) * below)))
 
     def _notes(self) -> Iterator[Span]:
-        followed = self._followed
+        followed, stage = self._followed, self._followed.stage
         if followed.hold:
             yield Span(f"Watching only: {followed.hold}.", "warning")
         if followed.problem:
             yield Span(f"This checklist is not kept: {followed.problem}", "warning")
         frame = self._flow.frame_of(followed.checklist.pool)
-        scan = frame.scan if frame is not None else None
-        repairs = scan is not None and scan.scan.active and scan.scan.function != "scrub"
-        if scan is not None and repairs and scan.estimate.eta:
-            word, left = scan.scan.function, duration(scan.estimate.eta)
-            said = f"The {word} ends in about {left}."
-            if followed.stage is not None and followed.stage.deferred:
-                said = f"This disk's {word} starts after the running one, in about {left}."
+        if frame is not None and frame.scan is not None and (said := eta_note(frame.scan, stage)):
             yield Span(said, "notice")
-        if followed.stage is not None and followed.stage.over and not self._saved:
+        if stage is not None and stage.over and not self._saved:
             yield Span(f"The report would be a new file in {report_directory()}.")
         if self._saved:
             yield Span(f"Report saved: {self._saved} (y copies its path)", "good")

@@ -1,0 +1,33 @@
+"""What the screen of a checklist says of the scan that it waits for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factory import view
+from zconsole.eta.estimate import Estimate
+from zconsole.pool.model import Scan
+from zconsole.swap.stage import SwapStage
+from zconsole.ui.swap.swap_lines import eta_note
+
+KNOWN = Estimate(3600.0, 1800.0, 7200.0, "issuing at 124M/s")
+BARE = Estimate(3600.0, None, None, "issuing at 124M/s")
+
+
+def said(function: str, step: str, estimate: Estimate = KNOWN, **fields) -> str:
+    scan = Scan(function, "running", start=1.0)
+    return eta_note(view(scan)._replace(estimate=estimate), SwapStage(step, "Wait", **fields))
+
+
+@pytest.mark.parametrize(("function", "step"), [("resilver", "resilver"), ("scrub", "scrub")])
+def test_the_end_of_the_scan_that_is_waited_for_has_its_range(function, step):
+    assert said(function, step) == f"The {function} ends in about 1h00m (30m00s to 2h00m)."
+    assert said(function, step, BARE) == f"The {function} ends in about 1h00m."
+
+
+def test_a_scrub_that_nobody_waits_for_here_is_not_told_of():
+    assert said("scrub", "pull") == ""
+
+
+def test_a_resilver_of_other_disks_ends_before_that_of_this_one():
+    assert "starts after the running one" in said("resilver", "resilver", deferred=True)
