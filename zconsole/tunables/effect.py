@@ -10,7 +10,10 @@ SETTLE = 75.0
 minute that a scan's rate is measured over (``history/present_rate.py``)."""
 
 WINDOW = 120.0
-"""Seconds looked at on each side."""
+"""Seconds looked at on each side; where samples are rare, as many as ``ENOUGH`` take …"""
+
+LONGEST = 900.0
+"""… but no more than this."""
 
 ENOUGH = 5
 """Samples needed on each side to say anything."""
@@ -62,11 +65,12 @@ def measure(
     at a time is judged.
     """
     marks = [t for t in others if t != changed]
-    first = max([changed - WINDOW, *(t + SETTLE for t in marks if t < changed)])
-    last = min([changed + SETTLE + WINDOW, *(t for t in marks if t > changed)])
+    first = max([changed - LONGEST, *(t + SETTLE for t in marks if t < changed)])
+    settled = changed + SETTLE
+    last = min([settled + LONGEST, *(t for t in marks if t > changed)])
     kept = list(points)
-    before = [p for p in kept if first <= p.t < changed]
-    after = [p for p in kept if changed + SETTLE <= p.t < last]
+    before = _near(reversed([p for p in kept if first <= p.t < changed]), changed)
+    after = _near((p for p in kept if settled <= p.t < last), settled)
     rates = [_known(p.issue_rate for p in side) for side in (before, after)]
     waits = [_known(p.latency for p in side) for side in (before, after)]
     return TunableEffect(
@@ -77,6 +81,16 @@ def measure(
         issue_clear=_is_clear(*rates),
         latency_clear=_is_clear(*waits),
     )
+
+
+def _near(side: Iterable[EffectSample], t: float) -> list[EffectSample]:
+    """Of samples that get further from ``t``, those that count."""
+    kept: list[EffectSample] = []
+    for point in side:
+        if abs(point.t - t) > WINDOW and len(kept) >= ENOUGH:
+            break
+        kept.append(point)
+    return kept
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

@@ -52,10 +52,17 @@ class TestScan:
 
     def test_scanning_has_two_bars_and_says_when_redundancy_is_full(self):
         said = text(scan_lines(frames.swap(), LOOK, 80, compact=True))
-        assert "scanning    3.1 %" in said
-        assert "scanned    25.0 %" in said
+        assert "issued      3.1 %" in said
+        assert "scanning   25.0 %" in said
         assert "full redundancy 1d01h" in said
         assert "rate  " not in said
+
+    def test_a_scan_paused_while_metadata_is_walked_keeps_its_bar(self):
+        base = frames.swap()
+        views = [v._replace(stage=None, scan=replace(v.scan, state="paused")) for v in base.scans]
+        said = text(scan_lines(replace(base, scans=tuple(views)), LOOK, 60, compact=True))
+        assert "PAUSED      3.1 %" in said
+        assert "scanned    25.0 %" in said
 
     def test_what_the_eta_rests_on_is_said_where_there_is_room(self):
         assert "issuing at 124M/s over" in text(

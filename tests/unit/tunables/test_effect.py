@@ -31,6 +31,18 @@ def test_neither_side_reaches_past_another_change():
     assert measure(series, 400.0, others=[200.0, 400.0, 600.0]).gain == pytest.approx(1.0)
 
 
+def test_rare_samples_are_taken_from_longer():
+    """At a sample a minute, an effect was promised and never told."""
+    series = [EffectSample(60.0 * n, 100.0 if n < 20 else 150.0, 0.01) for n in range(40)]
+    assert measure(series[:25], 1200.0).gain is None
+    assert measure(series, 1200.0).gain == pytest.approx(0.5)
+
+
+def test_what_is_long_past_does_not_count():
+    series = [*points(0, 100, 100.0), *points(2000, 2300, 150.0)]
+    assert measure(series, 2000.0).gain is None
+
+
 def test_too_few_samples_say_nothing():
     effect = measure(points(98, 118, 100.0), 100.0)
     assert effect.issue_before is None

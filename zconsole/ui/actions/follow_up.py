@@ -15,7 +15,14 @@ from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.frame import DONE, Frame
 from zconsole.pool.model import Event
 from zconsole.scan_report.statistics import mean
-from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, TunableEffect, measure
+from zconsole.tunables.effect import (
+    LONGEST,
+    SETTLE,
+    WINDOW,
+    EffectSample,
+    TunableEffect,
+    measure,
+)
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.latency_window import LatencyWindow
 from zconsole.ui.actions.tunables_pane import changes_text
@@ -135,7 +142,8 @@ class FollowUp:
         if not points or change.t < points[0].t:
             return TunableEffect(None, None, None, None)
         found = measure(points, change.t, [c.t for c in changes])
-        if points[-1].t > change.t + SETTLE + WINDOW:
+        known = found.gain is not None and points[-1].t > change.t + SETTLE + WINDOW
+        if known or points[-1].t > change.t + SETTLE + LONGEST:
             self._effects[pool, change] = found
         return found
 

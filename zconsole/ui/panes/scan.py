@@ -116,7 +116,7 @@ def _main(view: ScanView, ink: Ink, graph: int, until: float | None) -> list[Lin
     notes, facts = [*_notes(view, ink)], [*_facts(view, ink)]
     if ink.compact:
         # Next to nothing is issued while metadata is walked: its bar has the graph's place then.
-        is_walking = bool(walk) and view.stage == "scanning"
+        is_walking = _is_walking(view)
         is_said = is_walking or ink.width >= _WIDE or ink.frame.suspended
         says = [] if is_said else [*zpool_says(view.scan.zpool_eta)]
         second = walk if is_walking else drawn
@@ -142,17 +142,30 @@ def _has_first_stage(scan: Scan) -> bool:
 
 
 def _progress(view: ScanView, ink: Ink) -> Line:
-    """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``."""
+    """``resilver  issuing 38.2 % ████····  4.93T of 12.9T``.
+
+    While the bar below grows, ``issued``: the stage at work is the one that ends with -ing.
+    """
     scan = view.scan
     done, total = scan.progress_bytes
     word = subject(scan.name, scan.vdev, _STAGE + 2, total, ink)
     stage = view.stage or ("" if scan.function == "rebuild" else "running")
-    stage = "PAUSED" if scan.state == "paused" else ink.look.text(stage)
+    stage = "issued" if _is_walking(view) else ink.look.text(stage)
+    stage = "PAUSED" if scan.state == "paused" else stage
     head: Line = (
         Span(f" {word:<{_HEAD - 2}} ", "bold"),
         Span(f"{stage:<{_STAGE}}", "notice" if scan.state == "paused" else ""),
     )
     return barred(head, view.percent, done, total, ink)
+
+
+def _is_walking(view: ScanView) -> bool:
+    """Whether metadata is walked, or was when the scan was paused."""
+    scan = view.scan
+    if not _has_first_stage(scan):
+        return False
+    paused = scan.state == "paused" and (scan.scanned_bytes or 0) < (scan.total_bytes or 0)
+    return paused or view.stage == "scanning"
 
 
 def _first_stage(view: ScanView, ink: Ink) -> Line:
@@ -161,7 +174,8 @@ def _first_stage(view: ScanView, ink: Ink) -> Line:
     percent = None
     if scan.total_bytes and scan.scanned_bytes is not None:
         percent = 100.0 * scan.scanned_bytes / scan.total_bytes
-    head: Line = (Span(" " * _HEAD), Span(f"{'scanned':<{_STAGE}}", "dim"))
+    word = "scanning" if _is_walking(view) and scan.state != "paused" else "scanned"
+    head: Line = (Span(" " * _HEAD), Span(f"{word:<{_STAGE}}", "dim"))
     return barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
