@@ -99,6 +99,8 @@ class Frame:
     """The last full scrub, and whether the next is overdue."""
     past: tuple[PastScan, ...] = ()
     """Finished scans as they went, newest first, also those that a later one took the place of."""
+    age: float = 0.0
+    """Seconds since the sample, where it is shown again because the next one has not come yet."""
 
     def joined(
         self, events: Iterable[Event], jobs: Sequence[ActivityView], flags: Sequence[str] = ()
@@ -178,7 +180,7 @@ class Frame:
     def stale_seconds(self) -> float | None:
         """Age of the newest good sample; None where there never was one."""
         if self.sample is None or self.failure is None:
-            return None if self.sample is None else 0.0
+            return None if self.sample is None else self.age
         return max(0.0, self.failure.t - self.sample.t)
 
     @property

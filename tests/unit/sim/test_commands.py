@@ -238,3 +238,22 @@ def test_a_log_device_that_is_replaced_is_resilvered_and_detached(night):
     assert new in log.members
     assert not pool.scan.running
     assert pool.scan.issued == 0
+
+
+def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
+    world = World("not-restored", 1)
+    pool = world.pools[0]
+    new = pool.scan.targets[0]
+    world.advance(4 * 3600.0)
+    assert pool.scan.state == FINISHED
+    assert zpool(world, "resilver", "tank").returncode == 0
+    world.advance(8 * 3600.0)
+    assert new.dtl > 0.0, "a checkpoint keeps what is filled from counting"
+    assert zpool(world, "checkpoint", "-d", "tank").returncode == 0
+    world.advance(8 * 3600.0 + 60.0)
+    assert pool.checkpoint is None
+    assert "no checkpoint exists" in zpool(world, "checkpoint", "-d", "tank").stderr
+    assert zpool(world, "resilver", "tank").returncode == 0
+    world.advance(12 * 3600.0)
+    assert new.dtl == 0.0
+    assert new in pool.tops[0].members
