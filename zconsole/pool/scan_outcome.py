@@ -118,7 +118,7 @@ def not_restored(
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
         yield f"{', '.join(vdev.name for vdev in groups)} still there {since}{_held(groups)}"
         if not kept and (newest is None or newest.state == "canceled"):
-            yield "resilver again (zpool resilver)"
+            yield f"resilver again: zpool resilver {pool.name}"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"

@@ -122,4 +122,4 @@ def test_text_prints_the_duration_of_a_scan_without_its_start():
 def test_a_replacing_vdev_without_a_resilver_says_what_starts_one(activities, said):
     scrub = Scan("scrub", "finished", start=1.0, end=2.0, errors=0)
     pool = Pool("tank", "ONLINE", LEFT, scans=(scrub,), activities=activities)
-    assert ("resilver again (zpool resilver)" in list(not_restored(pool, 1e9))) == said
+    assert ("resilver again: zpool resilver tank" in list(not_restored(pool, 1e9))) == said

@@ -226,6 +226,20 @@ def test_a_scrub_of_known_errors_is_no_full_scrub_and_can_be_paused_and_stopped(
     assert pool.error_scrub.state == CANCELED
 
 
+def test_a_log_device_that_is_replaced_is_resilvered_and_detached(night):
+    pool = night.pools[0]
+    log = next(top for top in pool.tops if top.vclass == "log")
+    old = next(log.leaves())
+    new = next(leaf for leaf in pool.host.shelf if leaf.model.size >= old.model.size)
+    assert zpool(night, "replace", "tank", str(old.guid), new.path).returncode == 0
+    assert pool.scan.function == 2
+    assert pool.scan.running
+    night.advance(24 * 3600.0)
+    assert new in log.members
+    assert not pool.scan.running
+    assert pool.scan.issued == 0
+
+
 def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
     world = World("not-restored", 1)
     pool = world.pools[0]
@@ -243,17 +257,3 @@ def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
     world.advance(12 * 3600.0)
     assert new.dtl == 0.0
     assert new in pool.tops[0].members
-
-
-def test_a_log_device_that_is_replaced_is_resilvered_and_detached(night):
-    pool = night.pools[0]
-    log = next(top for top in pool.tops if top.vclass == "log")
-    old = next(log.leaves())
-    new = next(leaf for leaf in pool.host.shelf if leaf.model.size >= old.model.size)
-    assert zpool(night, "replace", "tank", str(old.guid), new.path).returncode == 0
-    assert pool.scan.function == 2
-    assert pool.scan.running
-    night.advance(24 * 3600.0)
-    assert new in log.members
-    assert not pool.scan.running
-    assert pool.scan.issued == 0
