@@ -36,6 +36,7 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import steady_clock
 from zconsole.system.process import zfs_environment
 from zconsole.zfs.decode import decode
+from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.libzfs.library import LibraryUnusableError, LibzfsPool, load_library
@@ -81,6 +82,7 @@ class Bench:
             raise SystemExit(f"no such pool: {pool}")
         self._reader = LibzfsReader(ProcessRunner())
         self._windows: defaultdict[str, RateWindow] = defaultdict(RateWindow)
+        self._memory = SourceMemory()  # as a session has it
         self._live = LiveSource([pool])
         self._session = Session()
 
@@ -91,7 +93,7 @@ class Bench:
     async def sample(self) -> None:
         form = await self._reader.read(self._pool, 30)
         raw = {"t": time.time(), "clock": steady_clock(), "source": "libzfs", **form}
-        for sample in decode(cast("Raw", raw)):
+        for sample in decode(cast("Raw", raw), memory=self._memory):
             assert isinstance(sample, Sample)
             for place in placed(sample.pool.root):
                 self._windows[place.key].add(sample.clock, place.vdev)

@@ -21,7 +21,8 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,10 @@ from zconsole.zfs.sources.record import Recorder
 
 ZCONSOLE = (sys.executable, "-m", "zconsole")
 WARM_UP = 5.0
+SCREEN = 1000
+"""Bytes that a first screen takes at the least: more than what is said while it starts."""
+LONGEST_START = 60
+"""Seconds until the first screen, at most."""
 BUDGET = 7 * 1024
 """Bytes a refresh at 80x24, truecolor."""
 
@@ -52,12 +57,19 @@ def watch(
     command: Sequence[str], columns: int, lines: int, seconds: float, warm_up: float = WARM_UP
 ) -> Written:
     """Run ``command`` on a terminal of that size and count what it writes once started."""
-    pid, terminal = start(command, columns, lines)
-    try:
+    with running(command, columns, lines) as terminal:
         read(terminal, warm_up)
         began = time.monotonic()
         bursts = read(terminal, seconds)
         return Written(time.monotonic() - began, tuple(bursts))
+
+
+@contextmanager
+def running(command: Sequence[str], columns: int, lines: int) -> Iterator[int]:
+    """The other end of the terminal in which a command runs; it is ended afterwards."""
+    pid, terminal = start(command, columns, lines)
+    try:
+        yield terminal
     finally:
         os.kill(pid, signal.SIGTERM)
         read(terminal, 1.0)
@@ -65,15 +77,29 @@ def watch(
         os.waitpid(pid, 0)
 
 
-def while_nothing_changes(seconds: float = 5.0, warm_up: float = WARM_UP) -> int:
-    """Bytes written in that time by a replay that has come to its end."""
+def while_nothing_changes(seconds: float = 5.0) -> int:
+    """Bytes written in that time by a replay that has come to its end and was still for a while.
+
+    A busy machine draws the first screen late: until then, nothing counts.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "two.jsonl")
         with Recorder(path) as recorder:
             for raws in samples("resilver", 1, 1.0, 2):
                 recorder.write(raws)
-        replay = (*ZCONSOLE, "replay", path, "--speed", "60")
-        return sum(watch(replay, 80, 24, seconds, warm_up).bursts)
+        with running((*ZCONSOLE, "replay", path, "--speed", "60"), 80, 24) as terminal:
+            await_stillness(terminal)
+            return sum(read(terminal, seconds))
+
+
+def await_stillness(terminal: int) -> None:
+    """Read until a screen was drawn and nothing came for a second, or for long in vain."""
+    drawn = 0
+    for _ in range(LONGEST_START):
+        more = sum(read(terminal, 1.0))
+        if not more and drawn > SCREEN:
+            break
+        drawn += more
 
 
 def key_while_nobody_reads(seconds: float = 5.0) -> float:

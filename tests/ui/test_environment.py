@@ -168,7 +168,7 @@ def test_a_refresh_stays_within_its_bytes():
 
 
 def test_nothing_is_written_while_nothing_changes():
-    assert while_nothing_changes(2.0, warm_up=3.0) == 0
+    assert while_nothing_changes(2.0) == 0
 
 
 def test_nothing_is_written_of_a_screen_that_another_hides():

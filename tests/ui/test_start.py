@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import termios
@@ -67,13 +68,15 @@ def test_the_feed_is_closed_when_the_console_ends(monkeypatch):
     assert feed.closed
 
 
-def test_a_start_that_fails_leaves_the_terminal_as_it_was(monkeypatch):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_start_that_is_ended_leaves_the_terminal_as_it_was(number, monkeypatch):
     ours, theirs = pty.openpty()
+    handler = signal.getsignal(signal.SIGTERM)
     found = termios.tcgetattr(theirs)
 
     def fails(*_):
         assert not termios.tcgetattr(theirs)[3] & termios.ECHO
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
 
     monkeypatch.setattr("zconsole.ui.start.make_console", fails)
     monkeypatch.setattr(os, "environ", dict(UTF8))
@@ -82,6 +85,7 @@ def test_a_start_that_fails_leaves_the_terminal_as_it_was(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             run_console(FakeFeed(), ConsoleOptions(zone=UTC))
         assert termios.tcgetattr(theirs) == found
+    assert signal.getsignal(signal.SIGTERM) == handler
     os.close(ours)
 
 

@@ -182,7 +182,7 @@ def scrub_and_report(operator: Operator) -> None:
     vm = operator.vm
     operator.see("Scrub tank")
     operator.do("zpool scrub tank")
-    operator.see("File the report", "serial LABDISK4\\) has", "What happened")
+    operator.see("Save the report", "serial LABDISK4\\) has", "What happened")
     operator.terminal.press("r")
     operator.see("Report saved")
     checklist = kept(vm)

@@ -160,8 +160,8 @@ def held(pool: Pool, device: Device) -> list[str]:
     """What zpool would refuse to overwrite without being forced, which is never done here."""
     found = device.contents
     said = [
-        f"holds {name}; zpool does not overwrite that unless forced: wipe it first if it is"
-        f" of no use (wipefs --all {device.node or device.path})"
+        f"holds {name}; zpool does not overwrite that unless forced: if you don't"
+        f" need it, wipe the disk first (wipefs --all {device.node or device.path})"
         for name in found.names
     ]
     if found.zfs_pool is not None:

@@ -178,7 +178,7 @@ def _replace_step(s: Situation, target: Target, new: str, sequential: bool) -> S
     ]
     if sequential:
         requires.append(_sequential_possible(target))
-    return Step(argv, f"replace {target.name} by {new}", requires=tuple(requires))
+    return Step(argv, f"replace {target.name} with {new}", requires=tuple(requires))
 
 
 def _common_conditions(sequential: bool) -> tuple[Precondition, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
@@ -10,6 +12,7 @@ from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.history.scans import WORDS
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import left_behind
+from zconsole.units import duration
 
 NO_WAY_TO_STOP = (
     "detach the new device: ends the replace, the old disk stays as it was; the scan itself may"
@@ -39,7 +42,7 @@ def plan_scrub(s: Situation, errors_only: bool = False) -> ActionPlan:
         action="scrub",
         title=f"Scrub {'only the known errors of ' if errors_only else ''}{s.pool.name}",
         steps=(Step(zpool("scrub", *options, operands=(s.pool.name,)), "start it"),),
-        consequences=_scrub_consequences(errors_only),
+        consequences=_scrub_consequences(s, errors_only),
         warnings=_scrub_warnings(s),
         preconditions=(*_startable(), *(_of_error_scrub() * errors_only)),
         alternatives=_instead(s),
@@ -127,9 +130,9 @@ def _instead(s: Situation) -> tuple[str, ...]:
         return ("wait for the resilver",)
     paused = next((scan for scan in s.running if scan.state == "paused"), None)
     if paused is None:
-        return ("wait for the scrub, or stop it first (S)",) if s.running else ()
+        return ("wait for the scrub, or stop it first (S, Stop the scrub)",) if s.running else ()
     word = WORDS.get(paused.function, paused.function)
-    return (f"resume the {word} and wait for it, or stop it first (S)",)
+    return (f"resume the {word} and wait for it, or stop it first (S, Stop the scrub)",)
 
 
 def plan_pause(s: Situation) -> ActionPlan:
@@ -295,13 +298,20 @@ def _resilver_in_the_way(s: Situation, undo: str) -> str | None:
     return None
 
 
-def _scrub_consequences(errors_only: bool) -> tuple[str, ...]:
+def _scrub_consequences(s: Situation, errors_only: bool) -> tuple[str, ...]:
     if errors_only:
         return ("reads only blocks on the error list again, and clears those that are good",)
     return (
         "reads and checks every block, and repairs what has a good copy",
         "a replace, attach or resilver that starts meanwhile discards it",
+        *(f"the last scrub took {duration(took)}" for took in _last_took(s)),
     )
+
+
+def _last_took(s: Situation) -> Iterator[float]:
+    """Seconds of the scrub that completed last, where the pool still knows."""
+    over = (scan for scan in s.pool.scans if (scan.function, scan.state) == ("scrub", "finished"))
+    yield from (scan.duration for scan in over if scan.duration)
 
 
 def _scrub_warnings(s: Situation) -> tuple[str, ...]:

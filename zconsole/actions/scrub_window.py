@@ -71,7 +71,7 @@ def hours_words(window: ScrubWindow) -> str:
     """What becomes of the scrub now, in words."""
     if window.paused:
         return f"paused until {window.begins}"
-    return "at work" if window.begun else "not begun"
+    return "running" if window.begun else "not started"
 
 
 def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
@@ -86,8 +86,8 @@ def plan_window(s: Situation, hours: str | None = None) -> ActionPlan:
         consequences=(
             *(() if hours is None else (_now(s, hours),)),
             "paused outside the hours; keeps its progress, also over a reboot",
-            "a background process does it until this scrub ends; after a reboot, the unit of"
-            " zconsole rebalance --help or the next console starts that again",
+            "a background process does it until this scrub ends; after a reboot, the next console"
+            " starts that again, or a unit does (zconsole export --print rebalance-unit)",
         ),
         warnings=(
             "a replace, attach or resilver discards the scrub, also while it is paused",

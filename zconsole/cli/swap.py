@@ -143,11 +143,11 @@ class SwapCommand:
         try:
             guide = await self._guide(dialogue, self._lines)
             if guide is None:
-                self._lines.say("Nothing was begun.")
+                self._lines.say("No swap was started.")
                 return ExitCode.FAILED
             code = await dialogue.follow(guide)
         except (EOFError, asyncio.CancelledError) as end:
-            self._lines.say(LEFT if guide is not None else "Nothing was begun.")
+            self._lines.say(LEFT if guide is not None else "No swap was started.")
             if isinstance(end, asyncio.CancelledError):
                 raise
             return ExitCode.INTERRUPTED

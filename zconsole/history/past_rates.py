@@ -16,8 +16,10 @@ HOLE = 64.0
 """Seconds without a sample, up to which the rate is taken to have been the one seen next."""
 MOST_APART = 512.0
 """Seconds between the first two samples up to which they say how often there is one."""
-TREND_SECONDS = 300.0
-"""A trend compares this time with as much time before it, or halves of what there is."""
+TREND_SECONDS = 60.0
+"""A trend compares this time, which a scan's rate is shown over, with what was before it …"""
+TREND_BEFORE = 5
+"""… up to this many times as long; of less that there is, halves."""
 TREND_LEAST = 20.0
 
 
@@ -51,7 +53,8 @@ class PastRates(NamedTuple):
         half = min(most, len(self.rates) // 2)
         if half * self.step < TREND_LEAST:
             return None
-        late, early = _mean(self.rates[-half:]), _mean(self.rates[-2 * half : -half])
+        late = _mean(self.rates[-half:])
+        early = _mean(self.rates[-half * (1 + TREND_BEFORE) : -half])
         return None if late is None or not early else late / early - 1
 
 

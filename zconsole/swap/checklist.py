@@ -37,7 +37,7 @@ TITLES = {
     "return-spare": "Return the hot spare",
     "light-off": "Switch the light off",
     "scrub": "Scrub",
-    "report": "File the report",
+    "report": "Save the report",
 }
 PUT_BACK = "put-back"
 """What the log calls the way back of a wrong disk, which is no step of its own."""

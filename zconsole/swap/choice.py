@@ -237,7 +237,7 @@ def _with_free_disk(v: MachineView, target: Target, old: SwapDisk) -> Iterator[S
         if candidate.usable and device.kind == "disk" and device.path not in free:
             new = disk_of(device)
             why = (
-                f"{new.words} is free: replace by it now, and pull {target.vdev.name} once the"
+                f"{new.words} is free: replace with it now, and pull {target.vdev.name} once the"
                 f" resilver is done. {kept_words(s, target)}"
             )
             yield SwapWay(REPLACE_FIRST, why, new)

@@ -158,18 +158,18 @@ def is_own(c: Checklist, s: Situation) -> bool:
 def answered(c: Checklist, name: str, now: float) -> Checklist:
     """The checklist after an answer of one of its stages."""
     if name == "pulled":
-        how = f"{c.old.words} is out by the operator's word: nothing showed it"
+        how = f"{c.old.words} is out: the operator said so, the machine did not show it"
         return replace(c, pulled=now, unseen=not c.was_gone).noting(now, "pull", how)
     if name == "same":
         return replace(c, unseen=False)
     if name == "meant" and c.wrong:
         gone = c.wrong[0]
-        c = c.noting(now, PUT_BACK, f"{gone.words} was meant to go, by the operator's word")
+        c = c.noting(now, PUT_BACK, f"{gone.words} was pulled on purpose: the operator said so")
         same = tuple(disk for disk in c.wrong if disk.whole == gone.whole)
         rest = tuple(disk for disk in c.wrong if disk not in same)
         return replace(c, wrong=rest, meant=(*c.meant, *same))
     step, said = _SAID.get(name, (name, name))
-    return c.noting(now, c.at, f"{said}, by the operator's word").passing(step)
+    return c.noting(now, c.at, f"{said}: the operator said so").passing(step)
 
 
 _SAID = {

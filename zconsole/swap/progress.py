@@ -274,7 +274,7 @@ def _adopted(c: Checklist, v: MachineView, now: float) -> Checklist:
     key, leaf = next(each for each in leaves_of(v.situation.pool) if each[1] is group.children[-1])
     new = disk_of_leaf(v.situation, leaf, key)
     c = replace(c, new=new, pulled=c.pulled if c.mode == REPLACE_FIRST else c.pulled or now)
-    return c.noting(now, "replace", f"begun elsewhere: {new.words} takes the place")
+    return c.noting(now, "replace", f"started elsewhere: {new.words} takes the place")
 
 
 def _inserted(c: Checklist, v: MachineView, now: float) -> Checklist:

@@ -67,7 +67,7 @@ def _lines(c: Checklist, zone: tzinfo | None) -> Iterator[str]:
     yield ""
     yield f"- pool: {c.pool}{f' (GUID {c.guid})' if c.guid else ''}, vdev {c.vdev}"
     yield f"- way: {WAYS[c.mode]}"
-    yield f"- begun: {_when(c.begun, zone)}"
+    yield f"- started: {_when(c.begun, zone)}"
     if c.ended is not None:
         yield f"- ended: {_when(c.ended, zone)} ({c.state})"
     yield from _resilver(c)

@@ -199,7 +199,7 @@ def _it(disks: tuple[SwapDisk, ...], one: str = "it", several: str = "them") -> 
 
 
 def _meant(disk: SwapDisk) -> Answer:
-    text = f"Do not wait for {disk.place or disk.words}: it was meant to go, or has failed"
+    text = f"Do not wait for {disk.place or disk.words}: it was pulled on purpose, or has failed"
     return Answer("meant", text, typed="meant")
 
 

@@ -46,7 +46,7 @@ def begin_adopted(
             continue
         guide = started(choice, way, v, store, now)
         if guide.checklist.begun == now:
-            guide.note(now, "replace", f"begun elsewhere: {way.new.words} takes the place")
+            guide.note(now, "replace", f"started elsewhere: {way.new.words} takes the place")
         found.append(guide.checklist)
     return tuple(found)
 

@@ -63,13 +63,18 @@ def run_console(
 
 @contextlib.contextmanager
 def _silent() -> Iterator[TerminalEcho]:
-    """Show nothing of what is typed until the console has the terminal, or has failed."""
+    """Show nothing of what is typed until the console has the terminal, or has failed.
+
+    ``kill`` ends the start as Ctrl-C does: at once it would leave a shell that shows nothing.
+    """
     echo = TerminalEcho(sys.__stdin__.fileno() if sys.__stdin__ else -1)
+    found = signal.signal(signal.SIGTERM, signal.default_int_handler)
     echo.off()
     try:
         yield echo
     finally:
         echo.restore()
+        signal.signal(signal.SIGTERM, found)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ class TestScan:
         for wanted in (
             "resilver  issuing    38.2 %",
             "4.93T of 12.9T",
-            "metadata  100.0 %",
+            "scanned   100.0 %",
             "128M/s",
             "resilvered 1.12T",
             "errors 0",
@@ -53,7 +53,7 @@ class TestScan:
     def test_scanning_has_two_bars_and_says_when_redundancy_is_full(self):
         said = text(scan_lines(frames.swap(), LOOK, 80, compact=True))
         assert "scanning    3.1 %" in said
-        assert "metadata   25.0 %" in said
+        assert "scanned    25.0 %" in said
         assert "full redundancy 1d01h" in said
         assert "rate  " not in said
 

@@ -54,7 +54,7 @@ async def reported(s: Swapping, directory: Path) -> None:
     assert "X no report" in s.screen
     assert "  r save" not in s.screen
     await s.press("escape")
-    assert await main_line(s) == "disk swap open Slot 07: File the report  (C continues)"
+    assert await main_line(s) == "disk swap open Slot 07: Save the report  (C continues)"
     await s.press("C")
     await s.on(SwapScreen)
     await s.press("enter")
@@ -62,7 +62,7 @@ async def reported(s: Swapping, directory: Path) -> None:
     (report,) = directory.glob("zconsole-*.md")
     assert "Report saved: /" in s.screen
     assert s.app.screen.copies() == (("path", str(report)),)
-    assert "✓ File the report" in s.screen
+    assert "✓ Save the report" in s.screen
     assert "Save the report as a file" not in s.screen
     assert "save report" not in s.screen
     assert "# Disk swap in tank" in report.read_text()

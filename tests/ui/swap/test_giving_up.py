@@ -19,7 +19,7 @@ async def test_the_way_back_puts_the_disk_online_and_then_closes():
         assert "X     Give up this swap: nothing is left to undo" in s.screen
         await s.do("X")
         assert s.store_new().state == "backed out"
-        assert "File the report" in s.screen
+        assert "Save the report" in s.screen
 
 
 async def test_giving_up_amid_a_swap_takes_a_word():

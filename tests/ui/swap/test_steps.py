@@ -33,7 +33,7 @@ def test_giving_up_ticks_nothing_that_was_not_done():
     assert [words for words, state in states(play).items() if state == "done"] == [
         "Take the old disk offline"
     ]
-    assert states(play)["File the report"] == "current"
+    assert states(play)["Save the report"] == "current"
 
 
 def test_a_disk_that_is_pulled_too_early_leaves_taking_it_offline_out():
@@ -97,7 +97,7 @@ def test_the_history_has_a_date_where_the_day_changes():
     c = Checklist("0", "tank", None, begun, SwapDisk("sda"), "mirror-0", PULL_FIRST)
     for t in (begun, begun + 1.0, begun + day):
         c = c.noting(t, "scrub", "looked at")
-    said = text(swap_lines(c, SwapStage("report", "File the report", over=True), (), LOOK, 80))
+    said = text(swap_lines(c, SwapStage("report", "Save the report", over=True), (), LOOK, 80))
     lines = [line.strip() for line in said.partition("What happened")[2].splitlines()[1:]]
     first, then = LOOK.day(begun), LOOK.day(begun + day)
     assert first != then

@@ -135,6 +135,15 @@ def test_commands(plan, argv):
     assert plan.steps[0].argv == ("zpool", *argv)
 
 
+def test_a_scrub_says_how_long_the_last_one_took():
+    took = "the last scrub took 14h12m"
+    known = running("scrub", state="finished", duration=51120.0)
+    assert took in plan_scrub(raidz2(known)).consequences
+    assert not any("took" in text for text in plan_scrub(raidz2()).consequences)
+    other = running("resilver", state="finished", duration=51120.0)
+    assert not any("took" in text for text in plan_scrub(raidz2(other)).consequences)
+
+
 @pytest.mark.parametrize(
     ("plan", "text"),
     [
@@ -332,10 +341,10 @@ def test_what_is_put_online_is_named_by_the_disk_and_not_by_guid(name, path, sai
     ("scan", "instead"),
     [
         (running("resilver"), "wait for the resilver"),
-        (running("scrub"), "wait for the scrub, or stop it first (S)"),
+        (running("scrub"), "wait for the scrub, or stop it first (S, Stop the scrub)"),
         (
             running("scrub", state="paused"),
-            "resume the scrub and wait for it, or stop it first (S)",
+            "resume the scrub and wait for it, or stop it first (S, Stop the scrub)",
         ),
     ],
 )

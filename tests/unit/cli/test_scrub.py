@@ -64,5 +64,5 @@ def test_resume_starts_a_keeper_for_the_hours_that_are_set(state, monkeypatch):
 
 
 def test_a_line_says_how_far_it_is():
-    assert line(ScrubWindow("a", "1", "01:00-02:00")).endswith("(not begun)")
-    assert line(ScrubWindow("a", "1", "01:00-02:00", begun=True)).endswith("(at work)")
+    assert line(ScrubWindow("a", "1", "01:00-02:00")).endswith("(not started)")
+    assert line(ScrubWindow("a", "1", "01:00-02:00", begun=True)).endswith("(running)")

@@ -130,7 +130,7 @@ def test_a_device_with_errors_is_found_without_being_named(machine: Machine):
     script = Script(machine)
     assert machine.swap(script=script) == 130
     assert "Slot 07" in script.said[0]
-    assert script.said[-1] == "Nothing was begun."
+    assert script.said[-1] == "No swap was started."
 
 
 def test_a_wrong_disk_is_said_loudly(machine: Machine):

@@ -80,10 +80,16 @@ def test_marks_are_bounded_and_the_newest_stay():
     assert [mark.t for mark in recorder.past.marks] == [float(t) for t in range(5, MOST_MARKS + 5)]
 
 
+def test_a_step_is_a_trend_for_minutes_and_then_is_none():
+    """A tunable was raised, the graph rose, and the rate beside it had an arrow down."""
+    way = [recorded(range(n), lambda t: 5.0 if t < 600 else 10.0).trend for n in (640, 800, 1000)]
+    assert way == [pytest.approx(0.5, abs=0.2), pytest.approx(0.4, abs=0.3), pytest.approx(0.0)]
+
+
 def test_the_trend_compares_with_the_time_before():
     assert recorded(range(10)).trend is None
     assert recorded(range(1000), lambda _: 7.0).trend == 0.0
-    assert recorded(range(1000), lambda t: 10.0 if t < 700 else 11.0).trend == pytest.approx(0.1)
+    assert recorded(range(1000), lambda t: 10.0 if t < 940 else 11.0).trend == pytest.approx(0.1)
     assert recorded(range(1000), lambda _: 0.0).trend is None
     assert recorded(range(100), lambda _: None).trend is None
 

@@ -220,7 +220,7 @@ def test_zed_may_replace_before_the_new_disk_was_seen(play: Play):
     commands.replace(play.pool, play.checklist.old.key, play.pool.host.shelf[0].path)
     assert play.look().step == "resilver"
     play.until("scrub")
-    assert any("begun elsewhere" in entry.text for entry in play.checklist.log)
+    assert any("started elsewhere" in entry.text for entry in play.checklist.log)
 
 
 def test_a_scrub_need_not_be_waited_for_and_is_not_called_done(play: Play):

@@ -94,7 +94,7 @@ def test_disks_that_somebody_replaces_already_get_their_checklists_too():
     play.wait(1.0)
     assert begin_adopted(play.view(), keys, play.store, play.now) == (first, second)
     (entry,) = [entry for entry in first.log if entry.step == "replace"]
-    assert entry.text.startswith("begun elsewhere: ")
+    assert entry.text.startswith("started elsewhere: ")
     pulled(play, next(c.id for c in (first, second) if c.old.bay == OLD), OLD)
 
 

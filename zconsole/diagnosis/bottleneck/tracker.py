@@ -196,7 +196,8 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
     total, words = sum(known), _words(seen)
     if bus is not None and (limited := bus / _copies(seen.tops)) < total:
         total, words = limited, f"the shared link carries {rate(bus)}"
-    total = max(total, seen.rate)
+    # What it averaged over the pass it could do, though nobody watched.
+    total = max(total, seen.rate, float(seen.scan.zpool_issue_rate or 0))
     return Ceiling(total, min(1.0, seen.rate / total) if total else None, words)
 
 

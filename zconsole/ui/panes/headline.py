@@ -30,6 +30,8 @@ STEADY = 0.05
 _SMALL = (26, 14, 10, 6)
 _NORMAL = (31, 16, 18, 11)
 """Columns of the cells at 60 and at 80 columns."""
+_WHOLE = sum(_NORMAL) + len(_NORMAL)
+"""Columns from which labels are whole."""
 _LEAST = (11, 13, 10, 6)
 """Columns of the cells on narrower screens: the first cells give theirs away, down to this."""
 _SHARES = (4, 3, 2, 1)
@@ -55,16 +57,14 @@ class Place(NamedTuple):
     width: int
     tall: bool
     """Whether there is a third row, for what is only good to know."""
-
-    @property
-    def is_small(self) -> bool:
-        """Whether labels are cut down to their first word."""
-        return self.width in _SMALL[2:]
+    small: bool
+    """Whether labels are cut down to their first word."""
 
 
 def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
     """The cells side by side in ``rows`` lines of ``width`` columns."""
-    places = [Place(frame, look, columns, rows > 2) for columns in _widths(width, look)]
+    small = width < _WHOLE
+    places = [Place(frame, look, columns, rows > 2, small) for columns in _widths(width, look)]
     work, rate = _work(places[0], places[1])
     cells = (work, rate, _redundancy(places[2]), _errors(places[3]))
     return tuple(
@@ -79,7 +79,7 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
 
 def _widths(width: int, look: DisplayFormat) -> list[int]:
     """The columns of each cell; where every byte is shown, the rate takes some of the first's."""
-    least = _NORMAL if width >= sum(_NORMAL) + len(_NORMAL) else _SMALL
+    least = _NORMAL if width >= _WHOLE else _SMALL
     more = max(0, min(_SPREAD, width - sum(least) - len(least)))
     widths = [n + more * share // sum(_SHARES) for n, share in zip(least, _SHARES, strict=True)]
     lacking = max(0, sum(least) + len(least) - width)
@@ -275,7 +275,7 @@ def free_words(root: Vdev, look: DisplayFormat) -> str:
 
 def _redundancy(place: Place) -> Cell:
     """How many more devices may fail: of the vdev that is worst off, and how the others are."""
-    label: Line = (Span("REDUNDANCY" if place.is_small else "REDUNDANCY LEFT", "dim"),)
+    label: Line = (Span("REDUNDANCY" if place.small else "REDUNDANCY LEFT", "dim"),)
     ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
     if not ordered:
         return [[label], [(Span("unknown", "dim"),)]]
@@ -285,7 +285,7 @@ def _redundancy(place: Place) -> Cell:
     name = "all vdevs" if len(ordered) > 1 and worst.left == best.left else worst.vdev
     room = place.width - len(left) - 2
     named = f"{middle(place.look.text(name), room, place.look.glyphs.ellipsis)}: {left}"
-    shown = left if place.is_small else named
+    shown = left if place.small else named
     value: Line = (Span(shown, "error" if alarming else ""),)
     others = "" if worst.left == best.left else _others(ordered[1:])
     return [[label], [value], [(Span(others, "dim"),)]]
@@ -308,8 +308,11 @@ def _errors(place: Place) -> Cell:
     frame = place.frame
     new = sum(trouble.deltas.total for trouble in frame.troubles)
     role = "warning" if new else ""
-    label: Line = (Span("ERRORS" if place.is_small else "NEW ERRORS", "dim"),)
-    value: Line = (Span(f"{new} new" if place.is_small else f"{new} in 1 h", role),)
+    label: Line = (Span("NEW ERRORS", "dim"),)
+    value: Line = (Span(f"{new} in 1 h", role),)
+    if place.small:  # at the edge, as in the column of the devices: beside the redundancy …
+        label = (Span("ERR".rjust(place.width), "dim"),)  # … it would read as its errors
+        value = (Span(f"{new} new".rjust(place.width), role),)
     if not place.tall:
         return [[label], [value]]
     every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)

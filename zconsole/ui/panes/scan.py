@@ -161,7 +161,7 @@ def _first_stage(view: ScanView, ink: Ink) -> Line:
     percent = None
     if scan.total_bytes and scan.scanned_bytes is not None:
         percent = 100.0 * scan.scanned_bytes / scan.total_bytes
-    head: Line = (Span(" " * _HEAD), Span(f"{'metadata':<{_STAGE}}", "dim"))
+    head: Line = (Span(" " * _HEAD), Span(f"{'scanned':<{_STAGE}}", "dim"))
     return barred(head, percent, scan.scanned_bytes, scan.total_bytes, ink, thin=True)
 
 
@@ -183,8 +183,7 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
     if view.restarts:
         yield (Span(f"restarts {view.restarts}", "warning"),)
     if view.scan_rate is not None and view.stage == "scanning" and scan.two_stage:
-        walked = "scanned" if scan.function == "rebuild" else "metadata"
-        yield (Span(f"{walked} at ", "dim"), Span(look.rate(view.scan_rate)))
+        yield (Span("scanned at ", "dim"), Span(look.rate(view.scan_rate)))
     if view is ink.frame.scan and ink.frame.ceiling is not None:
         yield (Span("best seen ", "dim"), Span(look.rate(ink.frame.ceiling.rate)))
     if scan.start is not None:

@@ -111,7 +111,7 @@ async def begin_together(
         try:
             begun.extend(await in_daemon_thread(_stored, context, backend, make))
         except StateError as error:
-            context.complain(f"no checklist was begun: {error}")
+            context.complain(f"no checklist was started: {error}")
 
     async def _ran(swaps: tuple[Swap, ...], events: Sequence[ExecutionEvent]) -> None:
         await _begin(partial(begin_replaced, v, swaps, events))

@@ -70,6 +70,19 @@ def test_a_slow_source_leaves_room_below_what_the_new_disk_could_take_in():
     assert ceiling.share < 0.9
 
 
+def test_the_ceiling_is_not_below_what_zpool_averages_over_the_pass():
+    """``best seen 381M/s`` stood beside ``zpool averages 403M/s over this pass``."""
+    frame = watched("resilver", 1, 60.0, 1.0)
+    assert frame.scan is not None
+    average, rate = frame.scan.scan.zpool_issue_rate, frame.scan.issue_rate
+    assert average is not None
+    assert rate is not None
+    assert rate < average, "it was faster before anybody watched"
+    assert frame.ceiling is not None
+    assert frame.ceiling.rate >= average
+    assert frame.ceiling.share == pytest.approx(rate / frame.ceiling.rate)
+
+
 def test_walking_metadata_has_no_ceiling():
     frame = watched("thousand", 1, 20.0, 10.0)
     assert frame.scan is not None
