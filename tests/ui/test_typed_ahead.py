@@ -171,3 +171,32 @@ async def test_keys_that_wait_for_a_menu_do_not_answer_whether_to_quit():
         await until(a.pilot, lambda: COMING in a.screen)
         await a.pilot.press("escape", "down")
         await until(a.pilot, lambda: a.app.devices.cursor == 1)
+
+
+@pytest.mark.parametrize(("key", "shown"), [("T", "TUNABLES"), ("o", "POOL  "), ("A", "ACTIONS")])
+async def test_keys_wait_for_the_first_sample(key, shown):
+    async with acting("mirror-scrub", sampled=False) as a:
+        type_at_once(a, key)
+        await a.pilot.pause()
+        assert a.app.main_on_top
+        a.feed.step()
+        await until(a.pilot, lambda: not a.app.main_on_top)
+        assert shown in await a.settle()
+
+
+async def test_the_wait_for_the_first_sample_is_told_and_given_up():
+    async with acting("mirror-scrub", sampled=False) as a:
+        type_at_once(a, "T", "down")
+        await until(a.pilot, lambda: COMING in a.screen)
+        await a.pilot.press("escape")
+        assert COMING not in a.screen
+        a.feed.step()
+        await a.settle()
+        assert a.app.main_on_top
+
+
+async def test_before_the_first_sample_the_console_can_be_left_and_explains_its_keys():
+    async with acting("mirror-scrub", sampled=False) as a:
+        assert "HELP" in await a.press("question_mark")
+        await a.press("escape", "q")
+        assert not a.app.is_running

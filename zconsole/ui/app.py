@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
-_PAINT_GAP = 1.0
-_TICK = 1.0
+_PAINT_GAP = _TICK = 1.0
 
 
 class Console(ThemedApp):
@@ -149,6 +148,7 @@ class Console(ThemedApp):
             self.paint()
         elif self._timer is None:
             self._timer = self.set_timer(wait, self.paint)
+        self.go_on()
 
     def paint(self) -> None:
         """Show the newest round, unless the terminal is still busy with what it got before."""

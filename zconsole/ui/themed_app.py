@@ -15,13 +15,16 @@ from textual.notifications import SeverityLevel
 from textual.signal import Signal
 
 from zconsole.system.printable import clean
-from zconsole.ui.keys import character_of
+from zconsole.ui.keys import MAIN, character_of
 from zconsole.ui.messages import HIDES, SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile
 from zconsole.ui.theme.styles import Palette, palette, textual_theme
 from zconsole.ui.typed_ahead import TypedAheadApp
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line
+
+OF_POOLS = frozenset({"act", "overview", "what_if", "chassis"})
+"""Actions that show or change pools."""
 
 
 class ThemedApp(TypedAheadApp):
@@ -91,6 +94,14 @@ class ThemedApp(TypedAheadApp):
             self._tell()
             for wait in (SETTLES, HIDES, lasts):
                 self.set_timer(wait, self._tell)
+
+    def is_early(self, typed: events.Key | events.Paste) -> bool:
+        """See TypedAheadApp.is_early: before the first sample there is no pool to act on."""
+        if self.view_state.latest is not None or not self.main_on_top:
+            return False
+        rows = self.view_state.look.keys.rows
+        key = typed.key if isinstance(typed, events.Key) else ""
+        return any(key in row.keys and row.name in OF_POOLS for row in rows if row.group in MAIN)
 
     def unsay(self, beginning: str) -> None:
         """Show no longer a message that begins so."""

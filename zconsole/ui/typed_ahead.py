@@ -67,7 +67,11 @@ class TypedAheadApp(App[None]):
         if screen.read_first:
             self._ahead = deque(filter(_is_escape, self._ahead))
         self.unsay(_COMING)
-        self._go_on()
+        self.go_on()
+
+    def is_early(self, typed: _Typed) -> bool:
+        """Whether a key needs what is not known yet; one that does holds up those behind it."""
+        raise NotImplementedError
 
     def unsay(self, beginning: str) -> None:
         """Show no longer a message that begins so."""
@@ -84,7 +88,9 @@ class TypedAheadApp(App[None]):
 
     @property
     def _awaited(self) -> bool:
-        """Whether a flow is under way, and nothing of it is to be seen."""
+        """Whether a flow is under way, or is to come, and nothing of it is to be seen."""
+        if self._ahead and self.is_early(self._ahead[0]):
+            return True
         flows = (worker for worker in self.workers if worker.group == FLOW)
         # One that is canceled before it has begun never says that it is finished.
         over = all(flow.is_finished or flow.is_cancelled for flow in flows)
@@ -94,7 +100,7 @@ class TypedAheadApp(App[None]):
         """A flow that is over has no more screens."""
         if message.worker.group == FLOW and message.worker.is_finished:
             self.unsay(_COMING)
-            self._go_on()
+            self.go_on()
 
     async def on_event(self, event: events.Event) -> None:
         """Have a key wait, or act at once: the one behind it may be meant for what it opens."""
@@ -105,6 +111,8 @@ class TypedAheadApp(App[None]):
                 self._give_up()
             else:
                 self._ahead.append(event)
+                if len(self._ahead) == 1 and self.is_early(event):
+                    self.set_timer(SLOW, self._say_coming)
                 await self._act_ahead()
         else:
             await super().on_event(event)
@@ -112,9 +120,10 @@ class TypedAheadApp(App[None]):
     def _give_up(self) -> None:
         """Wait no longer for a screen of a flow."""
         self._ahead.clear()
+        self.unsay(_COMING)
         self.workers.cancel_group(self, FLOW)
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Act on what waits, in this app's own turn: never while it is amid another key."""
         if self._ahead:
             self.post_message(events.Callback(callback=partial(self._act_ahead)))

@@ -150,9 +150,10 @@ async def acting(
     size: tuple[int, int] = (100, 40),
     capabilities: Capabilities | None = None,
     notifications: bool = False,
+    sampled: bool = True,
     **options: object,
 ) -> AsyncIterator[Acting]:
-    """An acting console over a scenario, its first frame shown."""
+    """An acting console over a scenario, its first frame shown unless not ``sampled``."""
     world = World(scenario, 1)
     feed, backend = SteppedFeed(world, capabilities), simulated_backend(world)
     themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
@@ -169,11 +170,12 @@ async def acting(
         writable=lambda: True,
     )
     app.theme = "dark"
-    feed.step(0.0)
+    if sampled:
+        feed.step(0.0)
     async with app.run_test(size=size, notifications=notifications) as pilot:
         made = Acting(app, pilot, feed, backend)
         await made.settle()
-        while actions.controller is None:
+        while sampled and actions.controller is None:
             await pilot.pause()
         yield made
 

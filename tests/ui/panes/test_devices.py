@@ -7,6 +7,7 @@ import pytest
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, view_state
+from tests.ui.panes.test_device_columns import at_bays
 from zconsole.pool.model import ErrorCounters
 
 
@@ -185,3 +186,13 @@ async def test_a_time_gone_back_to_in_a_detail_stays_while_samples_come():
         await pilot.pause()
         assert app.devices.until == until
         assert until is not None
+
+
+@pytest.mark.parametrize(("width", "is_before"), [(60, True), (120, False)])
+async def test_bays_without_a_column_of_their_own_stand_before_the_names(width, is_before):
+    frame = at_bays(frames.many(), ["", "Slot 07"])
+    name = [row.vdev.name for row in frame.rows if not row.vdev.children][1]
+    async with view_state(frame, size=(width, 15)) as (_, _, screen):
+        (row,) = [each for each in screen().splitlines() if "Slot 07" in each]
+        assert (f"Slot 07 {name} " in row) == is_before
+        assert name in row

@@ -63,6 +63,13 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     assert said(none)[0].startswith(" LAST SCAN none recorded")
 
 
+def test_free_space_that_parity_would_take_part_of_is_called_raw():
+    assert " raw free " in said(frames.unrestored())[1]
+    mirrors = said(frames.healthy())[1]
+    assert " free " in mirrors
+    assert "raw" not in mirrors
+
+
 def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
     assert role_of(frames.unrestored(), "2 errors") == {"error"}
     base = frames.unrestored()

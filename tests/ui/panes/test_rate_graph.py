@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.records import replace
@@ -71,7 +73,7 @@ def test_several_rows_have_a_scale_and_a_time_axis():
 
 
 def test_the_newest_step_of_a_pool_that_does_not_answer_is_not_of_now():
-    assert drawn(hours(), 1, problem="no answer")[0].endswith(" 18m00s to 12:41")
+    assert drawn(hours(), 1, problem="no answer")[0].endswith(" 12:23-12:41")
     assert drawn(hours(), 4, problem="no answer")[-1].endswith("─ 12:41")
 
 
@@ -85,6 +87,15 @@ def test_between_the_ends_of_the_time_axis_stand_round_times():
     columns = [lines[-1].index(said) for said in ("02:41", "06:00", "09:00", "now")]
     assert columns[2] - columns[1] == 3 * 3600 / (2 * 300)
     assert columns[1] - columns[0] == pytest.approx((6 - 2.685) * 3600 / (2 * 300), abs=1)
+
+
+def test_no_time_stands_on_the_axis_twice():
+    begin = NOW - NOW % 60 - 70  # from 50 seconds after a round minute to 50 after another
+    past = hours(rates=(2.0 * 2**20,) * 120, step=1.0, begin=begin)
+    lines = drawn(past, 4, width=100, problem="no answer")
+    clocks = re.findall(r"[0-9]{2}:[0-9]{2}", lines[-1])
+    assert clocks
+    assert len(clocks) == len({*clocks})
 
 
 def test_a_round_time_gives_way_to_words():
@@ -142,6 +153,8 @@ def test_going_back_shows_earlier_steps_and_which():
     assert (shown.begin, shown.end, shown.is_now) == (NOW - 5400, NOW - 3600, False)
     (line,) = drawn(past, 1, until=NOW - 3600)
     assert line.endswith(" 1h18m-1h00m ago")
+    seconds = hours(rates=past.rates, step=10.0, begin=NOW - 1200)
+    assert drawn(seconds, 1, until=NOW - 605)[0].endswith(" to 10m00s ago")
     assert drawn(past, 4, until=NOW - 600)[-1].endswith(" 12:31")
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
+
+from rich.cells import cell_len
 
 from zconsole.config.settings import COLUMNS
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.suspension import missing_devices
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.device_cells import Column, Panel
+from zconsole.ui.panes.device_cells import Column, Panel, bay_words
 from zconsole.ui.panes.device_columns import (
     arrange,
     common_scale,
@@ -29,6 +32,8 @@ from zconsole.ui.widgets.short_names import short_names
 
 _TALL, _GRAPH = 20, 3
 """Lines of the list from which each graph in a detail takes several, and how many."""
+_LEAST = 9
+"""Cells of a name that tell one disk from the next, beside its bay."""
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
 """States of a device that is not read any more; who takes one offline knows it."""
 _NOTHING = TreeLine("", 0, title="nothing matches")
@@ -268,17 +273,36 @@ class DeviceView(CursorView):
         columns = self._columns(frame)
         spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
         top = common_scale(frame, spark) if spark else 1.0
-        names = self._short(frame, columns[0].width)
+        names = self._names_in(frame, columns)
         troubles = {trouble.key: trouble for trouble in frame.troubles}
         waited_for = frozenset(row.key for row in missing_devices(frame))
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
+
+    def _names_in(self, frame: Frame, columns: Sequence[Column]) -> dict[str, str]:
+        """Leaf names as they are shown: where bays have no column, each with its bay before it."""
+        room = columns[0].width
+        if _has_bays(columns) or "bay" not in self._wanted:
+            return self._short(frame, room)
+        leaves = [row for row in frame.rows if not row.vdev.children]
+        bays = {row.vdev.name: bay_words(row) for row in leaves}
+        beside = max(map(cell_len, bays.values()), default=0) + 1
+        depth = max((row.depth for row in leaves), default=0)
+        least = min(_LEAST, max(map(cell_len, bays), default=0))
+        if beside == 1 or room - depth - beside < least:
+            return self._short(frame, room)
+        short = self._short(frame, room - beside)
+        shown = {name: self._look.text(bay) for name, bay in bays.items() if bay}
+        return {name: f"{shown[name]} {s}" if name in shown else s for name, s in short.items()}
 
     def _columns(self, frame: Frame) -> tuple[Column, ...]:
         mark = 5 if self.arrangement.folded else 0
         longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
         longest = max(longest, len("NAME  ") + len(self._position(marked=True)))
         has = self._memory.has._replace(wanted=self._wanted)
-        return arrange(max(1, self._width - 2), longest, self._look.number, has)
+        make = partial(arrange, max(1, self._width - 2), number=self._look.number, has=has)
+        columns = make(longest)
+        beside = has.bay and "bay" in self._wanted and not _has_bays(columns)
+        return make(longest + has.bay + 1) if beside else columns
 
     def _short(self, frame: Frame, width: int) -> dict[str, str]:
         """Leaf names shortened together; worked out again only when names or width change."""
@@ -341,6 +365,11 @@ class DeviceView(CursorView):
             total = str(len(self._items))
             parts.append(f"{self.cursor + 1:>{len(total)}}/{total}")
         return " ".join(parts)
+
+
+def _has_bays(columns: Sequence[Column]) -> bool:
+    """Whether bays have a column of their own."""
+    return any(column.key == "bay" for column in columns)
 
 
 def _over(line: Line, mark: str) -> Line:

@@ -10,7 +10,7 @@ from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
-from zconsole.ui.panes.headline import clickable, headline, is_working
+from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
 from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.draw import Line, Span, crop, hung, joined, spread, width_of
 from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
@@ -97,9 +97,8 @@ def _heads(frame: Frame, look: DisplayFormat) -> tuple[Line, ...]:
     root, word = frame.root, clickable(health_word(frame, look), _REASONS)
     if root is None or not root.size_bytes or root.alloc_bytes is None or not is_working(frame):
         return word, (), ()
-    free = look.size(root.size_bytes - root.alloc_bytes)
     full = percent(root.alloc_bytes / root.size_bytes)
-    return word, (Span(f" {full} full", "dim"),), (Span(f" {free} free", "dim"),)
+    return word, (Span(f" {full} full", "dim"),), (Span(f" {free_words(root, look)}", "dim"),)
 
 
 def health_word(frame: Frame, look: DisplayFormat) -> Line:

@@ -18,7 +18,9 @@ from zconsole.history.past_rates import PastRates
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
+from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy
+from zconsole.pool.topology import data_vdevs
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.widgets.short_names import middle
@@ -258,11 +260,17 @@ def _fill(place: Place) -> Cell:
     root, look = place.frame.root, place.look
     if root is None or not root.size_bytes or root.alloc_bytes is None:
         return [[_named("FILL", "unknown")]]
-    free = look.size(root.size_bytes - root.alloc_bytes)
     return [
         [_named("FILL", percent(root.alloc_bytes / root.size_bytes))],
-        [(Span(f"{free} free"),)],
+        [(Span(free_words(root, look)),)],
     ]
+
+
+def free_words(root: Vdev, look: DisplayFormat) -> str:
+    """What is free, as ``zpool list`` has it: with the parity that it would take, so raw."""
+    parity = any(vdev.kind.startswith(("raidz", "draid")) for vdev in data_vdevs(root))
+    free = look.size((root.size_bytes or 0) - (root.alloc_bytes or 0))
+    return f"{free} {'raw free' if parity else 'free'}"
 
 
 def _redundancy(place: Place) -> Cell:

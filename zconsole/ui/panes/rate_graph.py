@@ -19,6 +19,7 @@ from zconsole.ui.widgets.graph import graph_lines, graph_values
 from zconsole.ui.widgets.spark import scale
 from zconsole.ui.widgets.time_axis import TimeAxis
 
+_DAY = 86400.0
 _LABEL = 11
 _SPAN = 16
 """Columns of the time span beside a graph of one row."""
@@ -85,14 +86,27 @@ def _scaled(drawn: Sequence[str], top: str, ink: Ink) -> Iterator[Line]:
 
 
 def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
-    """``last 47m28s``, or ``3h10m-2h23m ago`` where it was scrolled back."""
+    """``last 47m28s``, or ``3h10m-2h23m ago`` where it was scrolled back.
+
+    Of a scan that is over: ``22:19-23:07``.
+    """
     if not shown.rates:
         return ""
     if shown.is_now:
         length = units.duration(shown.end - shown.begin)
-        return f"last {length}" if going else f"{length} to {ink.look.clock(shown.end)}"
+        return f"last {length}" if going else _times(shown, ink)
     begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
-    return f"{begin}-{end} ago"
+    whole = f"{begin}-{end} ago"
+    return whole if len(whole) < _SPAN else f"to {end} ago"
+
+
+def _times(shown: ShownSteps, ink: Ink) -> str:
+    """From when to when; how long, where the clock alone would not tell that."""
+    begin, end = map(ink.look.clock, (shown.begin, shown.end))
+    seconds = shown.end - shown.begin
+    if begin == end or seconds >= _DAY:
+        return f"{units.duration(seconds)} to {end}"
+    return f"{begin}-{end}"
 
 
 def _marks(

@@ -41,8 +41,10 @@ def name_times(
     line: TimeAxis, begin: float, end: float, first: int, width: int, look: DisplayFormat
 ) -> None:
     """Write round times where there is room; ``begin`` is at the column ``first``."""
-    columns = width - first
+    columns, ends = width - first, {look.when(begin, end), look.when(end, end)}
     for t in round_times(begin, end, columns, look.zone):
+        if look.when(t, end) in ends:
+            continue  # it would stand there twice
         said = look.when(t, end).removesuffix(" 00:00")
         at = first + int((t - begin) / (end - begin) * columns)
         line.put(at, said if look.clock(t) == "00:00" else look.clock(t), away=_AWAY)
