@@ -35,6 +35,7 @@ from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import steady_clock
 from zconsole.system.process import zfs_environment
 from zconsole.zfs.decode import decode
+from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.libzfs.library import LibraryUnusableError, LibzfsPool, load_library
@@ -80,6 +81,7 @@ class Bench:
             raise SystemExit(f"no such pool: {pool}")
         self._reader = LibzfsReader(ProcessRunner())
         self._windows = RateWindows()
+        self._memory = SourceMemory()  # as a session has it
         self._live = LiveSource([pool])
         self._session = Session()
 
@@ -90,7 +92,7 @@ class Bench:
     async def sample(self) -> None:
         form = await self._reader.read(self._pool, 30)
         raw = {"t": time.time(), "clock": steady_clock(), "source": "libzfs", **form}
-        for sample in decode(cast("Raw", raw)):
+        for sample in decode(cast("Raw", raw), memory=self._memory):
             assert isinstance(sample, Sample)
             vdevs = {place.key: place.vdev for place in placed(sample.pool.root)}
             self._windows.add(sample.clock, vdevs)

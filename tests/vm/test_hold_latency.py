@@ -112,7 +112,7 @@ def test_a_console_killed_while_it_steers_leaves_the_originals_behind(vm: Machin
     console.press("5", "0", "m", "s", "Enter")
     console.wait("Pools that scan now")
     console.press("Tab", "Enter")
-    console.wait("Holding 50ms")
+    console.wait("Holding latency at 50ms")
     assert steering(vm, scrubbed)
     vm.run("p=$(tmux list-panes -t con -F '#{pane_pid}'); pkill -9 -P $p; kill -9 $p")
     assert restored(vm, scrubbed)

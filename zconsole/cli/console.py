@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     fault = fault_of(args)
     read_only = args.read_only or bool(fault)
     make_backend = partial(_backend, read_only) if args.host is None else None
-    with opened(args, complain=complaints.append) as feed:
+    with opened(args, at_once=True, complain=complaints.append) as feed:
         code = open_console(
             args,
             feed,

@@ -26,13 +26,17 @@ from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 
 @contextlib.contextmanager
 def opened(
-    args: argparse.Namespace, needed: bool = False, complain: Callable[[str], None] | None = None
+    args: argparse.Namespace,
+    needed: bool = False,
+    at_once: bool = False,
+    complain: Callable[[str], None] | None = None,
 ) -> Iterator[Feed]:
     """The feed of a command; its user closes it.
 
     With ``needed`` the first round raises like a local one: NotFoundError for a pool that no host
-    has, UnavailableError if no host shows any. With ``complain``, which is called with a line about
-    each failed hook, it has the requested alerts. Raises UsageError for an invalid ssh destination.
+    has, UnavailableError if no host shows any. With ``at_once`` it shows what has come by then, and
+    does not wait for every host. With ``complain``, which is called with a line about each failed
+    hook, it has the requested alerts. Raises UsageError for an invalid ssh destination.
     """
     session_of = partial(local.session, scrub_overdue_after=scrub_overdue_after(args))
     with contextlib.ExitStack() as stack:
@@ -43,9 +47,8 @@ def opened(
                 source, session_of(), args.interval, machine_details, prober, machine_lights
             )
         else:
-            feed = stack.enter_context(
-                _fleet(args.host, args.pools, session_of, args.interval, needed)
-            )
+            fleet = _fleet(args.host, args.pools, session_of, args.interval, needed, at_once)
+            feed = stack.enter_context(fleet)
         feed.alerts = _alerting(args, complain) if complain is not None else None
         yield feed
 
@@ -81,8 +84,9 @@ def _fleet(
     session: Callable[[], Session],
     interval: float,
     needed: bool = False,
+    at_once: bool = False,
 ) -> Iterator[Fleet]:
     hosts = hosts_of(words)
     with socket_directory() as sockets:
         sources = [RemoteSource(host, pools, interval, sockets) for host in hosts]
-        yield Fleet(sources, session, interval, needed)
+        yield Fleet(sources, session, interval, needed, at_once)

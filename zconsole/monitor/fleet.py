@@ -8,10 +8,19 @@ from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.monitor.feed import Feed, Pairs, Update
+from zconsole.monitor.fleet_host import FleetHost
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
+from zconsole.system.host import Clocks
 from zconsole.zfs.sources.remote import RemoteSource
+
+CLOCKS = Clocks()
+PATIENCE = 0.5
+"""Share of the interval that a round waits for its machines: it is shown while it is new."""
+LEAST, MOST = 0.1, 1.0
+"""Seconds of that."""
+FIRST = 0.25
+"""Seconds that a first round waits which is wanted at once."""
 
 
 class Fleet(Feed):
@@ -23,27 +32,34 @@ class Fleet(Feed):
         session: Callable[[], Session],
         interval: float,
         needed: bool = False,
+        at_once: bool = False,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         """``session`` makes one for each machine.
 
-        With ``needed`` the first round raises its failures, like a local one.
+        The first round waits for all, unless it is wanted ``at_once``. With ``needed`` it raises
+        its failures, like a local one.
         """
         super().__init__(interval)
         self._sources = tuple(sources)
-        self._feeds = [SessionFeed(source, session(), 0.0) for source in sources]
+        self._hosts = [FleetHost(source, session(), clocks) for source in sources]
         self._needed = needed
+        self._patience = FIRST if at_once else None
 
     async def sample(self) -> Update:
         """Every machine's frames, in their order; all are asked at the same time.
 
-        An unreachable machine gives stale ones. All are read-only.
+        One that takes longer than the others is shown as it was, and when it has come. An
+        unreachable machine gives stale frames. All are read-only.
         """
-        rounds = await asyncio.gather(*(feed.sample() for feed in self._feeds))
-        pairs = [(s, r) for s, r in zip(self._sources, rounds, strict=True) if r is not None]
+        patience = self._patience
+        self._patience = min(MOST, max(LEAST, PATIENCE * self.interval))
+        if awaited := [task for host in self._hosts if (task := host.begin(patience)) is not None]:
+            await asyncio.wait(awaited, timeout=patience)
         if self._needed:
             self._check()
-        frames = tuple(frame for pair in pairs for frame in self._named(*pair))
-        notes = dict.fromkeys(note for _, update in pairs for note in update.notes)
+        frames = tuple(frame for host in self._hosts for frame in self._named(host))
+        notes = dict.fromkeys(note for host in self._hosts for note in host.take_notes())
         return Update(frames, self._sources[0].capabilities, notes=tuple(notes))
 
     async def pools(self) -> tuple[Frame, ...]:
@@ -71,7 +87,7 @@ class Fleet(Feed):
 
     async def close_sources(self) -> None:
         """See Feed.close_sources."""
-        await asyncio.gather(*(feed.aclose() for feed in self._feeds))
+        await asyncio.gather(*(host.aclose() for host in self._hosts))
 
     def _check(self) -> None:
         """Raise the first failure if no pool was seen, or no machine has a requested one."""
@@ -81,8 +97,11 @@ class Fleet(Feed):
         if failures and (not seen or isinstance(failures[0], NotFoundError)):
             raise failures[0]
 
-    def _named(self, source: RemoteSource, update: Update) -> Iterator[Frame]:
-        host, several = source.host, len(self._sources) > 1
-        for frame in update.frames:
-            shown = f"{host}:{frame.pool}" if several and frame.pool != host else frame.pool
-            yield replace(frame, pool=shown)
+    def _named(self, host: FleetHost) -> Iterator[Frame]:
+        name, several = host.source.host, len(self._hosts) > 1
+        for frame in host.shown():
+            yield (
+                replace(frame, pool=f"{name}:{frame.pool}")
+                if several and frame.pool != name
+                else frame
+            )

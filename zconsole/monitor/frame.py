@@ -99,25 +99,29 @@ class Frame:
     """The last full scrub, and whether the next is overdue."""
     past: tuple[PastScan, ...] = ()
     """Finished scans as they went, newest first, also those that a later one took the place of."""
+    age: float = 0.0
+    """Seconds since the sample, where it is shown again because the next one has not come yet."""
 
-    def joined(self, events: Iterable[Event], jobs: Sequence[ActivityView]) -> Frame:
-        """With actions done from consoles, in order of time, and the pool's jobs.
+    def joined(
+        self, events: Iterable[Event], jobs: Sequence[ActivityView], flags: Sequence[str] = ()
+    ) -> Frame:
+        """With actions done from consoles, in order of time, the pool's jobs, and further flags.
 
         A rebalance that goes on and an autopilot have a flag: not a job that was interrupted, not
         an open checklist, not the hours of a scrub.
         """
         done = tuple(events)
-        if not done and not jobs:
+        if not done and not jobs and not flags:
             return self
         works = [job.activity for job in jobs]
-        flags = {
+        of_work = {
             _FLAGS[w.kind]: None for w in works if w.kind in _FLAGS and w.state != "interrupted"
         }
         return replace(
             self,
             events=tuple(sorted((*self.events, *done), key=lambda e: e.t)) if done else self.events,
             activities=(*self.activities, *jobs),
-            flags=(*self.flags, *flags),
+            flags=(*self.flags, *of_work, *flags),
         )
 
     @property
@@ -176,7 +180,7 @@ class Frame:
     def stale_seconds(self) -> float | None:
         """Age of the newest good sample; None where there never was one."""
         if self.sample is None or self.failure is None:
-            return None if self.sample is None else 0.0
+            return None if self.sample is None else self.age
         return max(0.0, self.failure.t - self.sample.t)
 
     @property

@@ -17,11 +17,14 @@ class Health(NamedTuple):
 
     word: str
     """OK, ATTENTION, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
-    NOT IMPORTED, UNKNOWN."""
+    NOT IMPORTED, UNKNOWN, CONNECTING."""
     severity: str
     """ok, notice, warning or error."""
     reasons: tuple[str, ...] = ()
 
+
+CONNECTING = Health("CONNECTING", "notice", ("no answer yet",))
+"""Of a machine that is asked for the first time."""
 
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
 """How notes of initialize and trim begin: they don't explain why a device is gone."""

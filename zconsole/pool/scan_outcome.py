@@ -108,15 +108,15 @@ def not_restored(
     newest = _newest_repair(pool.scans)
     wait = settling(now, newest.end if newest is not None else None, regrouped)
     groups = [] if wait else list(_unfilled(pool, newest))
+    if groups:
+        yield from _checkpoint(pool)
     if groups and newest is not None and newest.state == "canceled":
         yield "the last repair was canceled"
     elif newest is not None and newest.errors:
         yield f"the last repair ended with {counted(newest.errors, 'error')}"
     if groups:
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
-        yield f"{', '.join(groups)} still there {since}"
-        if _checkpointed(pool):
-            yield "a checkpoint keeps resilvers from completing; discard it, then resilver again"
+        yield f"{', '.join(vdev.name for vdev in groups)} still there {since}{_held(groups)}"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
@@ -136,7 +136,24 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
             yield f"the scrub after the rebuild repaired {size(scan.processed_bytes)}: scrub again"
 
 
-def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[str]:
+def _checkpoint(pool: Pool) -> Iterator[str]:
+    """That a checkpoint is the cause, and the commands that end it."""
+    states = {a.state for a in pool.activities if a.kind == "checkpoint"}
+    if "exists" in states:
+        yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
+    elif "running" in states:
+        yield "a checkpoint blocked the resilver: wait until it is discarded"
+    if states:
+        yield f"then resilver again: zpool resilver {pool.name}"
+
+
+def _held(groups: Iterable[Vdev]) -> str:
+    """Why redundancy may be whole all the same: by the old disks, which so have to stay."""
+    held = [v for v in groups if v.kind == "replacing" and is_complete(v.children[0])]
+    return ": keep the old disk, which still counts" if held else ""
+
+
+def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
     """Replacing and spare vdevs that a good repair would have removed.
 
     Where no repair is known any more, a whole spare in the place of a lost device waits for none.
@@ -145,7 +162,7 @@ def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[str]:
         lost = vdev.children[0].state != "ONLINE"
         stands_in = vdev.kind == "spare" and lost and is_complete(vdev)
         if newest is not None or not stands_in or _checkpointed(pool):
-            yield vdev.name
+            yield vdev
 
 
 def _checkpointed(pool: Pool) -> bool:

@@ -15,6 +15,7 @@ from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.hours import keep_hours
 from zconsole.sim.state import (
     ERRORSCRUBBING,
+    EXISTS,
     FINISHED,
     SCRUB,
     TXG_SECONDS,
@@ -236,7 +237,7 @@ def _reflow(pool: PoolState, expansion: Relocation, dt: float) -> None:
 
 def _hold(pool: PoolState, checkpoint: Checkpoint, dt: float) -> None:
     _, write = pool.load.at(pool.t)
-    if checkpoint.state == 1:
+    if checkpoint.state == EXISTS:
         checkpoint.space = min(pool.alloc, checkpoint.space + write * dt)
         return
     checkpoint.space -= 2e9 * dt

@@ -104,6 +104,7 @@ class ForegroundLoad:
 SCRUB, RESILVER = 1, 2
 """pool_scan_func_t (include/sys/fs/zfs.h)."""
 SCANNING, FINISHED, CANCELED, ERRORSCRUBBING = 1, 2, 3, 4
+EXISTS, DISCARDING = 1, 2
 """dsl_scan_state_t, which removal and expansion use too (DSS_SCANNING and so on)."""
 TXG_SECONDS = 5.0
 VERSION = "2.3.9"
@@ -147,11 +148,12 @@ class ErrorScrub:
 
 @dataclass(slots=True)
 class Checkpoint:
-    """pool_checkpoint_stat_t: ``state`` 1 exists, 2 discarding; ``space`` in bytes."""
+    """pool_checkpoint_stat_t; ``space`` in bytes."""
 
     start: float
     space: float
-    state: int = 1
+    state: int = EXISTS
+    """EXISTS or DISCARDING."""
 
 
 @dataclass(slots=True)

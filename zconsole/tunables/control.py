@@ -102,6 +102,8 @@ class Past:
     """Names that go back at the end of a scan, with the GUID of its pool."""
     in_place: tuple[str, ...] = ()
     """Names whose live value is the one set from here."""
+    own: tuple[str, ...] = ()
+    """Those of them that this very console set."""
 
     def due(self, pool_guid: str | None) -> tuple[str, ...]:
         """Names to put back now that this pool's scan has ended."""
@@ -218,7 +220,8 @@ class Control:
         ends = {name: entry.until for name, entry in saved.values.items() if entry.until}
         read = self._parameters.read
         in_place = tuple(name for name, entry in saved.values.items() if read(name) == entry.value)
-        return Past(tuple(saved.changes), ends, in_place)
+        own = tuple(name for name in in_place if saved.values[name].owner == self._owner)
+        return Past(tuple(saved.changes), ends, in_place, own)
 
     def _setting(self, tunable: Tunable, saved: SavedTunables) -> Setting:
         ours = saved.values.get(tunable.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,17 @@ ALERTS_KEPT = 50
 """Alerts of a pool that stay among its events."""
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
+
+
+def place_of(pool: str | None, frames: Sequence[Frame]) -> int:
+    """Which of the frames a pool has; the first if none.
+
+    A machine that answers for the first time goes from ``HOST`` to ``HOST:POOL``.
+    """
+    names = [frame.pool for frame in frames]
+    if pool in names:
+        return names.index(pool)
+    return next((i for i, name in enumerate(names) if name.startswith(f"{pool}:")), 0)
 
 
 @dataclass
@@ -71,8 +83,7 @@ class ViewState:
     @property
     def index(self) -> int:
         """Which of the frames is shown: the pool chosen, else the first."""
-        names = [frame.pool for frame in self.frames]
-        return names.index(self.pool) if self.pool in names else 0
+        return place_of(self.pool, self.frames)
 
     @property
     def frame(self) -> Frame | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ui.actions.acting import Acting, acting
+from tests.ui.actions.acting import RUN, Acting, acting
 from tests.ui.actions.test_hold_flow import SCENARIO, start
 from tests.ui.rebalance.steps import running
 from zconsole.errors import ExitCode
@@ -34,6 +34,52 @@ async def test_an_autopilot_is_said_to_end_with_the_console(key, code):
         await asked(a, key)
         await a.press("right", "enter")
         assert a.app.return_code == code
+
+
+@pytest.mark.parametrize(("key", "code"), KEYS)
+async def test_tunables_that_stay_changed_are_named_with_what_restores_them(key, code):
+    async with acting(SCENARIO, (80, 24)) as a:
+        await a.press("T", "F", *RUN, "escape")
+        count = len(a.backend.control.past().own)
+        await a.press("escape")
+        said = await asked(a, key)
+        assert f"{count} tunables set here stay changed until the next boot" in said
+        assert "restore them: T, then U; when the scan ends: T, then E; later: zconsole" in said
+        assert all(name in said for name in a.backend.control.past().own)
+        await a.press("enter", "T", "U", *RUN, "escape", "escape")
+        await a.pilot.press(key)
+        assert a.app.return_code == code
+
+
+async def test_what_goes_back_when_the_scan_ends_is_not_said_to_stay():
+    async with acting(SCENARIO, (80, 24)) as a:
+        await a.press("T", "F", *RUN, "escape", "E", "escape")
+        said = await asked(a, "q")
+        assert "restored at the end of the scan" in said
+        assert "stay changed" not in said
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_the_first_line_counts_the_tunables_that_are_set(size):
+    async with acting(SCENARIO, size) as a:
+        assert "SET" not in a.screen.splitlines()[0]
+        await a.press("T", "F", *RUN, "escape", "escape")
+        await a.pass_time(10, 1)
+        count = len(a.backend.control.past().in_place)
+        assert f" {count} TUNABLES SET " in a.screen.splitlines()[0]
+        await a.press("T", "U", *RUN, "escape", "escape")
+        await a.pass_time(10, 1)
+        assert "SET" not in a.screen.splitlines()[0]
+
+
+async def test_what_the_autopilot_sets_goes_back_with_it_and_is_neither_counted_nor_asked_about():
+    async with acting(SCENARIO, (80, 24)) as a:
+        await start(a)
+        await a.press("escape")
+        await a.pass_time(300, 10)
+        assert a.backend.control.past().in_place
+        assert "TUNABLE" not in a.screen.splitlines()[0]
+        assert "stay" not in await asked(a, "q")
 
 
 @pytest.mark.parametrize(("key", "code"), KEYS)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.ui.actions.acting import acting, pick
+from tests.ui.actions.acting import RUN, acting, pick
 from tests.ui.drawn import plain
 from tests.unit.actions.pools import mirror, raidz2
 from zconsole.ui.actions.menu import Entry, entry_about, menu_lines, row_entries
@@ -316,3 +316,19 @@ async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():
         assert (await a.press("escape")).splitlines()[0] == first.splitlines()[0]
         await a.press("escape")
         assert a.app.main_on_top
+
+
+async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_works():
+    async with acting("not-restored", (60, 15)) as a:
+        shown = await a.pass_time(7200.0, 1200.0)
+        assert "a checkpoint blocks the resilver: zpool checkpoint -d tank" in shown
+        await a.press("A")
+        await pick(a, "Discard the checkpoint")
+        await a.press(*"tank", "enter")
+        await a.press("escape")
+        assert "a checkpoint" not in await a.pass_time(60.0, 10.0)
+        await a.press("S")
+        await pick(a, "Restart the resilver")
+        await a.press(*RUN)
+        await a.press("escape")
+        assert "NOT RESTORED" not in await a.pass_time(7200.0, 1200.0)

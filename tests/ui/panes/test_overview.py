@@ -50,6 +50,28 @@ async def test_a_pool_that_is_imported_later_does_not_take_the_screen():
         assert " DEGRADED  tank" in screen()
 
 
+async def test_a_machine_that_answers_at_last_keeps_its_place():
+    waiting = [replace(frames.healthy(), pool=name) for name in ("a", "b")]
+    feed = FakeFeed(waiting)
+    async with view_state(feed=feed) as (app, pilot, screen):
+        await pilot.press("right_square_bracket", "o")
+        feed.put(waiting[0], replace(frames.healthy(), pool="b:vault"))
+        await pilot.pause()
+        assert app.screen.view.cursor == 1
+        await pilot.press("escape")
+        await pilot.pause()
+        assert " OK  b:vault" in screen()
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(100.0, "STALE 1m40s"), (None, "STALE  ")])
+def test_a_stale_pool_says_its_age_where_it_is_listed(seconds, shown):
+    health = Health("STALE", "warning", ("no answer",))
+    stale = replace(frames.healthy(), health=health, problem="no answer", stale_seconds=seconds)
+    for width in (60, 80, 200):
+        (row,) = overview_lines([stale], LOOK, width)
+        assert shown in plain(row)
+
+
 def exported(frame, seconds):
     health = Health("NOT IMPORTED", "warning", ("not imported any more", "last seen 2m00s ago"))
     return replace(frame, absent=True, stale_seconds=seconds, health=health, problem="gone")

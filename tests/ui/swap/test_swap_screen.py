@@ -20,6 +20,7 @@ from zconsole.swap.backend import SwapBackend
 from zconsole.swap.store import FileSwapStore
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
+from zconsole.ui.widgets.lines_view import LinesView
 
 
 def kept_in(tmp_path) -> SwapBackend:
@@ -226,3 +227,16 @@ async def test_a_shelf_without_hands_offers_none():
 async def test_screens(size):
     drawn = await draw(size)
     assert drawn == {name: path(name, size).read_text(encoding="utf-8") for name in drawn}
+
+
+async def test_every_new_step_starts_at_its_top():
+    async with swapping((60, 15)) as s:
+        await s.begin()
+        view = s.app.screen.query_one("#swap", LinesView)
+        await s.press("pagedown")
+        assert view.scroll_offset.y
+        await s.pass_by()
+        assert view.scroll_offset.y  # who reads on is not sent back by a look
+        await s.do()
+        assert view.scroll_offset.y == 0
+        assert "light of Slot 07" in s.screen

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.monitor.fleet import Fleet
 from zconsole.monitor.session import Session
-from zconsole.sim.source import SimulatedSource
+from zconsole.sim.source import EPOCH, SimulatedSource
+from zconsole.system.host import Clocks
 from zconsole.zfs.sources.base import Capabilities
 
 
@@ -18,15 +21,42 @@ class Machine:
         self.closed = False
         self._pool = SimulatedSource("healthy") if has_pool else None
 
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.asked = self.answered = 0
+        self.fails = False
+
+    async def answer(self):
+        """Answer, and wait until that was taken."""
+        self.answers.set()
+        while self.answered < self.asked:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
     async def sample(self):
+        self.asked += 1
+        await self.answers.wait()
+        self.answered += 1
+        if self.fails:
+            name = "vault" if self.seen else self.host
+            return ({"t": EPOCH, "clock": 0.0, "pool": name, "problem": "ssh: refused"},)
         return await self._pool.sample() if self._pool else ()
 
     async def aclose(self):
         self.closed = True
 
 
-def fleet(*machines, needed=False, notes=()):
-    return Fleet(machines, lambda: Session(notes=notes), 0.0, needed)
+class Time:
+    """Both clocks, which stand still until they are moved."""
+
+    def __init__(self):
+        self.passed = 0.0
+        self.clocks = Clocks(lambda: EPOCH + self.passed, lambda: self.passed)
+
+
+def fleet(*machines, needed=False, at_once=False, notes=(), time=None):
+    clocks = (time or Time()).clocks
+    return Fleet(machines, lambda: Session(notes=notes), 0.0, needed, at_once, clocks)
 
 
 async def test_pools_of_several_machines_carry_their_host():
@@ -64,3 +94,90 @@ async def test_closing_lets_go_of_every_machine():
     machines = Machine("a"), Machine("b")
     await fleet(*machines).aclose()
     assert all(machine.closed for machine in machines)
+
+
+async def test_a_slow_machine_holds_up_no_other_and_its_pool_says_its_age():
+    time, slow, other = Time(), Machine("a"), Machine("b")
+    both = fleet(slow, other, time=time)
+    await both.next()
+    slow.answers.clear()
+    for passed in (1.0, 1.9):
+        time.passed = passed
+        late, fresh = (await both.next()).frames
+        assert (late.pool, late.problem, late.stale_seconds) == ("a:vault", None, passed)
+        assert late.health.word == "OK"
+        assert (fresh.problem, fresh.stale_seconds) == (None, 0.0)
+    assert (slow.asked, other.asked) == (2, 3)
+    await both.aclose()
+
+
+async def test_an_answer_that_is_overdue_makes_a_pool_stale_until_it_comes():
+    time, slow = Time(), Machine("a")
+    alone = fleet(slow, time=time)
+    await alone.next()
+    slow.answers.clear()
+    time.passed = 1.0
+    await alone.next()
+    time.passed = 4.0
+    (late,) = (await alone.next()).frames
+    assert (late.health.word, late.problem, late.stale_seconds) == (
+        "STALE",
+        "no answer for 3 s",
+        4.0,
+    )
+    slow.answers.set()
+    await asyncio.sleep(0.01)
+    (fresh,) = (await alone.next()).frames
+    assert (fresh.health.word, fresh.problem, fresh.stale_seconds) == ("OK", None, 0.0)
+
+
+async def test_a_machine_that_always_takes_long_is_neither_waited_for_nor_stale():
+    time, slow, other = Time(), Machine("a"), Machine("b")
+    slow.answers.clear()
+    both = fleet(slow, other, at_once=True, time=time)
+    words = []
+    for passed in range(1, 13):
+        time.passed = float(passed)
+        if passed % 4 == 0:
+            await slow.answer()
+            slow.answers.clear()
+        words.append((await both.next()).frames[0].health.word)
+    assert words == ["CONNECTING"] * 3 + ["OK"] * 9
+    assert other.asked == 12
+    await both.aclose()
+
+
+async def test_the_first_round_shows_what_has_come_where_it_is_wanted_at_once():
+    slow, other = Machine("a"), Machine("b")
+    slow.answers.clear()
+    both = fleet(slow, other, at_once=True)
+    first, second = (await both.next()).frames
+    assert (first.pool, first.health.word, first.stale_seconds) == ("a", "CONNECTING", None)
+    assert second.pool == "b:vault"
+    slow.answers.set()
+    whole = fleet(slow, other)
+    assert [frame.pool for frame in (await whole.next()).frames] == ["a:vault", "b:vault"]
+    await both.aclose()
+
+
+async def test_why_a_machine_failed_stays_while_it_is_asked_again():
+    time, away = Time(), Machine("a")
+    alone = fleet(away, time=time)
+    await alone.next()
+    away.fails = True
+    await alone.next()
+    away.answers.clear()
+    time.passed = 7.0
+    await alone.next()
+    (late,) = (await alone.next()).frames
+    assert (late.problem, late.stale_seconds) == ("ssh: refused", 7.0)
+    await alone.aclose()
+
+
+async def test_closing_abandons_what_is_in_flight():
+    slow = Machine("a")
+    slow.answers.clear()
+    alone = fleet(slow, at_once=True)
+    await alone.next()
+    await asyncio.wait_for(alone.aclose(), 5)
+    assert slow.closed

@@ -193,7 +193,24 @@ def test_scan_errors_and_a_checkpoint_are_said():
     found = judged(pool(REPLACING, disk("b"), scans=(bad,), activities=(KEPT,)))
     assert found.word == "NOT RESTORED"
     assert "the last repair ended with 7 errors" in found.reasons
-    assert any("checkpoint" in reason for reason in found.reasons)
+    assert found.reasons[:2] == (
+        "a checkpoint blocks the resilver: zpool checkpoint -d tank",
+        "then resilver again: zpool resilver tank",
+    )
+
+
+def test_a_checkpoint_that_is_being_discarded_is_waited_for():
+    gone = Activity("checkpoint", "running")
+    found = judged(pool(REPLACING, disk("b"), scans=(DONE,), activities=(gone,)))
+    assert "wait until it is discarded" in found.reasons[0]
+
+
+def test_an_old_disk_that_redundancy_still_counts_is_to_be_kept():
+    pair = Vdev("replacing-0", "replacing", children=(disk("old"), disk("new")))
+    found = judged(pool(pair, disk("b"), scans=(DONE,)))
+    assert found.reasons == (
+        "replacing-0 still there after the resilver: keep the old disk, which still counts",
+    )
 
 
 def test_an_old_canceled_scrub_is_no_concern():

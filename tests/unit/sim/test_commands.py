@@ -224,3 +224,22 @@ def test_a_scrub_of_known_errors_is_no_full_scrub_and_can_be_paused_and_stopped(
     commands.scrub(pool, errors=True)
     commands.scrub(pool, "stop")
     assert pool.error_scrub.state == CANCELED
+
+
+def test_a_checkpoint_is_discarded_and_the_resilver_then_restores_redundancy():
+    world = World("not-restored", 1)
+    pool = world.pools[0]
+    new = pool.scan.targets[0]
+    world.advance(4 * 3600.0)
+    assert pool.scan.state == FINISHED
+    assert zpool(world, "resilver", "tank").returncode == 0
+    world.advance(8 * 3600.0)
+    assert new.dtl > 0.0, "a checkpoint keeps what is filled from counting"
+    assert zpool(world, "checkpoint", "-d", "tank").returncode == 0
+    world.advance(8 * 3600.0 + 60.0)
+    assert pool.checkpoint is None
+    assert "no checkpoint exists" in zpool(world, "checkpoint", "-d", "tank").stderr
+    assert zpool(world, "resilver", "tank").returncode == 0
+    world.advance(12 * 3600.0)
+    assert new.dtl == 0.0
+    assert new in pool.tops[0].members

@@ -26,7 +26,7 @@ from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
 from zconsole.sim.places import places
 from zconsole.sim.source import World, clock
-from zconsole.sim.state import PoolState
+from zconsole.sim.state import DISCARDING, PoolState
 from zconsole.system.audit import MemoryLog
 from zconsole.system.process import Completed
 from zconsole.tunables.control import Control
@@ -295,6 +295,14 @@ def _set(pool: PoolState, words: Words) -> None:
     pool.autoexpand = value == "on"
 
 
+def _checkpoint(pool: PoolState, words: Words) -> None:
+    """Only discards one, as spa_checkpoint_discard does."""
+    if "d" not in words.options or pool.checkpoint is None:
+        raise CommandError(f"cannot discard checkpoint in '{pool.name}': no checkpoint exists")
+    pool.checkpoint.state = DISCARDING
+    pool.note("history_event", "the checkpoint is being discarded", "notice")
+
+
 _COMMANDS: dict[str, Command] = {
     "add": lambda pool, words: growth.add(pool, words.operands),
     "replace": lambda pool, words: commands.replace(pool, words[0], words[1], "s" in words.options),
@@ -308,6 +316,7 @@ _COMMANDS: dict[str, Command] = {
     "trim": _job("trim"),
     "initialize": _job("initialize"),
     "set": _set,
+    "checkpoint": _checkpoint,
 }
 
 

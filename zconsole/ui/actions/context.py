@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +18,7 @@ from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
+from zconsole.tunables.hold_latency import LEVERS
 from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
@@ -100,6 +101,12 @@ class FlowContext:
         state = f"holds latency at {held.held}, now {reached}"
         return (ActivityView(Activity(AUTOPILOT, state, note=note), None, nothing("")),)
 
+    def set_shown(self) -> tuple[str, ...]:
+        """The flag of tunables that are set; what an autopilot sets has its own."""
+        steered = LEVERS if self.held is not None else ()
+        count = sum(name not in steered for name in self.past.in_place)
+        return (f"{count} TUNABLE{'S' * (count > 1)} SET",) if count else ()
+
     async def read_past(self) -> None:
         """Read what was set from consoles, again."""
         self.past = await in_daemon_thread(self.backend.control.past)
@@ -137,7 +144,7 @@ class FlowContext:
         return in_demo if source is not None and "DEMO" in source.flags else otherwise
 
     def left_behind(self) -> tuple[Span, ...]:
-        """What quitting now means for plans under way, and for tunables that wait for a scan's end.
+        """What quitting now means for plans under way, an autopilot, and tunables set from here.
 
         Empty when nothing is left behind.
         """
@@ -148,7 +155,9 @@ class FlowContext:
             then = ends if self.held.watch else goes_on
             said.append(Span(f"The autopilot that holds latency at {self.held.held} {then}."))
         frames = self.app.view_state.frames
-        if names := ", ".join(name for frame in frames for name in self.past.due(frame.guid)):
+        due = [name for frame in frames for name in self.past.due(frame.guid)]
+        said.extend(self._kept(due))
+        if names := ", ".join(due):
             said.append(
                 Span(
                     f"{names}: restored at the end of the scan by a console that runs then;"
@@ -158,6 +167,21 @@ class FlowContext:
                 )
             )
         return tuple(said)
+
+    def _kept(self, due: Collection[str]) -> Iterator[Span]:
+        """What was set from here and nothing restores; ``due`` goes back with a scan's end."""
+        names = [name for name in self.past.own if name not in due]
+        if not names:
+            return
+        one, way = len(names) == 1, self.look.keys.way
+        what = f"{len(names)} tunable{'s' * (not one)} set here stay{'s' * one} changed"
+        stays = f"{what} until the next boot"
+        yield Span(self.then(f"{stays} (not in this demo: it ends)", stays) + ".", "warning")
+        yield Span(
+            f"To restore {'it' if one else 'them'}: {way('tunables', 'restore')}; when the scan"
+            f" ends: {way('tunables', 'restore-at-end')}; later: zconsole tunables restore."
+        )
+        yield Span(", ".join(names))
 
     def complain(self, problem: Exception | str) -> None:
         """Show what went wrong, as it is."""

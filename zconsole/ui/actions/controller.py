@@ -79,8 +79,9 @@ class ActionController:
             if app.main_on_top:  # the one place that shows them
                 begin_next(app, self._look_at_swaps, "swaps")
                 begin_next(app, self.context.read_windows, "windows")
+        flags = self.context.set_shown()
         frames = (
-            frame.joined(watch.events(frame, past.changes), self._at_work(frame))
+            frame.joined(watch.events(frame, past.changes), self._at_work(frame), flags)
             for frame in map(self.context.swaps.cleared, update.frames)
         )
         return replace(update, frames=tuple(frames))

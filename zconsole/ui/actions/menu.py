@@ -8,6 +8,7 @@ from functools import partial
 
 from rich.cells import cell_len
 
+from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_blink, plan_lights_off, plan_locate
@@ -222,6 +223,7 @@ def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
 def _of_pool() -> list[Entry]:
     return [
         Entry("Clear the errors of the pool, or resume it", (plan_clear,)),
+        Entry("Discard the checkpoint", (plan_discard,)),
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",
             flow=add_flow,

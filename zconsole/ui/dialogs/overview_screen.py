@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from zconsole.monitor.frame import Frame
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.panes.overview import by_trouble, overview_about, overview_head, overview_lines
-from zconsole.ui.view_state import ViewState
+from zconsole.ui.view_state import ViewState, place_of
 from zconsole.ui.widgets.draw import Line
 
 
@@ -19,7 +19,7 @@ class OverviewScreen(PickScreen):
     def __init__(self, state: ViewState) -> None:
         self._state = state
         self._shown: tuple[Frame, ...] = by_trouble(state.frames)
-        start = self._row(state.pool)
+        start = place_of(state.pool, self._shown)
         super().__init__("POOLS", self._lines, start=start, wide=True, about=self._reasons)
 
     def title_line(self, width: int) -> Line:
@@ -30,7 +30,7 @@ class OverviewScreen(PickScreen):
         """Draw the newest round; the cursor stays on its pool."""
         at = self._shown[self.view.cursor].pool if self.view.cursor < len(self._shown) else None
         self._shown = by_trouble(self._state.frames)
-        self.view.cursor = self._row(at)
+        self.view.cursor = place_of(at, self._shown)
         super().draw()
 
     def action_open(self) -> None:
@@ -38,10 +38,6 @@ class OverviewScreen(PickScreen):
         names = [frame.pool for frame in self._state.frames]
         pool = self._shown[self.view.cursor].pool
         self.dismiss(names.index(pool) if pool in names else None)
-
-    def _row(self, pool: str | None) -> int:
-        names = [frame.pool for frame in self._shown]
-        return names.index(pool) if pool in names else 0
 
     def _reasons(self, index: int, width: int) -> Sequence[Line]:
         if index >= len(self._shown):

@@ -141,6 +141,18 @@ def _pool(frame: Frame, look: DisplayFormat, table: _Table) -> Line:
     return tuple(spans)
 
 
+def _state(frame: Frame, look: DisplayFormat, width: int) -> Line:
+    """The word of health, and how old the sample is that the row shows, where there is room."""
+    word = health_word(frame, look)
+    age = frame.stale_seconds if frame.problem else None
+    if (
+        age is None
+        or width_of(word) + width_of((text := Span(units.duration(age), "dim"),)) > width
+    ):
+        return word
+    return (*word, text)
+
+
 def _left(frame: Frame, *_: object) -> Line:
     """How many more devices the weakest vdev can lose."""
     if not frame.redundancy:
@@ -232,7 +244,7 @@ def _fill_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
 _WIDE = 97
 """Columns of the screen from which on all that counts has room with two blanks between."""
 _COLUMNS = (
-    PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
+    PoolColumn(" STATE", 14, 0, _state),
     PoolColumn("REDUNDANCY", 8, 0, _left, right=True),
     PoolColumn("WORK", 9, 0, _function),
     PoolColumn("", 8, 0, _scan_bar),
@@ -244,7 +256,7 @@ _COLUMNS = (
     PoolColumn("", 8, 132, _fill_bar),
 )
 _NARROW = (
-    PoolColumn(" STATE", 14, 0, lambda frame, look, _: health_word(frame, look)),
+    PoolColumn(" STATE", 14, 0, _state),
     PoolColumn("REDUNDANCY", 9, 0, _left, right=True),
     PoolColumn("WORK", 9, 80, _function),
     PoolColumn("", 5, 70, _scan_bar),

@@ -124,6 +124,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         after = self._followed.stage
         if before is not None and after is not None and before.title != after.title:
             self._said = ""  # it was about the step before
+            self.query_one("#swap", LinesView).edge(-1)
         if before is not None and after is not None and after.over and not before.over:
             self._saved = ""  # that report lacks the end
         if self.is_attached:

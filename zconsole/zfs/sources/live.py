@@ -30,7 +30,6 @@ from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.load_meter import LoadMeter
 from zconsole.zfs.sources.pool_poller import GONE, PoolPoller, PoolPollers
 from zconsole.zfs.sources.reader import (
-    MOST_POOLS,
     POOLS,
     Commands,
     FallbackReader,
@@ -38,6 +37,7 @@ from zconsole.zfs.sources.reader import (
     ReaderOption,
     ReaderUnusableError,
     ReadFailedError,
+    pool_names,
     zpool_version,
 )
 from zconsole.zfs.sources.zpool import zpool_readers
@@ -228,10 +228,7 @@ class LiveSource:
             seconds = FILES_DEADLINE if self._listed else max(FILES_DEADLINE, patience)
             return await self._files.run(lambda: pool_states(root), seconds)
         commands = Commands(self._system.runner, patience)
-        names = (await commands.output(*POOLS)).split()
-        if len(names) > MOST_POOLS:
-            raise ReadFailedError(f"zpool list names more than {MOST_POOLS} pools")
-        return dict.fromkeys(names, "")
+        return dict.fromkeys(pool_names(await commands.output(*POOLS)), "")
 
     async def _survey(
         self, readings: Mapping[PoolPoller, Raw | None]

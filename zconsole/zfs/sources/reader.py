@@ -23,6 +23,8 @@ POOLS = ("zpool", "list", "-H", "-o", "name")
 MOST_POOLS = 1000
 """Pools of a machine, each read by commands of its own; what names more is no machine."""
 
+_POOL_NAME = re.compile(r"[A-Za-z][\w.: -]{0,254}", re.ASCII)
+"""See pool_namecheck, module/zcommon/zfs_namecheck.c."""
 _VERSION = re.compile(r"^(?:zfs|zfs-kmod)-v?(\d+\.\d+(?:\.\d+)?)", re.MULTILINE)
 
 
@@ -145,6 +147,20 @@ class Commands:
         if not isinstance(found, dict):
             raise ReadFailedError(f"{' '.join(argv[:2])} printed no whole JSON document")
         return found
+
+
+def pool_names(printed: str) -> tuple[str, ...]:
+    """The pools that ``POOLS`` printed.
+
+    Raises ReadFailedError for too many, and for other text, which a shell's profile may add.
+    """
+    names = tuple(printed.splitlines())
+    if len(names) > MOST_POOLS:
+        raise ReadFailedError(f"zpool list names more than {MOST_POOLS} pools")
+    for name in names:
+        if not _POOL_NAME.fullmatch(name):
+            raise ReadFailedError(f"zpool list printed what is not a pool: {name[:40]!a}")
+    return names
 
 
 async def zpool_version(runner: CommandRunner, deadline: float) -> str | None:

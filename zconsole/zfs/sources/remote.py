@@ -6,6 +6,7 @@ answer; it comes back by itself.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import shlex
@@ -30,6 +31,7 @@ from zconsole.zfs.sources.reader import (
     PoolGoneError,
     ReaderUnusableError,
     ReadFailedError,
+    pool_names,
     zpool_version,
 )
 from zconsole.zfs.sources.zpool import zpool_readers
@@ -39,13 +41,14 @@ DEADLINE = 10.0
 CONNECT = 8
 PATIENCE = 2.0
 """Seconds a sample waits for slow pools before the others are shown without them."""
-LENIENCE = 1.5
-"""How much longer the next answer may take after one that came too late: a slow link is not a
-lost one."""
+LENIENCE = 2.0
+"""How much longer the next answer may take than the last one: a slow link is not a lost one."""
 FIRST_PATIENCE = 12.0
 CLOSE = 2.0
 LOST = 255
 """Exit status of ssh itself when the link fails (ssh(1))."""
+LIST_EVERY = 5.0
+"""Seconds between two looks for pools that joined: each command takes an ssh of its own."""
 REST = 60.0
 """Seconds before a host that gave no answer is asked the same again."""
 KSTAT = "/proc/spl/kstat/zfs/{}/state"
@@ -80,6 +83,8 @@ class SshRunner:
         self._runner = runner
         self._spawner = spawner
         self._sockets = sockets
+        self.lost = ""
+        """Why the newest command that ended found no way to the host; empty when it did."""
 
     async def run(self, argv: Sequence[str], deadline: float) -> Completed:
         """See CommandRunner.run; a link that is down is a command that failed with ssh's words.
@@ -94,9 +99,11 @@ class SshRunner:
         except DeadlineError as error:
             text = f"{argv[0]} on {self._host}{str(error).removeprefix('ssh')}"
             raise DeadlineError(text, lambda: steady_clock() - began < REST) from None
+        self.lost = ""
         if done.returncode == LOST:
             words = _last_words(done.stderr) or "the connection was lost"
-            return Completed(tuple(argv), 1, "", f"ssh: {words.removeprefix('ssh: ')}")
+            self.lost = f"ssh: {words.removeprefix('ssh: ')}"
+            return Completed(tuple(argv), 1, "", self.lost)
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
     async def spawn(self, argv: Sequence[str], cwd: Path | None = None) -> LineProcess:
@@ -130,10 +137,9 @@ class SshRunner:
         return ("ssh", "-T", *flags, "--", self._host, remote_words(argv))
 
 
-def next_patience(patience: float, in_time: bool) -> float:
-    """Seconds to wait for the next answers, after those that came in ``patience`` or did not."""
-    longer = 1 / LENIENCE if in_time else LENIENCE
-    return min(DEADLINE, max(PATIENCE, patience * longer))
+def next_patience(waited: float) -> float:
+    """Seconds to wait for the next answer, after one that was waited for so long."""
+    return min(DEADLINE, max(PATIENCE, LENIENCE * waited))
 
 
 class RemoteSource:
@@ -157,6 +163,7 @@ class RemoteSource:
         self._version: str | None = None
         self._offset: float | None = None
         self._names: tuple[str, ...] = ()
+        self._listed = float("-inf")
         self._patience = PATIENCE
         self.failure = ""
         """Why the newest sample could not tell which pools there are; empty when it could."""
@@ -176,15 +183,17 @@ class RemoteSource:
 
     async def sample(self) -> tuple[Raw, ...]:
         """See Source.sample; a host that was never reached is one problem under its own name."""
-        first = self._pollers is None
-        self.failure = await self._list()
-        if self._pollers is None:
-            return (self._failed(self.host, self._nothing()),)
-        states = await self._states()
+        first, asked = self._pollers is None, () if self._nothing_known else self._names
+        self.failure, states = await asyncio.gather(self._list(), self._states(asked))
+        if self._names != asked and not self._ssh.lost:
+            states, _ = await asyncio.gather(self._states(self._names), self._open())
+        if self._pollers is None or self._ssh.lost:
+            why = self._nothing()
+            return tuple(self._failed(name, why) for name in self._names or (self.host,))
         polled = {self._pollers.of(name): states.get(name, "") for name in self._names}
-        patience = FIRST_PATIENCE if first else self._patience
-        in_time = await self._pollers.read(polled, patience)
-        self._patience = next_patience(self._patience, in_time)
+        began = self._clocks.steady()
+        await self._pollers.read(polled, FIRST_PATIENCE if first else self._patience)
+        self._patience = next_patience(self._clocks.steady() - began)
         return tuple(self._raw(poller) for poller in polled)
 
     @property
@@ -194,7 +203,7 @@ class RemoteSource:
 
     def _nothing(self) -> str:
         absent = f"no such pool: {', '.join(self.missing)}" if self.missing else ""
-        return self.failure or absent or "no pools are imported"
+        return self._ssh.lost or self.failure or absent or "no pools are imported"
 
     async def aclose(self) -> None:
         """See Source.aclose."""
@@ -202,34 +211,45 @@ class RemoteSource:
             await self._pollers.aclose(CLOSE)
         await self._ssh.aclose()
 
+    @property
+    def _nothing_known(self) -> bool:
+        return bool(self.failure or self._ssh.lost or not self._names)
+
     async def _list(self) -> str:
-        """Find out which pools there are; returns why that failed, empty when it did not."""
+        """Find out which pools there are; returns why that failed, empty when it did not.
+
+        While all is well, only now and then.
+        """
         if self._hung is not None and self._hung.alive():
             return str(self._hung)
+        now = self._clocks.steady()
+        if not self._nothing_known and now - self._listed < LIST_EVERY:
+            return ""
+        self._listed = now
         try:
-            text = await Commands(self._ssh, DEADLINE).output(*POOLS)
+            found = pool_names(await Commands(self._ssh, DEADLINE).output(*POOLS))
         except (ReadFailedError, ReaderUnusableError, PoolGoneError) as error:
             return str(error)
         except DeadlineError as error:
             self._hung = error
             return str(error)
-        found = tuple(text.splitlines())
-        if len(found) > MOST_POOLS:
-            return f"the host names more than {MOST_POOLS} pools"
         wanted = self._asked_for or found
-        kept = (*self._names, *(name for name in wanted if name in found))
-        self._names = tuple(dict.fromkeys(kept))
+        kept = dict.fromkeys((*self._names, *(name for name in wanted if name in found)))
+        if len(kept) > MOST_POOLS:
+            return f"zpool list names more than {MOST_POOLS} pools by now"
+        self._names = tuple(kept)
         self.missing = tuple(name for name in wanted if name not in self._names)
-        if self._pollers is None and self._names:
-            self._pollers = await self._open()
         return ""
 
-    async def _open(self) -> PoolPollers:
+    async def _open(self) -> None:
+        """Make the pollers, once there are pools."""
+        if self._pollers is not None:
+            return
         ssh, clocks = self._ssh, self._clocks
-        self._version = await zpool_version(ssh, DEADLINE)
-        self._offset = await self._utc_offset()
+        asked = zpool_version(ssh, DEADLINE), self._utc_offset()
+        self._version, self._offset = await asyncio.gather(*asked)
         readers = FallbackReader(zpool_readers(ssh, ssh, self._interval, self._version, clocks))
-        return PoolPollers(ssh, readers, self._version, clocks, DEADLINE)
+        self._pollers = PoolPollers(ssh, readers, self._version, clocks, DEADLINE)
 
     async def _utc_offset(self) -> float | None:
         """Seconds the host's zone is ahead of UTC, for the dates in text."""
@@ -243,16 +263,18 @@ class RemoteSource:
         seconds = int(match[2]) * 3600.0 + int(match[3]) * 60.0
         return -seconds if match[1] == "-" else seconds
 
-    async def _states(self) -> Mapping[str, str]:
+    async def _states(self, names: Sequence[str]) -> Mapping[str, str]:
         """What the host's kernel says of each pool, where it is Linux: zpool hangs on some."""
-        paths = [KSTAT.format(name) for name in self._names]
+        if not names:
+            return {}
+        paths = [KSTAT.format(name) for name in names]
         try:
             done = await self._ssh.run(("grep", "-H", ".", *paths), DEADLINE)
         except DeadlineError:
             return {}
         lines = (line.rpartition(":") for line in done.stdout.splitlines())
         found = {path: state.strip() for path, _, state in lines}
-        return {name: found.get(path, "") for name, path in zip(self._names, paths, strict=True)}
+        return {name: found.get(path, "") for name, path in zip(names, paths, strict=True)}
 
     def _raw(self, poller: PoolPoller) -> Raw:
         reading = poller.take()

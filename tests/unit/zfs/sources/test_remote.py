@@ -13,6 +13,7 @@ import pytest
 
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
+from zconsole.zfs.sources.reader import MOST_POOLS
 from zconsole.zfs.sources.remote import (
     DEADLINE,
     PATIENCE,
@@ -196,6 +197,37 @@ def test_a_host_of_more_pools_than_there_are_is_a_problem_of_the_host(host, caps
     assert "names more than 1000 pools" in capsys.readouterr().err
 
 
+BESIDE = ("*** Welcome ***\\ntank", "tank\\0x\\n", "\\377\\376 \\033[2J")
+
+
+@pytest.mark.parametrize("printed", BESIDE)
+def test_what_a_host_prints_beside_its_pools_is_a_problem_of_the_host(
+    host, capsys, tmp_path, printed
+):
+    host()
+    script(tmp_path / "tools/zpool", f"#!/bin/sh\nprintf '{printed}'\n")
+    assert main(["status", "--host", "root@box"]) == ExitCode.UNAVAILABLE
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("zconsole: root@box: zpool list printed what is not a pool: ")
+    assert told.err.isascii()
+    assert "\0" not in told.err
+
+
+async def test_names_that_change_all_the_time_are_not_kept_without_end(host, tmp_path):
+    host()
+    names = "for i in $(seq 1 400); do echo tank$$.$i; done"
+    script(tmp_path / "tools/zpool", f"#!/bin/sh\n[ $1 = list ] && {{ {names}; }}\n")
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        for _ in range(3):
+            raws = await source.sample()
+        assert len(raws) <= MOST_POOLS
+        assert "names more than" in source.failure
+    finally:
+        await source.aclose()
+
+
 def test_a_host_that_floods_is_said_to(host, capsys, tmp_path):
     host()
     script(tmp_path / "tools/zpool", "#!/bin/sh\nexec yes\n")
@@ -282,10 +314,39 @@ async def test_a_lost_link_is_a_stale_pool_and_it_comes_back(host, tmp_path):
 
 
 def test_a_slow_link_is_waited_for_longer_and_a_fast_one_not():
-    longer = next_patience(PATIENCE, in_time=False)
-    assert PATIENCE < longer < DEADLINE
-    assert next_patience(DEADLINE, in_time=False) == DEADLINE
-    assert next_patience(longer, in_time=True) == PATIENCE == next_patience(PATIENCE, in_time=True)
+    assert next_patience(0.1) == PATIENCE
+    assert PATIENCE < next_patience(PATIENCE) < DEADLINE
+    assert next_patience(DEADLINE) == DEADLINE
+
+
+async def test_a_lost_link_is_tried_once_a_sample(host, tmp_path):
+    remote = host()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        await source.sample()
+        remote.cut()
+        await source.sample()
+        before = len(remote.calls)
+        (lost,) = await source.sample()
+        assert "Connection refused" in lost["problem"]
+        assert len(remote.calls) == before + 1
+    finally:
+        await source.aclose()
+
+
+async def test_pools_that_may_have_joined_are_looked_for_now_and_then(host, tmp_path):
+    remote = host()
+    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    try:
+        for _ in range(3):
+            assert "status" in (await source.sample())[0]
+        words = [call[-1] for call in remote.calls]
+        assert [sum(each in word for word in words) for each in ("zpool list -H", "/state")] == [
+            1,
+            3,
+        ]
+    finally:
+        await source.aclose()
 
 
 def test_told_to_end_it_lets_go_of_the_connection(host):
