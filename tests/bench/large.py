@@ -160,9 +160,9 @@ class LargeSource:
         """What the process counted."""
         return self._received()
 
-    def raws(self, received: list[Any]) -> tuple[Raw, ...]:
+    def raws(self, received: list[Any]) -> Iterator[Raw]:
         """The raw forms of a round, as the live source makes them."""
-        return tuple(_raw(*pair) for pair in zip(self._first, received, strict=True))
+        return map(_raw, self._first, received)
 
     def _received(self) -> list[Any]:
         output = self._process.stdout

@@ -104,7 +104,7 @@ async def large(leaves: int, pools: int, count: int) -> None:
             for index in range(1, count + 1):
                 source.ask()
                 received = meter.measure("receive", source.receive)
-                raws = meter.measure("raw forms", partial(source.raws, received))
+                raws = meter.measure("raw forms", partial(tuple, source.raws(received)))
                 del received
                 frames = meter.measure("frames", partial(session.advance, raws))
                 del raws

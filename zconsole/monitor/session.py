@@ -84,17 +84,23 @@ class Session:
         raises NotUnderstoodError if the pool is unknown. In a recording with ``gaps`` it is one,
         and a problem of every pool that it may concern.
         """
-        frames: list[Frame] = []
-        for raw in raws:
-            try:
-                found = self._decode(raw)
-            except NotUnderstoodError as error:
-                if self._gaps is None:
-                    raise
-                frames.extend(self._missing(raw, error, self._gaps))
-            else:
-                frames.extend(self._frame(seen) for seen in self._apart(found))
-        return tuple(frames)
+        return tuple(each for raw in raws for each in self.steps(raw) if each is not None)
+
+    def steps(self, raw: Raw) -> Iterator[Frame | None]:
+        """What ``advance`` makes of one raw form; None in the midst of it, where others may work.
+
+        Each step of a pool of thousands of devices takes as long as a key can wait.
+        """
+        try:
+            found = self._decode(raw)
+        except NotUnderstoodError as error:
+            if self._gaps is None:
+                raise
+            yield from self._missing(raw, error, self._gaps)
+        else:
+            yield None
+            for seen in self._apart(found):
+                yield self._frame(seen)
 
     def end(self) -> None:
         """The source has ended.

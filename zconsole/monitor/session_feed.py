@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import chain
 
 from zconsole.monitor.device_prober import DeviceProber
 from zconsole.monitor.feed import Feed, Pairs, Update
@@ -14,7 +15,7 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Source
 
 BUSY, BREATH = 0.05, 0.02
-"""Seconds of work on a round after which, before the next pool, keys are answered for so long."""
+"""Seconds of work on a round after which, before the next step, keys are answered for so long."""
 
 
 class SessionFeed(Feed):
@@ -39,6 +40,8 @@ class SessionFeed(Feed):
         self._details = details
         self._signs = signs
         self._lights = lights
+        self._shown = False
+        """Whether there was a round: before the first, there is nothing that keys could move."""
 
     async def sample(self) -> Update | None:
         """See Feed.sample. At the end raises as Session.end."""
@@ -55,11 +58,13 @@ class SessionFeed(Feed):
         """The frames of a round: thousands of devices take longer than anybody waits for a key."""
         loop, frames = asyncio.get_running_loop(), list[Frame]()
         since = loop.time()
-        for raw in raws:
-            if loop.time() - since > BUSY:
+        for step in chain.from_iterable(map(self._session.steps, raws)):
+            if step is not None:
+                frames.append(step)
+            if self._shown and loop.time() - since > BUSY:
                 await asyncio.sleep(BREATH)
                 since = loop.time()
-            frames.extend(self._session.advance((raw,)))
+        self._shown = True
         return tuple(frames)
 
     async def details(self, pool: str, key: str) -> Pairs:

@@ -243,11 +243,12 @@ def _made(
     alloc, size, fragmentation = _space(stats, top, leaf)
     packed = isinstance(node.get("vdev_stats"), bytes)
     queues, histograms = _depths(node.get("vdev_stats_ex") or NOTHING, packed)
-    vdev = Vdev(
+    state = spare_word(enum_state, aux) if section == "spare" else state_word(enum_state, aux)
+    return Vdev(
         name=_name(node, context.names),
         kind=kind,
         vclass=section,
-        state=spare_word(enum_state, aux) if section == "spare" else state_word(enum_state, aux),
+        state=state,
         guid=word(node.get("guid")),
         path=word(node.get("path")),
         note=note,
@@ -266,31 +267,33 @@ def _made(
         histograms=histograms,
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
         children=children,
-    )
-    if not leaf:
-        return vdev
-    is_resilvering = marker == "(resilvering)"
-    return vdev._replace(
-        resilvering=is_resilvering,
-        awaiting_resilver=stats[33] != 0 and not is_resilvering,
-        scan_processed=stats[41] if rebuilding else stats[26],
-        disk=context.disks.get(vdev.path) if vdev.path and vdev.state not in FAILED else None,
-        **_of_leaf(node, stats, len(values), context.blocks),
+        **(_of_leaf(node, values, context, rebuilding, marker, state) if leaf else NOTHING),
     )
 
 
 def _of_leaf(
-    node: Mapping[str, Any], stats: Sequence[int], elements: int, blocks: Blocks
+    node: Mapping[str, Any],
+    values: Sequence[int],
+    context: _Context,
+    rebuilding: bool,
+    marker: str,
+    state: str,
 ) -> dict[str, Any]:
-    """What only devices have; ``elements``: how many of ``stats`` its release counts."""
+    """What only devices have; ``values``: their ``vdev_stats``, as their release counts them."""
+    stats, path = canonical(values), word(node.get("path"))
+    is_resilvering = marker == "(resilvering)"
     return {
+        "resilvering": is_resilvering,
+        "awaiting_resilver": stats[33] != 0 and not is_resilvering,
+        "scan_processed": stats[41] if rebuilding else stats[26],
+        "disk": context.disks.get(path) if path and state not in FAILED else None,
         "unfilled": any(node.get(key) for key in _UNFILLED),
         "phys_path": word(node.get("phys_path")),
         "devid": word(node.get("devid")),
-        "block": blocks.of(node["path"]) if "path" in node else None,
+        "block": context.blocks.of(node["path"]) if "path" in node else None,
         "initialize": _progress(stats[28:32], stats[23]) if stats[30] else None,
         "trim": _progress(stats[37:41], stats[35]) if stats[39] else None,
-        "trimmable": not stats[36] if elements >= _TRIMS else None,
+        "trimmable": not stats[36] if len(values) >= _TRIMS else None,
     }
 
 

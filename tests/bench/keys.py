@@ -1,0 +1,161 @@
+"""How long a key waits to be painted while the console watches ten thousand leaves.
+
+``python -m tests.bench.keys [--leaves N] [--pools P] [--keys K]``: a console on 80×24 that samples
+``large`` pools once a second; a thread presses keys that move its cursor or its focus at moments of
+its own, also amid a tick. Prints milliseconds from the key to the paint that follows it: of CPU
+(what it would take on a machine of its own, but for pauses) and as they went by; then those of the
+first round from its raw forms to its paint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import random
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from textual import events
+from textual._compositor import CompositorUpdate
+
+from tests.bench.large import LargeSource
+from tests.bench.tick import SIZE, yardstick
+from zconsole.cli import main
+from zconsole.monitor.feed import Update
+from zconsole.monitor.session import Session
+from zconsole.monitor.session_feed import SessionFeed
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.start import make_console
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.base import Capabilities
+
+KEYS = ("down", "down", "down", "up", "pagedown", "pageup", "tab")
+Moment = tuple[float, float]
+"""Seconds of CPU, and of a clock."""
+
+
+def now() -> Moment:
+    return time.process_time(), time.perf_counter()
+
+
+class LargeRounds:
+    """The rounds of large pools as a source; one is ready before it is asked for."""
+
+    capabilities = Capabilities("demo")
+
+    def __init__(self, source: LargeSource) -> None:
+        self._source = source
+        self.begun: Moment | None = None
+        """When the first round was there."""
+        source.ask()
+
+    async def sample(self) -> tuple[Raw, ...]:
+        received = await asyncio.to_thread(self._source.receive)
+        if self.begun is None:
+            self.begun = now()
+        raws = []
+        for raw in self._source.raws(received):
+            raws.append(raw)
+            await asyncio.sleep(0)  # each pool's answer comes on its own
+        self._source.ask()
+        return tuple(raws)
+
+    async def aclose(self) -> None:
+        self._source.receive()
+
+
+class Presses:
+    """Presses keys from a thread, and notes when each was painted."""
+
+    def __init__(self, console: Any, count: int) -> None:
+        self._console = console
+        self._loop = asyncio.get_running_loop()
+        self._count = count
+        self._pressed: Moment | None = None
+        self._taken = False
+        self._shown = False
+        self.waits: list[Moment] = []
+        self.first: Moment | None = None
+        """When the first round was painted."""
+        self._on_event, console.on_event = console.on_event, self._hear
+        self._take, console.take = console.take, self._show
+        self._display, console._display = console._display, self._paint
+
+    def press_all(self) -> None:
+        """Press keys, half a second to a second after what the one before painted."""
+        chance = random.Random(1)
+        for _ in range(self._count):
+            time.sleep(chance.uniform(0.3, 0.8))
+            key = events.Key(chance.choice(KEYS), None)
+            self._pressed = now()
+            self._loop.call_soon_threadsafe(self._console.post_message, key)
+            for _ in range(100):
+                if self._pressed is None:
+                    break
+                time.sleep(0.02)
+            self._pressed, self._taken = None, False  # one that changed nothing is not painted
+
+    async def _hear(self, event: events.Event) -> None:
+        await self._on_event(event)
+        self._taken = self._taken or (isinstance(event, events.Key) and self._pressed is not None)
+
+    def _show(self, update: Update) -> None:
+        self._take(update)
+        self._shown = True
+
+    def _paint(self, screen: Any, renderable: Any) -> None:
+        if isinstance(renderable, CompositorUpdate):
+            renderable.render_segments(self._console.console)  # as for a terminal
+        self._display(screen, renderable)
+        if self._shown and self.first is None:
+            self.first = now()
+        if self._taken and self._pressed is not None:
+            self.waits.append(_apart(self._pressed, now()))
+            self._pressed, self._taken = None, False
+
+
+def _apart(begin: Moment, end: Moment) -> Moment:
+    return end[0] - begin[0], end[1] - begin[1]
+
+
+def report(what: str, waits: Sequence[float]) -> None:
+    ordered = sorted(1e3 * each for each in waits)
+    half, most = ordered[len(ordered) // 2], ordered[int(0.95 * len(ordered))]
+    print(f"{what}: half within {half:.0f} ms, 95 % within {most:.0f} ms, all {ordered[-1]:.0f} ms")
+
+
+async def measure(leaves: int, pools: int, count: int) -> None:
+    with LargeSource(leaves, pools) as source:
+        rounds = LargeRounds(source)
+        feed = SessionFeed(rounds, Session(), 1.0)
+        console = make_console(feed, ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
+        async with console.run_test(size=SIZE):
+            presses = Presses(console, count)
+            await asyncio.sleep(5)
+            thread = threading.Thread(target=presses.press_all)
+            thread.start()
+            while thread.is_alive():
+                await asyncio.sleep(0.1)
+    began = time.process_time()
+    yardstick()
+    print(f"yardstick: {1e3 * (time.process_time() - began):.1f} ms (a fixed loop of Python)")
+    print(f"{len(presses.waits)} of {count} keys painted something")
+    report("CPU", [cpu for cpu, _ in presses.waits])
+    report("went by", [wall for _, wall in presses.waits])
+    assert rounds.begun is not None
+    assert presses.first is not None
+    cpu, wall = _apart(rounds.begun, presses.first)
+    print(f"first round: {1e3 * cpu:.0f} ms of CPU, {1e3 * wall:.0f} ms went by")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--leaves", type=int, default=10_000)
+    parser.add_argument("--pools", type=int, default=4)
+    parser.add_argument("--keys", type=int, default=140)
+    given = parser.parse_args()
+    gc.set_threshold(main.YOUNG)
+    asyncio.run(measure(given.leaves, given.pools, given.keys))
