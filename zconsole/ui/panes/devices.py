@@ -32,6 +32,7 @@ _TALL, _GRAPH = 20, 3
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
 """States of a device that is not read any more; who takes one offline knows it."""
 _NOTHING = TreeLine("", 0, title="nothing matches")
+_UNSEEN = TreeLine("", 0, title="no devices seen yet")
 AWAITED = 30
 """Samples within which a disk is awaited that a replacement begins to fill."""
 
@@ -95,7 +96,7 @@ class DeviceView(CursorView):
         at = self._at_cursor
         self._details = self._make_details(self._frame)
         found = items(self._frame.rows, self.arrangement)
-        self._items = self._with_details(found or (_NOTHING,))
+        self._items = self._with_details(found or (_NOTHING if self._frame.rows else _UNSEEN,))
         self._follow(at)
         self._panel = self._make_panel(self._frame)
         self._rows.clear()
