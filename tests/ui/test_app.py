@@ -246,6 +246,13 @@ async def test_filter_that_matches_nothing_says_so_and_escape_in_the_prompt_drop
         assert "? help" in screen()
 
 
+async def test_a_pool_that_was_never_seen_has_no_devices_to_match():
+    never = replace(frames.healthy(), problem="no answer yet", stale_seconds=None, rows=())
+    async with view_state(never) as (_, _, screen):
+        assert "no devices seen yet" in screen()
+        assert "nothing matches" not in screen()
+
+
 async def test_sort_goes_through_its_orders():
     async with view_state(frames.resilver(), size=(120, 40)) as (app, pilot, screen):
         await pilot.press("s")

@@ -37,6 +37,7 @@ _LEAST = 9
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
 """States of a device that is not read any more; who takes one offline knows it."""
 _NOTHING = TreeLine("", 0, title="nothing matches")
+_UNSEEN = TreeLine("", 0, title="no devices seen yet")
 AWAITED = 30
 """Samples within which a disk is awaited that a replacement begins to fill."""
 
@@ -100,7 +101,7 @@ class DeviceView(CursorView):
         at = self._at_cursor
         self._details = self._make_details(self._frame)
         found = items(self._frame.rows, self.arrangement)
-        self._items = self._with_details(found or (_NOTHING,))
+        self._items = self._with_details(found or (_NOTHING if self._frame.rows else _UNSEEN,))
         self._follow(at)
         self._panel = self._make_panel(self._frame)
         self._rows.clear()

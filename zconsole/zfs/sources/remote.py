@@ -36,6 +36,7 @@ from zconsole.zfs.sources.reader import (
 )
 from zconsole.zfs.sources.zpool import zpool_readers
 
+CLOCKS = Clocks()
 DEADLINE = 10.0
 """Seconds for a call over the link, a new connection included."""
 CONNECT = 8
@@ -153,12 +154,13 @@ class RemoteSource:
         pools: Sequence[str],
         interval: float,
         sockets: Path,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         process = self._process = ProcessRunner()
         self.host = host
         self._asked_for = tuple(dict.fromkeys(pools))
         self._interval = interval
-        self._clocks = Clocks()
+        self._clocks = clocks
         self._ssh = SshRunner(host, process, process, sockets)
         self._hung: DeadlineError | None = None
         self._pollers: PoolPollers | None = None

@@ -14,9 +14,11 @@ import pytest
 
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
+from zconsole.system.host import Clocks
 from zconsole.zfs.sources.reader import MOST_POOLS
 from zconsole.zfs.sources.remote import (
     DEADLINE,
+    LIST_EVERY,
     PATIENCE,
     RemoteSource,
     hosts_of,
@@ -341,18 +343,17 @@ async def test_a_lost_link_is_tried_once_a_sample(host, tmp_path):
 
 
 async def test_pools_that_may_have_joined_are_looked_for_now_and_then(host, tmp_path):
-    remote = host()
-    source = RemoteSource("root@box", (), 1.0, tmp_path)
+    remote, now = host(), 0.0
+    source = RemoteSource("root@box", (), 1.0, tmp_path, Clocks(steady=lambda: now))
+    asked = []
     try:
-        for _ in range(3):
+        for now in (0.0, 1.0, LIST_EVERY - 1, LIST_EVERY, LIST_EVERY + 1):  # noqa: B007
             assert "status" in (await source.sample())[0]
-        words = [call[-1] for call in remote.calls]
-        assert [sum(each in word for word in words) for each in ("zpool list -H", "/state")] == [
-            1,
-            3,
-        ]
+            words = " ".join(call[-1] for call in remote.calls)
+            asked.append((words.count("zpool list -H"), words.count("/state")))
     finally:
         await source.aclose()
+    assert asked == [(1, 1), (1, 2), (1, 3), (2, 4), (2, 5)]
 
 
 def test_told_to_end_it_lets_go_of_the_connection(host):
