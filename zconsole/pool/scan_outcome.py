@@ -116,9 +116,11 @@ def not_restored(
         yield f"the last repair ended with {counted(newest.errors, 'error')}"
     if groups:
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
-        yield f"{', '.join(vdev.name for vdev in groups)} still there {since}{_held(groups)}"
-        if not kept and (newest is None or newest.state == "canceled"):
+        yield f"{', '.join(vdev.name for vdev in groups)} still there {since}"
+        if not kept and not (newest and newest.errors):
             yield f"resilver again: zpool resilver {pool.name}"
+        if any(_counts_old(vdev) for vdev in groups):
+            yield "keep the old disk: it still counts"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
@@ -149,10 +151,9 @@ def _checkpoint(pool: Pool) -> Iterator[str]:
     yield f"then resilver again: zpool resilver {pool.name}"
 
 
-def _held(groups: Iterable[Vdev]) -> str:
-    """Why redundancy may be whole all the same: by the old disks, which so have to stay."""
-    held = [v for v in groups if v.kind == "replacing" and is_complete(v.children[0])]
-    return ": keep the old disk, which still counts" if held else ""
+def _counts_old(group: Vdev) -> bool:
+    """Whether redundancy is whole all the same: by the old disk, which so has to stay."""
+    return group.kind == "replacing" and is_complete(group.children[0])
 
 
 def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:

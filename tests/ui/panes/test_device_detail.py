@@ -30,6 +30,16 @@ class TestDetail:
         ):
             assert wanted in said
 
+    def test_the_pools_own_row_says_every_reason_of_its_state(self):
+        """At 60x15 the header said ``+1 more``, and nothing said which."""
+        frame = frames.resilver()
+        reasons = ("resilver again: zpool resilver tank", "keep the old disk: it still counts")
+        frame = replace(frame, health=frame.health._replace(reasons=reasons))
+        root, disk = frame.rows[0], frame.rows[-1]
+        said = [plain(line).strip() for line in detail_lines(root, frame, (), LOOK, 60)]
+        assert said[:2] == [f"why          {reasons[0]}", reasons[1]]
+        assert "why" not in text(detail_lines(disk, frame, (), LOOK, 60))
+
     def test_where_the_disk_is_and_which_comes_before_all_that_is_drawn(self):
         frame = frames.resilver()
         row = next(r for r in frame.rows if r.slow_sibling)

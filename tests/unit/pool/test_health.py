@@ -209,7 +209,9 @@ def test_an_old_disk_that_redundancy_still_counts_is_to_be_kept():
     pair = Vdev("replacing-0", "replacing", children=(disk("old"), disk("new")))
     found = judged(pool(pair, disk("b"), scans=(DONE,)))
     assert found.reasons == (
-        "replacing-0 still there after the resilver: keep the old disk, which still counts",
+        "replacing-0 still there after the resilver",
+        "resilver again: zpool resilver tank",
+        "keep the old disk: it still counts",
     )
 
 

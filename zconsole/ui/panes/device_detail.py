@@ -38,7 +38,7 @@ def detail_lines(
     for, and there may be little room. The graphs end at ``until``, without it now.
     """
     indent, room = _indent(row), detail_room(row, width)
-    now = [*_troubles(row, frame, look), *_condition(row, frame, look)]
+    now = [*_reasons(row, frame, look), *_troubles(row, frame, look), *_condition(row, frame, look)]
     lasting = [*_identity(row.vdev, look), *_sizes(row.vdev, look)]
     lasting += _pool(frame, look) if row.vdev.kind == "root" else []
     said = {label for label, _ in lasting}
@@ -136,6 +136,13 @@ def _condition(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[st
             )
         )
     return pairs
+
+
+def _reasons(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
+    """Of the pool's own row all reasons of its state: its header may only count them."""
+    reasons = frame.health.reasons if row.vdev.kind == "root" else ()
+    labels = ("why", *[""] * len(reasons))
+    return [(label, look.text(each)) for label, each in zip(labels, reasons, strict=False)]
 
 
 def _sits_out(vdev: Vdev) -> str:
