@@ -80,6 +80,6 @@ async def test_a_demo_says_which_keys_change_its_speed_and_they_do():
     feed, steps = FakeFeed((frames.healthy(),)), []
     feed.faster = steps.append
     async with view_state(feed=feed) as (_, pilot, screen):
-        await until(pilot, lambda: "{ } change the speed of the demo" in screen())
+        await until(pilot, lambda: "{ } demo speed" in screen())
         await pilot.press("right_curly_bracket", "left_curly_bracket")
         assert steps == [1, -1]

@@ -8,16 +8,20 @@ from zconsole.swap.view import MachineView
 
 
 def cause_of(v: MachineView, target: Target) -> str:
-    """cable, disk or unclear: as judged while it was watched, else by what is counted."""
+    """cable, disk or unclear: as judged while it was watched, else by what is counted.
+
+    What a device that failed counted by then may be of either; what SMART counts speaks for it.
+    """
     fault = next((f for f in v.faults if f.key == target.key), None)
     if fault is not None:
         return fault.cause
-    errors = target.vdev.errors
-    if not errors.total or target.vdev.state in FAILED:
+    errors, failed = target.vdev.errors, target.vdev.state in FAILED
+    if not errors.total and not failed:
         return "unclear"
     device = v.situation.facts.device(target.vdev.path or "")
     signs = ProbeResults(v.smart.get(device.path) if device else None)
-    return judge(Deltas(errors.read or 0, errors.write or 0, errors.cksum or 0), signs=signs)[0]
+    counted = Deltas(errors.read or 0, errors.write or 0, errors.cksum or 0)
+    return judge(Deltas() if failed else counted, signs=signs)[0]
 
 
 def cable_advice(v: MachineView, target: Target) -> str:

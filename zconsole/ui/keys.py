@@ -98,7 +98,7 @@ class KeyTable:
     @property
     def speed_hint(self) -> str:
         """Which keys make a demo slower or faster."""
-        return f"{self.shown('slower')} {self.shown('faster')} change the speed of the demo"
+        return f"{self.shown('slower')} {self.shown('faster')} demo speed"
 
     def way(self, *titles: str) -> str:
         """The keys to press one after another: ``T, then U``."""

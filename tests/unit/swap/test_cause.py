@@ -28,6 +28,11 @@ def with_errors(read: int = 0, cksum: int = 0, state: str = "ONLINE") -> Vdev:
         (with_errors(read=40), {}, "disk"),
         (with_errors(cksum=40), {DISKS[0].path: SmartCounts(pending=3)}, "disk"),
         (with_errors(cksum=40, state="FAULTED"), {}, "unclear"),
+        (
+            with_errors(cksum=40, state="FAULTED"),
+            {DISKS[0].path: SmartCounts(reallocated=635, pending=79, crc=0)},
+            "disk",
+        ),
         (with_errors(), {}, "unclear"),
     ],
 )
