@@ -95,7 +95,7 @@ def _collapse(pool: PoolState, top: Top, group: Group, new: Leaf) -> None:
     place = siblings(top, group)
     place[place.index(group)] = new
     old = leaves_of(group.children[0])[0]
-    pool.note("vdev_remove", f"{old.name} detached", vdev=new.path)
+    pool.note("vdev_remove", f"{old.name} detached", vdev=old.path)
     if old.present:
         pool.host.shelf = [*pool.host.shelf, old]  # still there, until somebody pulls it
     if outer is not None and outer.kind == "spare":
