@@ -332,12 +332,14 @@ class DemoSwapScreen(SwapScreen):
         said = self._hands.wait(WHILE if left is None else left + BEYOND)
         self.app.notify(said, markup=False)
 
-    def _hand(self, flow: Callable[[FlowContext, Hands, str], Awaitable[str]]) -> None:
+    def _hand(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
         begin(self, partial(self._handed, flow), group="swap-ask", exit_on_error=False)
 
-    async def _handed(self, flow: Callable[[FlowContext, Hands, str], Awaitable[str]]) -> None:
+    async def _handed(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
+        c = self._followed.checklist
+        bay, serial = (c.wrong[0].bay, c.wrong[0].serial) if c.wrong else (c.old.bay, "")
         try:
-            said = await flow(self._flow, self._hands, self._followed.checklist.old.bay)
+            said = await flow(self._flow, self._hands, bay, serial)
         except ZconsoleError as error:
             said = str(error)
         if said:
