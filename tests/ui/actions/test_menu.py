@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -332,3 +333,11 @@ async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_w
         await a.press(*RUN)
         await a.press("escape")
         assert "NOT RESTORED" not in await a.pass_time(7200.0, 1200.0)
+
+
+def test_what_resumes_a_suspended_pool_comes_first():
+    calm = mirror()
+    assert not row_entries(calm, "1000")[0].text.startswith("Clear")
+    stuck = replace(calm, suspended=True)
+    assert row_entries(stuck, "1000")[0].text == "Clear the errors of the pool, or resume it"
+    assert len(row_entries(stuck, "1000")) == len(row_entries(calm, "1000"))

@@ -206,3 +206,11 @@ def test_a_strip_says_by_how_dark_it_is_how_long_a_disk_takes():
     assert "▓▓▓" in slow
     assert "▓" not in usual
     assert "▒▒▒" in usual
+
+
+def test_before_a_rate_is_known_no_scale_is_given():
+    shown = panel(frames.many(), 198)
+    assert "scale 64M" in plain(heading(shown, "tree"))
+    bare = plain(heading(replace(shown, top=1.0), "tree"))
+    assert "scale" not in bare
+    assert "0-1" not in bare

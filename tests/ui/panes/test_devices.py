@@ -6,6 +6,7 @@ import pytest
 
 from tests.records import replace
 from tests.ui import frames
+from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, view_state
 from tests.ui.panes.test_device_columns import at_bays
 from zconsole.pool.model import ErrorCounters
@@ -196,3 +197,10 @@ async def test_bays_without_a_column_of_their_own_stand_before_the_names(width, 
         (row,) = [each for each in screen().splitlines() if "Slot 07" in each]
         assert (f"Slot 07 {name} " in row) == is_before
         assert name in row
+
+
+async def test_at_sixty_columns_each_disk_of_a_shelf_has_its_bay_in_its_row():
+    async with acting("swap", (60, 15)) as a:
+        shown = [line for line in a.screen.splitlines() if "ONLINE" in line and "Slot" in line]
+        assert "Slot 01 …" in shown[0]
+        assert len(shown) > 3

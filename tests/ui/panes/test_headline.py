@@ -63,6 +63,12 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     assert said(none)[0].startswith(" LAST SCAN none recorded")
 
 
+def test_a_rate_over_the_pass_is_not_read_as_the_best():
+    base = frames.resilver()
+    view = base.scans[0]._replace(window=None)
+    assert "over this pass" in said(replace(base, scans=(view,)), rows=3)[2]
+
+
 def test_free_space_that_parity_would_take_part_of_is_called_raw():
     assert " raw free " in said(frames.unrestored())[1]
     mirrors = said(frames.healthy())[1]

@@ -92,6 +92,10 @@ async def test_the_wrong_disk_is_told_loudly_and_put_right():
         assert isinstance(s.app.screen, SwapScreen), "nothing is meant by Enter"
         assert "stays until the alarm is over" in await s.press("H")
         wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
+        await s.press("I")
+        shown = await s.on(PickScreen)
+        assert f"serial {wrong}" in next(x for x in shown.splitlines() if x.startswith("›"))
+        await s.press("escape")
         assert "Bring Slot 08" in await s.insert(wrong, "Slot 08")
         await s.do()
         await s.seen("Pull Slot 07")
@@ -229,7 +233,7 @@ async def test_nothing_that_is_healthy_is_taken_without_being_named():
         await s.settled()
         await s.press("C")
         await s.until(lambda: bool(list(s.app.messages)))
-        assert "select the device to swap" in next(iter(s.app.messages)).message
+        assert "select the disk to change" in next(iter(s.app.messages)).message
 
 
 async def test_a_look_that_a_plan_overtakes_writes_nothing_down():

@@ -240,3 +240,12 @@ async def test_every_new_step_starts_at_its_top():
         await s.do()
         assert view.scroll_offset.y == 0
         assert "light of Slot 07" in s.screen
+
+
+async def test_only_the_newest_lapse_of_time_is_told():
+    async with swapping((60, 15)) as s:
+        await s.begin()
+        s.app.notify("time passes: 5m00s", timeout=60)
+        await s.press("f")
+        told = [each.message for each in s.app.messages if "time passes" in each.message]
+        assert told == ["time passes: 1h00m"]

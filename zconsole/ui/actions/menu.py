@@ -94,10 +94,14 @@ def scan_entries(s: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[E
 
 
 def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
-    """What can be done with one vdev and with the pool, in one order whatever runs."""
+    """What can be done with one vdev and with the pool, in one order whatever runs.
+
+    Of a suspended pool, what resumes it comes first.
+    """
     target = find(s.pool, key)
     of_row = _of_vdev(s, target) if target is not None else []
-    return tuple(entry.judged(s) for entry in (*of_row, *_of_pool()))
+    found = (*_of_pool(), *of_row) if s.suspended else (*of_row, *_of_pool())
+    return tuple(entry.judged(s) for entry in found)
 
 
 def menu_lines(entries: Sequence[Entry], look: DisplayFormat, width: int) -> tuple[Line, ...]:

@@ -19,6 +19,8 @@ from zconsole.ui.widgets.short_names import formerly
 from zconsole.ui.widgets.spark import scale
 
 _NAME_MIN, _NAME_FIRST, _NAME_SECOND, _NAME_MAX = 8, 18, 28, 44
+_NO_RATE = 1.0
+"""Top of the scale, bytes/s, as long as no rate of any device is known, or all stand still."""
 _SPARK_MAX = 60
 _HEAT_MAX = 24
 _NOTE_MAX = 44
@@ -187,6 +189,8 @@ def heading(panel: Panel, sort: str) -> Line:
 
 def _title(column: Column, panel: Panel) -> str:
     if column.key in _SPARKS:
+        if panel.top <= _NO_RATE:
+            return "-"
         top = units.size(panel.top)
         named = f"scale {top}"
         return named if len(named) <= column.width else f"0-{top}"

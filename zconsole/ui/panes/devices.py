@@ -32,7 +32,7 @@ from zconsole.ui.widgets.short_names import short_names
 
 _TALL, _GRAPH = 20, 3
 """Lines of the list from which each graph in a detail takes several, and how many."""
-_LEAST = 9
+_LEAST = 7
 """Cells of a name that tell one disk from the next, beside its bay."""
 FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
 """States of a device that is not read any more; who takes one offline knows it."""

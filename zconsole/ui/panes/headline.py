@@ -196,7 +196,7 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
         share = f"{percent(ceiling.share, 0)} of best"
         said = [f"{share} seen ({look.rate(ceiling.rate)})", f"{share} seen", share]
     share = next((each for each in said if len(each) <= place.width), said[-1])
-    over = "pass average" if view.window is None else f"over {units.duration(view.window)}"
+    over = "over this pass" if view.window is None else f"over {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""
     return [[first], [(Span(share),)], [(Span(shown, "dim"),)]]
 

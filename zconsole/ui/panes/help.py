@@ -76,7 +76,7 @@ def _pair(
 
 
 _OWN = {
-    "scan": (("fold-in", "older"), ("fold-out", "newer"), ("end", "now")),
+    "scan": (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole")),
     "balance": (("what-if", "what if"),),
     "events": (("up", "newer"), ("down", "older")),
 }
@@ -100,7 +100,8 @@ def footer_line(
     own = [short_key(_spelled(look.keys.titled(t)), word) for t, word in _OWN.get(pane, ())]
     shorts = [key for key in look.keys.looks if key.short and key.group != "Replay"]
     if own:
-        shorts = [key for key in shorts if key.group != "List"]
+        named = dict(_OWN[pane])
+        shorts = [key for key in shorts if key.group != "List" and key.title not in named]
     parts = [short_key(key) for key in shorts if not key.everywhere]
     ends = [short_key(key) for key in shorts if key.everywhere]
     if several_pools:

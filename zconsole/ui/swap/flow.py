@@ -142,8 +142,8 @@ class SwapFlow:
                 return target.key
         if not found:
             free = free_to_go(v)
-            more = f". Not in use, may be taken out (zconsole light on DISK): {free}"
-            raise ZconsoleError(f"select the device to swap: none has failed{more if free else ''}")
+            more = f" (not in use: {free})" if free else ""
+            raise ZconsoleError(f"none has failed: select the disk to change{more}")
         if len(found) == 1:
             return found[0].key
         return await self._one_of(v, found, reports)

@@ -13,7 +13,7 @@ from zconsole.ui.widgets.draw import Line, Span, crop
 DEMO = "DEMO'S HANDS"
 
 
-async def pull_disk(context: FlowContext, hands: Hands, bay: str) -> str:
+async def pull_disk(context: FlowContext, hands: Hands, bay: str, _: str) -> str:
     """Ask for the bay, the one named first, and pull its disk; what was done, empty for nothing."""
     full = [each for each in hands.bays() if each.disk]
     rows = [f"{each.bay}  {each.disk}" for each in full]
@@ -22,16 +22,18 @@ async def pull_disk(context: FlowContext, hands: Hands, bay: str) -> str:
     return "" if picked is None else hands.pull(full[picked].bay)
 
 
-async def insert_disk(context: FlowContext, hands: Hands, bay: str) -> str:
-    """Ask for the disk and its bay, the one named first; what was done, empty for nothing.
+async def insert_disk(context: FlowContext, hands: Hands, bay: str, serial: str) -> str:
+    """Ask for the disk and its bay; what was done, empty for nothing.
 
+    The cursor is on the disk of this ``serial`` number and on this ``bay``, where they are there.
     Raises ZconsoleError where there is no disk or no empty bay.
     """
     drawer = hands.drawer()
     free = [each.bay for each in hands.bays() if not each.disk]
     if not drawer or not free:
         raise ZconsoleError("no disk lies in the drawer" if free else "no bay is empty")
-    disk = await _pick(context, "insert which disk of the drawer?", drawer, 0)
+    start = next((n for n, each in enumerate(drawer) if serial and each.endswith(serial)), 0)
+    disk = await _pick(context, "insert which disk of the drawer?", drawer, start)
     if disk is None:
         return ""
     place = await _pick(context, "into which bay?", free, free.index(bay) if bay in free else 0)

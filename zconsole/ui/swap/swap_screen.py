@@ -35,6 +35,8 @@ from zconsole.ui.widgets.lines_view import LinesView
 LOOK = 0.5
 """Seconds between two looks whether there is a new sample."""
 HANDS = "Demo's hands"
+TOLD = 3.0
+"""Seconds for which the demo says how much time passes."""
 WHILE, BEYOND = 3600.0, 60.0
 """Seconds that the demo lets pass where no end is known, and beyond the end of a scan."""
 NO_WAY_BACK = "There is nothing to undo here."
@@ -330,14 +332,17 @@ class DemoSwapScreen(SwapScreen):
         frame = self._flow.frame_of(self._followed.checklist.pool)
         left = frame.scan.estimate.eta if frame is not None and frame.scan is not None else None
         said = self._hands.wait(WHILE if left is None else left + BEYOND)
-        self.app.notify(said, markup=False)
+        self._flow.app.unsay(said.partition(":")[0])
+        self.app.notify(said, timeout=TOLD, markup=False)
 
-    def _hand(self, flow: Callable[[FlowContext, Hands, str], Awaitable[str]]) -> None:
+    def _hand(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
         begin(self, partial(self._handed, flow), group="swap-ask", exit_on_error=False)
 
-    async def _handed(self, flow: Callable[[FlowContext, Hands, str], Awaitable[str]]) -> None:
+    async def _handed(self, flow: Callable[[FlowContext, Hands, str, str], Awaitable[str]]) -> None:
+        c = self._followed.checklist
+        bay, serial = (c.wrong[0].bay, c.wrong[0].serial) if c.wrong else (c.old.bay, "")
         try:
-            said = await flow(self._flow, self._hands, self._followed.checklist.old.bay)
+            said = await flow(self._flow, self._hands, bay, serial)
         except ZconsoleError as error:
             said = str(error)
         if said:
