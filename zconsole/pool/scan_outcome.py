@@ -117,6 +117,9 @@ def not_restored(
     if groups:
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
         yield f"{', '.join(vdev.name for vdev in groups)} still there {since}{_held(groups)}"
+        whole = newest is None or not newest.errors
+        if whole and pool.checkpoint is None and any(v.kind == "replacing" for v in groups):
+            yield _again(pool)
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
@@ -144,7 +147,11 @@ def _checkpoint(pool: Pool) -> Iterator[str]:
         yield "a checkpoint blocked the resilver: wait until it is discarded"
     else:
         yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
-    yield f"then resilver again: zpool resilver {pool.name}"
+    yield f"then {_again(pool)}"
+
+
+def _again(pool: Pool) -> str:
+    return f"resilver again: zpool resilver {pool.name}"
 
 
 def _held(groups: Iterable[Vdev]) -> str:
