@@ -117,8 +117,9 @@ def not_restored(
     if groups:
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
         yield f"{', '.join(vdev.name for vdev in groups)} still there {since}"
-        if not kept and not (newest and newest.errors):
-            yield f"resilver again: zpool resilver {pool.name}"
+        whole = newest is None or not newest.errors
+        if whole and not kept and any(v.kind == "replacing" for v in groups):
+            yield _again(pool)
         if any(_counts_old(vdev) for vdev in groups):
             yield "keep the old disk: it still counts"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
@@ -148,7 +149,11 @@ def _checkpoint(pool: Pool) -> Iterator[str]:
         yield "a checkpoint blocked the resilver: wait until it is discarded"
     else:
         yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
-    yield f"then resilver again: zpool resilver {pool.name}"
+    yield f"then {_again(pool)}"
+
+
+def _again(pool: Pool) -> str:
+    return f"resilver again: zpool resilver {pool.name}"
 
 
 def _counts_old(group: Vdev) -> bool:

@@ -327,3 +327,12 @@ async def test_giving_up_ends_the_blinking():
         assert s.backend.lights.blinking
         await s.do("X", word=GIVE_UP)
         assert not s.backend.lights.blinking
+
+
+async def test_beside_a_checkpoint_only_that_is_spoken_of():
+    async with swapping((80, 24), scenario="not-restored") as s:
+        shown = await s.choose()
+        assert "tank HAS A CHECKPOINT: discard it first" in shown
+        assert "zpool checkpoint -d tank" in shown
+        assert "Check first" not in shown
+        assert "Begin" not in shown

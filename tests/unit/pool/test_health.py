@@ -215,6 +215,12 @@ def test_an_old_disk_that_redundancy_still_counts_is_to_be_kept():
     )
 
 
+def test_what_helps_is_said_unless_files_have_to_be_mended_first():
+    bad = replace(DONE, errors=7)
+    found = [judged(pool(REPLACING, disk("b"), scans=(scan,))).reasons for scan in (DONE, bad)]
+    assert [any("zpool resilver" in text for text in reasons) for reasons in found] == [True, False]
+
+
 def test_an_old_canceled_scrub_is_no_concern():
     old = Scan("scrub", "canceled", end=1.0)
     assert judged(pool(disk("a"), scans=(old,))).word == "OK"

@@ -177,7 +177,7 @@ class SwapFlow:
         """Show each way with its consequences, and begin the one that is confirmed."""
         estimate = self._estimated(v, [choice.old.key], reports).get(choice.old.key)
         notes = doubts(v.situation.pool, choice.old.key, v.faulty)
-        if v.situation.suspended:  # whichever device it is: none may be swapped
+        if choice.refusal is not None and choice.refusal.title:  # whichever device it is
             notes = ()
         ways = [way for way in choice.ways if not way.refused]
         made = [self._way(session, choice, way, v, estimate, notes) for way in (ways or (None,))]
