@@ -143,6 +143,9 @@ class LargeSource:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe)
         self._first: list[tuple[Form, dict[str, Any]]] = self._received()
+        shelves = [shelf for _, begun in self._first for shelf in begun.pop("enclosures", ())]
+        for _, begun in self._first:
+            begun["enclosures"] = shelves  # those of the machine, whatever pool is in them
 
     def __enter__(self) -> Self:
         return self
