@@ -394,4 +394,4 @@ class Console(ThemedApp):
         """What the palette offers."""
         from zconsole.ui.dialogs.palette import offered
 
-        return offered(self)
+        return offered(self, self.view_state, self.action_save_look)

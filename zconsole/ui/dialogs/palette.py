@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.worker import Worker
 
-if TYPE_CHECKING:
-    from zconsole.ui.app import Console
+from zconsole.ui.view_state import ViewState
 
 REPORTS = (
     "Reports of past scans: run zconsole report in a shell (--list names them). One is kept for"
@@ -20,14 +19,13 @@ REPORTS = (
 )
 
 
-def offered(app: Console) -> Iterator[SystemCommand]:
-    """What the palette of a console offers: its keys, and what has none."""
-    state = app.view_state
+def offered(app: App[Any], state: ViewState, save: Callable[[], object]) -> Iterator[SystemCommand]:
+    """What the palette of a console offers: its keys, and what has none, as ``save`` its look."""
     for title, about, action in state.look.keys.choices(state.denied):
         yield SystemCommand(title, about, partial(app.call_later, app.run_action, action))
     if (config := state.options.config) is not None and state.options.saves:
         about = f"theme, units, sort and panes, to {config.path}"
-        yield SystemCommand("Save how the console looks", about, app.action_save_look)
+        yield SystemCommand("Save how the console looks", about, save)
     tell = partial(app.notify, REPORTS, timeout=12)
     yield SystemCommand("Report of a past scan", "how to write, list and compare them", tell)
 
