@@ -96,7 +96,7 @@ class ThemedApp(TypedAheadApp):
                 self.set_timer(wait, self._tell)
 
     def is_early(self, typed: events.Key | events.Paste) -> bool:
-        """See TypedAheadApp.is_early: before the first sample there is no pool to act on."""
+        """See TypedAheadApp.is_early: before the first sample no pool is known."""
         if self.view_state.latest is not None or not self.main_on_top:
             return False
         rows = self.view_state.look.keys.rows
