@@ -319,7 +319,7 @@ async def test_pause_freezes_the_past_of_the_rates_too():
         before = screen()
         for _ in range(5):
             sampled()
-        await pilot.press("u", "u", "u")
+        await pilot.press("z", "z")
         assert screen() == before
         await pilot.press("p")
         assert screen() != before

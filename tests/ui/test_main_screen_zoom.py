@@ -15,11 +15,11 @@ from zconsole.pool.model import Activity
 
 async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():
     async with view_state(frames.resilver(), size=(60, 15)) as (_, pilot, screen):
-        assert "metadata" not in screen()
+        assert "scanned" not in screen()
         await pilot.press("shift+tab", "z")
-        assert "metadata" in screen()
+        assert "scanned" in screen()
         await pilot.press("z")
-        assert "metadata" not in screen()
+        assert "scanned" not in screen()
 
 
 async def test_the_zoomed_scan_says_that_there_is_more_below():
@@ -36,7 +36,7 @@ async def test_the_zoomed_scan_says_that_there_is_more_below():
 
 async def test_panes_are_shown_and_hidden_by_number():
     async with view_state(frames.resilver(), size=(80, 40)) as (_, pilot, screen):
-        for key, sign in (("1", "metadata"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):
+        for key, sign in (("1", "scanned"), ("2", "STATE"), ("3", "BALANCE"), ("4", "EVENTS")):
             assert sign in screen()
             await pilot.press(key)
             assert sign not in screen()
@@ -48,7 +48,7 @@ async def test_zoom_and_back():
     async with view_state(frames.resilver()) as (_, pilot, screen):
         await pilot.press("z")
         assert "BALANCE" not in screen()
-        assert "metadata" not in screen()
+        assert "scanned" not in screen()
         assert "STATE" in screen()
         await pilot.press("escape")
         assert "BALANCE" in screen()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, console, screen_text
 from zconsole.ui.dialogs.chassis_screen import ChassisScreen
@@ -68,7 +69,7 @@ async def test_the_map_goes_on_living():
 
 
 async def test_without_enclosures_it_says_why_there_is_no_map():
-    app = console(FakeFeed())
+    app = console(FakeFeed((frames.healthy(),)))
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await pilot.pause()
         await pilot.press("c")
