@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,10 +43,15 @@ async def sampled(name: str, pool: str, seconds: float) -> dict[str, Any]:
     return {"source": name, "sample": sample_object(frame), "raw": raws[0]}
 
 
+def plain(value: Any) -> Any:
+    """What JSON has no form for: mappings of other kinds, and packed numbers."""
+    return dict(value) if isinstance(value, Mapping) else numbers(value)
+
+
 async def main(pool: str, seconds: float = 0.0) -> None:
     """Every source at the same time."""
     for found in await asyncio.gather(*(sampled(name, pool, seconds) for name in SOURCES)):
-        print(json.dumps(found, default=numbers))
+        print(json.dumps(found, default=plain))
 
 
 if __name__ == "__main__":
