@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from zconsole.monitor.session import Session
 from zconsole.output.json import sample_object
-from zconsole.zfs.raw import numbers
+from zconsole.zfs.raw import plain
 from zconsole.zfs.sources.live import LiveSource, this_system
 
 SOURCES = ("libzfs", "json", "text")
@@ -41,11 +40,6 @@ async def sampled(name: str, pool: str, seconds: float) -> dict[str, Any]:
         return {"source": name, "unusable": capabilities.reason}
     (frame,) = session.advance(raws)
     return {"source": name, "sample": sample_object(frame), "raw": raws[0]}
-
-
-def plain(value: Any) -> Any:
-    """What JSON has no form for: mappings of other kinds, and packed numbers."""
-    return dict(value) if isinstance(value, Mapping) else numbers(value)
 
 
 async def main(pool: str, seconds: float = 0.0) -> None:
