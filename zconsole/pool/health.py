@@ -16,8 +16,12 @@ class Health(NamedTuple):
     """The word of a pool's health, and the reasons, worst first."""
 
     word: str
-    """OK, ATTENTION, DEGRADED, NOT RESTORED, FAULTED, SUSPENDED, UNAVAIL, ERRORS, STALE,
-    NOT IMPORTED, UNKNOWN, CONNECTING."""
+    """From the worst: FAULTED, UNAVAIL and SUSPENDED; NOT RESTORED (redundancy is not restored
+    and no repair runs); ERRORS (damaged data); DEGRADED, by the states of devices, too: where the
+    kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
+    module/zfs/spa.c 2.4.4); ATTENTION (devices collect errors, a spare failed or is in use for
+    nothing); OK. UNKNOWN where the source shows neither a state nor a device, as with the scan
+    lines of saved output alone. STALE, NOT IMPORTED and CONNECTING while no sample comes."""
     severity: str
     """ok, notice, warning or error."""
     reasons: tuple[str, ...] = ()
@@ -42,25 +46,11 @@ def health(
     damaged: Iterable[tuple[str, int]] = (),
     spares: Collection[SpareTrouble] = (),
 ) -> Health:
-    """The pool's condition from its own figures, at epoch second ``now``.
+    """The pool's condition from its own figures, at epoch second ``now``: the worst that holds.
 
-    The word is the worst that holds of FAULTED, UNAVAIL and SUSPENDED, NOT RESTORED (redundancy
-    is not restored and no repair runs), ERRORS (damaged data), DEGRADED, ATTENTION (devices
-    collect errors, a spare failed or is in use for nothing), OK; UNKNOWN where the source shows
-    neither a state nor a device, as with the scan lines of saved output alone. Device states make
-    it DEGRADED, too: when the kernel itself faults a disk (spa_async_fault_vdev, module/zfs/spa.c
-    2.4.4), the vdevs above stay ONLINE.
-
-    Args:
-        pool: The newest sample.
-        now: Epoch seconds.
-        regrouped: When a replacing vdev or a waiting device last appeared; a repair begins some
-            transaction groups later.
-        unsteady: Devices that lately disconnected and returned, in words: the pool's own
-            counters don't show that.
-        damaged: Devices that returned damaged data to the last resilver, and how often.
-        spares: Hot spares that would not help. They make it ATTENTION where that is to be put
-            right, and are told whatever the word.
+    ``regrouped`` and ``damaged`` are as for ``not_restored``. ``unsteady``: devices that lately
+    disconnected and returned, in words, which the pool's own counters don't show. ``spares`` that
+    would not help are told whatever the word, and make it ATTENTION where that is to be mended.
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
     idle, every = tuple(spare.text for spare in spares), tuple(pool.root.walk())

@@ -24,7 +24,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Span
-from zconsole.units import latency
+from zconsole.units import counted, latency
 
 _REACHED = 6
 """Cells of a latency."""
@@ -106,7 +106,7 @@ class FlowContext:
         """The flag of tunables that are set; what an autopilot sets has its own."""
         steered = LEVERS if self.held is not None else ()
         count = sum(name not in steered for name in self.past.in_place)
-        return (f"{count} TUNABLE{'S' * (count > 1)} SET",) if count else ()
+        return (f"{counted(count, 'tunable').upper()} SET",) if count else ()
 
     async def read_past(self) -> None:
         """Read what was set from consoles, again."""
@@ -175,7 +175,7 @@ class FlowContext:
         if not names:
             return
         one, way = len(names) == 1, self.look.keys.way
-        what = f"{len(names)} tunable{'s' * (not one)} set here stay{'s' * one} changed"
+        what = f"{counted(len(names), 'tunable')} set here stay{'s' * one} changed"
         stays = f"{what} until the next boot"
         yield Span(self.then(f"{stays} (not in this demo: it ends)", stays) + ".", "warning")
         yield Span(

@@ -144,13 +144,10 @@ def _pool(frame: Frame, look: DisplayFormat, table: _Table) -> Line:
 def _state(frame: Frame, look: DisplayFormat, width: int) -> Line:
     """The word of health, and how old the sample is that the row shows, where there is room."""
     word = health_word(frame, look)
-    age = frame.stale_seconds if frame.problem else None
-    if (
-        age is None
-        or width_of(word) + width_of((text := Span(units.duration(age), "dim"),)) > width
-    ):
+    if not frame.problem or frame.stale_seconds is None:
         return word
-    return (*word, text)
+    aged = (*word, Span(units.duration(frame.stale_seconds), "dim"))
+    return aged if width_of(aged) <= width else word
 
 
 def _left(frame: Frame, *_: object) -> Line:
