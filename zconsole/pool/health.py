@@ -50,7 +50,7 @@ def health(
 
     ``regrouped`` and ``damaged`` are as for ``not_restored``. ``unsteady``: devices that lately
     disconnected and returned, in words, which the pool's own counters don't show. ``spares`` that
-    would not help are told whatever the word, and make it ATTENTION where that is to be mended.
+    would not help are told whatever the word, and make it ATTENTION where that is to be fixed.
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
     idle, every = tuple(spare.text for spare in spares), tuple(pool.root.walk())
