@@ -239,7 +239,7 @@ def test_a_frame_holds_the_cells_where_it_is_tall_and_wide():
     lines = [plain(line) for line in header_lines(frames.resilver(), STATUS, LOOK, 120, 40)]
     assert lines[0].startswith("╭─ tank on nas1 ─")
     assert lines[0].endswith("─  age <2s  every 1s  12:41 ─╮")
-    assert lines[1].startswith("│ DEGRADED       ETA 17h52m  tomorrow 06:33 ")
+    assert lines[1].startswith("│ DEGRADED         ETA 17h52m  tomorrow 06:33 ")
     assert lines[-1] == f"╰{'─' * 118}╯"
     assert {len(line) for line in lines} == {120}
     for size in ((99, 40), (120, 37)):

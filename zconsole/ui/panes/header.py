@@ -25,8 +25,8 @@ _GONE_SHOWN = 2
 _MESSAGES = {TALL: 3, COMPACT: 2, 0: 1}
 """Lines of the screen to lines of messages, kept free where there is nothing to say."""
 _BOXED = 100
-_WORD = 15
-"""Columns of the word of health in a frame: the longest is ``NOT IMPORTED``."""
+_WORD = 17
+"""Columns of the word of health in a frame, and of what is free: ``9.31T raw free``."""
 
 
 class HeaderStatus(NamedTuple):
