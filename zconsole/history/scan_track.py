@@ -274,7 +274,7 @@ def _uncounted(scan: Scan) -> str:
     if scan.state == "paused":
         return "paused"
     if scan.function == "errorscrub":
-        return "no estimate: counts damaged blocks, not bytes"
+        return "no estimate: counts blocks, not bytes"
     return "no estimate: the progress is unknown"
 
 

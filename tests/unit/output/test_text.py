@@ -205,7 +205,7 @@ def test_an_error_scrub_counts_no_bytes():
         "\t40.00% done, issued I/O for 20 error blocks\n"
     )
     seen, _ = thrice(f"{HEALTHY}{lines}")
-    why = "counts damaged blocks, not bytes"
+    why = "counts blocks, not bytes"
     said = status_report(seen, UTC)
     assert f"error scrub: running, 40.00 % done\n  no ETA: {why}; zpool says nothing\n" in said
     assert f"  errorscrub  running  40.00 %  no ETA: {why}" in watch_line(seen, UTC)
