@@ -23,6 +23,7 @@ from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
 from zconsole.history.past_rates import PastRates, PastRecorder
 from zconsole.history.present_rate import PresentRate, present_rate
+from zconsole.history.rate_lag import RateLag, rate_lag
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
 
@@ -74,6 +75,7 @@ class ScanTrack:
         self.scan_rate: float | None = None
         self._present: PresentRate | None = None
         self.comparison: Comparison | None = None
+        self.lag: RateLag | None = None
 
     def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
         """Take in one sample of this scan; ``when`` is its clock time in words.
@@ -98,6 +100,7 @@ class ScanTrack:
         idle = scan.state == "paused" or scan.stage == "scanning"
         rate = self._issue_rate
         self.past.add(sample.t, 0.0 if rate is None and idle else rate)
+        self.lag = self._lag(scan)
 
     def go_on(self, before: ScanTrack, t: float, why: str) -> None:
         """Take the rates of the scan that this one follows for its own, with a mark at ``t``."""
@@ -129,6 +132,14 @@ class ScanTrack:
         return (
             rate if rate is not None or self.scan.state != "running" else self.scan.zpool_issue_rate
         )
+
+    def _lag(self, scan: Scan) -> RateLag | None:
+        """What the rate of now would give, if the estimate is based on another."""
+        done, total = issued_bytes(scan), scan.to_issue_bytes
+        if self._present is None or done is None or total is None:
+            return None
+        told, eta = self.lag is not None, self.forecast.estimate.eta
+        return rate_lag(self._present.rate, total - done[0], eta, self.past.past, told)
 
     def _present_rate(self, scan: Scan) -> PresentRate | None:
         """The rate now; None where the estimate's own, or zpool's, says more.
@@ -219,6 +230,10 @@ class ScanTrack:
         """What the views show of it."""
         over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
         shown = self.forecast if scan.active else Forecast(nothing(over))
+        lag = self.lag if scan.state == "running" else None
+        if lag is not None:
+            why = f"{lag.words}; {shown.estimate.reason}"
+            shown = shown._replace(estimate=shown.estimate._replace(reason=why))
         stalled = self.stalled if scan.active else None
         if stalled is not None:
             why = f"stalled: no progress for {units.duration(stalled)}"
@@ -239,6 +254,7 @@ class ScanTrack:
             notes=tuple(self.notes),
             past=self.past.past,
             comparison=self.comparison if running else None,
+            lag=lag if stalled is None else None,
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:
