@@ -44,8 +44,8 @@ def of_scan(**fields):
 
 def test_the_cells_of_a_resilver():
     assert [line.rstrip() for line in said(frames.resilver())] == [
-        " ETA 17h52m  tomorrow 06:33      RATE 124M/s =    REDUNDANCY LEFT    NEW ERRORS",
-        " 16h10m to 21h40m, zpool 12h41m  30 % of best     raidz2-0: 1 disk   0 in 1 h",
+        " ETA 17h52m  ends tomorrow 06:33 RATE 124M/s =    REDUNDANCY LEFT    NEW ERRORS",
+        " 16h10m to 21h40m, zpool 12h41m  best seen 410M/s raidz2-0: 1 disk   0 in 1 h",
     ]
 
 
@@ -207,7 +207,7 @@ def test_a_removal_has_the_cells_where_no_scan_runs_and_a_trim_has_not():
         return said(replace(frames.healthy(), activities=(view,)))
 
     first, second = at_work("removal")
-    assert first.startswith(" ETA 43m20s  13:24 ")
+    assert first.startswith(" ETA 43m20s  ends 13:24 ")
     assert "RATE 200M/s " in first
     assert second.startswith(" removal of mirror-2 ")
     assert at_work("trim")[0].startswith(" LAST SCRUB")
@@ -239,7 +239,7 @@ def test_a_frame_holds_the_cells_where_it_is_tall_and_wide():
     lines = [plain(line) for line in header_lines(frames.resilver(), STATUS, LOOK, 120, 40)]
     assert lines[0].startswith("╭─ tank on nas1 ─")
     assert lines[0].endswith("─  age <2s  every 1s  12:41 ─╮")
-    assert lines[1].startswith("│ DEGRADED         ETA 17h52m  tomorrow 06:33 ")
+    assert lines[1].startswith("│ DEGRADED         ETA 17h52m  ends tomorrow 06:33 ")
     assert lines[-1] == f"╰{'─' * 118}╯"
     assert {len(line) for line in lines} == {120}
     for size in ((99, 40), (120, 37)):

@@ -359,6 +359,26 @@ class TestLow:
         assert self.last(frames.healthy())[-1] == ""
 
 
+@pytest.mark.parametrize(
+    ("advice", "kept"),
+    [
+        (
+            "reduce the load, or raise zfs_resilver_min_time_ms to 6000 (now 3000, slows "
+            "applications)",
+            "reduce the load, or raise zfs_resilver_min_time_ms to 6000 …",
+        ),
+        ("check the first disk, now; it has 3 errors (and a long story of " + "x" * 60 + ")",
+         "check the first disk, now; it has 3 errors …"),
+    ],
+)  # fmt: skip
+def test_advice_that_is_too_long_loses_its_aside_before_what_to_do(advice, kept):
+    base = frames.resilver()
+    shown = replace(
+        base, limit=replace(base.limit, advice=advice), troubles=frames.flaky().troubles
+    )
+    assert kept in text(scan_lines(shown, LOOK, 80))
+
+
 LONG = (
     "the new disk is busy at 97 % (its writes, not its reads), its siblings at 40 %, for 12 minutes"
 )

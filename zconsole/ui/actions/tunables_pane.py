@@ -32,6 +32,9 @@ _UNITS_FROM = 66
 _MEANING_FROM = 30
 """Cells a line must have left for a meaning to be worth beginning."""
 _SUGGESTED = "suggested"
+_TO_COME = "its effect shows after some minutes of a running scan"
+_UNMEASURED = "effect not measured: a scan was watched too briefly before or after"
+"""Of a change of which no more will be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,7 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
         lines += wrapped(said, "warning", look, width, " ")
     if shown.change is not None:
         lines += wrapped(_measured(shown.change, shown.effect, look), "notice", look, width, " ")
-    lines += wrapped("; ".join((tunable.meaning, *notes(setting))), "", look, width, " ")
+    lines += wrapped("; ".join((*notes(setting), tunable.meaning)), "", look, width, " ")
     return tuple(lines)
 
 
@@ -197,7 +200,7 @@ def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat)
     """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
     said = f"{_values(change)}: "
     if effect is None or effect.gain is None:
-        return f"{said}its effect shows after some minutes of a running scan"
+        return said + (_UNMEASURED if effect is not None and effect.over else _TO_COME)
     rates = (effect.issue_before, effect.issue_after)
     gain = effect.gain if effect.issue_clear else None
     parts = [_compared("issued", look.rate, *rates, gain)]
@@ -225,10 +228,13 @@ def _compared(
     return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({change})"
 
 
-def question_lines(setting: Setting, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What to know before typing a value."""
+def question_lines(
+    setting: Setting, suggested: str, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """What to know before typing a value, and which one is suggested, if any."""
     texts = [
         setting.tunable.meaning,
+        *([f"Suggested: {suggested}."] if suggested else ()),
         f"Now {setting.tunable.exact(setting.value)}; {allowed(setting)}.",
         f"{_acts(setting.tunable).capitalize()}, and on every pool of this machine.",
         *notes(setting),

@@ -143,8 +143,11 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
             said = said.rpartition(", ")[0]
         why: Line = (Span(said, "dim"),)
         return [[_named("ETA", estimate.lacking, "bold")], [_old(place.frame) or why]]
-    when: Line = (Span(look.when(now + estimate.eta, now)),)
-    first = [_named("ETA", units.duration(estimate.eta), "bold"), when]
+    still_to_go = _named("ETA", units.duration(estimate.eta), "bold")
+    when = look.when(now + estimate.eta, now)
+    room = place.width - width_of(still_to_go) - 2
+    ends = f"ends {when}"
+    first = [still_to_go, (Span(ends if cell_len(ends) <= room else when),)]
     old = _old(place.frame)
     ranged = old or _range(estimate)
     if zpool is None or old:
@@ -194,9 +197,10 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
     said = ["best rate unknown", "best unknown"]
     if ceiling is not None and ceiling.share is not None:
         share = f"{percent(ceiling.share, 0)} of best"
-        said = [f"{share} seen ({look.rate(ceiling.rate)})", f"{share} seen", share]
+        best = f"best seen {look.rate(ceiling.rate)}"
+        said = [f"{share} seen ({look.rate(ceiling.rate)})", f"{share} seen", best, share]
     share = next((each for each in said if len(each) <= place.width), said[-1])
-    over = "over this pass" if view.window is None else f"over {units.duration(view.window)}"
+    over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""
     return [[first], [(Span(share),)], [(Span(shown, "dim"),)]]
 

@@ -52,7 +52,7 @@ def played(name: str, before: int, after: int, gain: float, seconds: int = JUDGE
 
 
 def test_a_step_that_helped_leads_to_the_next():
-    assert "from 6000 to 12000" in foreground(played(TIME, 3000, 6000, 0.3).seen).text
+    assert "to 12000 (now 6000" in foreground(played(TIME, 3000, 6000, 0.3).seen).text
 
 
 @pytest.mark.parametrize("gain", [0.0, -0.2, LEAST_GAIN - 0.01])
