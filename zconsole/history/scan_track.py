@@ -17,6 +17,7 @@ from zconsole.eta.past import (
     predictions,
     running_seconds,
     together,
+    which,
 )
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
@@ -180,9 +181,10 @@ class ScanTrack:
         rounding = done[1] if done else 0.0
         seen = Ran(scan.function, self.course.points, totals, ran, rounding)
         told = predictions(past, seen, own.daily)
-        if not told:
-            return own
         is_last = all(past.start >= each.start for each in known if each.function == past.function)
+        if not told:
+            left = past.seconds * totals.issue / past.total - ran
+            return _foreseen(own, scan, left, which(past.function, is_last))
         self.comparison = told[0].comparison._replace(is_last=is_last)
         reason = f"{self.comparison.words}; {own.estimate.reason}"
         eta, spread = together(told, own)
@@ -277,6 +279,15 @@ class ScanTrack:
 def _moved(points: Sequence[CurvePoint], at: int) -> bool:
     old, new = points[at - 1], points[at]
     return new.issued > old.issued or new.scanned > old.scanned
+
+
+def _foreseen(own: Forecast, scan: Scan, left: float, earlier: str) -> Forecast:
+    """While nothing is issued yet: the seconds that an earlier scan lets expect, called so."""
+    waiting = _nothing_issued(scan)
+    if own.estimate.reason != waiting or left <= 0:
+        return own
+    reason = f"foreseen {units.duration(left)}, as {earlier}; {waiting}"
+    return own._replace(estimate=nothing(reason))
 
 
 def _nothing_issued(scan: Scan) -> str:

@@ -163,6 +163,16 @@ def test_of_a_reason_without_room_whole_clauses_are_told():
     assert why in said(scanning, 120)[1]
 
 
+@pytest.mark.parametrize(
+    ("width", "told"), [(60, " foreseen 9h02m "), (80, " foreseen 9h02m, as last scrub ")]
+)
+def test_what_is_foreseen_stands_below_the_eta_that_is_not_known(width, told):
+    reason = "foreseen 9h02m, as last scrub; scanning metadata, nothing issued yet"
+    first, second = said(of_scan(estimate=nothing(reason)), width)
+    assert first.startswith(" ETA not known yet ")
+    assert second.startswith(told)
+
+
 def test_figures_of_a_pool_that_does_not_answer_are_called_old():
     assert " stale: 2m08s old " in said(frames.suspended())[1]
     assert role_of(frames.suspended(), "stale") == {"warning"}

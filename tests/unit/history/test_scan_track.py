@@ -120,6 +120,17 @@ def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
     assert found.estimate.reason == "scanning metadata, nothing issued yet"
 
 
+def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_called_so():
+    history = watched(ended(0, 400, "scrub"))
+    walking = {"stage": "scanning", "scanned_bytes": 100 * MIB, "function": "scrub"}
+    for n in range(MONTH + 2, MONTH + 22):
+        history.push(sample(n, resilver(0, MONTH, **walking)))
+    found = history.scan_views[0].estimate
+    assert found.eta is None
+    assert found.lacking == "not known yet"
+    assert found.reason == ("foreseen 6m19s, as last scrub; scanning metadata, nothing issued yet")
+
+
 def alternating(source: str):
     samples = []
     for n in range(2, 60):
