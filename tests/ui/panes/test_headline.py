@@ -210,6 +210,13 @@ def test_the_vdev_that_is_worst_off_is_told_and_how_the_others_are():
     assert role_of(calm, "sda") == {""}
 
 
+def test_after_a_repair_that_is_not_complete_redundancy_is_said_to_hang_on_the_old_disk():
+    frame = frames.unrestored()
+    assert " 1 with old disk " in said(frame)[1]
+    assert " raidz2-0: 1 with old disk " in said(frame, 200)[1]
+    assert "old disk" not in "".join(said(frames.resilver(), 200))
+
+
 def test_a_removal_has_the_cells_where_no_scan_runs_and_a_trim_has_not():
     def at_work(kind):
         activity = Activity(kind, "running", "mirror-2", done_bytes=1, total_bytes=1 << 40)

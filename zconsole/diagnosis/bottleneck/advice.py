@@ -10,7 +10,7 @@ from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail, redundancy
 from zconsole.tunables.catalog import BY_NAME
 
-METADATA = "wait: metadata is read first; more ARC for metadata shortens this"
+METADATA = "wait; more ARC for metadata shortens this"
 CPU = "leave the scan more CPU; a cheaper checksum affects new writes only"
 BUS = (
     "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
