@@ -114,7 +114,7 @@ class MainScreen(Screen[None]):
             self._view("tabs").show((tab_line(state.frames, state.index, state.look, width),))
         self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
-        self._paint_bottom(body, width // 2 if heights.side else width, heights.events)
+        self._paint_bottom(body, width // 2 if heights.side else width, heights)
         footer = partial(
             footer_line,
             state.look,
@@ -374,13 +374,12 @@ class MainScreen(Screen[None]):
         bottom.display = heights.balance + heights.events > 0
         bottom.set_class(heights.side, "side")
 
-    def _paint_bottom(self, body: Frame, width: int, events: int) -> None:
+    def _paint_bottom(self, body: Frame, width: int, heights: Heights) -> None:
         look = self._state.look
-        self._view("balance").show(
-            balance_lines(body.balance, look, width), balance_title(body.balance, look, width)
-        )
+        vdevs = balance_lines(body.balance, look, width, heights.balance - 1)
+        self._view("balance").show(vdevs, balance_title(body.balance, look, width))
         every = self.zoomed == "events"
-        room = events - 1  # below its title
+        room = heights.events - 1  # below its title
         lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
         self._view("events").show(lines, events_title(look, width))
 

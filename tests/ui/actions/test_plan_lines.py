@@ -13,7 +13,12 @@ from zconsole.tunables.control import Setting, known
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.menu import Entry, menu_lines
-from zconsole.ui.actions.plan_lines import candidate_about, candidate_lines, plan_lines
+from zconsole.ui.actions.plan_lines import (
+    candidate_about,
+    candidate_lines,
+    plan_lines,
+    said_lines,
+)
 from zconsole.ui.actions.tunables_pane import (
     Shown,
     about_lines,
@@ -22,7 +27,7 @@ from zconsole.ui.actions.tunables_pane import (
     tunable_lines,
 )
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.widgets.draw import width_of
+from zconsole.ui.widgets.draw import Span, width_of
 
 LOOK = DisplayFormat()
 USED = "in this pool already"
@@ -152,3 +157,10 @@ def test_a_plan_says_where_the_disks_are_that_it_is_about() -> None:
 def test_a_disk_to_choose_has_its_bay_in_its_line() -> None:
     (line,) = candidate_lines([candidate("a", bay="Slot 07", serial="ZC1A")], LOOK, 80)
     assert "Slot 07  ZC1A" in plain(line)
+
+
+def test_the_lines_of_a_long_text_begin_below_each_other() -> None:
+    lines = said_lines([Span("  one two three four five six seven eight")], LOOK, 24)
+    starts = {len(plain(line)) - len(plain(line).lstrip()) for line in lines}
+    assert len(lines) > 1
+    assert starts == {4}
