@@ -177,7 +177,7 @@ def _whole(seconds: float) -> str:
 
 
 def _reasons(frame: Frame, look: DisplayFormat, width: int) -> list[str]:
-    bays = _bays(frame)
+    bays = _bays(frame) if frame.health.reasons or frame.problem else {}
     reasons = [look.text(_by_bay(reason, bays)) for reason in frame.health.reasons]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))

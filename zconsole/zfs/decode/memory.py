@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from zconsole.pool.chassis import Enclosure, LeafDisk
-from zconsole.pool.model import BlockCounters, IoCounters, Vdev
+from zconsole.pool.model import MOVING, BlockCounters, IoCounters, Vdev
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES, Node, numbers
 
 _WHOLE = 48
@@ -27,9 +27,6 @@ _FIXED = (
     *("phys_path", "devid", "resilver_txg", "rebuild_txg"),
 )
 """What the decoder reads of a vdev besides its counters."""
-_STILL = Vdev._fields.index("io")
-"""Fields before this one stay; ``io``, ``rates``, ``block``, ``queues``, ``histograms`` and
-``children`` follow."""
 
 
 class _Known(NamedTuple):
@@ -79,7 +76,7 @@ class PoolMemory:
     def keep(self, key: object, fixed: tuple[object, ...], vdev: Vdev) -> None:
         """Remember a vdev until the next sample."""
         if fixed:
-            self._vdevs[key] = _Known(fixed, vdev[:_STILL])
+            self._vdevs[key] = _Known(fixed, vdev[:MOVING])
 
 
 Disks = tuple[Mapping[str, Any], Mapping[str, LeafDisk]]
