@@ -195,8 +195,9 @@ class MainScreen(Screen[None]):
         self.repaint()
 
     def next_pane(self, direction: int) -> None:
-        """Move the focus to the next pane shown."""
-        shown = [pane for pane in PANES if self._view(pane).display]
+        """Move the focus to the next pane shown: from the devices to the scan first."""
+        order = sorted(PANES, key=lambda pane: pane != "devices")
+        shown = [pane for pane in order if self._view(pane).display]
         if not shown:
             return
         focused = self._focused_pane()

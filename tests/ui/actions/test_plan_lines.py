@@ -107,6 +107,14 @@ def test_the_harm_of_a_tunable_comes_before_its_meaning() -> None:
     assert told.index(setting.tunable.note) < told.index(setting.tunable.meaning)
 
 
+def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
+    setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    shown = Shown(setting, suggested="raise it to 12000")
+    told = " ".join(plain(line).strip() for line in about_lines(shown, LOOK, 80))
+    assert told.index("Suggested") < told.index(setting.tunable.note) < told.index("set here")
+    assert told.count(setting.tunable.note) == 1
+
+
 @pytest.mark.parametrize(("over", "said"), [(True, "not measured"), (False, "after some minutes")])
 def test_an_effect_is_promised_only_while_it_may_come(over: bool, said: str) -> None:
     setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)

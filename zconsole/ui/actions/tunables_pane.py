@@ -172,8 +172,11 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     """The tunable at the cursor: its range, what it means, what its newest change did."""
     setting, tunable = shown.setting, shown.setting.tunable
     lines = [*wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")]
+    harm = "; ".join(notes(setting))
     if shown.suggested:
-        lines += wrapped(f"Suggested: {shown.suggested}", "notice", look, width, " ")
+        for text, role in ((f"Suggested: {shown.suggested}", "notice"), (harm, "")):
+            lines += wrapped(text, role, look, width, " ") if text else ()
+        harm = ""
     if setting.ours:
         by = shown.held_by or "here"
         said = f"{SET_HERE} set {by}, was {tunable.exact(setting.original)}: {_ends(shown)}"
@@ -183,7 +186,8 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
         lines += wrapped(said, "warning", look, width, " ")
     if shown.change is not None:
         lines += wrapped(_measured(shown.change, shown.effect, look), "notice", look, width, " ")
-    lines += wrapped("; ".join((*notes(setting), tunable.meaning)), "", look, width, " ")
+    meaning = "; ".join(filter(None, (harm, tunable.meaning)))
+    lines += wrapped(meaning, "", look, width, " ")
     return tuple(lines)
 
 

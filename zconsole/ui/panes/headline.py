@@ -199,9 +199,8 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
     first = _rate(view.issue_rate, look, view.past)
     said = ["best rate unknown", "best unknown"]
     if ceiling is not None and ceiling.share is not None:
-        share = f"{percent(ceiling.share, 0)} of best"
-        best = f"best seen {look.rate(ceiling.rate)}"
-        said = [f"{share} seen ({look.rate(ceiling.rate)})", f"{share} seen", best, share]
+        share, best = f"{percent(ceiling.share, 0)} of best seen", look.rate(ceiling.rate)
+        said = [f"{share} ({best})", share, f"best seen {best}", f"best {best}"]
     share = next((each for each in said if len(each) <= place.width), said[-1])
     over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""
