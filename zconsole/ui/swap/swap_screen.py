@@ -164,8 +164,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
 
     def _hint(self) -> tuple[Line, ...]:
         width, look = self.app.size.width, self._flow.look
-        if self._said:
-            return tuple(wrapped(self._said, "warning", look, width, " "))
+        said = wrapped(self._said, "warning", look, width, " ") if self._said else ()
         offers = offered(self._followed, bool(self._saved))
         words = doing(self._followed.stage)
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
@@ -174,7 +173,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             for key in keys
         ]
         ends = [short_key(look.keys.titled("help")), short_key(look.keys.titled("back"), "leave")]
-        return (key_row(parts, joined(ends, "  ", width)[0], width),)
+        return (*said, key_row(parts, joined(ends, "  ", width)[0], width))
 
     def copies(self) -> Offers:
         """The report's path once it is saved; before, what runs now, and the old disk's serial."""
