@@ -141,6 +141,13 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
             yield f"the scrub after the rebuild repaired {size(scan.processed_bytes)}: scrub again"
 
 
+def blocked_repair(pool: Pool) -> Iterator[str]:
+    """That a checkpoint keeps the repair that runs from letting go of what it replaces."""
+    runs = any(s.function in REPAIRS and s.active for s in pool.scans)
+    if runs and pool.checkpoint is not None and not pool.checkpoint.discarding:
+        yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
+
+
 def _checkpoint(pool: Pool) -> Iterator[str]:
     """That a checkpoint is the cause, and the commands that end it."""
     if pool.checkpoint is None:
