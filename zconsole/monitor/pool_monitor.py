@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
@@ -46,18 +47,24 @@ class PoolMonitor:
 
     def push(self, sample: Sample) -> Frame:
         """The frame of a fresh sample."""
+        return next(frame for frame in self.steps(sample) if frame is not None)
+
+    def steps(self, sample: Sample) -> Iterator[Frame | None]:
+        """At last the frame of a fresh sample; None in the midst of it, where others may work."""
         history, bottleneck, pool = self.history, self._bottleneck, sample.pool
         history.push(sample)
+        yield None
         if self._counted is not history.still:
             self._device_errors.push(sample.t, history.tree)
             self._counted = history.still
-        bottleneck.push(sample, history.tree, history.rates, history.scan_views)
+        yield from bottleneck.steps(sample, history.tree, history.rates, history.scan_views)
+        yield None
         troubles = self._device_errors.faults(sample.t, history.tree, history.events, pool.scans)
         damaged = self._device_errors.damaged(pool.scans)
         spares = spare_troubles(pool.root, pool.scans, sample.t, history.returned)
         unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
         states = self._states.of((history.still,), partial(device_states, pool.root))
-        return Frame(
+        yield Frame(
             pool=pool.name,
             sample=sample,
             failure=None,

@@ -7,12 +7,21 @@ from tests.records import replace
 from tests.unit.actions.pools import disk, group, pool, top
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import situation_of
+from zconsole.diagnosis.bottleneck.tracker import AT_ONCE, SELDOM
 from zconsole.history import pool as history_of_pool
 from zconsole.history.scans import ScanTracker
 from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health
-from zconsole.pool.model import ErrorCounters, HostLoad, IoCounters, Sample, SampleFailure, Scan
+from zconsole.pool.model import (
+    ErrorCounters,
+    HostLoad,
+    IoCounters,
+    Sample,
+    SampleFailure,
+    Scan,
+    Vdev,
+)
 from zconsole.pool.redundancy import redundancy
 from zconsole.pool.topology import placed
 
@@ -146,3 +155,16 @@ def test_a_frame_says_whether_more_than_counters_moved():
     ]
     assert frames[0].still is frames[1].still
     assert frames[1].still is not frames[2].still
+
+
+def test_a_pool_of_many_disks_is_worked_on_in_steps_that_end_in_the_same_frame():
+    disks = tuple(Vdev(f"sd{n}", "disk", guid=str(n)) for n in range(2 * AT_ONCE))
+    top = Vdev("raidz2-0", "raidz2", guid="top", children=disks)
+    pool = replace(mirror_pool(RUNNING), root=Vdev("tank", "root", children=(top,)))
+    whole, stepwise = PoolMonitor(), PoolMonitor()
+    for t in (1000.0, 1000.0 + SELDOM):
+        now = replace(sample(t), pool=pool)
+        *steps, frame = stepwise.steps(now)
+        assert set(steps) == {None}
+        assert frame == replace(whole.push(now), series=frame.series)
+    assert len(steps) > len(disks) // AT_ONCE
