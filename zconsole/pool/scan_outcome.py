@@ -15,6 +15,8 @@ from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.topology import is_group
 from zconsole.units import counted, size
 
+KEEP_OLD = "keep the old disk: it still counts"
+"""Of redundancy that a repair left to the old disk."""
 GRACE = 20.0
 """Seconds after a scan's end in which the kernel still takes out what was replaced
 (spa_vdev_resilver_done, an asynchronous task some transaction groups later) and in which a
@@ -120,8 +122,8 @@ def not_restored(
         whole = newest is None or not newest.errors
         if whole and not kept and any(v.kind == "replacing" for v in groups):
             yield _again(pool)
-        if any(counts_old(vdev) for vdev in groups):
-            yield "keep the old disk: it still counts"
+        if any(_counts_old(vdev) for vdev in groups):
+            yield KEEP_OLD
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
@@ -163,7 +165,7 @@ def _again(pool: Pool) -> str:
     return f"resilver again: zpool resilver {pool.name}"
 
 
-def counts_old(group: Vdev) -> bool:
+def _counts_old(group: Vdev) -> bool:
     """Whether redundancy is whole all the same: by the old disk, which so has to stay."""
     return group.kind == "replacing" and is_complete(group.children[0])
 

@@ -196,8 +196,7 @@ class MainScreen(Screen[None]):
 
     def next_pane(self, direction: int) -> None:
         """Move the focus to the next pane shown: from the devices to the scan first."""
-        order = sorted(PANES, key=lambda pane: pane != "devices")
-        shown = [pane for pane in order if self._view(pane).display]
+        shown = [p for p in sorted(PANES, key="devices".__ne__) if self._view(p).display]
         if not shown:
             return
         focused = self._focused_pane()

@@ -20,7 +20,7 @@ from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy
-from zconsole.pool.scan_outcome import counts_old
+from zconsole.pool.scan_outcome import KEEP_OLD
 from zconsole.pool.topology import data_vdevs
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
@@ -292,20 +292,13 @@ def _redundancy(place: Place) -> Cell:
     room = place.width - len(left) - 2
     named = f"{middle(place.look.text(name), room, place.look.glyphs.ellipsis)}: {left}"
     shown = left if place.small else named
-    if worst.left and not place.small and _hangs_on_old(place.frame):
+    if worst.left and not place.small and KEEP_OLD in place.frame.health.reasons:
         shown = f"{worst.left} with old disk"
         whole = f"{name}: {shown}"
         shown = whole if cell_len(whole) <= place.width else shown
     value: Line = (Span(shown, "error" if alarming else ""),)
     others = "" if worst.left == best.left else _others(ordered[1:])
     return [[label], [value], [(Span(others, "dim"),)]]
-
-
-def _hangs_on_old(frame: Frame) -> bool:
-    """Whether a repair left a replacing vdev behind, of which the old disk still counts."""
-    if frame.health.word != "NOT RESTORED" or frame.root is None:
-        return False
-    return any(map(counts_old, frame.root.walk()))
 
 
 def _left(left: int, alarming: bool) -> str:
