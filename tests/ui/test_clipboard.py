@@ -27,7 +27,7 @@ async def test_of_a_device_path_guid_and_name_are_offered():
 
 async def test_of_a_plan_the_command_is_copied():
     async with acting("mirror-scrub", (120, 30)) as a:
-        await a.press("S", "j", "enter")
+        await a.press("S", "g", "j", "enter")
         assert isinstance(a.app.screen, ConfirmScreen)
         said = await a.press("ctrl+y")
         assert a.app.clipboard.startswith("zpool scrub")

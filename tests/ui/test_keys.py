@@ -236,7 +236,7 @@ def test_actions_of_the_main_screen_are_known_by_name():
 
 async def test_the_help_of_a_plan_tells_what_its_keys_do_there_and_of_enter():
     async with acting("mirror-scrub", size=(80, 60)) as a:
-        await a.press("S", "j", "enter")
+        await a.press("S", "g", "j", "enter")
         said = await a.press("question_mark")
         assert "press the button in focus" in said
         assert "to the next part of the screen, or the next button" in said

@@ -117,11 +117,13 @@ async def test_a_message_stands_where_the_keys_are_and_covers_no_data():
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24)])
-async def test_a_message_that_takes_the_whole_row_leaves_room_for_keys_soon(size, monkeypatch):
+async def test_a_message_that_takes_the_whole_row_leaves_the_keys_theirs(size, monkeypatch):
     async with view_state(frames.resilver(), size=size) as (app, pilot, read):
         before = read().splitlines()
         app.notify(" ".join(f"word{n}" for n in range(12)), timeout=60)
         await until(pilot, lambda: "word11" in read())
+        await until(pilot, lambda: "? help" in read().splitlines()[-1])  # from the first
+        assert read().splitlines()[-1].endswith(" q quit")
         monkeypatch.setattr(messages, "HIDES", 0.0)
         app._tell()
         await until(pilot, lambda: read().splitlines()[:-1] == before[:-1])

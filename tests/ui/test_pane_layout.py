@@ -95,6 +95,13 @@ def test_a_pane_hidden_stays_hidden():
     assert heights.balance == heights.scan == 0
 
 
+def test_two_of_several_vdevs_have_room_beside_many_devices():
+    many = WANTED._replace(devices=30, balance=7)
+    assert allot(80, 24, many, {}).balance == 3
+    assert allot(80, 24, many._replace(balance=2), {}).balance == 2
+    assert allot(60, 15, many, {}).balance == 0
+
+
 def test_zoom_gives_everything_to_one():
     heights = allot(80, 24, WANTED, {}, zoomed="balance")
     assert (heights.scan, heights.devices, heights.balance, heights.events) == (0, 0, 20, 0)

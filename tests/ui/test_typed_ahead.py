@@ -48,7 +48,7 @@ async def reacts_after_escape(a) -> bool:
 
 async def test_a_menu_and_its_choice_in_one_packet_lead_to_the_plan():
     async with acting("mirror-scrub") as a:
-        type_at_once(a, "S", "down", "enter")
+        type_at_once(a, "S", "g", "down", "enter")
         await a.settle()
         assert isinstance(a.app.screen, ConfirmScreen)
         assert "zpool scrub -p mirrors" in a.screen
@@ -67,7 +67,7 @@ async def test_a_paste_in_the_packet_of_the_key_that_opens_its_prompt_is_taken(k
 
 async def test_a_paste_does_not_reach_what_runs_things():
     async with acting("mirror-scrub") as a:
-        type_at_once(a, "S", "down", "enter")
+        type_at_once(a, "S", "g", "down", "enter")
         a.app.post_message(events.Paste("\n\n"))
         await a.settle()
         assert isinstance(a.app.screen, ConfirmScreen)
@@ -79,7 +79,7 @@ async def test_keys_wait_for_a_menu_that_takes_its_time(flow, shown):
     async with acting("mirror-scrub") as a:
         await a.to("WD80EFZZ")
         before, answered = a.app.devices.current.key, hang(a)
-        await a.pilot.press(flow, "down", "s", "down")
+        await a.pilot.press(flow, "g", "down", "s", "down")
         assert a.app.main_on_top
         answered.set()
         await until(a.pilot, lambda: isinstance(a.app.screen, PickScreen))
@@ -153,7 +153,7 @@ async def test_escape_while_the_menu_is_being_drawn_closes_the_menu():
 
 async def test_escape_gives_up_waiting_for_the_next_screen_of_a_flow():
     async with acting("mirror-scrub") as a:
-        await a.press("S", "down")
+        await a.press("S", "g", "down")
         hang(a)
         await a.pilot.press("enter")
         assert await reacts_after_escape(a)

@@ -44,7 +44,7 @@ def zoomed(pane: str) -> Way:
 
 async def _log(a: Acting) -> None:
     """A command, so that there is a line in the log."""
-    await a.press("S", "j", "enter", "right", "enter", "escape", "L")
+    await a.press("S", "g", "j", "enter", "right", "enter", "escape", "L")
 
 
 async def _replay(a: Acting) -> None:

@@ -75,6 +75,16 @@ def same_scans(s: Situation) -> Precondition:
     return Precondition("no scan changed since planning", _check)
 
 
+def checkpoint_doubt(s: Situation) -> tuple[str, ...]:
+    """What a checkpoint means for a resilver that would start (dsl_scan_done, dsl_scan.c)."""
+    if s.pool.checkpoint is None or s.pool.checkpoint.discarding:
+        return ()
+    return (
+        "the pool has a checkpoint: no resilver restores redundancy while it exists. Discard it"
+        f" first (zpool checkpoint -d {s.pool.name}); you can't rewind to it afterwards",
+    )
+
+
 def no_checkpoint() -> Precondition:
     """No checkpoint exists or is being discarded (spa_vdev_attach, spa_vdev_detach in spa.c)."""
 

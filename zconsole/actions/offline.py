@@ -53,6 +53,7 @@ def plan_online(s: Situation, key: str, reopen: bool = False) -> ActionPlan:
         title=f"Open {target.name} again" if reopen else f"Put {target.name} online",
         steps=(Step(argv, "open it again" if reopen else "put it online"),),
         consequences=("what it missed is resilvered onto it", *disturbed(s, target, False)),
+        doubts=must.checkpoint_doubt(s),
         preconditions=(
             must.answering(),
             must.present(target),

@@ -197,6 +197,7 @@ def plan_resilver(s: Situation) -> ActionPlan:
             action="resilver",
             title=f"Restart the resilver of {s.pool.name}",
             steps=(Step(zpool("resilver", operands=(s.pool.name,)), "restart it"),),
+            doubts=must.checkpoint_doubt(s),
             consequences=(*lost, f"fills {which}"),
             not_undone=("discards the progress of the running resilver",) if scan else (),
             warnings=_restart_warnings(s),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.pool.model import Pool, SampleFailure, Vdev
-from zconsole.pool.scan_outcome import not_restored
+from zconsole.pool.scan_outcome import blocked_repair, not_restored
 from zconsole.pool.spares import SpareTrouble
 from zconsole.units import duration, size
 
@@ -20,8 +20,9 @@ class Health(NamedTuple):
     and no repair runs); ERRORS (damaged data); DEGRADED, by the states of devices, too: where the
     kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
     module/zfs/spa.c 2.4.4); ATTENTION (devices collect errors, a spare failed or is in use for
-    nothing); OK. UNKNOWN where the source shows neither a state nor a device, as with the scan
-    lines of saved output alone. STALE, NOT IMPORTED and CONNECTING while no sample comes."""
+    nothing, a checkpoint blocks the resilver that runs); OK. UNKNOWN where the source shows
+    neither a state nor a device, as with the scan lines of saved output alone. STALE, NOT IMPORTED
+    and CONNECTING while no sample comes."""
     severity: str
     """ok, notice, warning or error."""
     reasons: tuple[str, ...] = ()
@@ -74,7 +75,8 @@ def health(
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
     idle, (away, errors) = tuple(spare.text for spare in spares), states or device_states(pool.root)
-    reasons = (*unrestored, *_data_errors(pool), *_devices(away), *idle)
+    blocked = tuple(blocked_repair(pool))
+    reasons = (*unrestored, *blocked, *_data_errors(pool), *_devices(away), *idle)
     if pool.state in LOST_STATES:
         return Health(pool.state or "", "error", (*_lost(pool), *reasons))
     # Missing redundancy before damaged files: the next failing disk would add to them.
@@ -86,7 +88,7 @@ def health(
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
     noisy = (*errors, *unsteady)
-    if noisy or any(spare.severity == "warning" for spare in spares):
+    if noisy or blocked or any(spare.severity == "warning" for spare in spares):
         return Health("ATTENTION", "warning", (*noisy, *reasons))
     return Health("OK", "ok", reasons)
 

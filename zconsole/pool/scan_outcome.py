@@ -120,7 +120,7 @@ def not_restored(
         whole = newest is None or not newest.errors
         if whole and not kept and any(v.kind == "replacing" for v in groups):
             yield _again(pool)
-        if any(_counts_old(vdev) for vdev in groups):
+        if any(counts_old(vdev) for vdev in groups):
             yield "keep the old disk: it still counts"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
@@ -141,6 +141,13 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
             yield f"the scrub after the rebuild repaired {size(scan.processed_bytes)}: scrub again"
 
 
+def blocked_repair(pool: Pool) -> Iterator[str]:
+    """That a checkpoint keeps the repair that runs from letting go of what it replaces."""
+    runs = any(s.function in REPAIRS and s.active for s in pool.scans)
+    if runs and pool.checkpoint is not None and not pool.checkpoint.discarding:
+        yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
+
+
 def _checkpoint(pool: Pool) -> Iterator[str]:
     """That a checkpoint is the cause, and the commands that end it."""
     if pool.checkpoint is None:
@@ -156,7 +163,7 @@ def _again(pool: Pool) -> str:
     return f"resilver again: zpool resilver {pool.name}"
 
 
-def _counts_old(group: Vdev) -> bool:
+def counts_old(group: Vdev) -> bool:
     """Whether redundancy is whole all the same: by the old disk, which so has to stay."""
     return group.kind == "replacing" and is_complete(group.children[0])
 

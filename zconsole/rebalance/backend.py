@@ -23,8 +23,8 @@ TERMINATED, HUNG_UP = "terminated", "hung up"
 """Why a job stopped that a shutdown or the end of its terminal ended."""
 
 FIGURES = (
-    "files_done", "files_total", "bytes_done", "bytes_total", "bytes_goal", "rate", "eta_seconds",
-    "current", "vdevs",
+    "files_done", "files_total", "bytes_done", "bytes_total", "bytes_goal", "rate", "mean_rate",
+    "eta_seconds", "current", "vdevs",
 )  # fmt: skip
 """Fields of a job that its journal and its JSON object have as they are."""
 
@@ -63,6 +63,8 @@ class JobView:
     bytes_goal: int | None = None
     """After how many it ends, as predicted: fewer with a byte limit or a wanted spread."""
     rate: float | None = None
+    mean_rate: float | None = None
+    """Bytes a second since its process began, without waits; None before there is enough of it."""
     eta_seconds: float | None = None
     current: str | None = None
     before: Mapping[str, float] = field(default_factory=dict)

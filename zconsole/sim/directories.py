@@ -55,6 +55,8 @@ class Rewrite:
     """How it ended."""
     rate: float = 0.0
     """Bytes/s in the last step."""
+    worked: float = 0.0
+    """Seconds in which it moved something."""
     _kept: list[float] = field(default_factory=list)
     """``left`` when it ended: what another job moves since does not count."""
 

@@ -62,6 +62,7 @@ def advance(pool: PoolState, dt: float) -> None:
     step = move(pool, directory, min(left, current.most - current.done, job.rate * dt))
     current.done += step
     current.rate = step / dt
+    current.worked += dt
     emit(job, step / dt, 0.0)
 
 

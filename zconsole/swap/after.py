@@ -23,8 +23,8 @@ from zconsole.swap.stage import Answer, SwapStage, sentence
 from zconsole.swap.view import MachineView
 from zconsole.units import counted
 
-NO_SCRUB = Answer("no-scrub", "No scrub now")
-NO_WAIT = Answer("no-wait", "Do not wait for the scrub: it goes on by itself")
+NO_SCRUB = Answer("no-scrub", "Skip the scrub")
+NO_WAIT = Answer("no-wait", "Stop waiting for the scrub: it goes on by itself")
 LEAVE_LIT = Answer("leave-lit", "Leave the light as it is")
 
 

@@ -10,13 +10,14 @@ from zconsole.swap.view import MachineView
 def cause_of(v: MachineView, target: Target) -> str:
     """cable, disk or unclear: as judged while it was watched, else by what is counted.
 
-    What a device that failed counted by then may be of either; what SMART counts speaks for it.
+    What a device that failed counted by then may be of either; what SMART counts speaks for it,
+    also where watching left the cause unclear.
     """
     fault = next((f for f in v.faults if f.key == target.key), None)
-    if fault is not None:
+    if fault is not None and fault.cause != "unclear":
         return fault.cause
     errors, failed = target.vdev.errors, target.vdev.state in FAILED
-    if not errors.total and not failed:
+    if fault is None and not errors.total and not failed:
         return "unclear"
     device = v.situation.facts.device(target.vdev.path or "")
     signs = ProbeResults(v.smart.get(device.path) if device else None)

@@ -25,15 +25,15 @@ def summary(c: Checklist) -> tuple[str, ...]:
         return ("Given up. Not undone:", *map(sentence, c.undone))
     if c.state != DONE:
         return (f"Backed out: {c.old.words} stays in {c.vdev} of {c.pool}.",)
-    took = duration((c.ended or c.begun) - c.begun)
+    took = f"{duration((c.ended or c.begun) - c.begun)} after this swap began"
     if c.new is None:
-        gone = f"{c.old.words} is no longer in {c.vdev} of {c.pool}, after {took}."
+        gone = f"{c.old.words} is no longer in {c.vdev} of {c.pool}, {took}."
         return (gone, "What took its place, if anything did, was not seen here.")
     new = c.new.words
     if c.same:
-        end = f"{c.old.words} is online again in {c.vdev} of {c.pool}, after {took}."
+        end = f"{c.old.words} is online again in {c.vdev} of {c.pool}, {took}."
     else:
-        end = f"{new} has replaced {c.old.words} in {c.vdev} of {c.pool}, after {took}."
+        end = f"{new} has replaced {c.old.words} in {c.vdev} of {c.pool}, {took}."
     return (end, *_scrubbed(c))
 
 

@@ -36,7 +36,8 @@ def _from_disk(c: Checklist, v: MachineView, stage: SwapStage, clean: bool) -> W
     if c.same and target is not None and stage.step == "resilver":
         return WayBack(f"take {target.name} offline again", plan_offline_safely(s, target.key))
     if c.pulled is not None and target is not None and out and v.devices:
-        return WayBack(f"put {c.old.words} back into its bay: then it is put online again")
+        disk = f"the old disk ({c.old.mark})" if c.old.mark else "the old disk"
+        return WayBack(f"put {disk} back into {c.old.place or 'its bay'}: it is put online again")
     if c.lit and "light-off" not in c.passed and not old_helps(c, v):
         return WayBack("switch the light off", plan_light(s, c.old, on=False))
     back = None if target is None else _onlining(c, v, target)

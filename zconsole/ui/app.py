@@ -307,8 +307,8 @@ class Console(ThemedApp):
         from zconsole.ui.dialogs.help_screen import HelpScreen
 
         if not isinstance(self.screen, HelpScreen):
-            groups = self.screen.help_groups if isinstance(self.screen, Dialog) else None
-            self.push_screen(HelpScreen(self.view_state, groups, self.feed.interval))
+            about = self.screen if isinstance(self.screen, Dialog) else None
+            self.push_screen(HelpScreen(self.view_state, about, self.feed.interval))
 
     def action_pause(self) -> None:
         """Freeze the body or go on; the header keeps telling the truth. A replay stands still."""

@@ -118,7 +118,7 @@ class MainScreen(Screen[None]):
             self._view("tabs").show((tab_line(state.frames, state.index, state.look, width),))
         self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
-        self._paint_bottom(body, width // 2 if heights.side else width, heights.events)
+        self._paint_bottom(body, width // 2 if heights.side else width, heights)
         footer = partial(
             footer_line,
             state.look,
@@ -195,8 +195,9 @@ class MainScreen(Screen[None]):
         self.repaint()
 
     def next_pane(self, direction: int) -> None:
-        """Move the focus to the next pane shown."""
-        shown = [pane for pane in PANES if self._view(pane).display]
+        """Move the focus to the next pane shown: from the devices to the scan first."""
+        order = sorted(PANES, key=lambda pane: pane != "devices")
+        shown = [pane for pane in order if self._view(pane).display]
         if not shown:
             return
         focused = self._focused_pane()
@@ -378,14 +379,13 @@ class MainScreen(Screen[None]):
         bottom.display = heights.balance + heights.events > 0
         bottom.set_class(heights.side, "side")
 
-    def _paint_bottom(self, body: Frame, width: int, events: int) -> None:
-        look, balance = self._state.look, body.balance
-        work = partial(balance_lines, balance, look, width)
-        self._view("balance").show(
-            self._balance.of((balance, look, width), work), balance_title(balance, look, width)
-        )
+    def _paint_bottom(self, body: Frame, width: int, heights: Heights) -> None:
+        look, balance, rows = self._state.look, body.balance, heights.balance - 1
+        work = partial(balance_lines, balance, look, width, rows)
+        vdevs = self._balance.of((balance, look, width, rows), work)
+        self._view("balance").show(vdevs, balance_title(balance, look, width))
         every = self.zoomed == "events"
-        room = events - 1  # below its title
+        room = heights.events - 1  # below its title
         lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
         self._view("events").show(lines, events_title(look, width))
 

@@ -14,7 +14,7 @@ from zconsole.ui.widgets.draw import Line, Span, at_most, beside
 SETTLES = 0.5
 """Seconds in which a message may go along to another screen: a flow complains, then asks again."""
 HIDES = 6.0
-"""Seconds in which a message may hide keys; then as much of it stays as leaves room for them."""
+"""Seconds in which a message may take lines of its own; then one is left, beside the keys."""
 _SHARE = 3
 """The part of the screen that messages may take: one in so many lines."""
 _ROLES = {"information": "notice", "warning": "warning", "error": "error"}
@@ -64,7 +64,7 @@ class Messages:
                 each.screen = screen
 
     def is_old(self, now: float) -> bool:
-        """Whether all that is said has been for so long that it may hide nothing any more."""
+        """Whether all that is said has been for so long that it may move nothing any more."""
         return all(now >= each.begun + HIDES for each in self.said)
 
     def lines(
@@ -77,7 +77,7 @@ class Messages:
     ) -> tuple[Line, ...]:
         """What is said on a screen, wrapped; the newest first, as much as there is room for.
 
-        ``now``: where they hide keys; what has done so for long is one line then.
+        ``now``: where they stand beside keys; what has been said for long is one line then.
         """
         found: list[Line] = []
         for each in self.said:

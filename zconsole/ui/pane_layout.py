@@ -14,6 +14,8 @@ COMPACT = 20
 TALL = 38
 """From this many lines on the headline is framed where it is wide, and advice has several."""
 _DEVICES_MIN = 4
+_BALANCE_MIN = 3
+"""Lines of a balance of several vdevs: between two of them data moves."""
 _EVENTS_MIN = 4
 _EVENTS_FULL = 10
 _GRAPH_FROM = 30
@@ -106,8 +108,10 @@ def _stacked(
 ) -> tuple[int, int]:
     """Balance, then events, in what the devices leave; a chosen pane takes room from them."""
     spare = max(0, room - wanted.devices)
-    most = max(2, room // 3)
-    balance = _share(chosen.get("balance"), wanted.balance, max(spare, room // 5), room - floor)
+    most, least = max(2, room // 3), room // 5
+    if least > 1:
+        least = max(least, min(wanted.balance, _BALANCE_MIN))
+    balance = _share(chosen.get("balance"), wanted.balance, max(spare, least), room - floor)
     balance = min(balance, max(most, spare))
     spare = max(0, spare - balance)
     asked = chosen.get("events")

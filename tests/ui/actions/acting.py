@@ -188,4 +188,4 @@ async def pick(a: Acting, text: str) -> None:
     """Choose a line of the menu that is open."""
     lines = [line.strip(f" {UNICODE.pointer}") for line in a.screen.splitlines()[1:]]
     row = next(i for i, line in enumerate(lines) if line.startswith(text))
-    await a.press(*["j"] * row, "enter")
+    await a.press("g", *["j"] * row, "enter")

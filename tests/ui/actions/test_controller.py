@@ -20,7 +20,7 @@ from zconsole.zfs.sources.base import Capabilities
 async def test_a_scrub_is_paused_resumed_and_stopped():
     async with acting("mirror-scrub") as a:
         assert "Pause the scrub" in await a.press("S")
-        said = await a.press("j", "enter")
+        said = await a.press("enter")
         assert "zpool scrub -p mirrors" in said
         assert a.app.focused is not None
         assert a.app.focused.id == "cancel"
@@ -29,12 +29,12 @@ async def test_a_scrub_is_paused_resumed_and_stopped():
         assert "Done." in a.screen
         await a.press("escape")
         await a.pass_time(4, 2)
-        await a.press("S", "enter")
+        await a.press("S", "g", "enter")
         assert "Resume the scrub" in a.screen
         await a.press(*RUN, "escape")
         await a.pass_time(4, 2)
         assert commands(a)[-1] == ["scrub", "mirrors"]
-        await a.press("S", "j", "j", "enter")
+        await a.press("S", "g", "j", "j", "enter")
         assert "Cannot be undone" in a.screen
         await a.press(*RUN)
         assert commands(a)[-1] == ["scrub", "-s", "mirrors"]
@@ -70,7 +70,7 @@ async def test_jobs_are_looked_for_now_and_then_and_watched_while_one_is_at_work
 
 async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
     async with acting("mirror-scrub") as a:
-        await a.press("S", "j", "enter", "enter")
+        await a.press("S", "g", "j", "enter", "enter")
         assert not isinstance(a.app.screen, ConfirmScreen)
         assert a.log == []
 
@@ -83,7 +83,7 @@ async def test_a_plan_that_does_not_fit_names_what_selects_all_the_same():
 
 async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
     async with acting("mirror-scrub", (60, 15)) as a:
-        assert "read on" not in await a.press("S", "j", "enter")
+        assert "read on" not in await a.press("S", "g", "j", "enter")
     async with acting("hot-spare", (60, 15)) as a:
         await a.to("ZWZJRW70")
         said = await a.press("R", "enter")
@@ -99,7 +99,7 @@ async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
 @pytest.mark.parametrize("key", ["escape", "q"])
 async def test_escape_and_q_leave_a_plan_without_running_it(key):
     async with acting("mirror-scrub") as a:
-        await a.press("S", "j", "enter", key)
+        await a.press("S", "g", "j", "enter", key)
         assert not isinstance(a.app.screen, ConfirmScreen)
         assert a.log == []
 
@@ -150,7 +150,7 @@ async def test_a_scrub_of_the_known_errors_is_called_so_before_and_while_it_runs
         said = await a.pass_time(4, 1)
         assert " error scrub running " in said
         assert "counts blocks, not bytes" in said
-        assert "of best" not in said
+        assert "best" not in "".join(said.splitlines()[:3])
         assert " error scrub finished" in await a.pass_time(120)
 
 
@@ -197,7 +197,7 @@ async def test_a_device_can_be_taken_offline_in_two_ways():
 async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_hand(options, reason):
     async with acting("mirror-scrub", **options) as a:
         assert a.app.view_state.denied
-        said = await a.press("S", "j", "enter")
+        said = await a.press("S", "g", "j", "enter")
         assert "To run by hand" in said
         assert "zpool scrub -p mirrors" in said
         assert reason in said
@@ -270,7 +270,7 @@ async def test_quitting_while_a_command_runs_asks_with_cancel_focused():
     async with acting("mirror-scrub") as a:
         stuck = Stuck()
         a.use(replace(a.backend, command_runner=stuck))
-        await a.press("S", "j", "enter", "tab")
+        await a.press("S", "g", "j", "enter", "tab")
         await a.pilot.press("enter")
         while not stuck.ran:
             a.feed.step()
@@ -352,7 +352,7 @@ async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
     async with acting("mirror-scrub") as a:
         execute = actions.execute
         monkeypatch.setattr(actions, "execute", lambda *_: Completed((), 1, "", "no\n"))
-        assert "Failed." in await a.press("S", "j", "enter", "tab", "enter")
+        assert "Failed." in await a.press("S", "g", "j", "enter", "tab", "enter")
         monkeypatch.setattr(actions, "execute", execute)
         await a.press("escape")
         await a.pass_time(60.0)
@@ -364,13 +364,13 @@ async def test_a_command_that_failed_is_no_event_that_was_done(monkeypatch):
 
 async def test_who_stops_a_scrub_is_not_told_that_the_one_begun_here_was_canceled():
     async with acting("healthy", notifications=True) as a:
-        said = await a.press("S", "enter", *RUN)
+        said = await a.press("S", "g", "enter", *RUN)
         assert "Started." in said
         assert "The console tells you when the scrub ends." in said
         await a.press("enter")
         assert not isinstance(a.app.screen, ConfirmScreen)
         await a.pass_time(60, 20)
-        await a.press("S", "j", "j", "enter", *RUN)
+        await a.press("S", "g", "j", "j", "enter", *RUN)
         assert "Done." in a.screen
         assert "tells you" not in a.screen
         await a.press("escape")

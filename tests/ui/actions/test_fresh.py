@@ -127,7 +127,7 @@ async def test_a_pool_never_seen_is_not_waited_for_without_end(monkeypatch):
 
 async def test_the_simulated_twin_checks_the_same():
     async with acting("mirror-scrub", size=(100, 60)) as a:
-        said = await a.press("S", "j", "enter")
+        said = await a.press("S", "g", "j", "enter")
         guid = a.app.view_state.frame.guid
         assert f"mirrors is the same pool: GUID {guid}" in said
         a.feed.world.pools[0].guid += 1

@@ -23,7 +23,7 @@ async def test_a_rebalance_from_here_and_what_was_asked_of_it_are_listed():
 async def test_what_was_run_is_listed_with_its_result_and_can_be_copied():
     async with acting("mirror-scrub") as a:
         assert "no command was run" in await a.press("L")
-        await a.press("S", "j", "enter", *RUN, "escape")
+        await a.press("S", "g", "j", "enter", *RUN, "escape")
         await a.press("T", "F", *RUN, "escape", "escape")
         said = (await a.press("L")).splitlines()
         assert said[0].startswith(" COMMANDS RUN")

@@ -78,9 +78,25 @@ async def test_another_word_runs_nothing_and_says_what_to_type():
         ran = asking(a, "one", typed="tank")
         assert 'Type "tank" to confirm' in await a.settle()
         said = await a.press("t", "enter")
-        assert 'Not "tank"' in said
+        assert 'That is not "tank"' in said
         assert 'Type "tank" to confirm' in said
         assert "Esc cancel" in said
+        assert ran == []
+
+
+async def test_left_and_right_leave_the_field_at_its_ends_and_nothing_typed_is_said_so():
+    async with acting("resilver") as a:
+        ran = asking(a, "one", typed="tank")
+        await a.settle()
+        assert 'Type "tank" first' in await a.press("right", "enter")
+        assert a.app.focused.id == "typed"
+        await a.press("right")
+        assert a.app.focused.id == "run"
+        await a.press("shift+tab", *"tank", "left")
+        assert a.app.focused.id == "typed", "it moves through what is typed"
+        await a.press("home", "left")
+        assert a.app.focused.id == "cancel"
+        await a.press("shift+tab", "shift+tab")
         assert ran == []
 
 

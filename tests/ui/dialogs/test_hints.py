@@ -76,7 +76,7 @@ async def test_a_click_on_a_key_presses_that_key(opened):
 
 async def test_a_word_beside_its_keys_is_clicked_as_well():
     async with acting("mirror-scrub") as a:
-        await a.press("S", "j", "enter")
+        await a.press("S", "g", "j", "enter")
         plan = a.app.screen
         assert isinstance(plan, ConfirmScreen)
 

@@ -42,3 +42,23 @@ class TestBalance:
         lines = balance_lines(frames.imbalance().balance, LOOK, 80)
         assert {s.role for s in lines[0]} >= {"warning"}
         assert {s.role for s in lines[1]} <= {"", "bar", "track"}
+
+    def test_the_fullest_and_the_emptiest_come_first_where_not_all_fit(self):
+        base = frames.imbalance().balance.vdevs[0]
+        fills = (0.5, 0.2, 0.6, 0.9, 0.4)
+        vdevs = tuple(replace(base, name=f"raidz1-{i}", fill=f) for i, f in enumerate(fills))
+        balance = replace(frames.imbalance().balance, vdevs=vdevs)
+
+        def order(room):
+            lines = balance_lines(balance, LOOK, 80, room)
+            return [int(plain(line).split()[0][-1]) for line in lines]
+
+        assert order(2) == order(4) == [1, 3, 0, 2, 4]
+        assert order(5) == order(None) == [0, 1, 2, 3, 4]
+
+    def test_vdevs_of_unknown_fill_keep_their_order(self):
+        base = frames.imbalance().balance.vdevs[0]
+        vdevs = tuple(replace(base, name=f"raidz1-{i}", fill=None) for i in range(3))
+        balance = replace(frames.imbalance().balance, vdevs=vdevs)
+        lines = balance_lines(balance, LOOK, 80, 1)
+        assert [plain(line).split()[0] for line in lines] == [vdev.name for vdev in vdevs]

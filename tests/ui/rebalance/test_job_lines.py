@@ -8,6 +8,7 @@ from tests.records import replace
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
 from zconsole.rebalance.backend import Counted
+from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_lines import job_lines, job_rows, job_title
 from zconsole.ui.rebalance.job_watch import reason
@@ -38,9 +39,9 @@ def test_a_job_tells_everything_there_is():
         "running      25.0 %",
         "1G of 4G",
         "ETA 1h00m",
-        "10 of 30 files, 12 skipped, 1 failed",
+        "7 of 40 files moved, 12 skipped, 1 failed",
         "rate limit 4.77M/s",
-        "stop at a spread of 5.0 %",
+        "stop at a spread of 5 % (even)",
         "spread 93.0 % at the start, 63.0 % now",
         "-10.0",
         "+20.0",
@@ -102,13 +103,35 @@ def test_a_job_that_does_not_run_says_what_is_left_and_how_to_go_on(state, why, 
 def test_large_numbers_of_files_are_grouped():
     job = replace(JOB, files_done=347_306, files_total=955_000, skipped={"changed": 1_231})
     said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
-    assert "347,306 of 955,000 files, 1,231 skipped, 1 failed" in said
+    assert "346,074 of 955,000 files moved, 1,231 skipped, 1 failed" in said
 
 
-def test_a_job_without_a_target_says_that_it_moves_everything():
+def test_the_files_of_a_day_are_those_that_moved_as_in_the_line_above():
+    day = {"day": "2026-11-20", "moved_bytes": 5, "files_done": 347_306, "files_skipped": 1_231}
+    job = replace(JOB, files_done=347_306, files_total=955_000, skipped={"changed": 1_231})
+    job = replace(job, failed={}, days=(day,))
+    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100)).splitlines()
+    assert "346,075 of 955,000 files moved" in "".join(said)
+    assert any(line.split()[:1] == ["2026-11-20"] and " 346,075 " in line for line in said)
+
+
+@pytest.mark.parametrize("state", ["paused", "waiting"])
+def test_a_job_that_moves_nothing_now_names_no_file_rate_or_end(state):
+    job = replace(JOB, state=state, rate=None, eta_seconds=None, current="/tank/b/log")
+    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100))
+    assert not {word for word in (" now ", "ETA none", "\n at ") if word in said.split("Vdevs")[0]}
+
+
+def test_a_job_tells_the_spread_it_stops_at_as_the_options_and_the_plan_do():
+    even = replace(JOB, limits=replace(JOB.limits, until_spread=EVEN))
+    said = text(job_lines(even, 0.0, {}, DisplayFormat(), 100))
+    assert "stop at a spread of 5 % (even)" in said
+
+
+def test_a_job_without_a_target_says_that_all_files_move():
     endless = replace(JOB, limits=replace(JOB.limits, until_spread=None))
     said = text(job_lines(endless, 0.0, {}, DisplayFormat(), 80))
-    assert "no spread to stop at: moves everything" in said
+    assert "all files move" in said
     assert "spread of none" not in said
 
 

@@ -51,3 +51,14 @@ async def test_that_a_job_was_stopped_is_said_no_longer_once_it_is_resumed():
         await a.press("P")
         said = await settled(a)
         assert not any("stopped" in message.message for message in told), said
+
+
+async def test_the_keys_stay_where_one_of_them_can_do_nothing_now():
+    async with acting("added-vdev") as a:
+        await running(a)
+        await a.press("X", "right", "enter")
+        await settled(a)
+        said = await a.press("M")
+        assert "the job is stopped" in said
+        assert "P resume" in said.splitlines()[-1]
+        assert "Esc back" in said.splitlines()[-1]

@@ -64,8 +64,8 @@ def test_a_target_that_was_typed_does_not_read_like_the_default():
     default, typed = (
         plain(option_lines(SETTINGS, DisplayFormat(), 80, each)[2]) for each in (False, True)
     )
-    assert default.endswith("5.0 % (even), else everything")
-    assert typed.endswith("  5.0 %")
+    assert default.endswith("5 % (even), else all files move")
+    assert typed.endswith("  5 % (even)")
 
 
 def test_only_a_job_that_is_to_balance_stops_where_the_vdevs_are_even():
@@ -110,11 +110,20 @@ def test_nonsense_is_refused_in_words(limit, answer):
         limit.value(answer)
 
 
+async def test_the_help_of_the_options_tells_what_each_is_for():
+    async with acting(SCENARIO) as a:
+        await to_options(a)
+        said = " ".join((await a.press("question_mark")).split())
+        for entry in ENTRIES[:4]:
+            assert entry.label in said
+        assert " ".join(HELP["until_spread"].split()[-4:]) in said
+
+
 async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options():
     async with acting(SCENARIO) as a:
         await to_plan(a)
         said = await a.press("escape")
-        assert "none: 5 % needs more than these directories hold" in said
+        assert "5 % (even) is out of reach: all files move" in said
         await a.press("g", "j", "j", "enter", "5", "enter")
         await a.press("G", "enter")
         assert "--until-spread=0.05" in await settled(a)
@@ -127,7 +136,7 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
         assert "new parity width" in await a.press("enter", "j", "enter")
         assert "copy: verified copies" in await a.press("j", "enter", "j", "enter")
         await a.press("j", "enter", *"10", "enter")
-        assert "10.0 %" in a.screen
+        assert "10 %" in a.screen
         assert "nonsense: not a size" in await a.press("j", "enter", *"nonsense", "enter")
         await a.press("escape")
         assert "Rate limit                none" in a.screen

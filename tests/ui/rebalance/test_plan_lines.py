@@ -18,7 +18,7 @@ def test_a_plan_tells_everything_there_is():
         "3 open for writing",
         "no engine",
         "spread 93.0 %, then 10.0 %",
-        "needs more than these directories hold",
+        "5 % (even) is out of reach",
         "duration unknown until it runs",
         "1G of old blocks stay, held by snapshots",
         "the next incremental send grows by 7",
@@ -51,6 +51,18 @@ def test_the_pace_is_that_of_a_job_then_of_a_scan_then_the_limit():
     assert pace_of(plan, None, (JOB,), 8e6) == (1e6, "pace of another job")
     assert pace_of(plan, 5e6, (), None) == (5e6, "the rate limit")
     assert pace_of(plan, 5e6, (JOB,), None) == (1e6, "pace of another job")
+
+
+def test_the_pace_of_the_last_job_of_its_engine_goes_before_half_of_a_scan():
+    plan, free = replace(PLAN, raw_factor=2.0), Limits()
+    over = replace(JOB, state="stopped", rate=None, mean_rate=3e6, limits=free)
+    older = replace(over, mean_rate=2e6)
+    assert pace_of(plan, None, (over, older), 8e6) == (3e6, "as the last job did")
+    assert pace_of(plan, None, (JOB, over), 8e6) == (1e6, "pace of another job")
+    assert pace_of(plan, 1e6, (over,), 8e6) == (1e6, "the rate limit")
+    held, other = replace(over, limits=JOB.limits), replace(over, engine="rewrite")
+    for unlike in (held, other, replace(over, mean_rate=None)):
+        assert pace_of(plan, None, (unlike, older), 8e6) == (2e6, "as the last job did")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,10 @@ async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
         await s.seen("has replaced Slot 07 (serial RGYCXAL5)")
         assert "The scrub finished with 0 errors." in s.screen
         assert "What happened" in s.screen
-        assert "The report would be a new file in" in s.screen
+        assert "Redundancy is restored: 2 more devices may fail in raidz2-0" in " ".join(
+            s.screen.split()
+        )
+        assert "A saved report is a new file in" in s.screen
         assert "hot spare" not in s.screen
         assert "zpool scrub tank: started" in s.screen
         assert s.store_new().state == "done"

@@ -364,3 +364,14 @@ def test_a_scrub_of_a_part_says_that_it_is_no_full_scrub():
 def test_where_dates_can_move_its_start_the_scrub_of_what_is_new_says_so():
     assert "decides where this one starts" in said(plan_scrub_new(raidz2(facts=V24)))
     assert "decides where this one starts" not in said(plan_scrub_new(raidz2()))
+
+
+def test_a_resilver_that_a_checkpoint_would_block_is_doubted_before_it_starts():
+    behind = pool(top("raidz2", 0, 6, REPLACING), activities=(CHECKPOINT,))
+    gone = pool(top("raidz2", 0, 6, disk("d00", 1000, "OFFLINE")), activities=(CHECKPOINT,))
+    for plan in (plan_resilver(at(behind, FACTS)), plan_online(at(gone, FACTS), "1000")):
+        assert plan.refused is None
+        (doubt,) = plan.doubts
+        assert "no resilver restores redundancy while it exists" in doubt
+        assert "zpool checkpoint -d tank" in doubt
+    assert plan_resilver(raidz2(changes=(REPLACING,))).doubts == ()

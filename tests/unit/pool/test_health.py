@@ -188,6 +188,20 @@ def test_a_running_resilver_is_not_called_unrestored():
     assert judged(seen).word == "DEGRADED"
 
 
+def test_a_checkpoint_that_blocks_the_resilver_is_said_while_that_runs():
+    running = Scan("resilver", "running", start=300.0)
+    seen = pool(REPLACING, disk("b"), scans=(running,), activities=(KEPT,))
+    found = judged(seen)
+    assert (found.word, found.severity) == ("DEGRADED", "warning")
+    assert "a checkpoint blocks the resilver: zpool checkpoint -d tank" in found.reasons
+    both = Vdev("replacing-0", "replacing", children=(disk("old"), disk("new")))
+    whole = pool(both, disk("b"), scans=(running,), activities=(KEPT,))
+    assert judged(whole).word == "ATTENTION"
+    going = replace(whole, activities=(Activity("checkpoint", "running"),))
+    assert judged(going).word == "OK"
+    assert judged(replace(whole, scans=(SCRUBBING,), root=pool(disk("b")).root)).word == "OK"
+
+
 def test_scan_errors_and_a_checkpoint_are_said():
     bad = replace(DONE, errors=7)
     found = judged(pool(REPLACING, disk("b"), scans=(bad,), activities=(KEPT,)))

@@ -43,6 +43,17 @@ def test_errors_that_nobody_watched_are_judged_by_their_kind(leaf, smart, cause)
     assert cause_of(v, target) == cause
 
 
+def test_what_smart_counts_tells_the_cause_that_watching_left_unclear():
+    fault = DeviceFault(KEY, "d00", Deltas(), 1.0, cause="unclear")
+    failed = view(with_errors(state="FAULTED"))
+    smart = {DISKS[0].path: SmartCounts(passed=True, reallocated=635, pending=79, crc=0)}
+    for counts, cause in ((smart, "disk"), ({}, "unclear")):
+        v = replace(failed, faults=(fault,), smart=counts)
+        target = find(v.situation.pool, KEY)
+        assert target is not None
+        assert cause_of(v, target) == cause
+
+
 def test_the_cable_is_to_be_checked_before_all_else_where_it_is_the_likely_cause():
     fault = DeviceFault(KEY, "d00", Deltas(cksum=9), 1.0, cause="cable")
     first = explained(chosen(replace(view(), faults=(fault,))))[0]

@@ -46,7 +46,8 @@ def test_back_undoes_what_was_announced():
     play.hands.pull(OLD)
     stage = play.look()
     assert stage.back is not None
-    assert stage.back.text.startswith(f"put {OLD}")
+    assert stage.back.text.startswith("put the old disk")
+    assert f"back into {OLD}:" in stage.back.text
     assert stage.undo
     play.hands.insert(NEW, OLD)
     stage = follows(play, "replace")

@@ -141,6 +141,8 @@ PATHS = 1000
 GOALS = ("done", "target spread reached", "byte limit reached")
 WINDOW = 20.0
 """Seconds that the published rate covers."""
+MEASURED = 10.0
+"""Seconds of work from which on their mean rate says how fast a job goes."""
 PUBLISH = 1.0
 """Seconds between two updates in the journal."""
 
@@ -182,6 +184,8 @@ class JobAccounts:
     current: FileRow | None = None
     """The file that is worked on."""
     notes: list[str] = field(default_factory=list)
+    worked: float = 0.0
+    """Seconds this run has worked, without waits."""
     _window: deque[tuple[float, int]] = field(default_factory=deque)
     _published: float | None = None
     _paths: dict[int, str] = field(default_factory=dict)
@@ -213,6 +217,10 @@ class JobAccounts:
         (begin, first), (end, last) = self._window[0], self._window[-1]
         return (last - first) / (end - begin) if end > begin else None
 
+    def mean_rate(self) -> float | None:
+        """Bytes a second of this run's work; None before there is enough of it."""
+        return self.handled / self.worked if self.worked >= MEASURED and self.handled else None
+
     def publish(self) -> None:
         """Write the present state to the journal, durably."""
         self._note(self.clock())
@@ -220,6 +228,8 @@ class JobAccounts:
 
     def _note(self, now: float) -> None:
         self._published = now
+        if self._window:  # cleared by a wait
+            self.worked += now - self._window[-1][0]
         self._window.append((now, self.handled))
         while len(self._window) > 2 and now - self._window[0][0] > WINDOW:
             self._window.popleft()
@@ -242,6 +252,7 @@ class JobAccounts:
             "bytes_total": self.bytes_total,
             "bytes_goal": handled + left,
             "rate": rate,
+            "mean_rate": self.mean_rate(),
             "eta_seconds": left / rate if rate else None,
             "current": self.path(self.current) if self.current else None,
             "vdevs": self._vdevs(),

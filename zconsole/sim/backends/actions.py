@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import Facts
-from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
+from zconsole.diagnosis.device_errors.faults import ProbeResults
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.links import PARTITION
@@ -21,6 +21,7 @@ from zconsole.pool.version import Version, parse_version
 from zconsole.sim import commands, growth, lifecycle
 from zconsole.sim.backends.autopilot import OWNER, SimulatedAutopilots
 from zconsole.sim.backends.lights import SimulatedLights, locate_of
+from zconsole.sim.backends.smart import smart_counts
 from zconsole.sim.backends.windows import SimulatedWindows
 from zconsole.sim.commands import CommandError
 from zconsole.sim.disk import Leaf
@@ -323,10 +324,10 @@ _COMMANDS: dict[str, Command] = {
 async def probe_results_of(world: World, path: str, _since: float) -> ProbeResults:
     """The counts of the leaf at ``path``; nothing for one that is not there.
 
-    Damaged transfers count as CRC errors, failed reads as pending sectors.
+    Damaged transfers count as CRC errors, failed requests as sectors replaced or pending.
     """
     leaf = _there(world, path)
-    return ProbeResults() if leaf is None else ProbeResults(_counts(leaf))
+    return ProbeResults() if leaf is None else ProbeResults(smart_counts(leaf))
 
 
 async def details_of(world: World, path: str) -> Pairs:
@@ -352,14 +353,3 @@ def _facts(leaf: Leaf) -> dict[str, str]:
         "logical_sector": "512",
         "physical_sector": "4096",
     }
-
-
-def _counts(leaf: Leaf) -> SmartCounts:
-    damaged, unread = int(leaf.cksum_errors), int(leaf.reads.errors)
-    by_link = damaged > 3 * unread
-    return SmartCounts(
-        passed=True,
-        reallocated=0 if by_link else unread // 4,
-        pending=0 if by_link else unread,
-        crc=damaged if by_link else 0,
-    )

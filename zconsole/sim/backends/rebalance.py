@@ -220,6 +220,7 @@ def _seen(job: _Job) -> JobView:
         bytes_total=round(total),
         bytes_goal=round(done + left),
         rate=rate,
+        mean_rate=done / work.worked if work.worked else None,
         eta_seconds=left / rate if rate else None,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from zconsole.diagnosis.device_errors.faults import SmartCounts
+from zconsole.sim.backends.smart import smart_counts
 from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.places import machine_leaves
 from zconsole.sim.source import World
@@ -19,14 +20,6 @@ def simulated_swap(world: World) -> SwapBackend:
 
 
 async def _smart(world: World, node: str) -> SmartCounts | None:
-    """What a simulated disk says of itself, by its errors: bad sectors, or a bad cable."""
     leaves = machine_leaves(world.pools[0])
     disk = next((leaf for leaf in leaves if leaf.present and node == f"/dev/{leaf.disk}"), None)
-    if disk is None:
-        return None
-    bad, damaged = int(disk.reads.errors + disk.writes.errors), int(disk.cksum_errors)
-    if damaged > 3 * bad:
-        return SmartCounts(passed=True, reallocated=0, pending=0, uncorrectable=0, crc=damaged)
-    if disk.model.flash:
-        return SmartCounts(passed=True, uncorrectable=bad)
-    return SmartCounts(passed=True, reallocated=bad, pending=bad // 8, uncorrectable=0, crc=0)
+    return None if disk is None else smart_counts(disk)

@@ -28,6 +28,7 @@ from zconsole.ui.actions.menu import (
     Entry,
     change_disk,
     entry_about,
+    first_entry,
     menu_lines,
     row_entries,
     scan_entries,
@@ -213,7 +214,7 @@ class ActionController:
         row: int | None = None
         while True:
             found: tuple[Entry, ...] = entries(await situation_now(self.context))
-            row = await self._pick(title, found, row or 0)
+            row = await self._pick(title, found, first_entry(found) if row is None else row)
             if row is None or await self._begin(found[row], key):
                 return
 

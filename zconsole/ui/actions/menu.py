@@ -60,6 +60,8 @@ class Entry:
     refused: str | None = None
     about: str = ""
     """What it would do, when it can be done."""
+    wanted: bool = False
+    """Whether the state of the pool asks for it."""
 
     def judged(self, s: Situation) -> Entry:
         """The entry with the reason why it cannot be done now, if there is one."""
@@ -87,10 +89,16 @@ def scan_entries(s: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[E
         Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
         Entry(f"Scrub only in some hours{hours}", (plan_window,), window_flow),
         Entry("Drop the hours of the scrub", (partial(plan_window_off, windows=windows),)),
-        Entry("Restart the resilver", (plan_resilver,)),
+        Entry("Restart the resilver", (plan_resilver,), wanted=not s.active("resilver")),
         Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]
     return tuple(entry.judged(s) for entry in entries)
+
+
+def first_entry(entries: Sequence[Entry]) -> int:
+    """The index of what is wanted, else of what can be done at all; 0 where nothing can."""
+    able = [index for index, entry in enumerate(entries) if entry.refused is None]
+    return next((index for index in able if entries[index].wanted), (*able, 0)[0])
 
 
 def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:

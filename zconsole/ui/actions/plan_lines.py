@@ -40,9 +40,11 @@ def plan_lines(plan: ActionPlan, denied: str, look: DisplayFormat, width: int) -
 def wrapped(
     text: str, role: str, look: DisplayFormat, width: int, indent: str = "  "
 ) -> Iterator[Line]:
-    """Outside text, safe and wrapped to the width."""
+    """Outside text, safe and wrapped to the width; its lines begin below each other."""
+    safe = look.text(text)
+    indent += " " * (len(safe) - len(safe.lstrip(" ")))
     room = max(20, width - len(indent) - 1)
-    for line in broken(look.text(text), room):
+    for line in broken(safe.lstrip(" "), room):
         yield (Span(indent + line, role),)
 
 

@@ -56,7 +56,8 @@ class ButtonScreen(Dialog[ScreenResultType]):
             index = min(max(buttons.index(here) + direction, 0), len(buttons) - 1)
             self.set_focus(buttons[index])  # at once: the next key may be here already
         elif buttons:
-            self.set_focus(buttons[0])
+            beyond = isinstance(here, Input) and direction > 0  # it stands behind the first
+            self.set_focus(buttons[min(int(beyond), len(buttons) - 1)])
 
     def action_press_button(self) -> None:
         """Press the button in focus, as textual does by itself; here for the help to name."""
@@ -64,9 +65,11 @@ class ButtonScreen(Dialog[ScreenResultType]):
             self.focused.press()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Left and Right move through what is typed, where something is."""
-        if action == "button" and isinstance(self.focused, Input):
-            return False
+        """Left and Right move through what is typed, and from its ends to the buttons."""
+        here = self.focused
+        if action == "button" and isinstance(here, Input):
+            end = len(here.value) if parameters[0] == 1 else 0
+            return here.cursor_position == end
         if action == "press_button" and not isinstance(self.focused, Button):
             return False
         return super().check_action(action, parameters)

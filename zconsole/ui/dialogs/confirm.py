@@ -166,7 +166,8 @@ class ConfirmScreen(ButtonScreen[None]):
             return
         typed = self._typed.value if self.confirmation.typed else None
         if self.confirmation.typed is not None and typed != self.confirmation.typed:
-            self._warn(f'Not "{self._look.text(self.confirmation.typed)}"')
+            word = f'"{self._look.text(self.confirmation.typed)}"'
+            self._warn(f"That is not {word}" if typed else f"Type {word} first, then Enter")
             self.set_focus(self._typed)
             return
         self._state = "running"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import BindingType
 
-from zconsole.ui.dialogs.screens import TextScreen
+from zconsole.ui.dialogs.screens import Dialog, TextScreen
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import help_lines, legend_lines, screen_help_lines
 from zconsole.ui.view_state import ViewState
@@ -23,11 +22,13 @@ class HelpScreen(TextScreen[None]):
     groups = ("Help",)
     BINDINGS: ClassVar[list[BindingType]] = bindings("Help")
 
-    def __init__(self, state: ViewState, groups: Sequence[str] | None, interval: float) -> None:
-        """``groups``: the keys of the screen it is about; None for the main screen."""
+    def __init__(self, state: ViewState, about: Dialog[Any] | None, interval: float) -> None:
+        """``about``: the screen it tells of; None for the main screen."""
         super().__init__(_PARTS[0], self._lines)
         self._state = state
-        self._groups = groups
+        # As they are now: those of a dialog may change with what it asks.
+        self._groups = about.help_groups if about else None
+        self._topics = about.topics if about else ()
         self._interval = interval
 
     def action_turn(self) -> None:
@@ -42,4 +43,4 @@ class HelpScreen(TextScreen[None]):
             return legend_lines(look, width, self._interval)
         if self._groups is None:
             return help_lines(look, width, self._state.denied)
-        return screen_help_lines(self._groups, look, width)
+        return screen_help_lines(self._groups, look, width, self._topics)

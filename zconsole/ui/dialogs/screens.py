@@ -45,6 +45,11 @@ class Dialog(TypedAheadScreen[ScreenResultType]):
         """The groups of keys that its help tells of now."""
         return self.groups
 
+    @property
+    def topics(self) -> Sequence[tuple[str, str]]:
+        """What its help explains before the keys: words of the screen, and what each is for."""
+        return ()
+
     def copies(self) -> Offers:
         """What can be copied here."""
         return ()
@@ -155,11 +160,13 @@ class PickScreen(TextScreen[int | None]):
         moved: Callable[[int], None] | None = None,
         about: About | None = None,
         barred: Mapping[int, str] | None = None,
+        topics: Sequence[tuple[str, str]] = (),
     ) -> None:
         """``moved`` is told where the cursor goes; without ``about`` the lines say all there is.
 
         ``barred``: lines that can't be picked now, each with the reason.
         """
+        self._topics = topics
         super().__init__(title, lines, classes="wide" if wide else "side")
         self._start = start
         self._preview = moved
@@ -172,6 +179,11 @@ class PickScreen(TextScreen[int | None]):
             yield PickView(self._start, self._moved)
             yield LinesView(id="about")
         yield FooterView(id="keys")
+
+    @property
+    def topics(self) -> Sequence[tuple[str, str]]:
+        """What each line is for, where there is more to say than it has room for."""
+        return self._topics
 
     @property
     def view(self) -> PickView:

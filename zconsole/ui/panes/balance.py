@@ -46,14 +46,30 @@ def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
     return next((text for text in texts if len(text) <= room), "")
 
 
-def balance_lines(balance: Balance, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """One line a vdev: name, bar, fill, free bytes, fragmentation, share of new writes."""
+def balance_lines(
+    balance: Balance, look: DisplayFormat, width: int, room: int | None = None
+) -> tuple[Line, ...]:
+    """One line a vdev: name, bar, fill, free bytes, fragmentation, share of new writes.
+
+    Where not all fit into ``room`` lines, those that a rebalance moves between come first.
+    """
     if not balance.vdevs:
         return ((Span(" the source gives no sizes of vdevs", "dim"),),)
     shares, most = len(balance.vdevs) > 1, _LONG_NAME if width >= _WIDE else _NAME
     longest = max(cell_len(look.text(vdev.name)) for vdev in balance.vdevs)
     names = min(most, max(_NAME, longest))
-    return tuple(_vdev(vdev, look, width, names, shares) for vdev in balance.vdevs)
+    vdevs = balance.vdevs
+    if room is not None and room < len(vdevs):
+        vdevs = _extremes_first(vdevs)
+    return tuple(_vdev(vdev, look, width, names, shares) for vdev in vdevs)
+
+
+def _extremes_first(vdevs: tuple[VdevBalance, ...]) -> tuple[VdevBalance, ...]:
+    """The emptiest and the fullest vdev before the others, each part in the pool's order."""
+    known = sorted((vdev.fill, i) for i, vdev in enumerate(vdevs) if vdev.fill is not None)
+    first = {known[0][1], known[-1][1]} if known else set()
+    order = sorted(range(len(vdevs)), key=lambda i: (i not in first, i))
+    return tuple(vdevs[i] for i in order)
 
 
 def _vdev(vdev: VdevBalance, look: DisplayFormat, width: int, names: int, shares: bool) -> Line:

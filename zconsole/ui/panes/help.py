@@ -25,13 +25,20 @@ def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tu
     return tuple(lines)
 
 
-def screen_help_lines(groups: Sequence[str], look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """The keys of a screen over the main one: its own, then those that work everywhere."""
+def screen_help_lines(
+    groups: Sequence[str],
+    look: DisplayFormat,
+    width: int,
+    topics: Sequence[tuple[str, str]] = (),
+) -> tuple[Line, ...]:
+    """What is on a screen over the main one; its keys, then those that work everywhere."""
+    room = max((cell_len(word) + 2 for word, _ in topics), default=0)
+    about = [line for each in topics for line in _pair(*each, width, "bold", room)]
     own = [line for group in groups for line in _group(group, look.keys.of(group), width)]
     everywhere = (
         key._replace(text=key.over or key.text) for key in look.keys.looks if key.everywhere
     )
-    return (*own, *_group("On every screen", everywhere, width))
+    return (*about, *own, *_group("On every screen", everywhere, width))
 
 
 def legend_lines(look: DisplayFormat, width: int, interval: float = 0.0) -> tuple[Line, ...]:

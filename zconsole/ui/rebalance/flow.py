@@ -29,6 +29,7 @@ from zconsole.ui.rebalance.options import (
     ask_races,
     option_about,
     option_lines,
+    option_topics,
 )
 from zconsole.ui.rebalance.plan_lines import pace_of, plan_lines
 from zconsole.ui.rebalance.plan_screen import PlanScreen
@@ -209,6 +210,7 @@ class RebalanceFlow:
             start=row,
             wide=True,
             about=lambda index, width: option_about(settings, index, look, width, typed, short),
+            topics=option_topics(),
         )
 
     async def _agreed(self, offer: Offer) -> bool:

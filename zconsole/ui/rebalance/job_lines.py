@@ -124,7 +124,7 @@ def _rest(job: JobView, look: DisplayFormat) -> str:
 
 def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
     parts: list[Line] = []
-    if job.live:
+    if job.state == "running":
         parts.append((Span("at ", "dim"), Span(look.rate(job.rate))))
         parts.append(_eta(job, now, look))
     if job.files_total is not None:
@@ -137,7 +137,7 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
     ]
     for limit in set_ones:
         if limit is TARGET and job.limits.until_spread is None:
-            parts.append((Span("no spread to stop at: "), Span("moves everything", "bold")))
+            parts.append((Span("all files move", "bold"),))
             continue
         label = f"{limit.label[0].lower()}{limit.label[1:]} "
         parts.append((Span(label, "dim"), Span(limit.shown(job.limits, look), "bold")))
@@ -145,12 +145,10 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
 
 
 def _files(job: JobView) -> str:
-    """How many files were handled, or moved once it is over, and how many of them were not."""
+    """How many files were moved, and how many were not."""
     skipped, failed = sum(job.skipped.values()), sum(job.failed.values())
-    handled = job.files_done or 0
-    done = f"{handled:,} of {job.files_total:,} files"
-    if job.state == "finished":
-        done = f"{handled - skipped - failed:,} of {job.files_total:,} files moved"
+    moved = (job.files_done or 0) - skipped - failed
+    done = f"{moved:,} of {job.files_total:,} files moved"
     but = ((skipped, "skipped"), (failed, "failed"))
     return ", ".join((done, *(f"{n:,} {word}" for n, word in but if n)))
 
@@ -166,7 +164,7 @@ def _eta(job: JobView, now: float, look: DisplayFormat) -> Line:
 
 
 def _current(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
-    if job.current and job.live:
+    if job.current and job.state == "running":
         path = middle(look.text(job.current), max(8, width - 7), look.glyphs.ellipsis)
         yield (Span(" now  ", "dim"), Span(path))
 
@@ -233,6 +231,14 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield (Span(f"  and {more} more", "dim"),)
 
 
+def _moved_by(day: Mapping[str, Any]) -> str:
+    """How many files were moved by the end of a day, as the line above has them."""
+    if "files_done" not in day:
+        return "-"
+    left_out = (day.get(name) or 0 for name in ("files_skipped", "files_failed"))
+    return f"{day['files_done'] - sum(left_out):,}"
+
+
 _DAY = "Day"
 """What is told of a day is what was done by its end."""
 
@@ -255,7 +261,7 @@ class _Column:
 _COLUMNS = (
     _Column(_DAY, 12, lambda _, day: str(day.get("day", ""))),
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
-    _Column("files", 9, lambda _, day: str(day.get("files_done", "-"))),
+    _Column("files", 9, lambda _, day: _moved_by(day)),
     _Column("skipped", 8, lambda _, day: str(day.get("files_skipped", "-")), 70),
     _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
     _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 70),

@@ -107,13 +107,12 @@ class JobScreen(Dialog[None]):
         return tuple(wrapped(words, "error", self._look, width, " "))
 
     def _hint(self, job: JobView | None) -> tuple[Line, ...]:
-        said = self._said or self._watch.problem
-        if said:
-            return tuple(wrapped(said, "warning", self._look, self.app.size.width, " "))
+        problem = self._said or self._watch.problem
+        said = wrapped(problem, "warning", self._look, self.app.size.width, " ") if problem else ()
         if reason := self._flow.denied:
             head = f" {self._look.text(reason)}:"
-            return ((Span(head, "warning"), *self._keys(frozenset(), len(head))),)
-        return (self._keys(offered(job)),)
+            return (*said, (Span(head, "warning"), *self._keys(frozenset(), len(head))))
+        return (*said, self._keys(offered(job)))
 
     def _keys(self, offers: frozenset[str], room: int = 0) -> Line:
         over = self.job is not None and not self.job.live

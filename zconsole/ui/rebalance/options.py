@@ -6,7 +6,7 @@ Limits are asked for, understood and shown as people write them; those of a runn
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -127,11 +127,14 @@ RATE = Limit(
 TARGET = Limit(
     "until_spread",
     "Stop at a spread of",
-    "Percent between the fullest and the emptiest vdev, for example 5; none moves everything",
+    "Percent between the fullest and the emptiest vdev, for example 5; with none, all files move",
     _share,
-    lambda _, value: percent(value),
-    unset="none: move everything",
+    lambda _, value: f"{value * 100:g} %{' (even)' * (value == EVEN)}",
+    unset="none: all files move",
 )
+BEYOND = f"{TARGET.show(DisplayFormat(), EVEN)} is out of reach"
+"""Said where the directories hold too little to get even by moving them."""
+
 MIN_FREE = Limit(
     "min_free",
     "Keep free",
@@ -296,6 +299,11 @@ def option_about(
     )
 
 
+def option_topics() -> Sequence[tuple[str, str]]:
+    """Every entry and what it is for, for the help."""
+    return tuple((entry.label, _told(entry)) for entry in ENTRIES)
+
+
 def _told(entry: OptionChoice | Limit) -> str:
     """What an entry is for, as the help of its option says it, and how to answer it."""
     text = HELP[entry.name]
@@ -308,10 +316,9 @@ def _pairs(
 ) -> list[tuple[str, str]]:
     limits = {limit.label: limit.shown(settings.limits, look) for limit in LIMITS}
     if settings.limits.until_spread == EVEN and not typed:
-        limits[TARGET.label] += " (even), else everything"
+        limits[TARGET.label] += ", else all files move"
     if short:
-        needs = f"{percent(EVEN, 0)} needs more than these directories hold"
-        limits[TARGET.label] = f"none: {needs}"
+        limits[TARGET.label] = f"{BEYOND}: all files move"
     return [
         *((choice.label, choice.shown(settings)) for choice in FIRST),
         *limits.items(),

@@ -15,10 +15,10 @@ from zconsole.rebalance.planning.plan_document import (
     is_alike,
     size_line,
 )
-from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
-from zconsole.ui.rebalance.options import AIMS, TARGET
+from zconsole.ui.rebalance.options import AIMS, BEYOND, TARGET
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, crop, fit, width_of
 from zconsole.ui.widgets.short_names import middle
@@ -35,13 +35,17 @@ def pace_of(
 ) -> JobPace | None:
     """The pace to expect of a job with a rate limit (bytes/s); None where nothing is known.
 
-    A job's own pace goes before the mean rate of the pool's last scan (allocated bytes/s), of
-    which a rewrite gets about half, as it writes what it reads. A rate limit bounds either.
+    A job's own pace goes before that of the last one of the same engine, and that before the mean
+    rate of the pool's last scan (allocated bytes/s), of which a rewrite gets about half, as it
+    writes what it reads. A rate limit bounds any of them. ``jobs``: the newest first.
     """
-    rates = [job.rate for job in jobs if job.rate]
+    engine = ",".join(sorted({part.engine for part in plan.directories if part.engine}))
+    alike = [job for job in jobs if job.engine == engine and job.limits.rate is None]
     found: JobPace | None = None
-    if rates:
+    if rates := [job.rate for job in jobs if job.rate]:
         found = rates[0], "pace of another job"
+    elif means := [job.mean_rate for job in alike if job.mean_rate]:
+        found = means[0], "as the last job did"
     elif scan_rate:
         found = scan_rate / 2 / (plan.raw_factor or 1.0), "half the last scan's rate"
     if limit is not None and (found is None or limit < found[0]):
@@ -163,11 +167,16 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         less = needs < plan.bytes_within(limits) and limits.until_spread is None
         hint = f'; set "{TARGET.label}" to {plan.target_spread * 100:g}' * less
         text = f"{wanted} needs {'only ' * less}{look.size(needs)} of file data{hint}"
+        if limits.until_spread is not None:
+            stop = TARGET.shown(limits, look)
+            text = f"stop at a spread of {stop}: needs {look.size(needs)} of file data"
         yield from wrapped(text, "notice" * less, look, width)
     elif plan.spread_before > plan.target_spread:
-        short = f"{wanted} needs more than these directories hold"
+        short = f"these directories hold too little for {wanted}"
+        if plan.target_spread == EVEN:
+            short = BEYOND
         free = limits.until_spread is None and limits.max_bytes is None
-        end = ": everything in them moves" * free
+        end = ": all files move" * free
         yield from wrapped(short + end, "notice" if free else "dim", look, width)
 
 

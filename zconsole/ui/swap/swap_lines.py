@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from zconsole.history.views import ScanView
-from zconsole.swap.checklist import BACKED_OUT, Checklist
+from zconsole.monitor.frame import Frame
+from zconsole.pool.redundancy import may_fail
+from zconsole.pool.scan_outcome import WELL
+from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import entry_words
 from zconsole.swap.stage import SwapStage, sentence
@@ -38,18 +41,32 @@ def swap_title(
     return (Span(f" SWAP {look.text(c.old.words)}  {look.text(c.pool)}  {where}", "title"),)
 
 
-def eta_note(view: ScanView, stage: SwapStage | None) -> str:
-    """When the scan ends that runs, by its own estimate; empty where none does that matters."""
+def eta_note(view: ScanView, stage: SwapStage | None, c: Checklist | None = None) -> str:
+    """When the scan ends that runs, by its own estimate; empty where none does that matters.
+
+    Before there is one, how long the resilver of the checklist was predicted to take.
+    """
     scan, found = view.scan, view.estimate
     matters = scan.function != "scrub" or (stage is not None and stage.step == "scrub")
     if not (scan.active and matters and found.eta):
-        return ""
+        awaited = scan.active and stage is not None and stage.step == "resilver"
+        if not (awaited and c is not None and c.predicted):
+            return ""
+        return f"No ETA yet; predicted to take {duration(c.predicted)} in all ({c.basis})."
     left = duration(found.eta)
     if found.low is not None and found.high is not None:
         left = f"{left} ({duration(found.low)} to {duration(found.high)})"
     if stage is not None and stage.deferred:
         return f"This disk's {scan.function} starts after the running one, in about {left}."
     return f"The {scan.function} ends in about {left}."
+
+
+def restored_note(frame: Frame, c: Checklist) -> Iterator[Span]:
+    """That redundancy is restored once a swap is done, where that is so."""
+    left = next((each.left for each in frame.redundancy if each.vdev == c.vdev), None)
+    if c.state in (OPEN, DONE) and left is not None and frame.health.word in WELL:
+        text = f"Redundancy is restored: {may_fail(left)} in {c.vdev} without losing data."
+        yield Span(text, "good")
 
 
 def swap_lines(

@@ -27,7 +27,7 @@ from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.hands_flow import insert_disk, pull_disk
 from zconsole.ui.swap.questions import answer_question, give_up_question, light_plan, plan_question
 from zconsole.ui.swap.report_file import keep_report, report_directory
-from zconsole.ui.swap.swap_lines import eta_note, swap_lines, swap_title
+from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
 from zconsole.ui.widgets.draw import Line, Span, joined
 from zconsole.ui.widgets.footer_view import FooterView
 from zconsole.ui.widgets.lines_view import LinesView
@@ -155,17 +155,22 @@ class SwapScreen(Dialog[SwapDisk | None]):
         if followed.problem:
             yield Span(f"This checklist is not kept: {followed.problem}", "warning")
         frame = self._flow.frame_of(followed.checklist.pool)
-        if frame is not None and frame.scan is not None and (said := eta_note(frame.scan, stage)):
+        if (
+            frame is not None
+            and frame.scan is not None
+            and (said := eta_note(frame.scan, stage, followed.checklist))
+        ):
             yield Span(said, "notice")
+        if stage is not None and stage.over and frame is not None:
+            yield from restored_note(frame, followed.checklist)
         if stage is not None and stage.over and not self._saved:
-            yield Span(f"The report would be a new file in {report_directory()}.")
+            yield Span(f"A saved report is a new file in {report_directory()}.")
         if self._saved:
             yield Span(f"Report saved: {self._saved} (y copies its path)", "good")
 
     def _hint(self) -> tuple[Line, ...]:
         width, look = self.app.size.width, self._flow.look
-        if self._said:
-            return tuple(wrapped(self._said, "warning", look, width, " "))
+        said = wrapped(self._said, "warning", look, width, " ") if self._said else ()
         offers = offered(self._followed, bool(self._saved))
         words = doing(self._followed.stage)
         keys = (key for key in look.keys.of("Swap") if key.name in offers)
@@ -174,7 +179,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
             for key in keys
         ]
         ends = [short_key(look.keys.titled("help")), short_key(look.keys.titled("back"), "leave")]
-        return (key_row(parts, joined(ends, "  ", width)[0], width),)
+        return (*said, key_row(parts, joined(ends, "  ", width)[0], width))
 
     def copies(self) -> Offers:
         """The report's path once it is saved; before, what runs now, and the old disk's serial."""

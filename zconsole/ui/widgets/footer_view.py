@@ -54,17 +54,21 @@ class FooterView(LinesView):
         shown = (*messages, *self._keys)
         if messages and self._beside is not None:
             last = self._shared(messages[-1], self._beside, is_brief=app.messages.is_old(now))
-            shown = (*self._keys[:-1], *messages[:-1], last)
+            shown = (*self._keys[:-1], *messages[:-1], *last)
         if len(shown) != self._height:
             self._height = len(shown)
             self.styles.height = max(1, self._height)
         super().show(shown)
 
-    def _shared(self, said: Line, keys: Callable[[int], Line], *, is_brief: bool) -> Line:
-        """A message and, at the right, keys in what it leaves; ``is_brief``: it has to."""
+    def _shared(
+        self, said: Line, keys: Callable[[int], Line], *, is_brief: bool
+    ) -> tuple[Line, ...]:
+        """A message and, at the right, keys in what it leaves, else below; ``is_brief``: beside."""
         width = self.app.size.width
         if is_brief:
             ellipsis = cast("ThemedApp", self.app).view_state.look.glyphs.ellipsis
             said = crop(said, width - _BRIEF - 1, ellipsis)
         room = width - width_of(said) - 1
-        return spread(said, keys(room), width) if room >= _BRIEF else said
+        if room < _BRIEF:
+            return said, keys(width)
+        return (spread(said, keys(room), width),)

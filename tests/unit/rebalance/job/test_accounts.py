@@ -91,3 +91,21 @@ def test_the_byte_limit_spares_what_was_skipped_or_failed(
         assert accounts.as_json()["bytes_goal"] == 700
         accounts.report([FileOutcome(row, "moved")], "copy")
         assert accounts.as_json()["bytes_goal"] == 700
+
+
+def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> None:
+    now = 0.0
+    with closing(Journal.create(tmp_path / "j")) as journal:
+        accounts = accounts_of(journal, lambda: now)
+        accounts.bytes_total = 1 << 30
+        for second in range(21):
+            now = float(second)
+            accounts.work(1000)
+            early = accounts.as_json()["mean_rate"]
+            assert (early is None) == (second < 10)
+        accounts.wait("paused")
+        now += 5000.0
+        accounts.wait(None)
+        accounts.end("stop")
+        accounts.publish()
+        assert accounts.as_json()["mean_rate"] == pytest.approx(21 * 1000 / 20.0)

@@ -77,11 +77,18 @@ def test_a_job_at_work_is_left_alone(tree: Path, state: str) -> None:
 def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None:
     """Whoever died running told of a file last, too."""
     record = created(tree, state)
-    moving = {"state": state, "rate": 1e6, "eta_seconds": 9.0, "current": "/tree/file"}
+    moving = {
+        "state": state,
+        "rate": 1e6,
+        "mean_rate": 2e6,
+        "eta_seconds": 9.0,
+        "current": "/tree/file",
+    }
     with closing(Journal.open(record.journal)) as journal:
         journal.set("status", moving)
     told = control.status(record).as_json()
     assert [told[key] for key in ("rate", "eta_seconds", "current")] == [None] * 3
+    assert told["mean_rate"] == 2e6
     with job_store.locked(record):
         found = control.status(record).as_json()
     assert (found["current"] is None) is (state != "running")
