@@ -7,7 +7,11 @@ from functools import partial
 from operator import eq, itemgetter
 from typing import NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, MOVING, Vdev
+from zconsole.pool.model import GROUP_KINDS, Vdev
+
+MOVING = Vdev._fields.index("io")
+"""Fields of a vdev before this one stay, most of the time; from here on they are what is counted of
+it, and its children."""
 
 
 class Placed(NamedTuple):
