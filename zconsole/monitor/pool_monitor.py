@@ -23,6 +23,9 @@ from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.pool.redundancy import REPAIRS, Redundancy, redundancy
 from zconsole.pool.spares import spare_troubles
 
+_ROW = partial(tuple.__new__, VdevRow)
+"""Makes one of its fields; every sample makes one for every vdev."""
+
 
 class PoolMonitor:
     """Turns the samples of one pool into frames; takes every sample, in order."""
@@ -121,10 +124,9 @@ def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
 
 
 def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:
-    slow, missing = slow_siblings(tuple(history.tree.values()), history.rates), history.missing
-    # In order, not by name: every sample makes one for every vdev.
-    rows = [
-        VdevRow(key, depth, vdev, history.rates[key], slow.get(key), missing.get(key))
-        for key, depth, vdev, _, _ in history.tree.values()
-    ]
-    return tuple(rows)
+    places = tuple(history.tree.values())
+    keys, depths, vdevs, _, _ = zip(*places, strict=True)
+    rates = map(history.rates.__getitem__, keys)
+    slow = map(slow_siblings(places, history.rates).get, keys)
+    missing = map(history.missing.get, keys)
+    return tuple(map(_ROW, zip(keys, depths, vdevs, rates, slow, missing, strict=True)))

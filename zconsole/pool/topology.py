@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from operator import attrgetter
+from operator import eq, itemgetter
 from typing import NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, MOVING, Vdev
+from zconsole.pool.model import GROUP_KINDS, Vdev
+
+MOVING = Vdev._fields.index("io")
+"""Fields of a vdev before this one stay, most of the time; from here on they are what is counted of
+it, and its children."""
 
 
 class Placed(NamedTuple):
@@ -21,7 +25,8 @@ class Placed(NamedTuple):
     """Key of the top-level vdev it belongs to (its own for a top-level, None for the root)."""
 
 
-_VDEV = attrgetter("vdev")
+_VDEV = itemgetter(Placed._fields.index("vdev"))
+_STILL = itemgetter(slice(MOVING))
 _PLACED = partial(tuple.__new__, Placed)
 """Makes one of its fields: ``Placed._make`` takes twice the time."""
 
@@ -43,16 +48,17 @@ def placed_as(before: Mapping[str, Placed], root: Vdev) -> dict[str, Placed] | N
 
     None where anything but what is counted of them differs: a name, a state, an error.
     """
-    vdevs = tuple(root.walk())
-    if len(vdevs) != len(before) or not all(map(_is_same, map(_VDEV, before.values()), vdevs)):
+    old, vdevs = list(map(_VDEV, before.values())), tuple(root.walk())
+    same = len(old) == len(vdevs) and all(map(eq, map(_STILL, old), map(_STILL, vdevs)))
+    if not same or not all(map(eq, map(_width, old), map(_width, vdevs))):
         return None
     keys, depths, _, parents, tops = zip(*before.values(), strict=True)
     places = map(_PLACED, zip(keys, depths, vdevs, parents, tops, strict=True))
     return dict(zip(keys, places, strict=True))
 
 
-def _is_same(old: Vdev, new: Vdev) -> bool:
-    return old[:MOVING] == new[:MOVING] and len(old.children) == len(new.children)
+def _width(vdev: Vdev) -> int:
+    return len(vdev.children)
 
 
 def _place(

@@ -13,7 +13,8 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from zconsole.pool.chassis import Enclosure, LeafDisk
-from zconsole.pool.model import MOVING, BlockCounters, IoCounters, Vdev
+from zconsole.pool.model import BlockCounters, IoCounters, Vdev
+from zconsole.pool.topology import MOVING
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES, Node, numbers
 
 _WHOLE = 48
