@@ -1,10 +1,10 @@
 """How long a key waits to be painted while the console watches ten thousand leaves.
 
 ``python -m tests.bench.keys [--leaves N] [--pools P] [--keys K]``: a console on 80×24 that samples
-``large`` pools once a second; a thread presses keys that move its cursor or its focus at moments of
-its own, also amid a tick. Prints milliseconds from the key to the paint that follows it: of CPU
-(what it would take on a machine of its own, but for pauses) and as they went by; then those of the
-first round from its raw forms to its paint.
+``large`` pools once a second; a thread presses keys that move its cursor, each while a tick is
+worked on. Prints milliseconds from the key to the paint that follows it: of CPU (what it would take
+on a machine of its own, but for pauses) and as they went by; then those of the first round from its
+raw forms to its paint.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import random
 import threading
 import time
 from collections.abc import Sequence
+from itertools import cycle, islice
 from typing import Any
 
 from textual import events
@@ -32,7 +33,10 @@ from zconsole.ui.start import make_console
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities
 
-KEYS = ("down", "down", "down", "up", "pagedown", "pageup", "tab")
+KEYS = ("down", "pagedown", "down", "up", "pageup", "down")
+"""In this order each moves the cursor: a key that changes nothing would wait for the next tick."""
+WHOLE = 0.3
+"""Seconds of a tick within which keys are pressed."""
 Moment = tuple[float, float]
 """Seconds of CPU, and of a clock."""
 
@@ -50,10 +54,13 @@ class LargeRounds:
         self._source = source
         self.begun: Moment | None = None
         """When the first round was there."""
+        self.working = threading.Event()
+        """Set from the moment that a round is there until it is shown."""
         source.ask()
 
     async def sample(self) -> tuple[Raw, ...]:
         received = await asyncio.to_thread(self._source.receive)
+        self.working.set()
         if self.begun is None:
             self.begun = now()
         raws = []
@@ -70,8 +77,9 @@ class LargeRounds:
 class Presses:
     """Presses keys from a thread, and notes when each was painted."""
 
-    def __init__(self, console: Any, count: int) -> None:
+    def __init__(self, console: Any, rounds: LargeRounds, count: int) -> None:
         self._console = console
+        self._working = rounds.working
         self._loop = asyncio.get_running_loop()
         self._count = count
         self._pressed: Moment | None = None
@@ -85,11 +93,13 @@ class Presses:
         self._display, console._display = console._display, self._paint
 
     def press_all(self) -> None:
-        """Press keys, half a second to a second after what the one before painted."""
+        """Press keys, each at a moment of its own of the tick after what the one before painted."""
         chance = random.Random(1)
-        for _ in range(self._count):
-            time.sleep(chance.uniform(0.3, 0.8))
-            key = events.Key(chance.choice(KEYS), None)
+        for name in islice(cycle(KEYS), self._count):
+            time.sleep(0.3)
+            self._working.wait()
+            time.sleep(chance.uniform(0.0, WHOLE))
+            key = events.Key(name, None)
             self._pressed = now()
             self._loop.call_soon_threadsafe(self._console.post_message, key)
             for _ in range(100):
@@ -105,6 +115,7 @@ class Presses:
     def _show(self, update: Update) -> None:
         self._take(update)
         self._shown = True
+        self._working.clear()
 
     def _paint(self, screen: Any, renderable: Any) -> None:
         if isinstance(renderable, CompositorUpdate):
@@ -133,7 +144,7 @@ async def measure(leaves: int, pools: int, count: int) -> None:
         feed = SessionFeed(rounds, Session(), 1.0)
         console = make_console(feed, ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
         async with console.run_test(size=SIZE):
-            presses = Presses(console, count)
+            presses = Presses(console, rounds, count)
             await asyncio.sleep(5)
             thread = threading.Thread(target=presses.press_all)
             thread.start()

@@ -142,7 +142,8 @@ class LargeSource:
         command = [sys.executable, "-m", "tests.bench.large", str(leaves), "--pools", str(pools)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe)
-        self._first: list[tuple[Form, dict[str, Any]]] = self._received()
+        self._pools = pools
+        self._first: list[tuple[Form, dict[str, Any]]] = self.receive()
         shelves = [shelf for _, begun in self._first for shelf in begun.pop("enclosures", ())]
         for _, begun in self._first:
             begun["enclosures"] = shelves  # those of the machine, whatever pool is in them
@@ -160,18 +161,18 @@ class LargeSource:
         self._process.stdin.flush()
 
     def receive(self) -> list[Any]:
-        """What the process counted."""
-        return self._received()
+        """What the process counted, an answer for each pool, as the helper gives them."""
+        return [self._received() for _ in range(self._pools)]
 
     def raws(self, received: list[Any]) -> Iterator[Raw]:
         """The raw forms of a round, as the live source makes them."""
         return map(_raw, self._first, received)
 
-    def _received(self) -> list[Any]:
+    def _received(self) -> Any:
         output = self._process.stdout
         assert output is not None
         size = int.from_bytes(output.read(8), "little")
-        return cast("list[Any]", marshal.loads(output.read(size)))  # noqa: S302 - our own process
+        return marshal.loads(output.read(size))  # noqa: S302 - our own process
 
 
 def _raw(first: tuple[Form, dict[str, Any]], now: tuple[int, list[Values], list[str]]) -> Raw:
@@ -191,14 +192,16 @@ def _raw(first: tuple[Form, dict[str, Any]], now: tuple[int, list[Values], list[
 
 def serve(pools: list[LargePool]) -> None:
     """Send what stays of the pools, then what moved for each line that is read."""
-    _send([(pool.form, pool.begun) for pool in pools])
+    for pool in pools:
+        _send((pool.form, pool.begun))
     for ticks, _ in enumerate(sys.stdin.buffer, 1):
         for pool in pools:
             pool.advance()
-        _send([(ticks, pool.values(), pool.diskstats()) for pool in pools])
+        for pool in pools:
+            _send((ticks, pool.values(), pool.diskstats()))
 
 
-def _send(answer: list[Any]) -> None:
+def _send(answer: tuple[Any, ...]) -> None:
     body = marshal.dumps(answer)
     sys.stdout.buffer.write(len(body).to_bytes(8, "little") + body)
     sys.stdout.buffer.flush()

@@ -125,7 +125,7 @@ class Comparison(NamedTuple):
     @property
     def which(self) -> str:
         """``last scrub``."""
-        return f"{'last' if self.is_last else 'an earlier'} {self.function}"
+        return which(self.function, self.is_last)
 
     @property
     def how(self) -> str:
@@ -139,6 +139,11 @@ class Comparison(NamedTuple):
         """``last scrub took 9h12m, this one is 40m00s ahead``."""
         this = "one" if self.running == self.function else self.running
         return f"{self.which} took {units.duration(self.took)}, this {this} is {self.how}"
+
+
+def which(function: str, is_last: bool) -> str:
+    """``last scrub``, of the newest known one, else ``an earlier scrub``."""
+    return f"{'last' if is_last else 'an earlier'} {function}"
 
 
 class Prediction(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole import units
@@ -34,13 +34,13 @@ class ActivityTracker:
         self._courses: dict[ActivityKey, ProgressCurve] = {}
         self._standing: dict[ActivityKey, _Standing] = {}
 
-    def push(self, sample: Sample, tree: Mapping[str, Placed]) -> tuple[ActivityView, ...]:
+    def push(self, sample: Sample, tree: Iterable[Placed]) -> tuple[ActivityView, ...]:
         """Take in a sample; a view of each of its activities, running or not.
 
-        ``tree`` holds its vdevs by key.
+        ``tree``: its vdevs, at least those that are trimmed or initialized.
         """
         kept: dict[ActivityKey, ProgressCurve] = {}
-        found = tuple(activities(sample.pool, tree.values()))
+        found = tuple(activities(sample.pool, tree))
         for activity in found:
             reading = activity_reading(sample.t, sample.clock, activity)
             if reading is None or activity.state not in ("running", "paused"):

@@ -10,8 +10,6 @@ from zconsole.pool.topology import Placed
 
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 """States that no command sets, except ``zpool offline -f``."""
-_TOLD = Vdev._fields.index("alloc_bytes")
-"""Fields of a vdev before this one are all that there is to tell of."""
 Tree = Mapping[str, Placed]
 """Key to vdev, as ``zconsole.pool.topology.placed`` gives them."""
 
@@ -23,8 +21,6 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
     through the tree, and that changes when a replacement takes its place. What a hot spare does
     is reported of its own row, not of the place where it stands in.
     """
-    if old.keys() == new.keys() and not any(map(_differs, old.values(), new.values())):
-        return
     before, after = _leaves(old), _leaves(new)
     names = {_role(place): place for place in before.values()}
     roles = {_role(place) for place in after.values()}
@@ -43,11 +39,6 @@ def device_changes(t: float, old: Tree, new: Tree) -> Iterator[Event]:
     for key, place in before.items():
         if key not in after and place.vdev.name not in still:
             yield _event(t, "vdev_gone", f"{place.vdev.name} is no longer part of the pool", place)
-
-
-def _differs(old: Placed, new: Placed) -> bool:
-    """Whether there may be something to tell of two places; most never differ."""
-    return old.vdev[:_TOLD] != new.vdev[:_TOLD]
 
 
 def _leaves(tree: Tree) -> dict[str, Placed]:

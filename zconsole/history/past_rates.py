@@ -14,6 +14,8 @@ MOST_STEPS = 600
 MOST_MARKS = 40
 HOLE = 64.0
 """Seconds without a sample, up to which the rate is taken to have been the one seen next."""
+USUAL = 2.0
+"""A sample this many times later than the one before it was is late, and none was missed."""
 MOST_APART = 512.0
 """Seconds between the first two samples up to which they say how often there is one."""
 TREND_SECONDS = 60.0
@@ -69,6 +71,9 @@ class PastRecorder:
         self._marks = list(past.marks)
         self._samples = 1
         """How many the newest step is the mean of."""
+        self._last: float | None = None
+        """Epoch seconds of the newest sample, and seconds from the one before it to that."""
+        self._apart = 0.0
 
     @property
     def past(self) -> PastRates:
@@ -87,19 +92,27 @@ class PastRecorder:
         elif (len(self._rates), self._samples) == (1, 1) and 0 < t - self._begin <= MOST_APART:
             # A console that was away for a day does not sample once a day.
             self._step = max(self._step, 2.0 ** math.floor(math.log2(t - self._begin)))
+        is_usual = self._is_usual(t)
         at = max(int((t - self._begin) // self._step), len(self._rates) - 1, 0)
         while at >= MOST_STEPS:
             self._halve()
             at //= 2
         missed = at - len(self._rates)
         if missed >= 0:
-            filled = missed <= 1 or missed * self._step <= HOLE
+            filled = missed <= 1 or missed * self._step <= HOLE or is_usual
             self._rates += [rate if filled else None] * missed
             self._rates.append(rate)
             self._samples = 1
         elif rate is not None:
             old, self._samples = self._rates[-1], self._samples + 1
             self._rates[-1] = rate if old is None else old + (rate - old) / self._samples
+
+    def _is_usual(self, t: float) -> bool:
+        """Whether samples are as far apart as they were before: then none is missing."""
+        apart = 0.0 if self._last is None else t - self._last
+        is_usual = apart <= min(MOST_APART, USUAL * self._apart)
+        self._last, self._apart = t, apart
+        return is_usual
 
     def _halve(self) -> None:
         """Let each step cover twice the time."""

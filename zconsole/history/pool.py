@@ -20,7 +20,7 @@ from zconsole.history.views import ActivityView, ScanView
 from zconsole.pool.model import BlockCounters, Event, IoRates, Sample, SampleFailure, Vdev
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.spares import STANDING
-from zconsole.pool.topology import Placed, is_group, placed
+from zconsole.pool.topology import Placed, is_group, placed, placed_as
 
 MAX_EVENTS = 500
 MANY = 2000
@@ -56,6 +56,12 @@ class PoolHistory:
         """The vdevs of the newest sample that are not ONLINE, by key."""
         self._returned: dict[str, float] = {}
         self._unfilled: frozenset[str] = frozenset()
+        self.still = object()
+        """The same one as long as nothing of the tree but what is counted moves."""
+        self._tended: tuple[Placed, ...] = ()
+        """The vdevs that are, or were, trimmed or initialized."""
+        self._waiting: tuple[str, ...] = ()
+        """Names of the leaves that wait for a further resilver."""
         self.regrouped: float | None = None
         """When a replacing or spare vdev, or a waiting device, last appeared."""
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
@@ -65,18 +71,22 @@ class PoolHistory:
     def push(self, sample: Sample) -> None:
         """Take in a sample of the pool."""
         self._in_gap = False
-        tree = {p.key: p for p in placed(sample.pool.root)}
+        root = sample.pool.root
+        same = placed_as(self.tree, root)
+        tree = {p.key: p for p in placed(root)} if same is None else same
         # Changes of devices come before what scans did: a restart has its cause among them.
         if self._last is not None:
-            self._notice(sample, tree)
+            self._notice(sample, tree, moved=same is None)
         gap = sample.t - self._last.t if self._last is not None else 0.0
         self._tell(sample.events, gap, sample.t)
-        self._track_away(sample, tree)
-        self._track_regrouped(sample.t, tree)
+        away = self._away
+        if same is None:
+            self.still, away = object(), self._look_over(sample.t, tree)
+        self._track_away(sample, tree, away)
         self._measure(sample.t, sample.clock, tree)
-        self._tell(self.scans.push(sample, tree, self._events), gap, sample.t)
+        self._tell(self.scans.push(sample, self._waiting, self._events), gap, sample.t)
         self.scan_views = self.scans.views(sample)
-        self.activity_views = self.activities.push(sample, tree)
+        self.activity_views = self.activities.push(sample, self._tended)
         self.series.put_scans({v.key: (v.scan_rate, v.issue_rate) for v in self.scan_views})
         self.tree, self._last = tree, sample
 
@@ -115,17 +125,24 @@ class PoolHistory:
         if events:
             self._events = deque(without_duplicates(self._events, events, gap, now), MAX_EVENTS)
 
-    def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
+    def _notice(self, sample: Sample, tree: dict[str, Placed], moved: bool) -> None:
         old = self._last.pool if self._last else sample.pool
         reported = {_subject(event) for event in sample.events}
         seen = [
             *pool_change(sample.t, old.state, sample.pool.state),
-            *device_changes(sample.t, self.tree, tree),
+            *(device_changes(sample.t, self.tree, tree) if moved else ()),
         ]
         self._events.extend(event for event in seen if _subject(event) not in reported)
 
-    def _track_away(self, sample: Sample, tree: dict[str, Placed]) -> None:
-        away = {key: place for key, place in tree.items() if place.vdev.state != "ONLINE"}
+    def _look_over(self, t: float, tree: dict[str, Placed]) -> dict[str, Placed]:
+        """Note what matters of a tree in which more moved than counters; what is not ONLINE."""
+        self._track_regrouped(t, tree)
+        self._tended = tuple(p for p in tree.values() if p.vdev.trim or p.vdev.initialize)
+        leaves = (place.vdev for place in tree.values() if not place.vdev.children)
+        self._waiting = tuple(vdev.name for vdev in leaves if vdev.awaiting_resilver)
+        return {key: place for key, place in tree.items() if place.vdev.state != "ONLINE"}
+
+    def _track_away(self, sample: Sample, tree: dict[str, Placed], away: dict[str, Placed]) -> None:
         missing = {key for key, place in away.items() if place.vdev.state not in STANDING}
         self.missing = {key: since for key, since in self.missing.items() if key in missing}
         for key in (missing - self._away.keys()) & self.tree.keys():

@@ -17,12 +17,14 @@ from zconsole.eta.past import (
     predictions,
     running_seconds,
     together,
+    which,
 )
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
 from zconsole.history.past_rates import PastRates, PastRecorder
 from zconsole.history.present_rate import PresentRate, present_rate
+from zconsole.history.rate_lag import RateLag, rate_lag
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
 
@@ -74,6 +76,7 @@ class ScanTrack:
         self.scan_rate: float | None = None
         self._present: PresentRate | None = None
         self.comparison: Comparison | None = None
+        self.lag: RateLag | None = None
 
     def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
         """Take in one sample of this scan; ``when`` is its clock time in words.
@@ -98,6 +101,7 @@ class ScanTrack:
         idle = scan.state == "paused" or scan.stage == "scanning"
         rate = self._issue_rate
         self.past.add(sample.t, 0.0 if rate is None and idle else rate)
+        self.lag = self._lag(scan)
 
     def go_on(self, before: ScanTrack, t: float, why: str) -> None:
         """Take the rates of the scan that this one follows for its own, with a mark at ``t``."""
@@ -129,6 +133,14 @@ class ScanTrack:
         return (
             rate if rate is not None or self.scan.state != "running" else self.scan.zpool_issue_rate
         )
+
+    def _lag(self, scan: Scan) -> RateLag | None:
+        """What the rate of now would give, if the estimate is based on another."""
+        done, total = issued_bytes(scan), scan.to_issue_bytes
+        if self._present is None or done is None or total is None:
+            return None
+        told, eta = self.lag is not None, self.forecast.estimate.eta
+        return rate_lag(self._present.rate, total - done[0], eta, self.past.past, told)
 
     def _present_rate(self, scan: Scan) -> PresentRate | None:
         """The rate now; None where the estimate's own, or zpool's, says more.
@@ -169,9 +181,10 @@ class ScanTrack:
         rounding = done[1] if done else 0.0
         seen = Ran(scan.function, self.course.points, totals, ran, rounding)
         told = predictions(past, seen, own.daily)
-        if not told:
-            return own
         is_last = all(past.start >= each.start for each in known if each.function == past.function)
+        if not told:
+            left = past.seconds * totals.issue / past.total - ran
+            return _foreseen(own, scan, left, which(past.function, is_last))
         self.comparison = told[0].comparison._replace(is_last=is_last)
         reason = f"{self.comparison.words}; {own.estimate.reason}"
         eta, spread = together(told, own)
@@ -219,6 +232,10 @@ class ScanTrack:
         """What the views show of it."""
         over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
         shown = self.forecast if scan.active else Forecast(nothing(over))
+        lag = self.lag if scan.state == "running" else None
+        if lag is not None:
+            why = f"{lag.words}; {shown.estimate.reason}"
+            shown = shown._replace(estimate=shown.estimate._replace(reason=why))
         stalled = self.stalled if scan.active else None
         if stalled is not None:
             why = f"stalled: no progress for {units.duration(stalled)}"
@@ -239,6 +256,7 @@ class ScanTrack:
             notes=tuple(self.notes),
             past=self.past.past,
             comparison=self.comparison if running else None,
+            lag=lag if stalled is None else None,
         )
 
     def stage(self, sample: Sample, scan: Scan) -> str | None:
@@ -261,6 +279,15 @@ class ScanTrack:
 def _moved(points: Sequence[CurvePoint], at: int) -> bool:
     old, new = points[at - 1], points[at]
     return new.issued > old.issued or new.scanned > old.scanned
+
+
+def _foreseen(own: Forecast, scan: Scan, left: float, earlier: str) -> Forecast:
+    """While nothing is issued yet: the seconds that an earlier scan lets expect, called so."""
+    waiting = _nothing_issued(scan)
+    if own.estimate.reason != waiting or left <= 0:
+        return own
+    reason = f"foreseen {units.duration(left)}, as {earlier}; {waiting}"
+    return own._replace(estimate=nothing(reason))
 
 
 def _nothing_issued(scan: Scan) -> str:

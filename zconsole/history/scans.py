@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from zconsole.eta.past import PastScan
-from zconsole.history.changes import Tree
 from zconsole.history.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
 from zconsole.history.views import RESTARTED, ScanView
 from zconsole.pool.model import Event, Sample, Scan
@@ -45,8 +44,13 @@ class ScanTracker:
         """Resume a stored scan."""
         self._tracks[scan_slot(track.scan)] = track
 
-    def push(self, sample: Sample, tree: Tree, recent: Sequence[Event]) -> list[Event]:
-        """Take in a sample with its leaves and recent events; returns what scans did."""
+    def push(
+        self, sample: Sample, waiting: tuple[str, ...], recent: Sequence[Event]
+    ) -> list[Event]:
+        """Take in a sample, and recent events; returns what scans did.
+
+        ``waiting``: names of the leaves that wait for a further resilver.
+        """
         events: list[Event] = []
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
             if scan.function != "none":
@@ -55,8 +59,7 @@ class ScanTracker:
             self.over_since = None
         elif self.over_since is None:
             self.over_since = sample.t
-        leaves = [p.vdev for p in tree.values() if not p.vdev.children]
-        self._waiting = tuple(v.name for v in leaves if v.awaiting_resilver)
+        self._waiting = waiting
         self._last = sample.t
         return events
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from zconsole.eta.estimate import Estimate
 from zconsole.eta.past import Comparison
 from zconsole.history.past_rates import PastRates
+from zconsole.history.rate_lag import RateLag
 from zconsole.pool.model import Activity, Scan
 
 RESTARTED = "restarted "
@@ -38,6 +39,8 @@ class ScanView(NamedTuple):
     """Its issue rate since it began, through restarts and follow-on passes."""
     comparison: Comparison | None = None
     """How it goes against the earlier scan by which it is told."""
+    lag: RateLag | None = None
+    """What the rate of now would give, where the estimate has not followed it yet."""
 
 
 class ActivityView(NamedTuple):

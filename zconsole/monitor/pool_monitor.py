@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, tzinfo
+from functools import partial
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
@@ -14,10 +16,11 @@ from zconsole.history.pool import PoolHistory
 from zconsole.history.rates import NONE
 from zconsole.history.scrubs import ScrubTracker
 from zconsole.monitor.frame import Frame, VdevRow
-from zconsole.pool.balance import balance
-from zconsole.pool.health import health, unreachable
-from zconsole.pool.model import Sample, SampleFailure
-from zconsole.pool.redundancy import redundancy
+from zconsole.monitor.worked_out import WorkedOut
+from zconsole.pool.balance import Balance, balance
+from zconsole.pool.health import DeviceStates, device_states, health, unreachable
+from zconsole.pool.model import Pool, Sample, SampleFailure
+from zconsole.pool.redundancy import REPAIRS, Redundancy, redundancy
 from zconsole.pool.spares import spare_troubles
 
 
@@ -36,27 +39,44 @@ class PoolMonitor:
         self._flags = flags
         self._bottleneck = BottleneckTracker()
         self._device_errors = DeviceErrorTracker()
+        self._counted: object = None
+        """``history.still`` when errors and states of devices were last taken in."""
+        self._states = WorkedOut[DeviceStates]()
+        self._redundancy = WorkedOut[tuple[Redundancy, ...]]()
+        self._balance = WorkedOut[Balance]()
 
     def push(self, sample: Sample) -> Frame:
         """The frame of a fresh sample."""
+        return next(frame for frame in self.steps(sample) if frame is not None)
+
+    def steps(self, sample: Sample) -> Iterator[Frame | None]:
+        """At last the frame of a fresh sample; None in the midst of it, where others may work."""
         history, bottleneck, pool = self.history, self._bottleneck, sample.pool
         history.push(sample)
-        self._device_errors.push(sample.t, history.tree)
-        bottleneck.push(sample, history.tree, history.rates, history.scan_views)
+        yield None
+        if self._counted is not history.still:
+            self._device_errors.push(sample.t, history.tree)
+            self._counted = history.still
+        yield from bottleneck.steps(sample, history.tree, history.rates, history.scan_views)
+        yield None
         troubles = self._device_errors.faults(sample.t, history.tree, history.events, pool.scans)
         damaged = self._device_errors.damaged(pool.scans)
         spares = spare_troubles(pool.root, pool.scans, sample.t, history.returned)
         unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
-        return Frame(
+        states = self._states.of((history.still,), partial(device_states, pool.root))
+        yield Frame(
             pool=pool.name,
             sample=sample,
             failure=None,
-            health=health(pool, sample.t, history.regrouped, unsteady, damaged, spares),
+            health=health(pool, sample.t, history.regrouped, unsteady, damaged, spares, states),
             scans=history.scan_views,
             activities=history.activity_views,
-            redundancy=redundancy(pool.root, pool.scans, history.returned),
+            redundancy=self._redundancy_of(pool),
             rows=_rows(history),
-            balance=balance(pool.root, sample.version),
+            balance=self._balance.of(
+                (history.still, sample.version), partial(balance, pool.root, sample.version)
+            ),
+            still=history.still,
             series=history.series,
             over_since=history.scans.over_since,
             events=history.events,
@@ -68,6 +88,12 @@ class PoolMonitor:
             scrub=self.scrubs.push(sample),
             past=history.scans.past,
         )
+
+    def _redundancy_of(self, pool: Pool) -> tuple[Redundancy, ...]:
+        repairs = tuple(scan for scan in pool.scans if scan.active and scan.function in REPAIRS)
+        returned = self.history.returned
+        work = partial(redundancy, pool.root, repairs, returned)
+        return self._redundancy.of((self.history.still, repairs, returned), work)
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:
         """The frame of a pool without a sample, from ``last``, the frame of its newest sample.

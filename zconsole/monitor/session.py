@@ -100,7 +100,7 @@ class Session:
         else:
             yield None
             for seen in self._apart(found):
-                yield self._frame(seen)
+                yield from self._frame(seen)
 
     def end(self) -> None:
         """The source has ended.
@@ -190,18 +190,21 @@ class Session:
             known = (f.root for name, f in self._last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
-    def _frame(self, seen: Sample | SampleFailure) -> Frame:
+    def _frame(self, seen: Sample | SampleFailure) -> Iterator[Frame | None]:
         if isinstance(seen, SampleFailure):
-            return self._troubled(seen)
+            yield self._troubled(seen)
+            return
         name, guid = seen.pool.name, seen.pool.guid
         self._part_with(name, guid)
         # Before the first sample is taken in: history can only begin with what was kept.
         if name not in self._last and guid is not None:
             self._recall(name, guid)
-        frame = self._last[name] = self._monitor(name).push(seen)
-        self._keep(frame)
-        self._report(frame)
-        return frame
+        for frame in self._monitor(name).steps(seen):
+            if frame is not None:
+                self._last[name] = frame
+                self._keep(frame)
+                self._report(frame)
+            yield frame
 
     def _recall(self, name: str, guid: str) -> None:
         """Begin a pool's history with what was stored of it."""

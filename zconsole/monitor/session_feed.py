@@ -14,7 +14,7 @@ from zconsole.pool.chassis import Lights
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Source
 
-BUSY, BREATH = 0.05, 0.02
+BUSY, BREATH = 0.02, 0.02
 """Seconds of work on a round after which, before the next step, keys are answered for so long."""
 
 

@@ -36,7 +36,25 @@ _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
 MILDER = ("OFFLINE", "DEGRADED")
 """States of devices that come after those of devices that are gone: someone chose the first, and
 the second still reads."""
+
+
+class DeviceStates(NamedTuple):
+    """What health is told by of a pool's devices."""
+
+    away: tuple[Vdev, ...]
+    """Those that are not ONLINE."""
+    errors: tuple[str, ...]
+    """Devices with errors since the last clear, in words."""
+
+
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
+
+
+def device_states(root: Vdev) -> DeviceStates:
+    """The states and errors of all vdevs of a pool."""
+    every = tuple(root.walk())
+    away = tuple(vdev for vdev in every if vdev.state != "ONLINE")
+    return DeviceStates(away, tuple(_counters(every)))
 
 
 def health(
@@ -46,16 +64,17 @@ def health(
     unsteady: Iterable[str] = (),
     damaged: Iterable[tuple[str, int]] = (),
     spares: Collection[SpareTrouble] = (),
+    states: DeviceStates | None = None,
 ) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``: the worst that holds.
 
     ``regrouped`` and ``damaged`` are as for ``not_restored``. ``unsteady``: devices that lately
     disconnected and returned, in words, which the pool's own counters don't show. ``spares`` that
     would not help are told whatever the word, and make it ATTENTION where that is to be fixed.
+    ``states``: those of the pool's devices, where they are known already.
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
-    idle, every = tuple(spare.text for spare in spares), tuple(pool.root.walk())
-    away = [vdev for vdev in every if vdev.state != "ONLINE"]
+    idle, (away, errors) = tuple(spare.text for spare in spares), states or device_states(pool.root)
     blocked = tuple(blocked_repair(pool))
     reasons = (*unrestored, *blocked, *_data_errors(pool), *_devices(away), *idle)
     if pool.state in LOST_STATES:
@@ -68,7 +87,7 @@ def health(
     if pool.state not in (None, "ONLINE") or any(map(_is_impaired, away)):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
-    noisy = (*_counters(every), *unsteady)
+    noisy = (*errors, *unsteady)
     if noisy or blocked or any(spare.severity == "warning" for spare in spares):
         return Health("ATTENTION", "warning", (*noisy, *reasons))
     return Health("OK", "ok", reasons)

@@ -173,6 +173,11 @@ class Vdev(NamedTuple):
                 yield vdev
 
 
+MOVING = Vdev._fields.index("io")
+"""Fields of a vdev before this one stay, most of the time; from here on they are what is counted of
+it, and its children."""
+
+
 class Scan(NamedTuple):
     """A resilver, scrub, sequential rebuild or error scrub, with counters as the kernel keeps them.
 

@@ -120,7 +120,7 @@ def not_restored(
         whole = newest is None or not newest.errors
         if whole and not kept and any(v.kind == "replacing" for v in groups):
             yield _again(pool)
-        if any(_counts_old(vdev) for vdev in groups):
+        if any(counts_old(vdev) for vdev in groups):
             yield "keep the old disk: it still counts"
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
@@ -163,7 +163,7 @@ def _again(pool: Pool) -> str:
     return f"resilver again: zpool resilver {pool.name}"
 
 
-def _counts_old(group: Vdev) -> bool:
+def counts_old(group: Vdev) -> bool:
     """Whether redundancy is whole all the same: by the old disk, which so has to stay."""
     return group.kind == "replacing" and is_complete(group.children[0])
 

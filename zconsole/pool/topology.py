@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, Vdev
+from zconsole.pool.model import GROUP_KINDS, MOVING, Vdev
 
 
 class Placed(NamedTuple):
@@ -18,6 +21,11 @@ class Placed(NamedTuple):
     """Key of the top-level vdev it belongs to (its own for a top-level, None for the root)."""
 
 
+_VDEV = attrgetter("vdev")
+_PLACED = partial(tuple.__new__, Placed)
+"""Makes one of its fields: ``Placed._make`` takes twice the time."""
+
+
 def placed(root: Vdev) -> tuple[Placed, ...]:
     """Every vdev below and including ``root``, in the order ``zpool status`` prints.
 
@@ -28,6 +36,23 @@ def placed(root: Vdev) -> tuple[Placed, ...]:
     found: list[Placed] = []
     _place(root, None, None, "", 0, set(), found)
     return tuple(found)
+
+
+def placed_as(before: Mapping[str, Placed], root: Vdev) -> dict[str, Placed] | None:
+    """The vdevs of a tree in their places, by key, where they are those of the sample before.
+
+    None where anything but what is counted of them differs: a name, a state, an error.
+    """
+    vdevs = tuple(root.walk())
+    if len(vdevs) != len(before) or not all(map(_is_same, map(_VDEV, before.values()), vdevs)):
+        return None
+    keys, depths, _, parents, tops = zip(*before.values(), strict=True)
+    places = map(_PLACED, zip(keys, depths, vdevs, parents, tops, strict=True))
+    return dict(zip(keys, places, strict=True))
+
+
+def _is_same(old: Vdev, new: Vdev) -> bool:
+    return old[:MOVING] == new[:MOVING] and len(old.children) == len(new.children)
 
 
 def _place(

@@ -375,8 +375,9 @@ class PoolState:
         return [top for top in self.data_tops() if top.vclass == "normal"]
 
     def note(self, name: str, text: str, severity: str = "info", vdev: str | None = None) -> None:
-        """Adds an event of this moment."""
-        self.events.append(Event(self.now, name, text, severity, vdev))
+        """Adds an event of this moment; a device is called as the reader of events calls it."""
+        named = vdev and vdev.rpartition("/")[2].removesuffix("-part1")
+        self.events.append(Event(self.now, name, text, severity, named))
 
     def write_shares(self, tops: list[Top]) -> list[float]:
         """What part of new allocated bytes each of ``tops`` gets, summing to 1.

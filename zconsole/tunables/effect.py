@@ -40,6 +40,8 @@ class TunableEffect:
     """Whether each side's median of the issue rate lies outside the other side's whole range."""
     latency_clear: bool = False
     """The same of the latency."""
+    over: bool = False
+    """Whether all that counts has been seen: what is None now stays so."""
 
     @property
     def gain(self) -> float | None:
@@ -69,6 +71,7 @@ def measure(
     settled = changed + SETTLE
     last = min([settled + LONGEST, *(t for t in marks if t > changed)])
     kept = list(points)
+    is_seen = bool(kept) and kept[-1].t >= last
     before = _near(reversed([p for p in kept if first <= p.t < changed]), changed)
     after = _near((p for p in kept if settled <= p.t < last), settled)
     rates = [_known(p.issue_rate for p in side) for side in (before, after)]
@@ -80,6 +83,7 @@ def measure(
         latency_after=_middle(waits[1]),
         issue_clear=_is_clear(*rates),
         latency_clear=_is_clear(*waits),
+        over=is_seen or len(rates[0]) < ENOUGH,
     )
 
 

@@ -139,5 +139,7 @@ def _warnings(
 
 
 def present(measured: float | None) -> str:
-    """What applications wait now, for people."""
-    return "too few requests to measure" if measured is None else latency(measured)
+    """What applications wait now, in words that nobody takes for the mean of the device table."""
+    if measured is None:
+        return "too few application requests to measure their latency"
+    return f"95 % of application requests wait at most {latency(measured)}"

@@ -13,6 +13,7 @@ from textual.widgets import Input
 from zconsole.config.settings import PANES
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
+from zconsole.monitor.worked_out import WorkedOut
 from zconsole.ui.background import begin
 from zconsole.ui.pane_layout import (
     COMPACT,
@@ -26,7 +27,7 @@ from zconsole.ui.pane_layout import (
 )
 from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_tree import SORTS, tree_height
-from zconsole.ui.panes.devices import FAILED, DeviceView
+from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import events_title, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line
@@ -34,6 +35,7 @@ from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import graphed_scan, scan_lines
 from zconsole.ui.panes.scan_pane import ScanPane
+from zconsole.ui.panes.tree_facts import OfTree, has_failed
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
@@ -63,6 +65,8 @@ class MainScreen(Screen[None]):
         self._details = details
         self._ready = ready
         self._status: HeaderStatus | None = None
+        self._failed = OfTree(has_failed)
+        self._balance = WorkedOut[tuple[Line, ...]]()
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
@@ -120,7 +124,7 @@ class MainScreen(Screen[None]):
             state.look,
             several_pools=tabs > 0,
             denied=state.denied,
-            first="swap" if _has_failed(frame) else "",
+            first="swap" if frame.troubles or self._failed.of(frame) else "",
             pane=self._hinted(),
         )
         played = state.playback
@@ -191,8 +195,9 @@ class MainScreen(Screen[None]):
         self.repaint()
 
     def next_pane(self, direction: int) -> None:
-        """Move the focus to the next pane shown."""
-        shown = [pane for pane in PANES if self._view(pane).display]
+        """Move the focus to the next pane shown: from the devices to the scan first."""
+        order = sorted(PANES, key=lambda pane: pane != "devices")
+        shown = [pane for pane in order if self._view(pane).display]
         if not shown:
             return
         focused = self._focused_pane()
@@ -375,9 +380,10 @@ class MainScreen(Screen[None]):
         bottom.set_class(heights.side, "side")
 
     def _paint_bottom(self, body: Frame, width: int, heights: Heights) -> None:
-        look = self._state.look
-        vdevs = balance_lines(body.balance, look, width, heights.balance - 1)
-        self._view("balance").show(vdevs, balance_title(body.balance, look, width))
+        look, balance, rows = self._state.look, body.balance, heights.balance - 1
+        work = partial(balance_lines, balance, look, width, rows)
+        vdevs = self._balance.of((balance, look, width, rows), work)
+        self._view("balance").show(vdevs, balance_title(balance, look, width))
         every = self.zoomed == "events"
         room = heights.events - 1  # below its title
         lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
@@ -387,10 +393,3 @@ class MainScreen(Screen[None]):
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)
         self._view("header").show((notice_line(frame, self._state.look, width),))
         self._view("footer").show(((Span(" too small; q quits", "dim"),),))
-
-
-def _has_failed(frame: Frame) -> bool:
-    """Whether a device has failed or is failing."""
-    leaves = [row.vdev for row in frame.rows if not row.vdev.children]
-    bad = any(leaf.state in FAILED or leaf.errors.total for leaf in leaves)
-    return bad or bool(frame.troubles)

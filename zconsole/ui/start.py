@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 THEMES = ("theme", "theme-16")
 """Settings: of most terminals, and of those with sixteen colors."""
-_GRACE = 2
+_GRACE = 5
+"""Seconds to leave in order, also on a machine that is choked; then the alarm ends the process."""
 _CLOSING = 0.5
 """Seconds for the feed to close, once the terminal is the shell's again."""
 _NAMED = 2

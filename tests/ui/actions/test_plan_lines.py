@@ -89,16 +89,44 @@ def test_sectors_that_nobody_knows_are_no_question_marks() -> None:
 def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
     note = "stretches every transaction group: synchronous writes of every pool wait longer"
     tunable = Tunable("zfs_x_ms", "least time", "ms", 1, 60_000, (), "scrub", note=note)
-    lines = [plain(line) for line in question_lines(Setting(tunable, 5, 3, ""), LOOK, width)]
+    lines = [plain(line) for line in question_lines(Setting(tunable, 5, 3, ""), "", LOOK, width)]
     assert max(map(len, lines)) <= width
     assert note in " ".join(line.strip() for line in lines)
     assert "Now 5; 1 to 60000 ms, default 3" in lines[1]
 
 
+def test_the_question_for_a_value_keeps_the_suggested_one_in_sight() -> None:
+    setting = Setting(known("zfs_resilver_min_time_ms"), 3000, 3000, "")
+    told = "\n".join(map(plain, question_lines(setting, "raise it from 3000 to 6000", LOOK, 80)))
+    assert "Suggested: raise it from 3000 to 6000." in told
+
+
+def test_the_harm_of_a_tunable_comes_before_its_meaning() -> None:
+    setting = Setting(known("zfs_resilver_min_time_ms"), 3000, 3000, "")
+    told = " ".join(plain(line).strip() for line in about_lines(Shown(setting), LOOK, 80))
+    assert told.index(setting.tunable.note) < told.index(setting.tunable.meaning)
+
+
+def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
+    setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    shown = Shown(setting, suggested="raise it to 12000")
+    told = " ".join(plain(line).strip() for line in about_lines(shown, LOOK, 80))
+    assert told.index("Suggested") < told.index(setting.tunable.note) < told.index("set here")
+    assert told.count(setting.tunable.note) == 1
+
+
+@pytest.mark.parametrize(("over", "said"), [(True, "not measured"), (False, "after some minutes")])
+def test_an_effect_is_promised_only_while_it_may_come(over: bool, said: str) -> None:
+    setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
+    change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
+    shown = Shown(setting, change=change, effect=TunableEffect(None, None, None, None, over=over))
+    assert said in "\n".join(map(plain, about_lines(shown, LOOK, 120)))
+
+
 def test_a_switch_is_one_of_two() -> None:
     tunable = Tunable("zfs_x", "whether it does", "0/1", 0, 1, (), "scrub")
     setting = Setting(tunable, 1, 0, "")
-    said = [*about_lines(Shown(setting), LOOK, 80), *question_lines(setting, LOOK, 80)]
+    said = [*about_lines(Shown(setting), LOOK, 80), *question_lines(setting, "", LOOK, 80)]
     assert ["0 or 1," in plain(line) or "0 or 1;" in plain(line) for line in said].count(True) == 2
     assert "0/1" not in "".join(map(plain, said))
 

@@ -22,6 +22,7 @@ from zconsole.ui.panes.device_columns import (
     worth,
 )
 from zconsole.ui.panes.device_tree import TreeLine
+from zconsole.ui.panes.tree_facts import tree_facts
 
 EVERY = [Worth(*each) for each in itertools.product((False, True), (False, True), (0, 12))]
 COUNTERS = {"err_read", "err_write", "err_cksum"}
@@ -31,8 +32,12 @@ def keys(width, longest=20, number=5, has=NOTHING_YET):
     return [column.key for column in arrange(width, longest, number, has)]
 
 
+def seen_worth(frame, before):
+    return worth(frame, LOOK, tree_facts(frame), before)
+
+
 def panel(frame, width, has=None):
-    has = worth(frame, LOOK, NOTHING_YET) if has is None else has
+    has = seen_worth(frame, NOTHING_YET) if has is None else has
     return Panel(frame, LOOK, arrange(width, 20, 5, has), {}, 64.0 * 2**20)
 
 
@@ -121,10 +126,10 @@ def at_bays(frame, bays):
 def test_bays_have_a_column_where_one_is_known_that_names_do_not_tell():
     calm = frames.many()
     leaf = next(row.vdev.name for row in calm.rows if not row.vdev.children)
-    assert worth(at_bays(calm, [leaf]), LOOK, NOTHING_YET).bay == 0
-    seen = worth(at_bays(calm, ["", "Slot 07"]), LOOK, NOTHING_YET)
+    assert seen_worth(at_bays(calm, [leaf]), NOTHING_YET).bay == 0
+    seen = seen_worth(at_bays(calm, ["", "Slot 07"]), NOTHING_YET)
     assert seen.bay == 7
-    assert worth(calm, LOOK, seen) == seen
+    assert seen_worth(calm, seen) == seen
     assert "bay" in keys(118, has=seen)
 
 
@@ -144,14 +149,14 @@ def test_exact_numbers_get_room():
 
 
 def test_a_pool_without_errors_or_notes_needs_neither_column():
-    assert worth(frames.many(), LOOK, NOTHING_YET) == NOTHING_YET
+    assert seen_worth(frames.many(), NOTHING_YET) == NOTHING_YET
 
 
 def test_one_counter_that_is_not_0_brings_the_columns_and_0_does_not_take_them_away():
     calm = frames.many()
-    seen = worth(failing(calm, 9, errors=ErrorCounters(0, 0, 1, 0)), LOOK, NOTHING_YET)
+    seen = seen_worth(failing(calm, 9, errors=ErrorCounters(0, 0, 1, 0)), NOTHING_YET)
     assert seen == Worth(errors=True)
-    assert worth(calm, LOOK, seen) == seen
+    assert seen_worth(calm, seen) == seen
 
 
 @pytest.mark.parametrize(
@@ -160,8 +165,8 @@ def test_one_counter_that_is_not_0_brings_the_columns_and_0_does_not_take_them_a
 )
 def test_one_note_brings_its_column(fields):
     calm = frames.many()
-    assert worth(failing(calm, 9, **fields), LOOK, NOTHING_YET).notes
-    assert not worth(failing(calm, 9, note="(resilvering)"), LOOK, NOTHING_YET).notes
+    assert seen_worth(failing(calm, 9, **fields), NOTHING_YET).notes
+    assert not seen_worth(failing(calm, 9, note="(resilvering)"), NOTHING_YET).notes
 
 
 def test_headings_are_those_of_zpool_and_say_what_a_strip_means():

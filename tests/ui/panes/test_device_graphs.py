@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.records import replace
@@ -12,7 +14,7 @@ from zconsole.history.series import CAPACITY
 from zconsole.monitor.frame import DONE
 from zconsole.pool.model import Event, IoRates
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.device_graphs import graphs, scrolled, shown_samples
+from zconsole.ui.panes.device_graphs import even_in_time, graphs, scrolled, shown_samples
 from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
@@ -93,6 +95,30 @@ def test_marks_of_another_time_than_the_shown_are_left_out():
     assert "▴" in axis
     assert axis.split()[0:2] == ["2m13s", "ago"]
     assert axis.endswith("  1m20s ago")
+
+
+def test_rare_samples_after_frequent_ones_have_as_much_room_as_their_time():
+    """The first minute of ``last 3h38m`` took most of the width."""
+    times = [*range(60), *range(120, 120 + 60 * 60, 60)]
+    values = [1.0] * 60 + [2.0] * 60
+    even = even_in_time([float(t) for t in times], values)
+    assert len(even) == len(times)
+    assert even.count(1.0) == pytest.approx(60 / (times[-1] / len(times)), abs=1.1)
+    assert None not in even
+
+
+def test_samples_as_far_apart_as_each_other_are_drawn_as_they_are():
+    values = [0.5, None, 3.0, 2.0, None, 1.0]
+    assert even_in_time([10.0, 12.1, 13.9, 16.0, 18.1, 20.0], values) == values
+
+
+def test_a_time_without_samples_is_left_empty_between_them():
+    even = even_in_time([0.0, 1.0, 2.0, 1000.0, 1001.0], [1.0] * 5)
+    assert even == [1.0, None, None, None, 1.0]
+
+
+def test_samples_of_an_earlier_run_without_their_time_are_drawn_as_they_came():
+    assert even_in_time([math.nan, 1.0, 5.0], [1.0, 2.0, 3.0]) == [1.0, 2.0, 3.0]
 
 
 def test_going_back_and_on_stays_within_what_is_kept():

@@ -68,6 +68,21 @@ class TestHeader:
         assert plain(line).split()[:2] == ["tank", "ATTENTION"]
         assert plain(line).rstrip().endswith("sda: 12 checksum errors")
 
+    @staticmethod
+    def of(*reasons):
+        base = frames.unrestored()
+        return replace(base, health=base.health._replace(reasons=reasons), redundancy=())
+
+    def test_a_reason_has_the_lines_there_are_before_it_is_cut(self):
+        reason = "keep the old disk: " + "it still counts and still reads " * 3 + "as before"
+        lines = header(self.of(reason))
+        assert " ".join(line.strip() for line in lines[-2:]) == reason
+
+    def test_reasons_left_out_are_counted_with_the_place_that_has_them(self):
+        reasons = [f"reason {n} of the three that are told here" for n in range(3)]
+        *_, last = header(self.of(*reasons))
+        assert last.endswith("+1 more: Enter on the pool's row")
+
     def test_finished_is_not_safe(self):
         lines = header(frames.unrestored())
         assert lines[0].startswith(" NOT RESTORED  tank")

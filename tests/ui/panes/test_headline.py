@@ -44,8 +44,8 @@ def of_scan(**fields):
 
 def test_the_cells_of_a_resilver():
     assert [line.rstrip() for line in said(frames.resilver())] == [
-        " ETA 17h52m  tomorrow 06:33      RATE 124M/s =    REDUNDANCY LEFT    NEW ERRORS",
-        " 16h10m to 21h40m, zpool 12h41m  30 % of best     raidz2-0: 1 disk   0 in 1 h",
+        " ETA 17h52m  ends tomorrow 06:33 RATE 124M/s =    REDUNDANCY LEFT    NEW ERRORS",
+        " 16h10m to 21h40m, zpool 12h41m  best seen 410M/s raidz2-0: 1 disk   0 in 1 h",
     ]
 
 
@@ -163,6 +163,16 @@ def test_of_a_reason_without_room_whole_clauses_are_told():
     assert why in said(scanning, 120)[1]
 
 
+@pytest.mark.parametrize(
+    ("width", "told"), [(60, " foreseen 9h02m "), (80, " foreseen 9h02m, as last scrub ")]
+)
+def test_what_is_foreseen_stands_below_the_eta_that_is_not_known(width, told):
+    reason = "foreseen 9h02m, as last scrub; scanning metadata, nothing issued yet"
+    first, second = said(of_scan(estimate=nothing(reason)), width)
+    assert first.startswith(" ETA not known yet ")
+    assert second.startswith(told)
+
+
 def test_figures_of_a_pool_that_does_not_answer_are_called_old():
     assert " stale: 2m08s old " in said(frames.suspended())[1]
     assert role_of(frames.suspended(), "stale") == {"warning"}
@@ -200,6 +210,13 @@ def test_the_vdev_that_is_worst_off_is_told_and_how_the_others_are():
     assert role_of(calm, "sda") == {""}
 
 
+def test_after_a_repair_that_is_not_complete_redundancy_is_said_to_hang_on_the_old_disk():
+    frame = frames.unrestored()
+    assert " 1 with old disk " in said(frame)[1]
+    assert " raidz2-0: 1 with old disk " in said(frame, 200)[1]
+    assert "old disk" not in "".join(said(frames.resilver(), 200))
+
+
 def test_a_removal_has_the_cells_where_no_scan_runs_and_a_trim_has_not():
     def at_work(kind):
         activity = Activity(kind, "running", "mirror-2", done_bytes=1, total_bytes=1 << 40)
@@ -207,7 +224,7 @@ def test_a_removal_has_the_cells_where_no_scan_runs_and_a_trim_has_not():
         return said(replace(frames.healthy(), activities=(view,)))
 
     first, second = at_work("removal")
-    assert first.startswith(" ETA 43m20s  13:24 ")
+    assert first.startswith(" ETA 43m20s  ends 13:24 ")
     assert "RATE 200M/s " in first
     assert second.startswith(" removal of mirror-2 ")
     assert at_work("trim")[0].startswith(" LAST SCRUB")
@@ -239,7 +256,7 @@ def test_a_frame_holds_the_cells_where_it_is_tall_and_wide():
     lines = [plain(line) for line in header_lines(frames.resilver(), STATUS, LOOK, 120, 40)]
     assert lines[0].startswith("╭─ tank on nas1 ─")
     assert lines[0].endswith("─  age <2s  every 1s  12:41 ─╮")
-    assert lines[1].startswith("│ DEGRADED         ETA 17h52m  tomorrow 06:33 ")
+    assert lines[1].startswith("│ DEGRADED         ETA 17h52m  ends tomorrow 06:33 ")
     assert lines[-1] == f"╰{'─' * 118}╯"
     assert {len(line) for line in lines} == {120}
     for size in ((99, 40), (120, 37)):

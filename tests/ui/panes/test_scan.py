@@ -10,6 +10,7 @@ from tests.ui.drawn import LOOK, plain, text
 from zconsole.eta.estimate import Estimate, nothing
 from zconsole.eta.past import Comparison
 from zconsole.history.past_rates import PastRates
+from zconsole.history.rate_lag import RateLag
 from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import AUTOPILOT
 from zconsole.pool.model import Activity, Scan
@@ -68,6 +69,15 @@ class TestScan:
         assert "issuing at 124M/s over" in text(
             scan_lines(frames.resilver(), LOOK, 120, roomy=True)
         )
+
+    @pytest.mark.parametrize(("width", "form"), [(60, {"compact": True}), (80, {})])
+    def test_an_eta_that_lags_the_rate_is_called_so_in_the_lines_there_are(self, width, form):
+        base = frames.resilver()
+        lag = RateLag(24_480.0, "rose", 250.0)
+        lagging = replace(base, scans=(base.scans[0]._replace(lag=lag, notes=()),))
+        lines = scan_lines(lagging, LOOK, width, **form)
+        assert "rate rose 4m10s ago, ETA follows: 6h48m if it stays" in text(lines)
+        assert len(lines) == len(scan_lines(base, LOOK, width, **form))
 
     def test_several_rebuilds_and_activities(self):
         said = text(scan_lines(frames.rebuilds(), LOOK, 100))
@@ -347,6 +357,26 @@ class TestLow:
         calm = replace(frames.flaky(), troubles=(), limit=None)
         assert len(scan_lines(calm, LOOK, 60, compact=True)) == lines
         assert self.last(frames.healthy())[-1] == ""
+
+
+@pytest.mark.parametrize(
+    ("advice", "kept"),
+    [
+        (
+            "reduce the load, or raise zfs_resilver_min_time_ms to 6000 (now 3000, slows "
+            "applications)",
+            "reduce the load, or raise zfs_resilver_min_time_ms to 6000 …",
+        ),
+        ("check the first disk, now; it has 3 errors (and a long story of " + "x" * 60 + ")",
+         "check the first disk, now; it has 3 errors …"),
+    ],
+)  # fmt: skip
+def test_advice_that_is_too_long_loses_its_aside_before_what_to_do(advice, kept):
+    base = frames.resilver()
+    shown = replace(
+        base, limit=replace(base.limit, advice=advice), troubles=frames.flaky().troubles
+    )
+    assert kept in text(scan_lines(shown, LOOK, 80))
 
 
 LONG = (

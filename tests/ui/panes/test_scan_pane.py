@@ -8,7 +8,7 @@ import pytest
 
 from tests.records import replace
 from tests.ui import frames
-from tests.ui.fakes import FakeFeed, view_state
+from tests.ui.fakes import FakeFeed, until, view_state
 
 
 def span(screen):
@@ -38,6 +38,14 @@ async def test_keys_go_through_the_time_of_the_scan(keys, shown):
             await pilot.press(key)
         await pilot.pause()
         assert span(screen()) == shown
+
+
+@pytest.mark.parametrize(("keys", "told"), [("left", False), ("home left", True)])
+async def test_the_beginning_of_the_history_is_told_and_no_key_does_nothing(keys, told):
+    async with view_state(frames.resilver(), notifications=True) as (app, pilot, screen):
+        app.main_screen.scan.focus()
+        await pilot.press(*keys.split())
+        await until(pilot, lambda: ("no older history" in screen()) == told)
 
 
 async def test_a_time_gone_back_to_stays_while_samples_come():
@@ -109,7 +117,7 @@ async def test_the_first_line_shows_the_focus():
     async with view_state(frames.resilver()) as (app, pilot, _):
         scan = app.main_screen.scan
         assert {s.role for s in scan._at(0, 0)[0] if "resilver" in s.text} == {"title"}
-        await pilot.press("shift+tab")
+        await pilot.press("tab")
         assert {s.role for s in scan._at(0, 0)[0] if "resilver" in s.text} == {"focus"}
 
 

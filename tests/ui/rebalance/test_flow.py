@@ -140,7 +140,7 @@ async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
         (job,) = await desk_of(a).jobs(None)
         assert job.rate == pytest.approx(200 << 20, rel=0.01)
         await a.press("W", *"40", "enter")
-        assert "stop at a spread of 40.0 %" in await settled(a)
+        assert "stop at a spread of 40 %" in await settled(a)
         await a.press("K", *"12%", "enter")
         assert "keep free 12.0 %" in await settled(a)
         await a.press("M", *"none", "enter")

@@ -22,7 +22,7 @@ def pool(*activities: Activity, state: str = "ONLINE", scans: tuple[Scan, ...] =
 
 def seen(tracker: ActivityTracker, t: float, activity: Activity, **fields) -> ActivityView:
     found = pool(activity, **fields)
-    return tracker.push(Sample(t, t, "libzfs", exact=True, pool=found), {})[0]
+    return tracker.push(Sample(t, t, "libzfs", exact=True, pool=found), ())[0]
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,14 @@ def test_a_short_hole_is_filled_and_a_long_one_stays():
     assert recorded([0, 1, 2, 400]).rates[3:400] == (None,) * 397
 
 
+def test_samples_that_become_rare_leave_no_holes_between_them():
+    """A demo at sixty times the speed drew lonely spikes over dots, like stalls."""
+    rare = [10.0 + n for n in (0, *range(66, 66 * 20, 66))]
+    past = recorded([*range(10), *rare], lambda _: 5.0)
+    assert past.rates.count(None) < 66
+    assert set(past.rates[10 + 66 * 2 :]) == {5.0}
+
+
 def test_a_clock_set_back_adds_to_the_newest_step():
     assert len(recorded([100, 101, 50]).rates) == 2
 

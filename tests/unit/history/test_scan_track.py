@@ -21,7 +21,7 @@ from tests.unit.history.following import (
 from zconsole.history.pool import PoolHistory
 from zconsole.history.present_rate import SPAN
 from zconsole.pool.model import Scan
-from zconsole.units import rate
+from zconsole.units import duration, rate
 
 
 def test_rates_and_estimate_follow_the_samples():
@@ -43,6 +43,31 @@ def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
     assert found.window == SPAN
     assert found.past.rates[-1] == pytest.approx(fast, rel=0.01)
     assert f"issuing at {rate(found.issue_rate)}" not in found.estimate.reason
+
+
+def changed_rate(before: float, after: float, at: int, seconds: range):
+    return [sample(n, resilver(min(n, at) * before + max(0, n - at) * after)) for n in seconds]
+
+
+@pytest.mark.parametrize(("before", "after", "way"), [(1, 2, "rose"), (2, 1, "fell")])
+def test_an_eta_that_lags_the_rate_says_so_with_what_that_rate_would_give(before, after, way):
+    at, last = 1800, 1926
+    samples = changed_rate(before * MIB, after * MIB, at, range(0, last, 5))
+    found = view(watched(*samples), samples[-1])
+    left = TOTAL - samples[-1].pool.scans[0].issued_bytes
+    assert found.estimate.eta is not None
+    assert found.estimate.eta / (left / found.issue_rate) != pytest.approx(1, abs=0.1)
+    assert found.lag is not None
+    assert found.lag.eta == pytest.approx(left / found.issue_rate)
+    assert found.lag.ago == pytest.approx(last - at, abs=SPAN)
+    assert found.estimate.reason.startswith(f"rate {way} {duration(found.lag.ago)} ago, ETA")
+
+
+def test_an_eta_that_has_followed_is_no_more_than_an_eta():
+    samples = changed_rate(1 * MIB, 2 * MIB, 600, range(0, 2400, 10))
+    found = view(watched(*samples), samples[-1])
+    assert found.lag is None
+    assert found.estimate.reason.startswith("issuing at")
 
 
 def test_pause_and_resume_are_told_and_leave_the_estimate_out():
@@ -93,6 +118,17 @@ def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
     found = view(watched(*walking), walking[-1])
     assert found.estimate.eta is None
     assert found.estimate.reason == "scanning metadata, nothing issued yet"
+
+
+def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_called_so():
+    history = watched(ended(0, 400, "scrub"))
+    walking = {"stage": "scanning", "scanned_bytes": 100 * MIB, "function": "scrub"}
+    for n in range(MONTH + 2, MONTH + 22):
+        history.push(sample(n, resilver(0, MONTH, **walking)))
+    found = history.scan_views[0].estimate
+    assert found.eta is None
+    assert found.lacking == "not known yet"
+    assert found.reason == ("foreseen 6m19s, as last scrub; scanning metadata, nothing issued yet")
 
 
 def alternating(source: str):

@@ -1,14 +1,29 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.factory import mirror_pool
 from tests.records import replace
 from tests.unit.actions.pools import disk, group, pool, top
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import situation_of
+from zconsole.diagnosis.bottleneck.tracker import AT_ONCE, SELDOM
 from zconsole.history import pool as history_of_pool
 from zconsole.history.scans import ScanTracker
 from zconsole.monitor.pool_monitor import PoolMonitor
-from zconsole.pool.model import HostLoad, Sample, SampleFailure, Scan
+from zconsole.pool.balance import balance
+from zconsole.pool.health import health
+from zconsole.pool.model import (
+    ErrorCounters,
+    HostLoad,
+    IoCounters,
+    Sample,
+    SampleFailure,
+    Scan,
+    Vdev,
+)
+from zconsole.pool.redundancy import redundancy
+from zconsole.pool.topology import placed
 
 RUNNING = Scan("scrub", "running", start=900.0, total_bytes=1000, issued_bytes=10)
 
@@ -99,3 +114,57 @@ def test_a_spare_is_not_called_idle_before_the_device_that_came_back_is_repaired
         )
     ]
     assert spares == [[], [], ["idle"]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"io": IoCounters(9.0, 1, 1, 1, 1)},
+        {"state": "REMOVED"},
+        {"errors": ErrorCounters(0, 0, 3)},
+        {"awaiting_resilver": True},
+        {"note": "was /dev/sdx"},
+    ],
+)
+def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
+    first = sample(1000.0)
+    top = first.pool.root.children[0]
+    disks = (top.children[0]._replace(**change), *top.children[1:])
+    root = first.pool.root._replace(children=(top._replace(children=disks),))
+    monitor, pool = PoolMonitor(), replace(first.pool, root=root)
+    for t, seen in enumerate((first.pool, pool, pool, first.pool)):
+        frame = monitor.push(replace(first, t=1000.0 + t, clock=1000.0 + t, pool=seen))
+        assert frame.redundancy == redundancy(seen.root, seen.scans, monitor.history.returned)
+        assert frame.balance == balance(seen.root)
+        assert {row.key: row.vdev for row in frame.rows} == {
+            place.key: place.vdev for place in placed(seen.root)
+        }
+        own = health(seen, frame.t, monitor.history.regrouped).reasons
+        assert own == tuple(why for why in frame.health.reasons if "returned" not in why)
+
+
+def test_a_frame_says_whether_more_than_counters_moved():
+    first, monitor = sample(1000.0), PoolMonitor()
+    top = first.pool.root.children[0]
+    failed = top._replace(children=(top.children[0]._replace(state="FAULTED"), *top.children[1:]))
+    pool = replace(first.pool, root=first.pool.root._replace(children=(failed,)))
+    frames = [
+        monitor.push(replace(first, t=1000.0 + t, clock=1000.0 + t, pool=seen))
+        for t, seen in enumerate((first.pool, first.pool, pool))
+    ]
+    assert frames[0].still is frames[1].still
+    assert frames[1].still is not frames[2].still
+
+
+def test_a_pool_of_many_disks_is_worked_on_in_steps_that_end_in_the_same_frame():
+    disks = tuple(Vdev(f"sd{n}", "disk", guid=str(n)) for n in range(2 * AT_ONCE))
+    top = Vdev("raidz2-0", "raidz2", guid="top", children=disks)
+    pool = replace(mirror_pool(RUNNING), root=Vdev("tank", "root", children=(top,)))
+    whole, stepwise = PoolMonitor(), PoolMonitor()
+    for t in (1000.0, 1000.0 + SELDOM):
+        now = replace(sample(t), pool=pool)
+        *steps, frame = stepwise.steps(now)
+        assert set(steps) == {None}
+        assert frame == replace(whole.push(now), series=frame.series)
+    assert len(steps) > len(disks) // AT_ONCE

@@ -33,6 +33,15 @@ def names(pool):
     return [event.name for event in pool.events]
 
 
+def test_events_call_a_device_as_they_are_read_of_zpool():
+    """The events of a demo had the path of a device after its name."""
+    pool, disks = pool_of()
+    lifecycle.lose(pool, disks[1], FAULTED)
+    (lost,) = [event for event in pool.events if event.name == "statechange"]
+    assert lost.vdev in lost.text
+    assert lost.vdev == disks[1].name
+
+
 def test_a_finished_resilver_detaches_the_old_device():
     pool, disks = pool_of()
     new = pool.host.shelf[0]

@@ -49,6 +49,13 @@ def test_too_few_samples_say_nothing():
     assert effect.gain is None
 
 
+def test_an_effect_that_can_not_come_any_more_is_known_to_be_over():
+    watched = [*points(0, 100, 100.0), *points(100, 120, 150.0)]
+    assert not measure(watched, 100.0).over
+    assert measure(watched, 100.0, others=[100.0, 110.0]).over
+    assert measure(points(98, 118, 100.0), 100.0).over
+
+
 def uneven(start, stop, *rates):
     """Rates that come and go in turn."""
     return [EffectSample(float(t), rates[t % len(rates)], 0.01) for t in range(start, stop)]

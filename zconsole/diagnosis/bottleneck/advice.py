@@ -10,7 +10,7 @@ from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail, redundancy
 from zconsole.tunables.catalog import BY_NAME
 
-METADATA = "wait: metadata is read first; more ARC for metadata shortens this"
+METADATA = "wait; more ARC for metadata shortens this"
 CPU = "leave the scan more CPU; a cheaper checksum affects new writes only"
 BUS = (
     "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
@@ -158,8 +158,8 @@ def foreground(seen: Evidence) -> Suggestion:
     found = raised(seen, name, 2 * value if value else None)
     if found is not None:
         return found if found.text else Suggestion("reduce the load: no tunable helps")
-    to = f" from {value} to {2 * value}" if value else ""
-    return Suggestion(f"reduce the load, or raise {name}{to} (slows the applications)", name)
+    to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
+    return Suggestion(f"reduce the load, or raise {name}{to} ({now}slows applications)", name)
 
 
 def memory(seen: Evidence) -> Suggestion:

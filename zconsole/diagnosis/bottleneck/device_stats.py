@@ -47,7 +47,8 @@ class LeafStats:
     pending: dict[str, float] = field(default_factory=dict)
     active: dict[str, float] = field(default_factory=dict)
     flying: dict[str, float] = field(default_factory=dict)
-    """Those in flight as ``active`` has them, averaged over AVERAGED seconds."""
+    """Those in flight as ``active`` has them, averaged over AVERAGED seconds. What never was in a
+    queue is in none of the three."""
     best_read: float = 0.0
     """Its best read rate, extrapolated by its busy share; 0 while it was idle."""
     best_write: float = 0.0
@@ -56,6 +57,7 @@ class LeafStats:
     seen_write: float = 0.0
     """Its best write rate in this scan."""
     writes: list[float] = field(default_factory=list)
+    _has_queues: bool = False
     _kept: float = float("-inf")
     _read: float = 0.0
     _first: float | None = None
@@ -63,8 +65,7 @@ class LeafStats:
 
     def add(self, clock: float, vdev: Vdev, rates: IoRates) -> None:
         """Take in one sample."""
-        self._mix(vdev.queues)
-        self._average(clock, vdev.queues)
+        self._mix(clock, vdev.queues)
         self.best_read = max(self.best_read, _possible(rates.read, rates.read_ops, rates))
         self.best_write = max(self.best_write, _possible(rates.write, rates.write_ops, rates))
         self.seen_read = max(self.seen_read, min(self._read, rates.read or 0.0))
@@ -79,23 +80,29 @@ class LeafStats:
         self.seen_write = 0.0
         self.writes.clear()
 
-    def _mix(self, queues: Mapping[str, tuple[int, int]]) -> None:
-        weight = FRESH if self.active else 1.0
+    def _mix(self, clock: float, queues: Mapping[str, tuple[int, int]]) -> None:
+        """Average the depths. Most queues of most devices are always empty: those take no room."""
+        weight, average = FRESH if self._has_queues else 1.0, self._averaged(clock)
         for name, (pending, active) in queues.items():
-            self.pending[name] = _mixed(self.pending.get(name, 0.0), pending, weight)
-            self.active[name] = _mixed(self.active.get(name, 0.0), active, weight)
+            self._has_queues = True
+            if pending or name in self.pending:
+                self.pending[name] = _mixed(self.pending.get(name, 0.0), pending, weight)
+            if active or name in self.active:
+                self.active[name] = _mixed(self.active.get(name, 0.0), active, weight)
+                self.flying[name] = _mixed(self.flying.get(name, 0.0), active, average)
 
-    def _average(self, clock: float, queues: Mapping[str, tuple[int, int]]) -> None:
-        """A plain mean until AVERAGED seconds have passed, a running one from then on."""
+    def _averaged(self, clock: float) -> float:
+        """The weight of this sample in a plain mean until AVERAGED seconds have passed.
+
+        In a running one from then on.
+        """
         if self._first is None:
             self._first, passed = clock, 0.0
         else:
             passed = clock - self._last
         whole = clock - self._first + passed
-        weight = passed / min(AVERAGED, whole) if whole > 0 and passed > 0 else 1.0
         self._last = clock
-        for name, (_, active) in queues.items():
-            self.flying[name] = _mixed(self.flying.get(name, 0.0), active, min(1.0, weight))
+        return min(1.0, passed / min(AVERAGED, whole)) if whole > 0 and passed > 0 else 1.0
 
     @property
     def unsteady(self) -> float:

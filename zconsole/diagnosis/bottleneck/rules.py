@@ -173,8 +173,8 @@ def _kept_short(disk: Disk) -> bool:
 
 def _short(seen: Evidence, disk: Disk) -> Verdict:
     flight = sum(disk.past.active.values())
-    text = f"a throttle: only {flight:.1f} writes in flight"
-    text += f"; {disk.pending:.0f} wait for {disk.name} ({latency(disk.rates.latency, '-')} each)"
+    text = f"a throttle: only {flight:.1f} writes in flight, {disk.pending:.0f} wait"
+    text += f" ({latency(disk.rates.latency, '-')} each); disk {disk.name}"
     figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
     told = advice.more_writes(seen)
     return Verdict("throttle", text, figures, 0.8, told.text, tunable=told.tunable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, disks_of, sorted_share
@@ -19,6 +19,8 @@ from zconsole.units import rate
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
 """Leaves up to which every sample is judged."""
+AT_ONCE = 500
+"""Vdevs taken in at a step."""
 SELDOM = 20.0
 """Seconds between two judgements of larger pools."""
 
@@ -43,14 +45,14 @@ class BottleneckTracker:
         self._steady = Hysteresis()
         self._trials = TunableTrials()
 
-    def push(
+    def steps(
         self,
         sample: Sample,
         tree: Mapping[str, Placed],
         rates: Mapping[str, IoRates],
         views: Sequence[ScanView],
-    ) -> None:
-        """Take in a sample whose rates and scans are known."""
+    ) -> Iterator[None]:
+        """Take in a sample whose rates and scans are known; others may work between the steps."""
         view = next((v for v in views if v.scan.state == "running"), None)
         was_running, self._running = self._running, view is not None
         if view is None:
@@ -63,7 +65,7 @@ class BottleneckTracker:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
         elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
             self._judged_at = sample.clock
-            self._remember(sample.clock, tree, rates)
+            yield from self._remember(sample.clock, tree, rates)
             self._judge(sample, view, tree, disks_of(view, tree, rates, self._past))
 
     def _begin(self, scan: ScanKey, clock: float) -> None:
@@ -84,8 +86,10 @@ class BottleneckTracker:
 
     def _remember(
         self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
-    ) -> None:
-        for key, place in tree.items():
+    ) -> Iterator[None]:
+        for number, (key, place) in enumerate(tree.items(), 1):
+            if number % AT_ONCE == 0:
+                yield
             if place.vdev.children or key not in rates:
                 continue
             past = self._past.get(key)

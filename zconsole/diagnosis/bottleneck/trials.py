@@ -6,13 +6,15 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
+from zconsole.tunables.effect import ENOUGH, SETTLE, WINDOW, EffectSample, measure
 
 LEAST_GAIN = 0.05
 """Share of the rate below which a step brought nothing: a scan varies by that much."""
 LARGE = 1.5
 """Times the value before, from which a raise tells whether the next one helps; an autopilot's do
 not. What is suggested is twice the value, or more."""
+MOST_RARE = 4 * ENOUGH
+"""Samples kept however long ago they were: where they are rare, these are what both sides need."""
 
 
 class TunableStep(NamedTuple):
@@ -52,7 +54,8 @@ class TunableTrials:
                 self._known[name] = value
                 self._change(clock, name, before, value)
         self._points.append(EffectSample(clock, rate, None))
-        while self._points[0].t < clock - 2 * WINDOW - SETTLE:
+        oldest = clock - 2 * WINDOW - SETTLE
+        while self._points[0].t < oldest and len(self._points) > MOST_RARE:
             self._points.popleft()
         for name in list(self._changed):
             self._measure(clock, name)
@@ -70,8 +73,11 @@ class TunableTrials:
         cut = any(changed < t < clock for t in self._times)
         if not cut and clock < changed + SETTLE + WINDOW:
             return
+        found = measure(self._points, changed, self._times)
+        if found.gain is None and not (cut or found.over):
+            return  # samples are rare: a few more tell
         del self._changed[name]
-        gain = measure(self._points, changed, self._times).gain
+        gain = found.gain
         if gain is None:
             del self.steps[name]
         else:

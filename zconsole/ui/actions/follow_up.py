@@ -140,7 +140,7 @@ class FollowUp:
             return self._effects[pool, change]
         points = self._points.get(pool, deque())
         if not points or change.t < points[0].t:
-            return TunableEffect(None, None, None, None)
+            return TunableEffect(None, None, None, None, over=True)
         found = measure(points, change.t, [c.t for c in changes])
         known = found.gain is not None and points[-1].t > change.t + SETTLE + WINDOW
         if known or points[-1].t > change.t + SETTLE + LONGEST:

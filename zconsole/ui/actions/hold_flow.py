@@ -59,7 +59,7 @@ def running(context: FlowContext) -> str:
     reached = context.watch.waits()
     if status is None:
         return f"{key} starts the autopilot: it slows scans while applications wait too long"
-    said = f"Autopilot: {status}; latency now: {present(reached)}."
+    said = f"Autopilot: {status}; now {present(reached)}."
     if status.misses(reached, context.backend.clock()):
         said += " Scans can't go slower here: the rest of the latency is not from their speed."
     return f"{said} {key} stops it; it also ends when you set a tunable that it sets."
@@ -78,7 +78,7 @@ def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
 
 
 def _now(context: FlowContext) -> str:
-    return f"Latency now: {present(context.watch.waits())}."
+    return f"Now {present(context.watch.waits())}."
 
 
 def _planned(context: FlowContext, wanted: Order) -> HoldPlan:

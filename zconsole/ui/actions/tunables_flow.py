@@ -128,7 +128,8 @@ async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
 async def _ask_value(context: FlowContext, setting: Setting) -> None:
     """Ask until the answer is a value it may have, or the question is left."""
     name, typed = setting.tunable.name, ""
-    lines = partial(question_lines, setting, context.look)
+    advised, advice = suggested(context.frame) if context.frame else ("", "")
+    lines = partial(question_lines, setting, advice * (advised == name), context.look)
     while True:
         screen = AskScreen(f"SET {name}", lines, allowed(setting), typed)
         answer = await context.app.push_screen_wait(screen)

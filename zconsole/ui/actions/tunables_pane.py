@@ -32,6 +32,9 @@ _UNITS_FROM = 66
 _MEANING_FROM = 30
 """Cells a line must have left for a meaning to be worth beginning."""
 _SUGGESTED = "suggested"
+_TO_COME = "its effect shows after some minutes of a running scan"
+_UNMEASURED = "effect not measured: a scan was watched too briefly before or after"
+"""Of a change of which no more will be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +172,11 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     """The tunable at the cursor: its range, what it means, what its newest change did."""
     setting, tunable = shown.setting, shown.setting.tunable
     lines = [*wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")]
+    harm = "; ".join(notes(setting))
     if shown.suggested:
-        lines += wrapped(f"Suggested: {shown.suggested}", "notice", look, width, " ")
+        for text, role in ((f"Suggested: {shown.suggested}", "notice"), (harm, "")):
+            lines += wrapped(text, role, look, width, " ") if text else ()
+        harm = ""
     if setting.ours:
         by = shown.held_by or "here"
         said = f"{SET_HERE} set {by}, was {tunable.exact(setting.original)}: {_ends(shown)}"
@@ -180,7 +186,8 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
         lines += wrapped(said, "warning", look, width, " ")
     if shown.change is not None:
         lines += wrapped(_measured(shown.change, shown.effect, look), "notice", look, width, " ")
-    lines += wrapped("; ".join((tunable.meaning, *notes(setting))), "", look, width, " ")
+    meaning = "; ".join(filter(None, (harm, tunable.meaning)))
+    lines += wrapped(meaning, "", look, width, " ")
     return tuple(lines)
 
 
@@ -197,7 +204,7 @@ def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat)
     """``3000 to 6000: issued 120M/s before, 150M/s after (+25 %); disks waited 12 ms …``."""
     said = f"{_values(change)}: "
     if effect is None or effect.gain is None:
-        return f"{said}its effect shows after some minutes of a running scan"
+        return said + (_UNMEASURED if effect is not None and effect.over else _TO_COME)
     rates = (effect.issue_before, effect.issue_after)
     gain = effect.gain if effect.issue_clear else None
     parts = [_compared("issued", look.rate, *rates, gain)]
@@ -225,10 +232,13 @@ def _compared(
     return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({change})"
 
 
-def question_lines(setting: Setting, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """What to know before typing a value."""
+def question_lines(
+    setting: Setting, suggested: str, look: DisplayFormat, width: int
+) -> tuple[Line, ...]:
+    """What to know before typing a value, and which one is suggested, if any."""
     texts = [
         setting.tunable.meaning,
+        *([f"Suggested: {suggested}."] if suggested else ()),
         f"Now {setting.tunable.exact(setting.value)}; {allowed(setting)}.",
         f"{_acts(setting.tunable).capitalize()}, and on every pool of this machine.",
         *notes(setting),

@@ -13,6 +13,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes import device_cells as cells
 from zconsole.ui.panes.device_cells import Cell, Column, Panel, note_words
 from zconsole.ui.panes.device_tree import TreeLine
+from zconsole.ui.panes.tree_facts import TreeFacts
 from zconsole.ui.widgets.draw import Line, Span, fit
 from zconsole.ui.widgets.glyphs import Glyphs
 from zconsole.ui.widgets.short_names import formerly
@@ -61,14 +62,14 @@ class Worth(NamedTuple):
 NOTHING_YET = Worth()
 
 
-def worth(frame: Frame, look: DisplayFormat, before: Worth) -> Worth:
+def worth(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Worth) -> Worth:
     """What this frame has to show, or a frame before it had: columns come once, and stay."""
     return Worth(
-        before.errors or any(row.vdev.errors.total for row in frame.rows),
+        before.errors or tree.errors,
         before.notes
         or bool(frame.troubles)
         or any(cells.is_noted(row, frame, look) for row in frame.rows),
-        max(before.bay, *(len(cells.bay_words(row)) for row in frame.rows), 0),
+        max(before.bay, tree.longest_bay),
     )
 
 

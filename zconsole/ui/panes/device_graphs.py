@@ -5,12 +5,12 @@ They show the newest samples that fit, or those up to a moment that was scrolled
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.history.past_rates import Mark
+from zconsole.history.past_rates import HOLE, USUAL, Mark
 from zconsole.history.series import CAPACITY
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
@@ -89,10 +89,36 @@ def graphs(
     lines: list[Line] = []
     for metric in metrics:
         kept = frame.series.tail(row.key, metric.name, len(shown.times) + shown.newer)
-        past = kept[: len(shown.times)]
+        past = even_in_time(shown.times, kept[: len(shown.times)])
         if any(value is not None for value in kept):
             lines += _graph(metric, past, look, room, rows)
     return (*lines, _axis(row, frame, shown, look, room, rows)) if lines else ()
+
+
+def even_in_time(times: Sequence[float], values: Sequence[float | None]) -> Sequence[float | None]:
+    """As many values, each of as much time: the highest of a place, else that of the next sample.
+
+    Samples are not always as far apart: a demo is sped up, an interval changed. A place before a
+    sample that came later than usual was not sampled.
+    """
+    step = _step(times)
+    if len(values) != len(times) or not step > 0:  # samples of an earlier run have no time
+        return values
+    even: list[float | None] = [None] * len(times)
+    before, usual = times[0], 0.0
+    for t, value in zip(times, values, strict=True):
+        last, apart = round((t - times[0]) / step), t - before
+        is_usual = apart <= max(HOLE, USUAL * usual)
+        first = min(last, round((before - times[0]) / step) + 1) if is_usual else last
+        for place in range(first, last + 1):
+            even[place] = max((v for v in (even[place], value) if v is not None), default=None)
+        before, usual = t, apart
+    return even
+
+
+def _step(times: Sequence[float]) -> float:
+    """Seconds from each of these moments to the next, on average; 0 for a single one."""
+    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
 
 
 def _graph(
@@ -133,10 +159,10 @@ def _marks(
     """What happened to the device, the scan and by commands, and the column it is at."""
     own = [Mark(e.t, _without_name(e.text, row)) for e in frame.events if e.vdev == row.vdev.name]
     scan = frame.scan.past.marks if frame.scan is not None and frame.scan.scan.active else ()
+    step = _step(times) or 1.0
     for mark in happened((*scan, *own), frame, 0.0):
         if times[0] <= mark.t <= times[-1]:
-            newer = len(times) - 1 - bisect_left(times, mark.t)
-            yield width - 1 - newer // per_cell, mark
+            yield width - 1 - int((times[-1] - mark.t) / step) // per_cell, mark
 
 
 def _without_name(text: str, row: VdevRow) -> str:

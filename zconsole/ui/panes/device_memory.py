@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import NOTHING_YET, Worth, worth
+from zconsole.ui.panes.tree_facts import OfTree, TreeFacts, tree_facts
 
 HOLD = 30.0
 """Seconds that a device stays tinted after it was last said to limit the scan."""
@@ -19,12 +21,16 @@ class DeviceMemory:
     has: Worth = NOTHING_YET
     culprit: str | None = None
     """Key of the row that limits the scan, or did a moment ago."""
+    tree: TreeFacts = field(default_factory=TreeFacts)
+    """What follows from the vdevs of the newest frame."""
     _named: float = 0.0
+    _of_tree: OfTree[TreeFacts] = field(default_factory=partial(OfTree, tree_facts))
 
     def take(self, frame: Frame, look: DisplayFormat) -> None:
         """Take in a frame."""
+        self.tree = self._of_tree.of(frame)
         if not (self.has.errors and self.has.notes):
-            self.has = worth(frame, look, self.has)
+            self.has = worth(frame, look, self.tree, self.has)
         if frame.limit is None:
             self.culprit = None
             return

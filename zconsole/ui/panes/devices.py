@@ -6,14 +6,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from rich.cells import cell_len
-
 from zconsole.config.settings import COLUMNS
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.suspension import missing_devices
+from zconsole.monitor.worked_out import WorkedOut
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.device_cells import Column, Panel, bay_words
+from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
     arrange,
     common_scale,
@@ -25,6 +24,7 @@ from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
 from zconsole.ui.panes.device_memory import DeviceMemory
 from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
+from zconsole.ui.panes.tree_facts import FAILED, TreeFacts
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
@@ -34,8 +34,6 @@ _TALL, _GRAPH = 20, 3
 """Lines of the list from which each graph in a detail takes several, and how many."""
 _LEAST = 7
 """Cells of a name that tell one disk from the next, beside its bay."""
-FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
-"""States of a device that is not read any more; who takes one offline knows it."""
 _NOTHING = TreeLine("", 0, title="nothing matches")
 _UNSEEN = TreeLine("", 0, title="no devices seen yet")
 AWAITED = 30
@@ -76,7 +74,7 @@ class DeviceView(CursorView):
         """What the feed knows of devices, by key, for their details."""
         self.awaits_filled = 0
         """For how many more frames the cursor goes to the next disk that begins to be filled."""
-        self._names: tuple[tuple[tuple[str, ...], int], dict[str, str]] | None = None
+        self._names = WorkedOut[dict[str, str]]()
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
         """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
@@ -151,8 +149,8 @@ class DeviceView(CursorView):
 
     def _being_filled(self) -> frozenset[str]:
         """The keys of the disks that are being filled, or wait until the metadata is scanned."""
-        rows = (item.row for item in self._items if item.row is not None)
-        return frozenset(row.key for row in rows if row.vdev.resilvering or row.vdev.unfilled)
+        filled = self._memory.tree.filled
+        return filled.intersection([item.key for item in self._items]) if filled else filled
 
     def _ends_before(self, index: int, depth: int) -> bool:
         """Whether the group of the row at the cursor, so deep in the tree, is over by then."""
@@ -271,50 +269,43 @@ class DeviceView(CursorView):
                 return
 
     def _make_panel(self, frame: Frame) -> Panel:
-        columns = self._columns(frame)
+        columns = self._columns()
         spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
         top = common_scale(frame, spark) if spark else 1.0
-        names = self._names_in(frame, columns)
+        tree = self._memory.tree
+        names = self._names.of((tree, columns, self._look), partial(self._names_in, tree, columns))
         troubles = {trouble.key: trouble for trouble in frame.troubles}
         waited_for = frozenset(row.key for row in missing_devices(frame))
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
 
-    def _names_in(self, frame: Frame, columns: Sequence[Column]) -> dict[str, str]:
+    def _names_in(self, tree: TreeFacts, columns: Sequence[Column]) -> dict[str, str]:
         """Leaf names as they are shown: where bays have no column, each with its bay before it."""
         room = columns[0].width
         if _has_bays(columns) or "bay" not in self._wanted:
-            return self._short(frame, room)
-        leaves = [row for row in frame.rows if not row.vdev.children]
-        bays = {row.vdev.name: bay_words(row) for row in leaves}
-        beside = max(map(cell_len, bays.values()), default=0) + 1
-        depth = max((row.depth for row in leaves), default=0)
-        least = min(_LEAST, max(map(cell_len, bays), default=0))
-        if beside == 1 or room - depth - beside < least:
-            return self._short(frame, room)
-        short = self._short(frame, room - beside)
-        shown = {name: self._look.text(bay) for name, bay in bays.items() if bay}
+            return self._short(tree, room)
+        beside = tree.widest_bay + 1
+        if beside == 1 or room - tree.deepest - beside < min(_LEAST, tree.longest_leaf):
+            return self._short(tree, room)
+        short = self._short(tree, room - beside)
+        shown = {name: self._look.text(bay) for name, bay in tree.bays.items() if bay}
         return {name: f"{shown[name]} {s}" if name in shown else s for name, s in short.items()}
 
-    def _columns(self, frame: Frame) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[Column, ...]:
         mark = 5 if self.arrangement.folded else 0
-        longest = max((len(row.vdev.name) + row.depth for row in frame.rows), default=8) + mark
-        longest = max(longest, len("NAME  ") + len(self._position(marked=True)))
+        longest = max(
+            self._memory.tree.longest + mark, len("NAME  ") + len(self._position(marked=True))
+        )
         has = self._memory.has._replace(wanted=self._wanted)
         make = partial(arrange, max(1, self._width - 2), number=self._look.number, has=has)
         columns = make(longest)
         beside = has.bay and "bay" in self._wanted and not _has_bays(columns)
         return make(longest + has.bay + 1) if beside else columns
 
-    def _short(self, frame: Frame, width: int) -> dict[str, str]:
-        """Leaf names shortened together; worked out again only when names or width change."""
-        leaves = [row for row in frame.rows if not row.vdev.children]
-        names = tuple(dict.fromkeys(row.vdev.name for row in leaves))
-        room = width - max((row.depth for row in leaves), default=0)
-        if self._names is None or self._names[0] != (names, room):
-            shown = {name: self._look.text(name) for name in names}
-            short = short_names(tuple(shown.values()), room, self._look.glyphs.ellipsis)
-            self._names = (names, room), {name: short[shown[name]] for name in names}
-        return self._names[1]
+    def _short(self, tree: TreeFacts, width: int) -> dict[str, str]:
+        """Leaf names shortened together."""
+        shown = {name: self._look.text(name) for name in tree.names}
+        short = short_names(tuple(shown.values()), width - tree.deepest, self._look.glyphs.ellipsis)
+        return {name: short[shown[name]] for name in tree.names}
 
     def _make_details(self, frame: Frame) -> dict[str, tuple[Line, ...]]:
         if not self.expanded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, product
 from typing import NamedTuple
 
 from zconsole import units
@@ -12,11 +13,13 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
 from zconsole.ui.panes.suspended import way_out
-from zconsole.ui.widgets.draw import Line, Span, crop, hung, joined, spread, width_of
+from zconsole.ui.widgets.draw import Line, Span, broken, crop, hung, joined, spread, width_of
 from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
 
 _REASONS = "screen.show_pane('events')"
 """What a click on the word of health does: what led to it is among the events."""
+_WHERE = ": Enter on the pool's row"
+"""Where all reasons are: in the detail of the pool."""
 _FRESH = 2.0
 _DISKS = (16, 12, 9, 7)
 """Cells of the name of a disk that must stay; fewer where its line would be too long."""
@@ -174,7 +177,7 @@ def _whole(seconds: float) -> str:
 
 
 def _reasons(frame: Frame, look: DisplayFormat, width: int) -> list[str]:
-    bays = _bays(frame)
+    bays = _bays(frame) if frame.health.reasons or frame.problem else {}
     reasons = [look.text(_by_bay(reason, bays)) for reason in frame.health.reasons]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
@@ -206,17 +209,27 @@ def _short(name: str, look: DisplayFormat) -> str:
 
 
 def _counted(
-    head: Span, parts: Sequence[Line], gap: str, width: int, most: int, role: str
+    parts: Sequence[Sequence[Line]], gap: str, width: int, most: int, role: str, where: str = ""
 ) -> tuple[Line, ...]:
-    """Parts after ``head`` on at most ``most`` lines; those left out are counted at the end."""
+    """Parts, each in its pieces, on at most ``most`` lines; those left out are counted at the end.
+
+    ``where`` these are shown is said where it fits.
+    """
+    head = Span(" ")
     room = width - width_of((head,)) - 1
-    for kept in range(len(parts), 0, -1):
+    for kept, told in product(range(len(parts), 0, -1), (where, "")):
         rest = len(parts) - kept
-        tail: list[Line] = [(Span(f"+{rest} more", role),)] if rest else []
-        lines = joined([*parts[:kept], *tail], gap, room)
+        tail: list[Line] = [(Span(f"+{rest} more{told}", role),)] if rest else []
+        lines = joined([*chain(*parts[:kept]), *tail], gap, room)
         if len(lines) <= most:
             break
     return hung(head, lines[:most])
+
+
+def _pieces(reason: str, role: str, room: int, most: int) -> list[Line]:
+    """A reason in the lines it takes, if there are so many; else whole, to be cut."""
+    lines = list(broken(reason, room))
+    return [(Span(line, role),) for line in (lines if len(lines) <= most else [reason])]
 
 
 def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:
@@ -231,9 +244,9 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple
     short = (
         formerly(reason, width - 2, look.glyphs.ellipsis) for reason in _reasons(frame, look, width)
     )
-    parts: list[Line] = [(Span(reason, role),) for reason in short] if left else []
+    parts = [_pieces(reason, role, width - 2, left) for reason in short] if left else []
     dot = f" {look.glyphs.dot} "
-    reasons = _counted(Span(" "), parts, dot, width, left, role) if parts else ()
+    reasons = _counted(parts, dot, width, left, role, _WHERE) if parts else ()
     blank: Line = ()
     return (*reasons, *kept, *[blank] * (left - len(reasons)))
 
@@ -254,8 +267,8 @@ def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tu
     for taken in range(1, rows + 1):
         for parts in ways:
             if len(joined(parts, " ", width - 2)) <= taken:
-                return _counted(Span(" "), parts, " ", width, taken, "error")
-    return _counted(Span(" "), ways[-1], " ", width, rows, "error")
+                return _counted([[part] for part in parts], " ", width, taken, "error")
+    return _counted([[part] for part in ways[-1]], " ", width, rows, "error")
 
 
 def _parts(

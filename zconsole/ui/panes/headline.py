@@ -20,6 +20,7 @@ from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy
+from zconsole.pool.scan_outcome import counts_old
 from zconsole.pool.topology import data_vdevs
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
@@ -139,12 +140,17 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
         return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or still]]
     if estimate.eta is None:
         said = look.text(estimate.reason.removeprefix("no estimate: "))
+        if cell_len(said) > place.width:
+            said = said.partition("; ")[0]
         while cell_len(said) > place.width and ", " in said:
             said = said.rpartition(", ")[0]
         why: Line = (Span(said, "dim"),)
         return [[_named("ETA", estimate.lacking, "bold")], [_old(place.frame) or why]]
-    when: Line = (Span(look.when(now + estimate.eta, now)),)
-    first = [_named("ETA", units.duration(estimate.eta), "bold"), when]
+    still_to_go = _named("ETA", units.duration(estimate.eta), "bold")
+    when = look.when(now + estimate.eta, now)
+    room = place.width - width_of(still_to_go) - 2
+    ends = f"ends {when}"
+    first = [still_to_go, (Span(ends if cell_len(ends) <= room else when),)]
     old = _old(place.frame)
     ranged = old or _range(estimate)
     if zpool is None or old:
@@ -193,10 +199,10 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
     first = _rate(view.issue_rate, look, view.past)
     said = ["best rate unknown", "best unknown"]
     if ceiling is not None and ceiling.share is not None:
-        share = f"{percent(ceiling.share, 0)} of best"
-        said = [f"{share} seen ({look.rate(ceiling.rate)})", f"{share} seen", share]
+        share, best = f"{percent(ceiling.share, 0)} of best seen", look.rate(ceiling.rate)
+        said = [f"{share} ({best})", share, f"best seen {best}", f"best {best}"]
     share = next((each for each in said if len(each) <= place.width), said[-1])
-    over = "over this pass" if view.window is None else f"over {units.duration(view.window)}"
+    over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""
     return [[first], [(Span(share),)], [(Span(shown, "dim"),)]]
 
@@ -286,9 +292,20 @@ def _redundancy(place: Place) -> Cell:
     room = place.width - len(left) - 2
     named = f"{middle(place.look.text(name), room, place.look.glyphs.ellipsis)}: {left}"
     shown = left if place.small else named
+    if worst.left and not place.small and _hangs_on_old(place.frame):
+        shown = f"{worst.left} with old disk"
+        whole = f"{name}: {shown}"
+        shown = whole if cell_len(whole) <= place.width else shown
     value: Line = (Span(shown, "error" if alarming else ""),)
     others = "" if worst.left == best.left else _others(ordered[1:])
     return [[label], [value], [(Span(others, "dim"),)]]
+
+
+def _hangs_on_old(frame: Frame) -> bool:
+    """Whether a repair left a replacing vdev behind, of which the old disk still counts."""
+    if frame.health.word != "NOT RESTORED" or frame.root is None:
+        return False
+    return any(map(counts_old, frame.root.walk()))
 
 
 def _left(left: int, alarming: bool) -> str:

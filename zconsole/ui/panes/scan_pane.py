@@ -11,6 +11,8 @@ from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import LinesView
 
+_ALL_SHOWN = "no older history: the graph shows all from the start on"
+
 
 class ScanPane(LinesView):
     """Lines of the scans, the first of them its title; the graph ends now, or earlier."""
@@ -47,10 +49,12 @@ class ScanPane(LinesView):
 
     def scroll_time(self, steps: int) -> None:
         """Show an earlier (below 0) or later time of the scan, as far as there is one."""
-        past = self._past
+        past, before = self._past, self.until
         first = past.begin + min(self._steps, len(past.rates)) * past.step
         wanted = max(first, (self.until or past.end) + steps * past.step)
         self.until = wanted if wanted < past.end else None
+        if steps < 0 and self.until == before:
+            self.notify(_ALL_SHOWN, timeout=3)
         self._repaint()
 
     def shift(self, direction: int) -> None:

@@ -91,14 +91,14 @@ def _amount(done: str, total: str) -> str:
 
 
 def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
-    """``ETA 17h52m  tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
+    """``ETA 17h52m  ends tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
     if estimate.eta is None:
         why = ink.look.text(estimate.reason)
         return (Span(f"{label} ", "dim"), Span(f"{estimate.lacking}: {why}"))
     spans = [
         Span(f"{label} ", "dim"),
         Span(units.duration(estimate.eta), "bold"),
-        Span(f"  {ink.look.when(ink.now + estimate.eta, ink.now)}"),
+        Span(f"  {'ends ' * (label == 'ETA')}{ink.look.when(ink.now + estimate.eta, ink.now)}"),
     ]
     if span := range_words(estimate):
         spans.append(Span(f"  {span}", "dim"))
@@ -144,10 +144,17 @@ def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Li
 
 
 def _shorter(text: str) -> Iterator[str]:
-    """A text without its last clause, and so on; the first without its phrases; itself at last."""
+    """A text without its last aside, its last clause, and so on; the first without its phrases.
+
+    Itself at last.
+    """
     clauses = text.split("; ")
-    for kept in range(len(clauses) - 1, 0, -1):
-        yield "; ".join(clauses[:kept]) + "; "
+    for kept in range(len(clauses), 0, -1):
+        said = "; ".join(clauses[:kept])
+        if kept < len(clauses):
+            yield f"{said}; "
+        if said.endswith(")"):
+            yield said.rpartition("(")[0]
     phrases = clauses[0].split(", ")
     for kept in range(len(phrases) - 1, 0, -1):
         said = ", ".join(phrases[:kept])

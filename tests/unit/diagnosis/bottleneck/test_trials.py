@@ -26,16 +26,17 @@ JUDGED = int(SETTLE + WINDOW)
 
 
 class Play:
-    """A scan at a rate, a sample a second."""
+    """A scan at a rate, a sample a second, or ``every`` so many."""
 
-    def __init__(self, tunables: Mapping[str, int]) -> None:
+    def __init__(self, tunables: Mapping[str, int], every: int = 1) -> None:
         self.trials, self.clock, self.tunables = TunableTrials(), 0.0, dict(tunables)
+        self.every = every
 
     def go_on(self, seconds: int, rate: float = RATE, **tunables: int) -> None:
         self.tunables |= tunables
-        for _ in range(seconds):
+        for _ in range(0, seconds, self.every):
             self.trials.take(self.clock, rate, self.tunables)
-            self.clock += 1.0
+            self.clock += self.every
 
     @property
     def seen(self) -> Evidence:
@@ -52,7 +53,17 @@ def played(name: str, before: int, after: int, gain: float, seconds: int = JUDGE
 
 
 def test_a_step_that_helped_leads_to_the_next():
-    assert "from 6000 to 12000" in foreground(played(TIME, 3000, 6000, 0.3).seen).text
+    assert "to 12000 (now 6000" in foreground(played(TIME, 3000, 6000, 0.3).seen).text
+
+
+def test_a_step_is_measured_where_samples_are_rare_before_the_next_is_suggested():
+    """At a sample a minute it was forgotten, and the next step suggested, though it did nothing."""
+    play = Play({TIME: 3000}, every=60)
+    play.go_on(4 * CALM)
+    play.go_on(CALM, **{TIME: 6000})
+    assert "wait: what" in foreground(play.seen).text
+    play.go_on(CALM)
+    assert "6000 did not help" in foreground(play.seen).text
 
 
 @pytest.mark.parametrize("gain", [0.0, -0.2, LEAST_GAIN - 0.01])

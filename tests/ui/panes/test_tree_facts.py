@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from tests.records import replace
+from tests.ui import frames
+from zconsole.pool.model import ErrorCounters
+from zconsole.ui.panes.tree_facts import OfTree, has_failed, tree_facts
+
+
+def changed(frame, index, **fields):
+    rows = list(frame.rows)
+    rows[index] = rows[index]._replace(vdev=rows[index].vdev._replace(**fields))
+    return replace(frame, rows=tuple(rows))
+
+
+def test_what_failed_or_counted_errors_is_a_failed_device():
+    calm = frames.healthy()
+    assert not has_failed(calm)
+    assert has_failed(changed(calm, -1, state="UNAVAIL"))
+    assert has_failed(changed(calm, -1, errors=ErrorCounters(0, 1, 0)))
+    assert not has_failed(changed(calm, -1, state="OFFLINE"))
+
+
+def test_disks_that_are_filled_and_names_are_known_wherever_they_are():
+    calm = frames.healthy()
+    assert tree_facts(calm).filled == frozenset()
+    facts = tree_facts(changed(calm, -1, unfilled=True, name="a-very-long-name-of-a-disk"))
+    assert facts.filled == {calm.rows[-1].key}
+    assert facts.longest == len("a-very-long-name-of-a-disk") + calm.rows[-1].depth
+    assert "a-very-long-name-of-a-disk" in facts.names
+
+
+def test_it_is_found_out_again_only_where_more_than_counters_moved():
+    asked, calm = [], frames.healthy()
+    facts = OfTree(lambda frame: asked.append(frame) or len(asked))
+    token = object()
+    first = replace(calm, still=token)
+    assert facts.of(first) == facts.of(replace(first, past=())) == 1
+    assert facts.of(replace(calm, still=object())) == 2
+
+
+def test_of_frames_that_do_not_say_it_is_found_out_each_time():
+    calm = replace(frames.healthy(), still=None)
+    facts = OfTree(has_failed)
+    assert not facts.of(calm)
+    assert facts.of(changed(calm, -1, state="FAULTED"))

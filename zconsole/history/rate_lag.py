@@ -1,0 +1,60 @@
+"""Where an estimate lags the rate beside it: since when, and what that rate would give.
+
+After a change of speed an estimate waits to see whether that lasts. Whoever divides what is left
+by the rate shown meanwhile finds another time, and is told why.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import NamedTuple
+
+from zconsole import units
+from zconsole.history.past_rates import PastRates
+
+LAGGING, CAUGHT_UP = 1.2, 1.1
+"""By what factor both differ to be told of, and below which that ends: nothing flickers."""
+LEAST_SECONDS = 300.0
+"""To the end; before that the last bytes and the queues are what differs."""
+
+
+class RateLag(NamedTuple):
+    """What the present rate would give, in seconds to go."""
+
+    eta: float
+    changed: str
+    """``rose`` or ``fell``."""
+    ago: float | None
+    """Seconds since it changed; None where it was so all along."""
+
+    @property
+    def words(self) -> str:
+        """``rate rose 4m10s ago, ETA follows: 6h48m if it stays``."""
+        told = f"{units.duration(self.eta)} if it stays"
+        if self.ago is None:
+            return f"at the rate of now {told}"
+        return f"rate {self.changed} {units.duration(self.ago)} ago, ETA follows: {told}"
+
+
+def rate_lag(
+    rate: float | None, left: float, eta: float | None, past: PastRates, is_told: bool
+) -> RateLag | None:
+    """Whether ``eta`` seconds for ``left`` bytes contradict ``rate`` (bytes/s).
+
+    ``is_told``: whether they did a sample ago.
+    """
+    if not rate or rate <= 0 or eta is None or min(left / rate, eta) < LEAST_SECONDS:
+        return None
+    expected = left / eta
+    if abs(log(rate / expected)) < log(CAUGHT_UP if is_told else LAGGING):
+        return None
+    changed = "rose" if rate > expected else "fell"
+    return RateLag(left / rate, changed, _since(rate > expected, sqrt(rate * expected), past))
+
+
+def _since(above: bool, level: float, past: PastRates) -> float | None:
+    """Seconds for which the rate has been on this side of a level."""
+    steps = enumerate(reversed(past.rates))
+    before = (n for n, rate in steps if rate is not None and (rate > level) != above)
+    found = next(before, None)
+    return None if found is None else found * past.step

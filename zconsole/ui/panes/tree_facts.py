@@ -1,0 +1,81 @@
+"""What the device list needs of all vdevs of a pool, also of those out of sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from rich.cells import cell_len
+
+from zconsole.monitor.frame import Frame
+from zconsole.ui.panes.device_cells import bay_words
+
+_T = TypeVar("_T")
+FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
+"""States of a device that is not read any more; who takes one offline knows it."""
+
+
+class TreeFacts(NamedTuple):
+    """Of the vdevs of one frame; widths in cells."""
+
+    longest: int = 8
+    """The longest name with its indent, in characters."""
+    names: tuple[str, ...] = ()
+    """Those of the leaves, each once."""
+    longest_leaf: int = 0
+    """The longest of them."""
+    deepest: int = 0
+    """The largest indent of a leaf."""
+    bays: Mapping[str, str] = {}
+    """Leaf name to its bay; empty where the name tells it."""
+    widest_bay: int = 0
+    longest_bay: int = 0
+    """In characters."""
+    errors: bool = False
+    """Whether an error counter of any row is not 0."""
+    filled: frozenset[str] = frozenset()
+    """The keys of the disks that are being filled, or wait until the metadata is scanned."""
+
+
+def tree_facts(frame: Frame) -> TreeFacts:
+    """Those of a frame."""
+    leaves = [row for row in frame.rows if not row.vdev.children]
+    bays = {row.vdev.name: bay_words(row) for row in leaves}
+    return TreeFacts(
+        longest=max((len(row.vdev.name) + row.depth for row in frame.rows), default=8),
+        names=tuple(bays),
+        longest_leaf=max(map(cell_len, bays), default=0),
+        deepest=max((row.depth for row in leaves), default=0),
+        bays=bays,
+        widest_bay=max(map(cell_len, bays.values()), default=0),
+        longest_bay=max((len(bay_words(row)) for row in frame.rows), default=0),
+        errors=any(row.vdev.errors.total for row in frame.rows),
+        filled=frozenset(
+            row.key for row in frame.rows if row.vdev.resilvering or row.vdev.unfilled
+        ),
+    )
+
+
+def has_failed(frame: Frame) -> bool:
+    """Whether a device has failed or counted errors."""
+    leaves = (row.vdev for row in frame.rows if not row.vdev.children)
+    return any(leaf.state in FAILED or leaf.errors.total for leaf in leaves)
+
+
+class OfTree(Generic[_T]):
+    """Something that follows from a frame's vdevs but for what is counted of them.
+
+    Of ten thousand leaves it takes a while to find out, and seldom changes.
+    """
+
+    def __init__(self, work: Callable[[Frame], _T]) -> None:
+        """``work`` finds it out."""
+        self._work = work
+        self._still: object = None
+        self._found: _T
+
+    def of(self, frame: Frame) -> _T:
+        """What follows from this frame."""
+        if frame.still is None or frame.still is not self._still:
+            self._found, self._still = self._work(frame), frame.still
+        return self._found
