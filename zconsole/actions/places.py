@@ -33,17 +33,24 @@ def _places(words: Collection[str], pool: Pool, devices: tuple[Device, ...]) -> 
             continue
         if device is not None:
             told.add(device)
-        yield from _said(leaf.name, _disk_of(leaf, device))
+        out = device is None and _is_out(leaf, devices)
+        yield from _said(leaf.name, _disk_of(leaf, device), " (not there now)" * out)
     for device in devices:
         names = {device.path, device.node, device.locate, *device.aliases}
         if device not in told and names & set(words):
             yield from _said(device.path.rpartition("/")[2], _of_device(device))
 
 
-def _said(name: str, disk: LeafDisk) -> Iterator[str]:
-    """Its place and serial number, where those tell more than its name."""
+def _said(name: str, disk: LeafDisk, more: str = "") -> Iterator[str]:
+    """Its place and serial number, where those tell more than its name; ``more`` behind them."""
     if text := disk.words(name if disk.bay == name else ""):
-        yield f"{name}: {text}"
+        yield f"{name}: {text}{more}"
+
+
+def _is_out(leaf: Vdev, devices: tuple[Device, ...]) -> bool:
+    """Whether the machine no longer has the disk of a leaf, as its serial number tells."""
+    serial = leaf.disk.serial if leaf.disk else ""
+    return bool(serial and devices) and all(device.serial != serial for device in devices)
 
 
 def _names_leaf(words: Collection[str], leaf: Vdev) -> bool:

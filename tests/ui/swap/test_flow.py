@@ -228,6 +228,21 @@ async def test_another_row_with_a_swap_open_asks_which():
         assert "shows no errors" in shown
 
 
+async def test_the_new_disk_leads_to_the_swap_that_it_is_part_of():
+    async with swapping() as s:
+        await s.to_pull()
+        await s.pull("Slot 07")
+        new = s.swap.hands.drawer()[0].rpartition(" ")[2]
+        await s.insert(new, "Slot 07")
+        await s.do()
+        await s.press("escape")
+        s.feed.step()
+        await s.settled()
+        await s.to(new)
+        await s.press("C")
+        assert f"Wait until Slot 07 (serial {new}) is filled" in await s.on(SwapScreen)
+
+
 async def test_nothing_that_is_healthy_is_taken_without_being_named():
     async with swapping() as s:
         for leaf in s.feed.world.pools[0].leaves():

@@ -55,6 +55,13 @@ def test_every_role_can_be_read_on_every_ground(name, ground, role):
     assert read(LOOKS[name][ground][role]) >= NEEDED.get(name, 4.5)
 
 
+def test_the_cursor_of_sixteen_colors_is_one_bar_that_only_trouble_stands_out_of():
+    looks = LOOKS["ansi16"]["cursor"]
+    grounds = {role: pair(looks[role])[1] for role in ROLES}
+    patches = {role for role, ground in grounds.items() if ground != grounds[""]}
+    assert patches == {"warning", "error", "badge-warning", "badge-error"}
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_cursor_stands_out_from_the_lines_and_the_title_beside_it(name):
     looks = LOOKS[name]

@@ -41,7 +41,7 @@ def test_offline_and_detach_name_the_bay_and_serial_number():
 
 def test_a_replace_names_the_old_disk_and_the_new_one():
     old, new = plan_replace(situation(NEW), Swap("1001", NEW.path)).where
-    assert old.endswith(": Slot 01, serial S1")
+    assert old.startswith("d01: Slot 01, serial S1")
     assert new == "new: Slot 09, serial NEW1"
 
 
@@ -76,3 +76,11 @@ def test_a_disk_that_took_over_the_path_of_a_failed_leaf_is_not_named_for_it():
     found = at(pool(tree), Facts(devices=(sdb,)))
     assert not any("HEALTHY" in said for said in plan_replace(found, Swap("1000", NEW.path)).where)
     assert plan_offline(found, "1001").where == ("d01: Slot 03, serial HEALTHY",)
+
+
+def test_a_disk_that_the_machine_has_no_longer_is_said_to_be_out():
+    old, new = plan_replace(situation(NEW), Swap("1001", NEW.path)).where
+    assert old.endswith(": Slot 01, serial S1 (not there now)")
+    assert "not there" not in new
+    (said,) = plan_offline(situation(replace(NEW, serial="S1")), "1001").where[:1]
+    assert "not there" not in said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zconsole.sim.build import BULK, DAY, HOUR, Build, Scenario, finished
+from zconsole.sim.build import BULK, DAY, Build, Scenario, finished
 from zconsole.sim.models import GREEN_3T, RED_4T
 from zconsole.sim.state import SCRUB, PoolState
 
@@ -23,7 +23,7 @@ def swap(seed: int, start: float) -> tuple[PoolState, ...]:
     pool.host.drawer = [make.leaf(RED_4T), make.leaf(GREEN_3T)]
     for leaf in pool.host.drawer:
         leaf.slot = 0
-    finished(pool, SCRUB, 6 * DAY, 0.3 * HOUR)
+    finished(pool, SCRUB, 6 * DAY, 90.0)
     return (pool,)
 
 

@@ -11,6 +11,7 @@ from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, find
 from zconsole.errors import ZconsoleError
 from zconsole.eta.estimate import Estimate
+from zconsole.hardware.links import PARTITION
 from zconsole.monitor.frame import Frame
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
@@ -64,7 +65,7 @@ class SwapFlow:
         """Find the checklist that is meant, or begin one; then its screen."""
         swaps = self.context.swaps
         known = (*swaps.of(self.frame), *swaps.unfiled(self.frame))
-        mine = next((c for c in known if c.old.key == self.key), None)
+        mine = next((c for c in known if c.old.key == self.key or self._fills(c)), None)
         if mine is None and known:
             mine = await self._open_or_new(known)
         elif mine is None:
@@ -86,6 +87,14 @@ class SwapFlow:
         if picked is None:
             return None
         return known[picked] if picked < len(known) else await self._new()
+
+    def _fills(self, c: Checklist) -> bool:
+        """Whether the device at the cursor is the new disk of a checklist."""
+        vdev = next((row.vdev for row in self.frame.rows if row.key == self.key), None)
+        if c.new is None or vdev is None or vdev.children:
+            return False
+        serial = vdev.disk.serial if vdev.disk else ""
+        return PARTITION.sub("", vdev.path or "") == c.new.whole or serial == c.new.serial != ""
 
     def _leaf(self) -> str | None:
         """The name of the device at the cursor; None where the row is none."""

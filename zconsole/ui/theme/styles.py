@@ -48,6 +48,8 @@ _BOLD = frozenset({"bold", "key", "focus", "tab"})
 _REVERSED = {"badge-notice": "notice", "badge-warning": "warning", "badge-error": "error"}
 _PLAIN_IN_SIXTEEN = ("dim", "track", "title", "focus", "tab")
 """Roles told apart by attributes where the terminal's own colors give no second shade."""
+_PATCHES = ("warning", "error", "badge-warning", "badge-error")
+"""Roles whose colors stay in a reversed line."""
 
 
 def textual_theme(theme: ThemeFile) -> Theme:
@@ -115,9 +117,16 @@ def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
 
 
 def _with_attributes(page: Mapping[str, Style]) -> Palette:
+    """On the cursor only trouble keeps its color: reversed, each other one would be a patch."""
+    bare = Style(color="default", bgcolor="default")
+    even = {
+        role: style + bare if style.color and role not in _PATCHES else style
+        for role, style in page.items()
+    }
+    grounds = {ground: even if ground == "cursor" else page for ground in GROUNDS}
     return {
-        ground: {role: style + _GROUND_ATTRIBUTES[ground] for role, style in page.items()}
-        for ground in GROUNDS
+        ground: {role: style + _GROUND_ATTRIBUTES[ground] for role, style in styles.items()}
+        for ground, styles in grounds.items()
     }
 
 
