@@ -13,9 +13,7 @@ from textual.binding import BindingType
 from zconsole.actions.plan import ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.hands import Hands
-from zconsole.swap.checklist import DONE, Checklist
 from zconsole.swap.disk import SwapDisk
-from zconsole.swap.light import can_blink
 from zconsole.swap.stage import SwapStage, sentence
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
@@ -25,6 +23,7 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import key_row, short_key
 from zconsole.ui.swap.followed import FollowedSwap
 from zconsole.ui.swap.hands_flow import insert_disk, pull_disk
+from zconsole.ui.swap.offered import doing, elsewhere, findable, offered
 from zconsole.ui.swap.questions import answer_question, give_up_question, light_plan, plan_question
 from zconsole.ui.swap.report_file import keep_report, report_directory
 from zconsole.ui.swap.swap_lines import eta_note, restored_note, swap_lines, swap_title
@@ -352,50 +351,3 @@ class DemoSwapScreen(SwapScreen):
             said = str(error)
         if said:
             self._say(said)
-
-
-def findable(c: Checklist) -> bool:
-    """Whether the bay has a light, or the disk is there to blink."""
-    return bool(c.old.light) or (can_blink(c.old) and c.pulled is None and not c.was_gone)
-
-
-def elsewhere(c: Checklist, stage: SwapStage) -> bool:
-    """Whether the step is about the new disk, which is in another bay than the old one."""
-    return stage.step == "replace" and c.new is not None and c.new.spot != c.old.spot
-
-
-def doing(stage: SwapStage | None) -> dict[str, str]:
-    """What keys do in the present step, where it isn't what they always do, in two words."""
-    if stage is None or stage.plan is not None:
-        return {}
-    if stage.over:
-        return {"do": "save report", "stop": "no report"}
-    return {"do": "look again"}
-
-
-def offered(followed: FollowedSwap, filed: bool = False) -> frozenset[str]:
-    """The actions of keys that do something in the present step; ``filed``: the report is saved."""
-    c, stage = followed.checklist, followed.stage
-    if stage is None or stage.over or followed.hold:
-        acts = stage is not None and not followed.hold
-        lit = acts and c.lit
-        then = acts and stage is not None and bool(stage.then)
-        over = stage is not None and stage.over
-        more = {
-            "do": over and not filed,
-            "stop": over and not filed and c.state == DONE,
-            "highlight": lit,
-            "other_pool": then,
-            "report": not over,  # then Enter does it
-        }
-        return frozenset(action for action, can in more.items() if can)
-    able = {
-        "do": stage.plan.refused is None if stage.plan is not None else stage.alarm,
-        "answer": bool(stage.answers),
-        "undo": stage.back is not None and not stage.back.closes,
-        # Its bay is not the one to find while another disk has to be put back.
-        "highlight": findable(c) and not stage.alarm and not elsewhere(c, stage),
-        "report": True,
-        "stop": True,
-    }
-    return frozenset(action for action, can in able.items() if can)
