@@ -153,15 +153,12 @@ class SwapScreen(Dialog[SwapDisk | None]):
             yield Span(f"Watching only: {followed.hold}.", "warning")
         if followed.problem:
             yield Span(f"This checklist is not kept: {followed.problem}", "warning")
-        frame = self._flow.frame_of(followed.checklist.pool)
-        if (
-            frame is not None
-            and frame.scan is not None
-            and (said := eta_note(frame.scan, stage, followed.checklist))
-        ):
+        frame, c = self._flow.frame_of(followed.checklist.pool), followed.checklist
+        scan = frame.scan if frame is not None else None
+        if scan is not None and (said := eta_note(scan, stage, c)):
             yield Span(said, "notice")
         if stage is not None and stage.over and frame is not None:
-            yield from restored_note(frame, followed.checklist)
+            yield from restored_note(frame, c)
         if stage is not None and stage.over and not self._saved:
             yield Span(f"A saved report is a new file in {report_directory()}.")
         if self._saved:
