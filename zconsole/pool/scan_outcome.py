@@ -147,7 +147,7 @@ def blocked_repair(pool: Pool) -> Iterator[str]:
     """That a checkpoint keeps the repair that runs from letting go of what it replaces."""
     runs = any(s.function in REPAIRS and s.active for s in pool.scans)
     if runs and pool.checkpoint is not None and not pool.checkpoint.discarding:
-        yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
+        yield f"checkpoint blocks completion: zpool checkpoint -d {pool.name}"
 
 
 def _checkpoint(pool: Pool) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _checkpoint(pool: Pool) -> Iterator[str]:
     if pool.checkpoint.discarding:
         yield "a checkpoint blocked the resilver: wait until it is discarded"
     else:
-        yield f"a checkpoint blocks the resilver: zpool checkpoint -d {pool.name}"
+        yield f"checkpoint blocks completion: zpool checkpoint -d {pool.name}"
     yield f"then {_again(pool)}"
 
 

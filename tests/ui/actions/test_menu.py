@@ -325,7 +325,7 @@ async def test_escape_goes_one_step_back_from_a_plan_that_was_only_read():
 async def test_the_way_out_of_a_resilver_that_a_checkpoint_blocks_is_shown_and_works():
     async with acting("not-restored", (60, 15)) as a:
         shown = await a.pass_time(7200.0, 1200.0)
-        assert "a checkpoint blocks the resilver: zpool checkpoint -d tank" in shown
+        assert "checkpoint blocks completion: zpool checkpoint -d tank" in shown
         await a.press("A")
         await pick(a, "Discard the checkpoint")
         await a.press(*"tank", "enter")
