@@ -18,6 +18,8 @@ ActivityKey = tuple[str, str | None, float | None]
 STUCK_SECONDS = 300.0
 """Without progress for longer an activity is stuck: each writes what it did with every txg, and a
 slow one moves a little in each."""
+STILL_SECONDS = 30.0
+"""Without progress for longer, it is said: an average of before would read as the speed of now."""
 
 
 class _Standing(NamedTuple):
@@ -63,20 +65,22 @@ class ActivityTracker:
         self._standing = moved
 
     def _view(self, activity: Activity, sample: Sample) -> ActivityView:
-        expected, stalled = self._forecast(activity), self._stalled(activity, sample.clock)
-        if stalled is not None:
-            expected = Forecast(nothing(f"stuck: no progress for {units.duration(stalled)}"))
+        expected, still = self._forecast(activity), self._still(activity, sample.clock)
+        stalled = still if still is not None and still >= STUCK_SECONDS else None
+        if still is not None:
+            why = f"no progress for {units.duration(still)}"
+            expected = Forecast(nothing(why if stalled is None else f"stuck: {why}"), 0.0)
         advice = activity_advice(activity, sample.pool, stuck=stalled is not None)
         return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
 
-    def _stalled(self, activity: Activity, clock: float) -> float | None:
+    def _still(self, activity: Activity, clock: float) -> float | None:
         """Seconds without progress, once longer than a slow one with rounded bytes would need."""
         standing = self._standing.get(_key(activity))
         if standing is None:
             return None
         hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
         idle = clock - standing.since
-        return idle if idle >= max(STUCK_SECONDS, hidden) else None
+        return idle if idle >= max(STILL_SECONDS, hidden) else None
 
     def _forecast(self, activity: Activity) -> Forecast:
         if activity.state != "running":

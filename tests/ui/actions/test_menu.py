@@ -10,7 +10,7 @@ import pytest
 from tests.ui.actions.acting import RUN, acting, pick
 from tests.ui.drawn import plain
 from tests.unit.actions.pools import mirror, raidz2
-from zconsole.ui.actions.menu import Entry, entry_about, menu_lines, row_entries
+from zconsole.ui.actions.menu import Entry, entry_about, first_entry, menu_lines, row_entries
 from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Span, at_most, width_of
@@ -346,3 +346,13 @@ def test_what_resumes_a_suspended_pool_comes_first():
     stuck = replace(calm, suspended=True)
     assert row_entries(stuck, "1000")[0].text == "Clear the errors of the pool, or resume it"
     assert len(row_entries(stuck, "1000")) == len(row_entries(calm, "1000"))
+
+
+def test_the_cursor_waits_on_what_resumes_a_suspended_pool_while_its_disk_is_away():
+    clear, *others = row_entries(replace(mirror(), suspended=True), "1001")
+    away = replace(clear, refused="the disk is not there")
+    assert first_entry((away, *others)) == 0
+    added = next(entry for entry in others if entry.text.startswith("Add a vdev"))
+    assert "the pool is suspended" in str(added.refused)
+    calm = row_entries(mirror(), "1001")
+    assert calm[first_entry(calm)].refused is None

@@ -6,7 +6,12 @@ import pytest
 
 from tests.factory import mirror_pool
 from tests.records import replace
-from zconsole.history.activities import STUCK_SECONDS, ActivityTracker, activity_advice
+from zconsole.history.activities import (
+    STILL_SECONDS,
+    STUCK_SECONDS,
+    ActivityTracker,
+    activity_advice,
+)
 from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
 
@@ -40,6 +45,16 @@ def test_what_moves_a_little_is_slow_and_what_does_not_is_stuck(activity, later)
     moved = activity._replace(**later)
     assert seen(tracker, STUCK_SECONDS + 1, moved).stalled is None
     assert seen(tracker, 2 * STUCK_SECONDS, moved).stalled is None
+
+
+def test_what_stands_still_shows_no_speed_of_before():
+    tracker = ActivityTracker()
+    averaged = MOVING._replace(zpool_rate=50.0)
+    for t in (0.0, 1.0, 2.0):
+        seen(tracker, t, averaged)
+    view = seen(tracker, 2.0 + STILL_SECONDS, averaged)
+    assert (view.rate, view.estimate.eta, view.stalled) == (0.0, None, None)
+    assert view.estimate.reason == "no progress for 32s"
 
 
 def test_rounded_bytes_that_hide_slow_progress_are_not_called_stuck():

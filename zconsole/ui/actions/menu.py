@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from zconsole.actions.checkpoint import plan_discard
 from zconsole.actions.clear import plan_clear
+from zconsole.actions.conditions import answering
 from zconsole.actions.growth import plan_autoexpand, plan_expand
 from zconsole.actions.locate import plan_blink, plan_lights_off, plan_locate
 from zconsole.actions.offline import plan_detach, plan_offline, plan_online
@@ -61,7 +62,7 @@ class Entry:
     about: str = ""
     """What it would do, when it can be done."""
     wanted: bool = False
-    """Whether the state of the pool asks for it."""
+    """Whether the state of the pool asks for it, be it that something else has to come first."""
 
     def judged(self, s: Situation) -> Entry:
         """The entry with the reason why it cannot be done now, if there is one."""
@@ -80,6 +81,7 @@ def scan_entries(s: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[E
     window = window_of(s, windows)
     hours = f" (set: {window.hours})" if window else ""
     begin = partial(plan_beside_window, plan=plan_scrub, windows=windows)
+    again = not s.active("resilver") and plan_resilver(s).refused is None
     entries = [
         Entry("Start or resume a scrub", (begin,)),
         Entry("Pause the scrub", (plan_pause,)),
@@ -89,7 +91,7 @@ def scan_entries(s: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[E
         Entry("Scrub a range of dates", (plan_scrub_dates,), dates_flow),
         Entry(f"Scrub only in some hours{hours}", (plan_window,), window_flow),
         Entry("Drop the hours of the scrub", (partial(plan_window_off, windows=windows),)),
-        Entry("Restart the resilver", (plan_resilver,), wanted=not s.active("resilver")),
+        Entry("Restart the resilver", (plan_resilver,), wanted=again),
         Entry("Pause or stop the resilver", (plan_stop_resilver,)),
     ]
     return tuple(entry.judged(s) for entry in entries)
@@ -97,8 +99,9 @@ def scan_entries(s: Situation, windows: tuple[ScrubWindow, ...] = ()) -> tuple[E
 
 def first_entry(entries: Sequence[Entry]) -> int:
     """The index of what is wanted, else of what can be done at all; 0 where nothing can."""
-    able = [index for index, entry in enumerate(entries) if entry.refused is None]
-    return next((index for index in able if entries[index].wanted), (*able, 0)[0])
+    wanted = (index for index, entry in enumerate(entries) if entry.wanted)
+    able = (index for index, entry in enumerate(entries) if entry.refused is None)
+    return (*wanted, *able, 0)[0]
 
 
 def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
@@ -108,7 +111,8 @@ def row_entries(s: Situation, key: str) -> tuple[Entry, ...]:
     """
     target = find(s.pool, key)
     of_row = _of_vdev(s, target) if target is not None else []
-    found = (*_of_pool(), *of_row) if s.suspended else (*of_row, *_of_pool())
+    of_pool = _of_pool(s)
+    found = (*of_pool, *of_row) if s.suspended else (*of_row, *of_pool)
     return tuple(entry.judged(s) for entry in found)
 
 
@@ -232,13 +236,14 @@ def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
     ]
 
 
-def _of_pool() -> list[Entry]:
+def _of_pool(s: Situation) -> list[Entry]:
     return [
-        Entry("Clear the errors of the pool, or resume it", (plan_clear,)),
+        Entry("Clear the errors of the pool, or resume it", (plan_clear,), wanted=s.suspended),
         Entry("Discard the checkpoint", (plan_discard,)),
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",
             flow=add_flow,
+            refused=answering().check(s),
             about="Asks what to add and which devices; shows what the pool is like afterwards",
         ),
         Entry("Switch autoexpand on", (lambda s: plan_autoexpand(s, on=True),)),
