@@ -116,7 +116,7 @@ class Comparison(NamedTuple):
     took: float
     """Seconds the earlier one ran."""
     ahead: float
-    """Seconds that this one is ahead of it, at the place where it is; negative: behind."""
+    """Seconds less that this one takes in all, by its estimate; negative: more."""
     running: str
     """The function of this one."""
     is_last: bool = True
@@ -146,6 +146,12 @@ def which(function: str, is_last: bool) -> str:
     return f"{'last' if is_last else 'an earlier'} {function}"
 
 
+def compared(past: PastScan, ran: Ran, eta: float, is_last: bool) -> Comparison:
+    """How long a scan takes in all, with ``eta`` seconds to go, against an earlier one."""
+    ahead = past.seconds - (ran.elapsed + eta)
+    return Comparison(past.function, past.seconds, ahead, ran.function, is_last)
+
+
 class Prediction(NamedTuple):
     """The time to go by an earlier scan: seconds and log spread."""
 
@@ -153,7 +159,6 @@ class Prediction(NamedTuple):
     spread: float
     doubt: float
     """Log spread as far as it is unlike the earlier scan."""
-    comparison: Comparison
 
 
 def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
@@ -308,11 +313,9 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     weight = usual**2 / (usual**2 + seen.doubt**2)
     # Nor is it known whether the rest differs as much.
     left = weight * seen.doubt**2 + (seen.apart / 2) ** 2 + (UNEXPLAINED * unexplained) ** 2
-    ahead = past.when(where[-1]) - ran.elapsed
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
-    comparison = Comparison(past.function, past.seconds, ahead, ran.function)
-    return Prediction(eta, spread, sqrt(left), comparison)
+    return Prediction(eta, spread, sqrt(left))
 
 
 def _paced(past: PastScan, daily: Daily, growth: float) -> PastScan:
