@@ -324,3 +324,19 @@ def test_the_last_scan_is_called_so_only_if_it_was():
     assert history.scan_views[0].comparison.words.startswith(
         "an earlier scrub took 3m20s, this one"
     )
+
+
+def test_an_hour_unseen_in_which_the_walk_ended_counts_from_there():
+    """Half an hour of it issued at 20 MiB/s; the rest of the walk before says nothing of that."""
+    size, walk, speed = 400_000 * MIB, 1800, 20 * MIB
+    scans = [
+        resilver(0, stage="scanning", scanned_bytes=n * MIB, total_bytes=size, pass_start=T)
+        for n in range(2, 10)
+    ]
+    history = watched(*(sample(n, scan) for n, scan in enumerate(scans, 2)))
+    for n in range(3600, 3603):
+        done = (n - walk) * speed
+        scan = resilver(done, total_bytes=size, scanned_bytes=size, pass_issued=done)
+        history.push(sample(n, scan._replace(pass_start=T + walk)))
+    found = history.scan_views[0].estimate
+    assert found.eta == pytest.approx((size - done) / speed, rel=0.1)
