@@ -55,6 +55,8 @@ GROUP_SECONDS = 5.0
 """A transaction group: how far bytes may have run ahead, or more where they stood longer."""
 BASE_SPREAD = 0.15
 """Log spread of the range, at least: load comes and goes."""
+AS_FAST = 0.03
+"""Share of its time by which an estimate moves from sample to sample: no less is told."""
 LEARNS_FROM = {"resilver": ("resilver", "scrub")}
 
 
@@ -128,17 +130,21 @@ class Comparison(NamedTuple):
         return which(self.function, self.is_last)
 
     @property
+    def this(self) -> str:
+        """It in words: ``this one``, or ``this resilver`` against a scrub."""
+        return f"this {'one' if self.running == self.function else self.running}"
+
+    @property
     def how(self) -> str:
         """``40m00s ahead``."""
-        if abs(self.ahead) < 0.01 * self.took:
+        if abs(self.ahead) < AS_FAST * self.took:
             return "as fast"
         return f"{units.duration(abs(self.ahead))} {'ahead' if self.ahead > 0 else 'behind'}"
 
     @property
     def words(self) -> str:
         """``last scrub took 9h12m, this one is 40m00s ahead``."""
-        this = "one" if self.running == self.function else self.running
-        return f"{self.which} took {units.duration(self.took)}, this {this} is {self.how}"
+        return f"{self.which} took {units.duration(self.took)}, {self.this} is {self.how}"
 
 
 def which(function: str, is_last: bool) -> str:

@@ -84,7 +84,7 @@ def against_last(elapsed: float, eta: float, function: str = "scrub"):
         (60.0, 340.0, "3m20s ahead"),
         (399.0, 1.0, "3m20s ahead"),
         (400.0, 400.0, "3m20s behind"),
-        (300.0, 303.0, "as fast"),
+        (300.0, 315.0, "as fast"),
     ],
 )
 def test_what_is_compared_is_how_long_each_takes_in_all(elapsed, eta, how):
@@ -122,6 +122,7 @@ def test_the_newest_watched_one_of_its_own_kind_is_chosen():
 def test_a_resilver_is_not_called_another_scrub():
     found = against_last(400.0, 400.0, "resilver")
     assert found.words == "last scrub took 10m00s, this resilver is 3m20s behind"
+    assert found.this == "this resilver"
 
 
 def test_a_walk_that_nobody_watched_took_no_time_of_its_own():
