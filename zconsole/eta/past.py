@@ -55,6 +55,8 @@ GROUP_SECONDS = 5.0
 """A transaction group: how far bytes may have run ahead, or more where they stood longer."""
 BASE_SPREAD = 0.15
 """Log spread of the range, at least: load comes and goes."""
+AS_FAST = 0.03
+"""Share of its time by which an estimate moves from sample to sample: no less is told."""
 LEARNS_FROM = {"resilver": ("resilver", "scrub")}
 
 
@@ -116,7 +118,7 @@ class Comparison(NamedTuple):
     took: float
     """Seconds the earlier one ran."""
     ahead: float
-    """Seconds that this one is ahead of it, at the place where it is; negative: behind."""
+    """Seconds less that this one takes in all, by its estimate; negative: more."""
     running: str
     """The function of this one."""
     is_last: bool = True
@@ -128,22 +130,32 @@ class Comparison(NamedTuple):
         return which(self.function, self.is_last)
 
     @property
+    def this(self) -> str:
+        """It in words: ``this one``, or ``this resilver`` against a scrub."""
+        return f"this {'one' if self.running == self.function else self.running}"
+
+    @property
     def how(self) -> str:
         """``40m00s ahead``."""
-        if abs(self.ahead) < 0.01 * self.took:
+        if abs(self.ahead) < AS_FAST * self.took:
             return "as fast"
         return f"{units.duration(abs(self.ahead))} {'ahead' if self.ahead > 0 else 'behind'}"
 
     @property
     def words(self) -> str:
         """``last scrub took 9h12m, this one is 40m00s ahead``."""
-        this = "one" if self.running == self.function else self.running
-        return f"{self.which} took {units.duration(self.took)}, this {this} is {self.how}"
+        return f"{self.which} took {units.duration(self.took)}, {self.this} is {self.how}"
 
 
 def which(function: str, is_last: bool) -> str:
     """``last scrub``, of the newest known one, else ``an earlier scrub``."""
     return f"{'last' if is_last else 'an earlier'} {function}"
+
+
+def compared(past: PastScan, ran: Ran, eta: float, is_last: bool) -> Comparison:
+    """How long a scan takes in all, with ``eta`` seconds to go, against an earlier one."""
+    ahead = past.seconds - (ran.elapsed + eta)
+    return Comparison(past.function, past.seconds, ahead, ran.function, is_last)
 
 
 class Prediction(NamedTuple):
@@ -153,7 +165,6 @@ class Prediction(NamedTuple):
     spread: float
     doubt: float
     """Log spread as far as it is unlike the earlier scan."""
-    comparison: Comparison
 
 
 def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
@@ -308,11 +319,9 @@ def predicted(past: PastScan, ran: Ran, today: Daily | None = None) -> Predictio
     weight = usual**2 / (usual**2 + seen.doubt**2)
     # Nor is it known whether the rest differs as much.
     left = weight * seen.doubt**2 + (seen.apart / 2) ** 2 + (UNEXPLAINED * unexplained) ** 2
-    ahead = past.when(where[-1]) - ran.elapsed
     eta = daily.until(t, (whole - now) * exp(-weight * seen.speed))
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + left))
-    comparison = Comparison(past.function, past.seconds, ahead, ran.function)
-    return Prediction(eta, spread, sqrt(left), comparison)
+    return Prediction(eta, spread, sqrt(left))
 
 
 def _paced(past: PastScan, daily: Daily, growth: float) -> PastScan:

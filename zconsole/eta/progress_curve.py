@@ -38,6 +38,8 @@ class ProgressReading(NamedTuple):
     pass_start: float | None = None
     paused: float = 0.0
     """Seconds this pass has spent paused."""
+    before: float | None = None
+    """Bytes issued before this pass, once the metadata walk is complete; None where unknown."""
 
 
 class CurvePoint(NamedTuple):
@@ -75,7 +77,17 @@ class ProgressCurve:
                 CurvePoint(0.0, reading.t, reading.issued, reading.scanned, reading.processed)
             ]
             return False
-        seconds = reading.t - last.t if self._remembered else reading.clock - last.clock
+        walked = _walked(last, reading, self._since(last, reading))
+        if walked is None:
+            return self._take(last, reading, last.pass_start != reading.pass_start)
+        broken = self._take(last, walked, False)
+        return self._take(walked, reading, False) or broken
+
+    def _since(self, last: ProgressReading, reading: ProgressReading) -> float:
+        return reading.t - last.t if self._remembered else reading.clock - last.clock
+
+    def _take(self, last: ProgressReading, reading: ProgressReading, imported: bool) -> bool:
+        seconds = self._since(last, reading)
         # A sample seen twice, or one that another console had already written down.
         if seconds == 0 or (self._remembered and -BESIDE < seconds < 0):
             return False
@@ -85,7 +97,6 @@ class ProgressCurve:
         if broken or not (last.running and reading.running):
             seconds, steps = 0.0, (0.0, 0.0, 0.0)
         seconds = max(0.0, seconds - max(0.0, reading.paused - last.paused))
-        imported = last.pass_start != reading.pass_start
         worked = self._worked(seconds, steps, imported)
         self._append(reading.t, worked, steps)
         if max(steps) <= 0:
@@ -103,6 +114,8 @@ class ProgressCurve:
             return seconds
         first, last, watched = self.points[0], self.points[-1], self.seconds
         usual = ((last.issued - first.issued), (last.scanned - first.scanned))
+        if not imported and any(s > 0 >= u for s, u in zip(steps, usual, strict=False)):
+            return seconds  # work of a kind not seen before
         shares = [s * watched / (u * seconds) for s, u in zip(steps, usual, strict=False) if u > 0]
         share = max(shares, default=1.0)
         most = IMPORT_SHARE if imported else STANDSTILL_SHARE
@@ -149,6 +162,31 @@ class ProgressCurve:
     def idle(self) -> float:
         """Running seconds since a counter last moved."""
         return self.points[-1].x - self.moved_at if self.points else 0.0
+
+
+def _walked(
+    last: ProgressReading, reading: ProgressReading, seconds: float
+) -> ProgressReading | None:
+    """The moment between two samples far apart at which the walk was complete, if it was then.
+
+    A pass begins with it (2.1.12 and later). Of time in which metadata was walked and then bytes
+    were issued, the mean is the speed of neither.
+    """
+    if reading.before is None or reading.pass_start is None or last.scanned >= reading.scanned:
+        return None
+    ago = reading.t - reading.pass_start
+    if not (last.running and reading.running and seconds >= STANDSTILL and 0 < ago < seconds):
+        return None
+    issued = min(reading.issued, max(last.issued, reading.before))
+    moved = reading.issued - last.issued
+    share = (issued - last.issued) / moved if moved > 0 else 0.0
+    return reading._replace(
+        t=reading.pass_start,
+        clock=reading.clock - ago,
+        issued=issued,
+        processed=last.processed + share * (reading.processed - last.processed),
+        paused=0.0,
+    )
 
 
 def _steps(last: ProgressReading, reading: ProgressReading) -> tuple[float, float, float]:

@@ -50,6 +50,7 @@ def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
     done = issued_bytes(scan)
     if done is None:
         return None
+    walked = _has_walked(scan)
     return ProgressReading(
         t,
         clock,
@@ -59,6 +60,7 @@ def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
         float(scan.processed_bytes or 0),
         scan.pass_start,
         scan.pass_paused or 0.0,
+        done[0] - scan.pass_issued if walked and scan.pass_issued is not None else None,
     )
 
 
@@ -76,7 +78,7 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         share=repaired_share(scan, root) if processed else None,
         sure=rebuild,
         start=scan.start,
-        walked=scan.two_stage and scan.stage == "issuing" and not rebuild,
+        walked=_has_walked(scan),
         by_turns=_walks(scan),
         to_scan=float(scan.total_bytes or 0)
         if scan.two_stage and _exact(scan) and not rebuild
@@ -104,6 +106,11 @@ def scan_totals(scan: Scan) -> Totals | None:
 def _walks(scan: Scan) -> bool:
     """Whether it still walks metadata."""
     return scan.stage == "scanning" and scan.two_stage and scan.function != "rebuild"
+
+
+def _has_walked(scan: Scan) -> bool:
+    """Whether it has walked all of the metadata."""
+    return scan.two_stage and scan.stage == "issuing" and scan.function != "rebuild"
 
 
 def _exact(scan: Scan) -> bool:

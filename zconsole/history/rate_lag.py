@@ -10,7 +10,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.history.past_rates import PastRates
+from zconsole.history.past_rates import HOLE, PastRates
 
 LAGGING, CAUGHT_UP = 1.2, 1.1
 """By what factor both differ to be told of, and below which that ends: nothing flickers."""
@@ -25,7 +25,7 @@ class RateLag(NamedTuple):
     changed: str
     """``rose`` or ``fell``."""
     ago: float | None
-    """Seconds since it changed; None where it was so all along."""
+    """Seconds since it changed; None where that was not seen, or it was so all along."""
 
     @property
     def words(self) -> str:
@@ -53,8 +53,10 @@ def rate_lag(
 
 
 def _since(above: bool, level: float, past: PastRates) -> float | None:
-    """Seconds for which the rate has been on this side of a level."""
-    steps = enumerate(reversed(past.rates))
-    before = (n for n, rate in steps if rate is not None and (rate > level) != above)
+    """Seconds for which the rate has been on this side of a level; None if it went unseen."""
+    rates = past.rates[::-1]
+    before = (n for n, rate in enumerate(rates) if rate is not None and (rate > level) != above)
     found = next(before, None)
-    return None if found is None else found * past.step
+    if found is None or rates[:found].count(None) * past.step > HOLE:
+        return None
+    return found * past.step

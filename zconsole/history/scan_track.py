@@ -13,6 +13,7 @@ from zconsole.eta.past import (
     PastScan,
     Ran,
     chosen,
+    compared,
     past_scan,
     predictions,
     running_seconds,
@@ -185,9 +186,9 @@ class ScanTrack:
         if not told:
             left = past.seconds * totals.issue / past.total - ran
             return _foreseen(own, scan, left, which(past.function, is_last))
-        self.comparison = told[0].comparison._replace(is_last=is_last)
-        reason = f"{self.comparison.words}; {own.estimate.reason}"
         eta, spread = together(told, own)
+        self.comparison = compared(past, seen, eta, is_last)
+        reason = f"{self.comparison.words}; {own.estimate.reason}"
         return own._replace(estimate=ranged(eta, spread, reason))
 
     def _own_forecast(self, sample: Sample, scan: Scan, day: Daily) -> Forecast:

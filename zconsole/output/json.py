@@ -121,7 +121,7 @@ def scan_object(view: ScanView) -> dict[str, Any]:
 
 
 def _past_object(found: Comparison | None) -> dict[str, Any] | None:
-    """The earlier scan by which one is told, and how many seconds ahead of it that is."""
+    """The earlier scan by which one is told, and how many seconds less it takes."""
     if found is None:
         return None
     return {"function": found.function, "seconds": found.took, "ahead_seconds": found.ahead}

@@ -265,7 +265,7 @@ class TestScan:
         seen = replace(base, scans=(first, *base.scans[1:]))
         for shape in ({}, {"compact": True}):
             said = text(scan_lines(seen, LOOK, 80, **shape))
-            assert said.count("last resilver 9h12m, now 40m00s ahead") == 1
+            assert said.count("last resilver 9h12m, this one 40m00s ahead") == 1
         roomy = text(scan_lines(seen, LOOK, 120, roomy=True))
         assert f"based on    {against.words}; issuing at" in roomy
         assert roomy.count("last resilver") == 1

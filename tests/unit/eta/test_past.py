@@ -14,6 +14,7 @@ from zconsole.eta.past import (
     Ran,
     Totals,
     chosen,
+    compared,
     past_scan,
     places,
     predicted,
@@ -72,12 +73,24 @@ def test_of_scans_of_its_kind_one_of_about_its_size_is_chosen():
     assert chosen([small, earlier()], "scrub", None, TOTALS) == earlier()
 
 
-def test_the_comparison_is_at_the_same_place():
-    found = told(400, slower=2.0).comparison
+def against_last(elapsed: float, eta: float, function: str = "scrub"):
+    """A scan that has run and has to go so many seconds, against a scrub of ten minutes."""
+    return compared(earlier(), Ran(function, (), TOTALS, elapsed), eta, True)
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "eta", "how"),
+    [
+        (60.0, 340.0, "3m20s ahead"),
+        (399.0, 1.0, "3m20s ahead"),
+        (400.0, 400.0, "3m20s behind"),
+        (300.0, 315.0, "as fast"),
+    ],
+)
+def test_what_is_compared_is_how_long_each_takes_in_all(elapsed, eta, how):
+    found = against_last(elapsed, eta)
     assert (found.function, found.took) == ("scrub", 600)
-    assert found.ahead == pytest.approx(-200, abs=10)
-    assert found.words == "last scrub took 10m00s, this one is 3m19s behind"
-    assert told(300).comparison.words == "last scrub took 10m00s, this one is as fast"
+    assert found.words == f"last scrub took 10m00s, this one is {how}"
 
 
 def test_the_range_is_narrower_the_surer_it_is():
@@ -107,8 +120,9 @@ def test_the_newest_watched_one_of_its_own_kind_is_chosen():
 
 
 def test_a_resilver_is_not_called_another_scrub():
-    found = predicted(earlier(), Ran("resilver", points(400, 2.0), TOTALS, 399.0))
-    assert found.comparison.words == "last scrub took 10m00s, this resilver is 3m19s behind"
+    found = against_last(400.0, 400.0, "resilver")
+    assert found.words == "last scrub took 10m00s, this resilver is 3m20s behind"
+    assert found.this == "this resilver"
 
 
 def test_a_walk_that_nobody_watched_took_no_time_of_its_own():

@@ -146,3 +146,30 @@ def test_what_was_remembered_is_continued_by_the_epoch_clock():
     made.add(ProgressReading(T + 401, 8.0, True, 4010.0))
     assert made.seconds == 401
     assert made.points[-1].issued == 4010
+
+
+def walk_unseen(begun: float, before: float | None) -> ProgressCurve:
+    """Eight seconds of a metadata walk, then a sample an hour later that issues bytes."""
+    made = course(*(reading(n, 0, scanned=n * 10.0, pass_start=T) for n in range(8)))
+    later = {"scanned": 9000.0, "pass_start": T + begun, "before": before}
+    assert not made.add(reading(3600, 160_000, **later))
+    return made
+
+
+def test_a_walk_that_ended_unseen_ends_with_the_pass():
+    made = walk_unseen(2000, 0.0)
+    assert [(p.x, p.issued, p.scanned) for p in made.points[-2:]] == [
+        (2000, 0, 9000),
+        (3600, 160_000, 9000),
+    ]
+
+
+def test_where_no_pass_began_meanwhile_it_is_not_known_when_the_walk_ended():
+    assert [p.issued for p in walk_unseen(0, 0.0).points] == [*[0] * 8, 160_000]
+    assert [p.issued for p in walk_unseen(2000, None).points] == [*[0] * 8, 160_000]
+
+
+def test_bytes_issued_unseen_right_after_the_walk_took_their_time():
+    made = course(*(reading(n, 0, scanned=min(n, 4) * 10.0) for n in range(8)))
+    made.add(reading(3600, 160_000, scanned=40.0))
+    assert made.points[-1].x == 3600

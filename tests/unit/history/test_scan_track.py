@@ -268,6 +268,16 @@ def test_the_second_scrub_is_foretold_within_a_twentieth_from_its_first_minute()
     assert found.estimate.reason.startswith("last scrub took 3m20s, this one is as fast; ")
 
 
+def test_ahead_is_the_scan_that_ends_sooner_than_the_last_took():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    for seconds, each in enumerate(scrub(range(MONTH + 2, MONTH + 60), MONTH, 80 * MIB), 2):
+        history.push(each)
+        found = history.scan_views[0]
+        whole = seconds + found.estimate.eta
+        assert found.comparison.ahead == pytest.approx(found.comparison.took - whole, abs=1)
+    assert "ahead" in found.comparison.words
+
+
 def test_a_resilver_learns_from_a_scrub_and_not_the_other_way_round():
     history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
     history.push(running(range(MONTH, MONTH + 3), MONTH)[-1])
@@ -302,8 +312,8 @@ def test_a_pause_before_anybody_watched_is_not_time_it_ran():
         scan = resilver(n * 50 * MIB, start, function="scrub", pass_start=T + start)
         history.push(sample(start + paused + n, scan._replace(pass_paused=paused)))
     found = history.scan_views[0]
-    assert found.comparison.ahead == pytest.approx(0, abs=2)
     assert found.estimate.eta == pytest.approx(71, rel=0.1)
+    assert 129 + found.estimate.eta + found.comparison.ahead == pytest.approx(200, abs=1)
 
 
 def test_the_last_scan_is_called_so_only_if_it_was():
@@ -314,3 +324,19 @@ def test_the_last_scan_is_called_so_only_if_it_was():
     assert history.scan_views[0].comparison.words.startswith(
         "an earlier scrub took 3m20s, this one"
     )
+
+
+def test_an_hour_unseen_in_which_the_walk_ended_counts_from_there():
+    """Half an hour of it issued at 20 MiB/s; the rest of the walk before says nothing of that."""
+    size, walk, speed = 400_000 * MIB, 1800, 20 * MIB
+    scans = [
+        resilver(0, stage="scanning", scanned_bytes=n * MIB, total_bytes=size, pass_start=T)
+        for n in range(2, 10)
+    ]
+    history = watched(*(sample(n, scan) for n, scan in enumerate(scans, 2)))
+    for n in range(3600, 3603):
+        done = (n - walk) * speed
+        scan = resilver(done, total_bytes=size, scanned_bytes=size, pass_issued=done)
+        history.push(sample(n, scan._replace(pass_start=T + walk)))
+    found = history.scan_views[0].estimate
+    assert found.eta == pytest.approx((size - done) / speed, rel=0.1)

@@ -192,7 +192,7 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
         yield (Span(f"{label} ", "dim"), Span(value, severity))
     past = view.comparison
     if past is not None and not ink.roomy:  # there it begins what the ETA is based on
-        said = f"{units.duration(past.took)}, now {past.how}"
+        said = f"{units.duration(past.took)}, {past.this} {past.how}"
         yield (Span(f"{past.which} ", "dim"), Span(said))
     if view.restarts:
         yield (Span(f"restarts {view.restarts}", "warning"),)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from zconsole.history.past_rates import HOLE, PastRates
+from zconsole.history.rate_lag import rate_lag
+
+STEP = 8.0
+
+
+@pytest.mark.parametrize(
+    ("unseen", "words"),
+    [
+        (HOLE, "rate rose 1m36s ago, ETA follows: 1h00m if it stays"),
+        (3600.0, "at the rate of now 1h00m if it stays"),
+    ],
+)
+def test_a_moment_is_told_of_a_change_that_was_seen(unseen, words):
+    rates = (1.0, 1.0, *[None] * int(unseen / STEP), 4.0, 4.0, 4.0, 4.0)
+    found = rate_lag(4.0, 4.0 * 3600, 2 * 3600.0, PastRates(0.0, STEP, rates), False)
+    assert found is not None
+    assert found.words == words
