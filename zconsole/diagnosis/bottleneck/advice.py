@@ -180,13 +180,14 @@ def memory(seen: Evidence) -> Suggestion:
     return Suggestion(told, name)
 
 
-def random_io(seen: Evidence) -> Suggestion:
-    """For a scan whose disks seek."""
+def random_io(seen: Evidence, small: bool = True) -> Suggestion:
+    """For a scan whose disks seek between reads, ``small`` ones or larger."""
     if seen.version and seen.version < FIRST_SORTED:
         return Suggestion(UNSORTED)
     if seen.scan.function == "rebuild":
         return Suggestion("")
     name = "zfs_vdev_scrub_max_active"
-    told = f"small, scattered blocks: raise {name} so that disks reorder more"
+    blocks = "small, scattered blocks" if small else "scattered blocks"
+    told = f"{blocks}: raise {name} so that disks reorder more"
     found = raised(seen, name, None)
     return Suggestion(told, name) if found is None else found
