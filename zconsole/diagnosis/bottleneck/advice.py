@@ -73,7 +73,8 @@ def raised(seen: Evidence, name: str, to: int | None) -> Suggestion | None:
         return Suggestion(f"wait: what {name}={step.after} brings shows in some minutes", name)
     if now >= step.after:
         undo = f"zconsole tunables set {name}={step.before} again"
-        return Suggestion(f"{undo}: {step.after} did not help", name)
+        why = "did not help" if step.clear else "had no clear effect"
+        return Suggestion(f"{undo}: {step.after} {why}", name)
     return Suggestion("") if to is None or to >= step.after else None
 
 
