@@ -17,6 +17,8 @@ from zconsole.units import counted, size
 
 KEEP_OLD = "keep the old disk: it still counts"
 """Of redundancy that a repair left to the old disk."""
+BY_SPARE = "a spare stands in: replace the lost disk, or detach it"
+"""Of redundancy that is whole by a hot spare, which stays INUSE until then."""
 GRACE = 20.0
 """Seconds after a scan's end in which the kernel still takes out what was replaced
 (spa_vdev_resilver_done, an asynchronous task some transaction groups later) and in which a
@@ -124,6 +126,8 @@ def not_restored(
             yield _again(pool)
         if any(_counts_old(vdev) for vdev in groups):
             yield KEEP_OLD
+        if whole and not kept and any(_stands_in(vdev) for vdev in groups):
+            yield BY_SPARE
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:
         yield f"{', '.join(waiting)} still waiting for a resilver"
@@ -170,15 +174,19 @@ def _counts_old(group: Vdev) -> bool:
     return group.kind == "replacing" and is_complete(group.children[0])
 
 
+def _stands_in(group: Vdev) -> bool:
+    """Whether a whole spare is in the place of a lost device."""
+    lost = group.children[0].state != "ONLINE"
+    return group.kind == "spare" and lost and is_complete(group)
+
+
 def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
     """Replacing and spare vdevs that a good repair would have removed.
 
     Where no repair is known any more, a whole spare in the place of a lost device waits for none.
     """
     for vdev in filter(is_group, pool.root.walk()):
-        lost = vdev.children[0].state != "ONLINE"
-        stands_in = vdev.kind == "spare" and lost and is_complete(vdev)
-        if newest is not None or not stands_in or pool.checkpoint is not None:
+        if newest is not None or not _stands_in(vdev) or pool.checkpoint is not None:
             yield vdev
 
 

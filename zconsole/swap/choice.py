@@ -48,6 +48,10 @@ class SwapWay:
     new: SwapDisk | None = None
     """The disk or hot spare it uses; None: the one that will be inserted."""
     refused: str = ""
+    begun: bool = False
+    """Whether its resilver runs already …"""
+    left: float | None = None
+    """… and the seconds left of that, by its own ETA; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,11 @@ class SwapChoice:
         spared = self.spared or way.mode == SPARE_FIRST
         blinks = bool(self.old.node) and not self.gone
         return needed_steps(way.mode, bool(self.old.light), blinks, spared, self.along)
+
+    def with_left(self, left: float | None) -> SwapChoice:
+        """The same where the ETA of the resilver that runs is known: ``left`` seconds."""
+        ways = (replace(way, left=left) if way.begun else way for way in self.ways)
+        return replace(self, ways=tuple(ways))
 
     @property
     def way(self) -> SwapWay | None:
@@ -222,7 +231,7 @@ def _adopted(v: MachineView, target: Target) -> SwapWay:
     key = next((k for k, each in leaves_of(v.situation.pool) if each is leaf), "")
     new = disk_of_leaf(v.situation, leaf, key)
     why = f"its replacement by {new.words} has begun already: the checklist goes on from there"
-    return SwapWay(REPLACE_FIRST, why, new)
+    return SwapWay(REPLACE_FIRST, why, new, begun=leaf.resilvering)
 
 
 def _with_free_disk(v: MachineView, target: Target, old: SwapDisk) -> Iterator[SwapWay]:

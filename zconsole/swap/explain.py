@@ -49,12 +49,14 @@ def way_text(way: SwapWay) -> str:
 
 
 def time_words(way: SwapWay, estimate: Estimate | None) -> str:
-    """How long the resilvers of a way take, and what that is based on."""
+    """How long the resilvers of a way take, and what that is based on; what is left of one."""
+    if way.left is not None:
+        return f"Time: {duration(way.left)} left of the resilver that runs"
     times = 2 if way.mode == SPARE_FIRST else 1
     runs = "two resilvers" if times > 1 else "one resilver"
     if estimate is None or estimate.eta is None:
         return f"Time: {runs} of unknown duration: no completed scan recorded"
-    each = " each" if times > 1 else ""
+    each = " each" if times > 1 else " in all, and it runs already" if way.begun else ""
     return f"Time: {runs}, about {duration(estimate.eta)}{each}: {estimate.reason}"
 
 

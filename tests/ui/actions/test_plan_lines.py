@@ -142,7 +142,10 @@ def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> 
     lines = [*about_lines(shown, LOOK, 120), *tunable_lines([shown], LOOK, 120)]
     text = "\n".join(map(plain, lines))
     assert said in text
-    assert ("+25 %" in text) == clear
+    assert ("+25 %, within what it varies by" in text) != clear
+    assert "150M/s after (+25 %" in text
+    listed = plain(tunable_lines([shown], LOOK, 120)[0])
+    assert ("+25 %" in listed, "no clear effect" in listed) == (clear, not clear)
     assert ("+25 %" in changes_text([change], effect)) == clear
 
 

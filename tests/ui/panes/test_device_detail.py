@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
@@ -39,6 +41,20 @@ class TestDetail:
         said = [plain(line).strip() for line in detail_lines(root, frame, (), LOOK, 60)]
         assert said[:2] == [f"why          {reasons[0]}", reasons[1]]
         assert "why" not in text(detail_lines(disk, frame, (), LOOK, 60))
+
+    @pytest.mark.parametrize("name", ["suspended", "deserted"])
+    def test_what_the_header_counts_of_a_suspended_pool_is_all_in_its_row(self, name):
+        """At 80x24 the header said ``+4 more: Enter on the pool's row``, which had two of them."""
+        rows = tuple(replace(r, missing_since=frames.NOW) for r in frames.resilver().rows)
+        for frame in (frames.ALL[name](), replace(frames.ALL[name](), rows=rows)):
+            said = text(detail_lines(frame.rows[0], frame, (), LOOK, 80))
+            gone = [row.vdev.name for row in frame.rows if row.gone]
+            assert said.count("gone since") == len(gone)
+            assert f"kernel says {frame.kstat}" in said
+            assert "more gone" not in said
+            assert "then clear the pool (A)" in said
+            flat = " ".join(said.split())
+            assert all(reason in flat for reason in frame.health.reasons)
 
     def test_where_the_disk_is_and_which_comes_before_all_that_is_drawn(self):
         frame = frames.resilver()

@@ -18,7 +18,7 @@ from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Activity, Scan
 from zconsole.pool.redundancy import Redundancy
-from zconsole.pool.scan_outcome import KEEP_OLD
+from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.headline import headline
 from zconsole.ui.widgets.draw import width_of
@@ -217,6 +217,17 @@ def test_after_a_repair_that_is_not_complete_redundancy_is_said_to_hang_on_the_o
     assert " 1 with old disk " in said(frame)[1]
     assert " raidz2-0: 1 with old disk " in said(frame, 200)[1]
     assert "old disk" not in "".join(said(base, 200))
+
+
+def test_redundancy_that_is_full_by_a_spare_says_so_beside_not_restored():
+    """Seen as NOT RESTORED beside "raidz2-0: 2 disks"."""
+    base = frames.unrestored()
+    frame = replace(base, health=base.health._replace(reasons=(BY_SPARE,)))
+    whole = replace(frame, redundancy=(Redundancy("raidz2-0", 2),))
+    assert " raidz2-0: 2 with a spare " in said(whole, 200)[1]
+    assert " 2 with a spare " in said(whole)[1]
+    other = (Redundancy("raidz2-0", 2), Redundancy("raidz2-1", 1))
+    assert "spare" not in "".join(said(replace(frame, redundancy=other), 200))
 
 
 def test_a_removal_has_the_cells_where_no_scan_runs_and_a_trim_has_not():

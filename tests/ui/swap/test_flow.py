@@ -15,6 +15,7 @@ from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.swap.questions import GIVE_UP
 from zconsole.ui.swap.swap_screen import SwapScreen
+from zconsole.units import duration
 
 
 async def test_a_swap_from_the_first_key_to_the_report(tmp_path):
@@ -333,7 +334,17 @@ async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last
         await s.pass_by()
         shown = await s.choose()
         assert "its replacement by" in shown
-        assert "unknown duration" not in shown
+        assert "in all, and it runs already:" in " ".join(shown.split())
+
+
+async def test_of_a_replacement_that_runs_the_time_left_is_that_of_the_main_screen():
+    async with swapping(scenario="resilver") as s:
+        for seconds in range(10, 130, 10):
+            s.feed.step(float(seconds))
+        await s.settled()
+        shown = await s.choose()
+        view = s.app.view_state.frame.scan
+        assert f"Time: {duration(view.estimate.eta)} left of the resilver that runs" in shown
 
 
 @pytest.mark.usefixtures("dark")

@@ -5,7 +5,7 @@ import pytest
 from tests.records import replace
 from zconsole.pool.health import health, unreachable
 from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
-from zconsole.pool.scan_outcome import GRACE
+from zconsole.pool.scan_outcome import BY_SPARE, GRACE
 
 DONE = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
 LATER = 1000.0
@@ -171,6 +171,7 @@ SPARED = Vdev("spare-0", "spare", children=(disk("old", state="FAULTED"), disk("
 def test_a_spare_that_stands_in_is_told_after_its_resilver_and_leaves_the_pool_degraded():
     found = judged(pool(SPARED, disk("b"), state="DEGRADED", scans=(DONE,)))
     assert found.word == "NOT RESTORED"
+    assert found.reasons == ("spare-0 still there after the resilver", BY_SPARE, "old FAULTED")
     found = judged(pool(SPARED, disk("b"), state="DEGRADED", scans=(SCRUBBED,)))
     assert (found.word, found.reasons) == ("DEGRADED", ("old FAULTED",))
 
@@ -178,6 +179,9 @@ def test_a_spare_that_stands_in_is_told_after_its_resilver_and_leaves_the_pool_d
 def test_a_spare_filled_beside_a_checkpoint_or_not_whole_has_restored_nothing():
     found = judged(pool(SPARED, disk("b"), scans=(SCRUBBED,), activities=(KEPT,)))
     assert found.word == "NOT RESTORED"
+    assert BY_SPARE not in found.reasons
+    bad = replace(DONE, errors=7)
+    assert BY_SPARE not in judged(pool(SPARED, disk("b"), scans=(bad,))).reasons
     both = Vdev("spare-0", "spare", children=(disk("old"), disk("s")))
     assert judged(pool(both, disk("b"), scans=(DONE,))).word == "NOT RESTORED"
 

@@ -6,6 +6,7 @@ from tests.records import replace
 from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, running, top
 from tests.unit.swap.playing import Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
+from zconsole.eta.estimate import Estimate
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Vdev
@@ -13,7 +14,7 @@ from zconsole.sim import lifecycle
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.choice import SwapChoice, begin, choose
 from zconsole.swap.effects import Effect
-from zconsole.swap.explain import explained
+from zconsole.swap.explain import explained, time_words
 from zconsole.swap.view import MachineView
 
 KEY = "1000"
@@ -110,6 +111,18 @@ def test_a_replace_under_way_is_adopted():
     assert choice.way is not None
     assert choice.way.new is not None
     assert choice.way.new.name == "new"
+
+
+@pytest.mark.parametrize("resilvering", [True, False])
+def test_of_a_replace_whose_resilver_runs_only_the_time_left_is_told(resilvering):
+    busy = group("replacing", disk("d00", 1000), disk("new", 9, resilvering=resilvering))
+    choice, whole = chosen(view(busy)), Estimate(20 * 3600.0, None, None, "as the last one")
+    (way,) = choice.ways
+    assert ("it runs already" in time_words(way, whole)) == resilvering
+    (way,) = choice.with_left(10 * 3600.0).ways
+    left = "Time: 10h00m left of the resilver that runs"
+    said = left if resilvering else "Time: one resilver, about 20h00m: as the last one"
+    assert time_words(way, whole) == said
 
 
 def test_disks_that_nothing_covers_once_it_is_out_must_stay():

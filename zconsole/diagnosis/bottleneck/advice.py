@@ -73,7 +73,8 @@ def raised(seen: Evidence, name: str, to: int | None) -> Suggestion | None:
         return Suggestion(f"wait: what {name}={step.after} brings shows in some minutes", name)
     if now >= step.after:
         undo = f"zconsole tunables set {name}={step.before} again"
-        return Suggestion(f"{undo}: {step.after} did not help", name)
+        why = "did not help" if step.clear else "had no clear effect"
+        return Suggestion(f"{undo}: {step.after} {why}", name)
     return Suggestion("") if to is None or to >= step.after else None
 
 
@@ -180,13 +181,14 @@ def memory(seen: Evidence) -> Suggestion:
     return Suggestion(told, name)
 
 
-def random_io(seen: Evidence) -> Suggestion:
-    """For a scan whose disks seek."""
+def random_io(seen: Evidence, small: bool = True) -> Suggestion:
+    """For a scan whose disks seek between reads, ``small`` ones or larger."""
     if seen.version and seen.version < FIRST_SORTED:
         return Suggestion(UNSORTED)
     if seen.scan.function == "rebuild":
         return Suggestion("")
     name = "zfs_vdev_scrub_max_active"
-    told = f"small, scattered blocks: raise {name} so that disks reorder more"
+    blocks = "small, scattered blocks" if small else "scattered blocks"
+    told = f"{blocks}: raise {name} so that disks reorder more"
     found = raised(seen, name, None)
     return Suggestion(told, name) if found is None else found

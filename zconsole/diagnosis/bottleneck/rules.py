@@ -258,13 +258,14 @@ def _random(seen: Evidence) -> Verdict | None:
         return None
     request = middle(d.request for d in seen.sources)
     ops = middle(d.ops for d in seen.sources)
-    text = f"random I/O: {ops:.0f} reads/s of {size(request)} per disk, "
-    text += f"{percent(busy)} busy, mostly seeking"
-    figures = {"request_bytes": request, "ops": ops, "busy": busy}
-    sure = 0.9 if request < SMALL else 0.7
+    kind, each = "random I/O", f"{ops:.0f} reads/s of {size(request)}"
+    if not (small := request < SMALL):
+        kind, each = "scattered reads", f"{each} ({rate(ops * request)})"
+    text = f"{kind}: {each} per disk, {percent(busy)} busy, mostly seeking"
+    figures, sure = {"request_bytes": request, "ops": ops, "busy": busy}, 0.9 if small else 0.7
     if request >= BIG and len(seen.sources) >= MANY and seen.load.unsteady < STEADY:
         text, sure = f"{text}, or waiting for a shared link", 0.4
-    told = advice.random_io(seen)
+    told = advice.random_io(seen, small)
     return Verdict("random", text, figures, sure, told.text, tunable=told.tunable)
 
 

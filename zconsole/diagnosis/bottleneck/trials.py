@@ -24,11 +24,13 @@ class TunableStep(NamedTuple):
     after: int
     gain: float | None = None
     """Of the issue rate, as a share of what it was; None until it is measured."""
+    clear: bool = False
+    """Whether the rate changed by more than it varies by; see ``TunableEffect.issue_clear``."""
 
     @property
     def helped(self) -> bool:
-        """Whether the scan became faster by it."""
-        return self.gain is not None and self.gain >= LEAST_GAIN
+        """Whether the scan became clearly faster by it."""
+        return self.clear and self.gain is not None and self.gain >= LEAST_GAIN
 
 
 class TunableTrials:
@@ -81,4 +83,4 @@ class TunableTrials:
         if gain is None:
             del self.steps[name]
         else:
-            self.steps[name] = self.steps[name]._replace(gain=gain)
+            self.steps[name] = self.steps[name]._replace(gain=gain, clear=found.issue_clear)

@@ -23,7 +23,9 @@ from zconsole.ui.keys import bindings
 from zconsole.ui.widgets.draw import Line, Span, fit
 
 UNCLEAR = "no clear effect"
-"""Of a change after which the figures vary as they did before."""
+"""Of a change after which the figures vary as they did before, in short …"""
+WITHIN = "within what it varies by: no clear effect"
+"""… and beside the figures."""
 SET_HERE, CHANGED = "*", "+"
 """Marks of a value set from here, and of another that is not the default."""
 _VALUE, _UNIT = 10, 6
@@ -206,12 +208,10 @@ def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat)
     if effect is None or effect.gain is None:
         return said + (_UNMEASURED if effect is not None and effect.over else _TO_COME)
     rates = (effect.issue_before, effect.issue_after)
-    gain = effect.gain if effect.issue_clear else None
-    parts = [_compared("issued", look.rate, *rates, gain)]
+    parts = [_compared("issued", look.rate, *rates, effect.gain, effect.issue_clear)]
     if effect.cost is not None:
         waits = (effect.latency_before, effect.latency_after)
-        cost = effect.cost if effect.latency_clear else None
-        parts.append(_compared("latency", units.latency, *waits, cost))
+        parts.append(_compared("latency", units.latency, *waits, effect.cost, effect.latency_clear))
     return said + "; ".join(parts)
 
 
@@ -225,10 +225,11 @@ def _compared(
     show: Callable[[float], str],
     before: float | None,
     after: float | None,
-    share: float | None,
+    share: float,
+    is_clear: bool,
 ) -> str:
-    """Both sides, and the change as a share; None: no more than either side varies by itself."""
-    change = UNCLEAR if share is None else _signed(share)
+    """Both sides, and the change as a share, with whether that is more than either varies by."""
+    change = _signed(share) if is_clear else f"{_signed(share)}, {WITHIN}"
     return f"{what} {show(before or 0.0)} before, {show(after or 0.0)} after ({change})"
 
 

@@ -13,6 +13,7 @@ from zconsole.pool.model import Vdev
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.device_cells import note_words
 from zconsole.ui.panes.device_graphs import graphs
+from zconsole.ui.panes.reasons import all_reasons
 from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
 from zconsole.ui.widgets.spark import sparkline
@@ -38,7 +39,11 @@ def detail_lines(
     for, and there may be little room. The graphs end at ``until``, without it now.
     """
     indent, room = _indent(row), detail_room(row, width)
-    now = [*_reasons(row, frame, look), *_troubles(row, frame, look), *_condition(row, frame, look)]
+    now = [
+        *_reasons(row, frame, look, room),
+        *_troubles(row, frame, look),
+        *_condition(row, frame, look),
+    ]
     lasting = [*_identity(row.vdev, look), *_sizes(row.vdev, look)]
     lasting += _pool(frame, look) if row.vdev.kind == "root" else []
     said = {label for label, _ in lasting}
@@ -138,11 +143,13 @@ def _condition(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[st
     return pairs
 
 
-def _reasons(row: VdevRow, frame: Frame, look: DisplayFormat) -> list[tuple[str, str]]:
+def _reasons(row: VdevRow, frame: Frame, look: DisplayFormat, room: int) -> list[tuple[str, str]]:
     """Of the pool's own row all reasons of its state: its header may only count them."""
-    reasons = frame.health.reasons if row.vdev.kind == "root" else ()
+    if row.vdev.kind != "root":
+        return []
+    reasons = all_reasons(frame, look, room - _LABEL, len(frame.rows))
     labels = ("why", *[""] * len(reasons))
-    return [(label, look.text(each)) for label, each in zip(labels, reasons, strict=False)]
+    return list(zip(labels, reasons, strict=False))
 
 
 def _sits_out(vdev: Vdev) -> str:

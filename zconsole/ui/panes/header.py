@@ -12,9 +12,9 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import clickable, free_words, headline, is_working
-from zconsole.ui.panes.suspended import way_out
+from zconsole.ui.panes.reasons import all_reasons, bays_of
 from zconsole.ui.widgets.draw import Line, Span, broken, crop, hung, joined, spread, width_of
-from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
+from zconsole.ui.widgets.short_names import formerly, in_runs, short_names
 
 _REASONS = "screen.show_pane('events')"
 """What a click on the word of health does: what led to it is among the events."""
@@ -23,8 +23,6 @@ _WHERE = ": Enter on the pool's row"
 _FRESH = 2.0
 _DISKS = (16, 12, 9, 7)
 """Cells of the name of a disk that must stay; fewer where its line would be too long."""
-_NAME = 24
-_GONE_SHOWN = 2
 _MESSAGES = {TALL: 3, COMPACT: 2, 0: 1}
 """Lines of the screen to lines of messages, kept free where there is nothing to say."""
 _BOXED = 100
@@ -176,38 +174,6 @@ def _whole(seconds: float) -> str:
     return f"{whole // 60}m{whole % 60:02d}s" if whole < 3600 else f"{whole // 3600}h"
 
 
-def _reasons(frame: Frame, look: DisplayFormat, width: int) -> list[str]:
-    bays = _bays(frame) if frame.health.reasons or frame.problem else {}
-    reasons = [look.text(_by_bay(reason, bays)) for reason in frame.health.reasons]
-    if frame.problem and look.text(frame.problem) not in reasons:
-        reasons.insert(0, look.text(frame.problem))
-    more = _gone(frame, look, bays)
-    if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
-        more.append(f"kernel says {look.text(frame.kstat)}")
-    reasons[1:1] = more  # its age, which comes next, stands in the first line as well
-    if way := way_out(frame, look, width - 2):
-        reasons = [way, *more, *(each for each in reasons if each not in more)]
-    if not reasons and frame.health.severity != "ok" and frame.seen.message:
-        reasons.append(look.text(frame.seen.message))
-    return reasons
-
-
-def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str]) -> list[str]:
-    """The devices that left after the last answer, and when."""
-    gone = [row for row in frame.rows if row.gone] if frame.problem else []
-    said = [
-        f"{_short(bays.get(row.vdev.name, row.vdev.name), look)} gone since "
-        f"{look.when(row.missing_since or 0.0, frame.t)}"
-        for row in gone[:_GONE_SHOWN]
-    ]
-    rest = len(gone) - len(said)
-    return [*said, f"{rest} more gone"] if rest else said
-
-
-def _short(name: str, look: DisplayFormat) -> str:
-    return middle(look.text(name), _NAME, look.glyphs.ellipsis)
-
-
 def _counted(
     parts: Sequence[Sequence[Line]], gap: str, width: int, most: int, role: str, where: str = ""
 ) -> tuple[Line, ...]:
@@ -242,7 +208,8 @@ def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple
     kept = _untouchable(frame, look, width, rows)
     left = rows - len(kept)
     short = (
-        formerly(reason, width - 2, look.glyphs.ellipsis) for reason in _reasons(frame, look, width)
+        formerly(reason, width - 2, look.glyphs.ellipsis)
+        for reason in all_reasons(frame, look, width - 2)
     )
     parts = [_pieces(reason, role, width - 2, left) for reason in short] if left else []
     dot = f" {look.glyphs.dot} "
@@ -259,7 +226,7 @@ def _untouchable(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tu
     bare = [entry for entry in frame.redundancy if not entry.left]
     if frame.health.severity == "ok" or not bare:
         return ()
-    gone, bays = {row.vdev.name for row in frame.rows if row.gone}, _bays(frame)
+    gone, bays = {row.vdev.name for row in frame.rows if row.gone}, bays_of(frame)
     ways = [
         [part for entry in bare for part in _parts(entry, gone, bays, look, longest)]
         for longest in _DISKS
@@ -290,15 +257,3 @@ def _parts(
     first = "do not remove" if alone else f"remove no disk of {look.text(entry.vdev)}:"
     texts = [first, *(f"{each}," for each in listed[:-1]), listed[-1]]
     return [(Span(text, "error"),) for text in texts]
-
-
-def _bays(frame: Frame) -> dict[str, str]:
-    """The bays of devices whose names don't tell them, by name."""
-    disks = ((row.vdev.name, row.vdev.disk) for row in frame.rows)
-    return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
-
-
-def _by_bay(reason: str, bays: Mapping[str, str]) -> str:
-    """A reason with the device it begins with called by its bay, where that is known."""
-    name = next((name for name in bays if reason.startswith((f"{name} ", f"{name}: "))), None)
-    return reason if name is None else bays[name] + reason[len(name) :]

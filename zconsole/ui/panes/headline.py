@@ -20,7 +20,7 @@ from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy
-from zconsole.pool.scan_outcome import KEEP_OLD
+from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.pool.topology import data_vdevs
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
@@ -292,13 +292,22 @@ def _redundancy(place: Place) -> Cell:
     room = place.width - len(left) - 2
     named = f"{middle(place.look.text(name), room, place.look.glyphs.ellipsis)}: {left}"
     shown = left if place.small else named
-    if worst.left and not place.small and KEEP_OLD in place.frame.health.reasons:
-        shown = f"{worst.left} with old disk"
+    if worst.left and not place.small and (by := _held_by(place.frame, worst, best)):
+        shown = f"{worst.left} {by}"
         whole = f"{name}: {shown}"
         shown = whole if cell_len(whole) <= place.width else shown
     value: Line = (Span(shown, "error" if alarming else ""),)
     others = "" if worst.left == best.left else _others(ordered[1:])
     return [[label], [value], [(Span(others, "dim"),)]]
+
+
+def _held_by(frame: Frame, worst: Redundancy, best: Redundancy) -> str:
+    """What redundancy hangs on although it isn't restored; empty where it doesn't, or unknown."""
+    if KEEP_OLD in frame.health.reasons:
+        return "with old disk"
+    # A vdev that a spare made whole has as much left as the others, where these are like it.
+    whole = BY_SPARE in frame.health.reasons and worst.left == best.left
+    return "with a spare" if whole else ""
 
 
 def _left(left: int, alarming: bool) -> str:

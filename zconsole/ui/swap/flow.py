@@ -13,6 +13,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.eta.estimate import Estimate
 from zconsole.hardware.links import PARTITION
 from zconsole.monitor.frame import Frame
+from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.swap.backend import SwapBackend
@@ -185,6 +186,9 @@ class SwapFlow:
     ) -> None:
         """Show each way with its consequences, and begin the one that is confirmed."""
         estimate = self._estimated(v, [choice.old.key], reports).get(choice.old.key)
+        scan = self.frame.scan
+        if scan is not None and scan.scan.active and scan.scan.function in REPAIRS:
+            choice = choice.with_left(scan.estimate.eta)
         notes = doubts(v.situation.pool, choice.old.key, v.faulty)
         if choice.refusal is not None and choice.refusal.title:  # whichever device it is
             notes = ()

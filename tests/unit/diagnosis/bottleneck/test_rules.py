@@ -7,7 +7,7 @@ import pytest
 from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
-from zconsole.diagnosis.bottleneck.rules import judge
+from zconsole.diagnosis.bottleneck.rules import SMALL, judge
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles
 from zconsole.monitor.session import Session
 from zconsole.pool.model import IoRates, Scan
@@ -104,6 +104,21 @@ def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, 
     assert found.cause == "random"
     assert (found.sure > 0.5) == sure
     assert ("shared link" in found.text) == (not sure)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "said"), [(602 * 1024.0, "(62.9M/s)"), (16 * 1024.0, "random I/O")]
+)
+def test_reads_are_called_small_only_where_they_are(request_bytes, said):
+    """At 107 reads of 602K each second a disk moves 63M/s: it seeks, but not for small blocks."""
+    rates = IoRates(107 * request_bytes, 0.0, 107.0, 0.0, 0.03, 0.99)
+    disks = tuple(Disk(f"d{i}", "raidz2-0", False, rates, LeafStats()) for i in range(4))
+    found = crowd(disks=disks, load=PoolLoad(200e6, 202e6, 0.3))
+    assert found.cause == "random"
+    assert said in found.text
+    small = request_bytes < SMALL
+    assert ("small" in found.advice, "random I/O" in found.text) == (small, small)
+    assert "scattered blocks: raise zfs_vdev_scrub_max_active" in found.advice
 
 
 def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():

@@ -1,0 +1,63 @@
+"""Why a pool's word of health is what it is, in the order in which to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from zconsole.monitor.frame import Frame
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.suspended import way_out
+from zconsole.ui.widgets.short_names import middle
+
+_NAME = 24
+_GONE_SHOWN = 2
+
+
+def all_reasons(
+    frame: Frame, look: DisplayFormat, room: int, gone_shown: int = _GONE_SHOWN
+) -> list[str]:
+    """Why its word of health is what it is, the most urgent first; ``room`` cells for a line.
+
+    Of the devices that left, ``gone_shown`` are named; the others are counted.
+    """
+    bays = bays_of(frame) if frame.health.reasons or frame.problem else {}
+    reasons = [look.text(_by_bay(reason, bays)) for reason in frame.health.reasons]
+    if frame.problem and look.text(frame.problem) not in reasons:
+        reasons.insert(0, look.text(frame.problem))
+    more = _gone(frame, look, bays, gone_shown)
+    if frame.kstat and (frame.problem or frame.kstat not in ("ONLINE", frame.state)):
+        more.append(f"kernel says {look.text(frame.kstat)}")
+    reasons[1:1] = more  # its age, which comes next, stands in the first line as well
+    if way := way_out(frame, look, room):
+        reasons = [way, *more, *(each for each in reasons if each not in more)]
+    if not reasons and frame.health.severity != "ok" and frame.seen.message:
+        reasons.append(look.text(frame.seen.message))
+    return reasons
+
+
+def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int) -> list[str]:
+    """The devices that left after the last answer, and when."""
+    gone = [row for row in frame.rows if row.gone] if frame.problem else []
+    said = [
+        f"{_short(bays.get(row.vdev.name, row.vdev.name), look)} gone since "
+        f"{look.when(row.missing_since or 0.0, frame.t)}"
+        for row in gone[:most]
+    ]
+    rest = len(gone) - len(said)
+    return [*said, f"{rest} more gone"] if rest else said
+
+
+def _short(name: str, look: DisplayFormat) -> str:
+    return middle(look.text(name), _NAME, look.glyphs.ellipsis)
+
+
+def bays_of(frame: Frame) -> dict[str, str]:
+    """The bays of devices whose names don't tell them, by name."""
+    disks = ((row.vdev.name, row.vdev.disk) for row in frame.rows)
+    return {name: disk.bay for name, disk in disks if disk and disk.bay and disk.bay != name}
+
+
+def _by_bay(reason: str, bays: Mapping[str, str]) -> str:
+    """A reason with the device it begins with called by its bay, where that is known."""
+    name = next((name for name in bays if reason.startswith((f"{name} ", f"{name}: "))), None)
+    return reason if name is None else bays[name] + reason[len(name) :]
