@@ -5,7 +5,11 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
+# A machine that is busy with other work is no error of what is tested.
+settings.register_profile("untimed", settings.default, deadline=None)
+settings.load_profile("untimed")
 pytest.register_assert_rewrite("tests.vm.agreement", "tests.vm.fields")
 
 # Every test that starts a Python would compile the whole package again, and every worker the tests.

@@ -62,7 +62,7 @@ def test_a_job_that_nothing_disturbs_moves_everything(workload: Workload) -> Non
     assert list(_experiments(workload.name).undisturbed()) == []
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.sampled_from(list(EVERYTHING)), NUMBERS)
 def test_no_choice_loses_anything(name: str, numbers: list[int]) -> None:
     with isolated():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
@@ -153,7 +153,6 @@ def test_the_focus_of_the_window_is_still_read():
     assert [type(event) for event in found] == [events.AppFocus, events.AppBlur]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("\x1b[]P_O<;0159~MmAutqS\\\x07\x03 \u00e9")), max_size=20))
 def test_no_input_ends_the_parser(packets):
     keys(*(packet for packet in packets if packet), "\x1b")

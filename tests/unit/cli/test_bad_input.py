@@ -200,7 +200,7 @@ SLOW = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
 
 
 def fuzz(test: Callable[..., None]) -> Callable[..., None]:
-    return settings(max_examples=60, deadline=None, suppress_health_check=SLOW)(test)
+    return settings(max_examples=60, suppress_health_check=SLOW)(test)
 
 
 @given(content=st.one_of(CONTENT, ROWS), words=st.sampled_from(READERS))
@@ -254,7 +254,7 @@ def report() -> dict[str, object]:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=150, suppress_health_check=SLOW)
 def test_any_report(data: st.DataObject, report: dict[str, object], tmp_path: Path) -> None:
     spoilt = json.loads(json.dumps(report))
     node: object = spoilt

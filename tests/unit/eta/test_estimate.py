@@ -174,7 +174,7 @@ def test_nothing_that_moves_has_no_wild_estimate():
     assert "no progress" in found.estimate.reason
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.floats(0, 5e9), min_size=0, max_size=80),
     st.floats(1, 1e16),

@@ -105,7 +105,7 @@ def test_a_short_scan_changes_for_other_reasons():
     assert fitted(watched(daily, LEAST_SECONDS / HOUR / 2, 1e5)) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @example([0.0, 0.0, 0.0, 5e-324], 0.0)
 @given(st.lists(st.floats(0, 1e12), min_size=2, max_size=60), st.floats(0, 1e15))
 def test_no_course_has_a_senseless_pace(steps, left):

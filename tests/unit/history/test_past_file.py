@@ -160,7 +160,7 @@ def test_the_same_scan_dated_a_second_apart_is_learned_once():
     assert tracker.past == (watched_one,)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_no_damage_to_the_file_gets_further_than_an_estimate(data):
     damaged = document()

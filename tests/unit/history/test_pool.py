@@ -326,7 +326,7 @@ def pools(draw):
     return sample(draw(st.floats(-100, 1e6)), *leaves, scans=(scan,))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(pools(), max_size=8))
 def test_no_sequence_of_samples_breaks_the_history(samples):
     history = PoolHistory()

@@ -146,19 +146,19 @@ def damaged_documents(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(damaged(TEXTS))
 @example("NAME STATE\n")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_text(text: str) -> None:
     decodes({"t": 1.0, "text": text})
 
 
 @given(st.text())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_any_text(text: str) -> None:
     decodes({"t": 1.0, "text": text})
 
 
 @given(spoilt_documents())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
     decodes(raw)
 
@@ -166,26 +166,26 @@ def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
 @given(damaged_documents())
 @example({"t": 1.0, "status": {"pools": {"\n": 0}}})
 @example({"t": 1.0, "status": {"pools": {"\n": {}}}})
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_documents(raw: dict[str, Any]) -> None:
     decodes(raw)
 
 
 @given(st.dictionaries(st.sampled_from(["t", "libzfs", "status", "text", "problem", "list"]), ODD))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_any_record(raw: dict[str, Any]) -> None:
     decodes(raw)
 
 
 @given(damaged(TABLES))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_listings(text: str) -> None:
     for reader in (capacities, samples_of):
         assert "\n" not in str(outcome(partial(reader, text)))
 
 
 @given(damaged(TEXTS), damaged(TABLES), damaged(TABLES), st.text(max_size=30))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_additions_leave_the_sample(text: str, rows: str, listing: str, wait: str) -> None:
     raw = {"t": 1.0, "text": text, "iostat": rows, "list": listing, "wait": wait}
     decodes(raw)

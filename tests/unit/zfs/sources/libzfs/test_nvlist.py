@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.zfs.sources.libzfs.nvpack import STATS, pack, pool, vdev
@@ -240,7 +240,6 @@ def test_what_is_packed_in_another_way_is_refused(start):
         ConfigReader().read(memoryview(start))
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(REAL)), st.binary(min_size=1, max_size=12), st.booleans())
 def test_a_damaged_config_is_refused_or_read_and_nothing_else(at, damage, cut):
     data = REAL[:at] + damage + (b"" if cut else REAL[at + len(damage) :])
