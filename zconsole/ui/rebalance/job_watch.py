@@ -108,7 +108,7 @@ def told_of(job: str) -> str:
 
 def _left_out(job: JobView) -> str:
     """``12 files skipped, 1 file failed``; empty where all were moved."""
-    counts = ((sum(job.skipped.values()), "skipped"), (sum(job.failed.values()), "failed"))
+    counts = ((job.files_unmoved, "skipped"), (sum(job.failed.values()), "failed"))
     return ", ".join(f"{counted(n, 'file')} {word}" for n, word in counts if n)
 
 
