@@ -249,5 +249,8 @@ def test_a_file_replaced_since_the_walk_is_handled_with_its_bytes_and_needs_no_m
     assert (job.files_moved, job.replaced) == (2, 1)
     assert job.files_unmoved == 1  # the pipe, which is no file
     assert job.left_out == ()
+    assert job.began is not None
+    assert job.ended is not None
+    assert job.began <= job.ended
     (day,) = job.days
     assert (day["moved_bytes"], day["files_replaced"]) == (20_000, 1)

@@ -85,6 +85,10 @@ class JobView:
     days: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     pools: frozenset[str] = frozenset()
+    began: float | None = None
+    """When its files were counted, epoch seconds."""
+    ended: float | None = None
+    """When it finished or was stopped; None for one that is at work or died."""
     pid: int | None = None
     """Of the process that wrote its status last."""
     agreed: bool = True

@@ -60,6 +60,7 @@ class _Job:
     work: Rewrite
     engine: str
     before: Mapping[str, float]
+    began: float
     factor: float
     """Allocated bytes a byte of a file takes, when it began."""
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -127,7 +128,7 @@ class SimulatedRebalance:
         name = f"{0xD3A0 + len(self._jobs):06x}"
         engine = made.directories[0].engine or ""
         before = {vdev.name: vdev.fill_before for vdev in made.vdevs or ()}
-        job = _Job(name, pool, settings, work, engine, before, made.raw_factor or 1.0)
+        job = _Job(name, pool, settings, work, engine, before, pool.now, made.raw_factor or 1.0)
         self._jobs.append(job)
         _limit(job)
         pool.rewrite = work
@@ -227,6 +228,8 @@ def _seen(job: _Job) -> JobView:
         before=job.before,
         skipped=_skipped(job),
         days=tuple(job.days.values()),
+        began=job.began,
+        ended=None if work.running else job.pool.now,
     )
 
 

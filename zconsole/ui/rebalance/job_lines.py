@@ -77,7 +77,7 @@ def job_lines(
 ) -> Sequence[Line]:
     """Everything there is to see of a job; ``now`` in epoch seconds."""
     lines = [
-        *_progress(job, look, width),
+        *_progress(job, now, look, width),
         *_pace(job, now, look, width),
         *_current(job, look, width),
         *_moved(job, fills, look, width),
@@ -92,7 +92,7 @@ def job_lines(
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
-def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = WORDS.get(job.state, job.state)
     known = job.goal is not None
     done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)}" if known else ""
@@ -106,8 +106,17 @@ def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     why = reason(job)
     if why and why != word:
         yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
+    if job.ended is not None:
+        yield (Span(f" {_end(job, job.ended, now, look)}"),)
     if rest := _rest(job, look):
         yield from wrapped(rest, "bold", look, width, " ")
+
+
+def _end(job: JobView, ended: float, now: float, look: DisplayFormat) -> str:
+    """When it ended, and how long after it began: its pauses are part of that."""
+    said = f"Ended {look.when(ended, now)}"
+    after = None if job.began is None else ended - job.began
+    return said if after is None else f"{said}, {units.duration(after)} after it began"
 
 
 def _rest(job: JobView, look: DisplayFormat) -> str:

@@ -73,6 +73,8 @@ async def test_what_another_job_copied_meanwhile_counts_as_handled_and_apart(wor
     assert resumed.bytes_total == pytest.approx(stopped.bytes_total)
     both = stopped.bytes_handled + other.bytes_total
     assert resumed.bytes_handled == pytest.approx(both, rel=1e-3)
+    assert stopped.ended - stopped.began == pytest.approx(600.0, abs=1.0)
+    assert resumed.ended is None
     (day,) = [day for day in resumed.days if day["day"] == resumed.days[-1]["day"]]
     assert day["files_replaced"] == resumed.replaced
     assert day["files_skipped"] == sum(resumed.skipped.values())
