@@ -32,6 +32,7 @@ from tests.faults.harness import (
 from zconsole.rebalance.engine import file_locks
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import FS_IOC_FIEMAP, Sys
+from zconsole.rebalance.job import control
 from zconsole.rebalance.job.job import JobClocks
 from zconsole.system.mounts import View
 
@@ -231,3 +232,25 @@ def test_recovery_leaves_a_file_leased_for_long_to_a_later_resume(area: Path) ->
     _, summary = run(area / "job.db", clocks=ALONE)
     assert (summary["files_moved"], summary["files_failed"]) == (1, 0)
     assert len(list(root.iterdir())) == 1
+
+
+def test_a_file_replaced_since_the_walk_is_handled_with_its_bytes_and_needs_no_move(
+    tmp_path: Path,
+) -> None:
+    root = tree_of(tmp_path, files=3, size=10_000)
+    os.mkfifo(root / "pipe")
+    create(root, tmp_path / "journal", ALONE)
+    (root / "new").write_bytes(b"of another job")
+    (root / "new").replace(root / "file1")
+    run(tmp_path / "journal", clocks=ALONE)
+    job = control.status(control.adopt(tmp_path / "journal"), control.NAMED)
+    assert (job.files_done, job.files_total) == (3, 3)
+    assert job.bytes_handled == job.bytes_total == 30_000
+    assert (job.files_moved, job.replaced) == (2, 1)
+    assert job.files_unmoved == 1  # the pipe, which is no file
+    assert job.left_out == ()
+    assert job.began is not None
+    assert job.ended is not None
+    assert job.began <= job.ended
+    (day,) = job.days
+    assert (day["moved_bytes"], day["files_replaced"]) == (20_000, 1)

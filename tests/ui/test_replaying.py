@@ -83,3 +83,6 @@ async def test_a_demo_says_which_keys_change_its_speed_and_they_do():
         await until(pilot, lambda: "{ } demo speed" in screen())
         await pilot.press("right_curly_bracket", "left_curly_bracket")
         assert steps == [1, -1]
+        await pilot.press("question_mark")
+        await pilot.press("right_curly_bracket")  # also over another screen
+        assert steps == [1, -1, 1]

@@ -22,8 +22,12 @@ INTERRUPTED = ("dead", "planned")
 TERMINATED, HUNG_UP = "terminated", "hung up"
 """Why a job stopped that a shutdown or the end of its terminal ended."""
 
+REPLACED = "replaced since the walk"
+"""Why a file is left that another job or program wrote anew: it needs no move any more."""
+
 FIGURES = (
-    "files_done", "files_total", "bytes_done", "bytes_total", "bytes_goal", "rate", "mean_rate",
+    "files_done", "files_total", "files_skipped", "files_failed",
+    "bytes_done", "bytes_total", "bytes_goal", "rate", "mean_rate",
     "eta_seconds", "current", "vdevs",
 )  # fmt: skip
 """Fields of a job that its journal and its JSON object have as they are."""
@@ -54,6 +58,9 @@ class JobView:
     """The path of its journal."""
     files_done: int | None = None
     files_total: int | None = None
+    files_skipped: int | None = None
+    """Of those done, as is the next; without names that were left out before they were counted."""
+    files_failed: int | None = None
     bytes_done: int | None = None
     """Of files that are finished."""
     bytes_handled: int = 0
@@ -78,6 +85,10 @@ class JobView:
     days: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     pools: frozenset[str] = frozenset()
+    began: float | None = None
+    """When its files were counted, epoch seconds."""
+    ended: float | None = None
+    """When it finished or was stopped; None for one that is at work or died."""
     pid: int | None = None
     """Of the process that wrote its status last."""
     agreed: bool = True
@@ -87,6 +98,28 @@ class JobView:
     def live(self) -> bool:
         """Whether a process works at it."""
         return self.state in RUNNING
+
+    @property
+    def files_moved(self) -> int:
+        """Files that lie anew, of those that are done."""
+        left = ((self.files_skipped, self.skipped), (self.files_failed, self.failed))
+        named = (sum(by.values()) if count is None else count for count, by in left)
+        return (self.files_done or 0) - sum(named)
+
+    @property
+    def replaced(self) -> int:
+        """Files that need no move any more: others wrote them anew since they were counted."""
+        return self.skipped.get(REPLACED, 0)
+
+    @property
+    def unmoved(self) -> Mapping[str, int]:
+        """Skipped files that lie as before, by reason."""
+        return {why: files for why, files in self.skipped.items() if why != REPLACED}
+
+    @property
+    def files_unmoved(self) -> int:
+        """How many those are."""
+        return sum(self.unmoved.values())
 
     @property
     def interrupted(self) -> bool:

@@ -57,18 +57,26 @@ class Rewrite:
     """Bytes/s in the last step."""
     worked: float = 0.0
     """Seconds in which it moved something."""
+    elsewhere: list[float] = field(default_factory=list)
+    """Bytes of each directory that another job copied, so that they are not moved here."""
     _kept: list[float] = field(default_factory=list)
     """``left`` when it ended: what another job moves since does not count."""
 
     def __post_init__(self) -> None:
         self.plans = [directory.moved + directory.size for directory in self.directories]
+        self.elsewhere = [0.0] * len(self.directories)
         for directory in self.directories:
             directory.old = list(directory.held)
 
     @property
     def total(self) -> float:
-        """Bytes it has to move in all."""
-        return self.done + sum(self.left)
+        """Bytes of all its files."""
+        return self.handled + sum(self.left)
+
+    @property
+    def handled(self) -> float:
+        """Bytes that were moved, here or elsewhere."""
+        return self.done + sum(self.elsewhere)
 
     @property
     def left(self) -> list[float]:
@@ -83,10 +91,16 @@ class Rewrite:
         self._kept = self.left
         self.running, self.why, self.rate, self.waiting = False, why, 0.0, ""
 
-    def resume(self) -> None:
-        """Go on with what was left when it ended, and was not moved by another job since."""
-        pairs = zip(self.directories, self._kept, strict=True)
-        left = [min(kept, sum(directory.old)) for directory, kept in pairs]
-        self.plans = [d.moved + each for d, each in zip(self.directories, left, strict=True)]
+    def resume(self, *, again: bool) -> None:
+        """Go on with what was left when it ended; what another job moved since counts as done.
+
+        ``again``: it is moved once more, as files rewritten in place don't show that they were.
+        """
+        for index, (directory, kept) in enumerate(zip(self.directories, self._kept, strict=True)):
+            if again and sum(directory.old) < kept:
+                directory.old = [held * kept / directory.size for held in directory.held]
+            left = min(kept, sum(directory.old))
+            self.elsewhere[index] += kept - left
+            self.plans[index] = directory.moved + left
         self._kept = []
         self.running, self.why = True, ""

@@ -100,6 +100,14 @@ async def test_left_and_right_leave_the_field_at_its_ends_and_nothing_typed_is_s
         assert ran == []
 
 
+async def test_what_was_said_to_be_typed_first_goes_with_the_first_letter():
+    async with acting("mirror-scrub") as a:
+        asking(a, "one", typed="tank")
+        await a.settle()
+        assert 'Type "tank" first' in await a.press("right", "enter")
+        assert 'Type "tank" first' not in await a.press("t")
+
+
 async def test_without_another_way_v_says_so():
     async with acting("mirror-scrub") as a:
         asking(a, "one")

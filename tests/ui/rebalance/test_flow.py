@@ -378,6 +378,9 @@ async def test_of_a_finished_job_the_figures_agree():
             in a.screen
         )
         assert "start a new job on the same directories" in a.screen
+        assert "after it began" in a.screen
+        texts = [event.text for event in a.app.view_state.frame.events]
+        assert any(f"job {job.job} is over" in text for text in texts)
 
 
 async def test_a_pool_that_is_even_already_offers_no_run():

@@ -7,7 +7,7 @@ import pytest
 from tests.records import replace
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
-from zconsole.rebalance.backend import Counted
+from zconsole.rebalance.backend import REPLACED, Counted
 from zconsole.rebalance.planning.settings import EVEN
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.job_lines import job_lines, job_rows, job_title
@@ -53,6 +53,29 @@ def test_a_job_tells_everything_there_is():
         "new snapshot of tank/\\x1b",
     ):
         assert words in said, words
+
+
+def test_files_that_another_job_moved_are_counted_apart():
+    job = replace(JOB, skipped={REPLACED: 1000, "changed": 2}, files_done=1020, files_total=2000)
+    said = text(job_lines(job, 0.0, {}, DisplayFormat(), 120))
+    assert "17 of 2,000 files moved, 1,000 need no move, 2 skipped, 1 failed" in said
+    assert "Need no move 1,000: replaced since the walk" in said
+    assert "Skipped 2: changed" in said
+    assert "and 1 more" in said
+    finished = replace(job, state="finished", skipped={REPLACED: 1000})
+    assert "To try skipped files" not in text(job_lines(finished, 0.0, {}, DisplayFormat(), 120))
+
+
+def test_names_that_the_walk_left_out_are_none_of_the_files_that_were_done():
+    job = replace(JOB, files_skipped=9, files_failed=1)
+    assert "10 of 40 files moved, 12 skipped" in text(job_lines(job, 0.0, {}, DisplayFormat(), 120))
+
+
+def test_a_job_that_has_ended_says_when_and_how_long_after_its_beginning():
+    ended = replace(JOB, state="finished", began=86_400.0, ended=86_400.0 + 5400)
+    said = text(job_lines(ended, 100_000.0, {}, DisplayFormat(), 100))
+    assert f"Ended {DisplayFormat().when(91_800.0, 100_000.0)}, 1h30m after it began" in said
+    assert "Ended" not in text(job_lines(JOB, 100_000.0, {}, DisplayFormat(), 100))
 
 
 def test_a_job_with_a_goal_is_measured_by_it():

@@ -36,6 +36,17 @@ async def test_the_watch_tells_of_interrupted_jobs_once_and_of_ends():
     assert "its process is gone" in told[5][0]
 
 
+async def test_the_beginning_and_the_end_of_a_job_are_kept_for_the_events():
+    stopped, over = replace(JOB, state="stopped", why="stop"), replace(JOB, state="finished")
+    backend, kept = Backend((), (JOB,), (stopped,), (JOB,), (over,)), []
+    watch = JobWatch(lambda: backend, lambda pool, news: kept.append((pool, news.text)))
+    told = [await watch.look("tank") for _ in range(5)]
+    assert [len(each) for each in told] == [0, 0, 1, 0, 1]
+    assert [pool for pool, _ in kept] == ["tank"] * 4
+    words = ("began", "stopped", "goes on", "is over")
+    assert all(word in text for word, (_, text) in zip(words, kept, strict=True))
+
+
 async def test_a_stop_that_was_ordered_is_news_and_another_a_warning():
     ordered = replace(JOB, state="stopped", why="stop")
     worn = replace(JOB, state="stopped", why="100 files failed in a row")

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from zconsole.rebalance.backend import REPLACED
 from zconsole.rebalance.engine import extents, metadata
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import (
@@ -110,7 +111,7 @@ class Admission:
         if not stat.S_ISREG(status.st_mode) or status.st_dev != item.places[0].directory.dev:
             raise SkipError("changed")
         if status.st_ino != row.ino:
-            raise SkipError("replaced since the walk")
+            raise SkipError(REPLACED)
         if status.st_nlink != len(item.places):
             raise SkipError("hard links outside the set")
         fixed = any(place.directory.fixed for place in item.places)

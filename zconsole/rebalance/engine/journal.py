@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from zconsole.rebalance.backend import REPLACED
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal_database import (
     INDEXES,
@@ -325,11 +326,17 @@ class Journal(JournalDatabase):
         return {reason or "": n for reason, n in self._db.execute(sql, (int(state),))}
 
     def left_out(self, most: int) -> list[tuple[int, bytes, State, str | None]]:
-        """Directory, name, state and reason of failed files, then of skipped ones."""
-        sql = "SELECT dir, name, state, reason FROM files WHERE state = ? ORDER BY id LIMIT ?"
+        """Directory, name, state and reason of failed files, then of skipped ones.
+
+        Those that need no move any more are none of them.
+        """
+        sql = (
+            "SELECT dir, name, state, reason FROM files WHERE state = ? AND reason IS NOT ?"
+            " ORDER BY id LIMIT ?"
+        )
         rows: list[tuple[int, bytes, State, str | None]] = []
         for state in (State.FAILED, State.SKIPPED):
-            found = self._db.execute(sql, (int(state), most - len(rows)))
+            found = self._db.execute(sql, (int(state), REPLACED, most - len(rows)))
             rows += [(number, name, state, reason) for number, name, _, reason in found]
         return rows
 

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from zconsole.rebalance.backend import REPLACED
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.content import SMALL
 from zconsole.rebalance.engine.directories import Directories, MovedError
@@ -106,7 +107,7 @@ class Rewriter:
         if not stat.S_ISREG(status.st_mode) or status.st_dev != device:
             raise SkipError("changed")
         if status.st_ino != row.ino:
-            raise SkipError("replaced since the walk")
+            raise SkipError(REPLACED)
         meta, _ = metadata.read(self.sys, fd, Abilities(project=False, dos=False))
         if meta.flags & metadata.IMMUTABLE:
             raise SkipError("immutable or append-only")

@@ -14,6 +14,7 @@ from typing import Any
 from zconsole.errors import UnavailableError
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.backend import REPLACED
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
@@ -171,6 +172,8 @@ class JobAccounts:
     files_done: int = 0
     files_skipped: int = 0
     files_failed: int = 0
+    files_replaced: int = 0
+    """Those of the skipped ones that need no move any more."""
     bytes_done: int = 0
     """Of finished files, by their size when they were walked."""
     bytes_unmoved: int = 0
@@ -281,6 +284,7 @@ class JobAccounts:
         self.bytes_total = sum(size for _, size in counts.values())
         self.files_done = sum(files for files, _ in done)
         self.files_skipped, self.files_failed = done[1][0], done[2][0]
+        self.files_replaced = self.journal.reasons(State.SKIPPED).get(REPLACED, 0)
         self.bytes_done = sum(size for _, size in done)
         self.bytes_unmoved = done[1][1] + done[2][1]
 
@@ -290,6 +294,7 @@ class JobAccounts:
         self.files_done += len(outcomes)
         self.files_skipped += sum(done.outcome == "skipped" for done in outcomes)
         self.files_failed += sum(done.outcome == "failed" for done in outcomes)
+        self.files_replaced += sum(done.reason == REPLACED for done in outcomes)
         self.bytes_done += sum(done.row.size for done in outcomes)
         self.bytes_unmoved += sum(done.row.size for done in outcomes if done.outcome != "moved")
         self.show(job_output.records(outcomes, engine, self.path))

@@ -167,6 +167,7 @@ class BenefitCheck:
         return {
             "files_done": accounts.files_done,
             "files_skipped": accounts.files_skipped,
+            "files_replaced": accounts.files_replaced,
             "files_failed": accounts.files_failed,
             "fragmentation": watching.fragmentation if watching else None,
             "spread": watching.spread() if watching else None,

@@ -125,6 +125,8 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         left_out=tuple(left_out(journal, named)),
         days=tuple(journal.days()) if job else (),
         notes=tuple(data.get("notes") or ()),
+        began=job.created if job else None,
+        ended=data.get("t") if state in ("finished", "stopped") else None,
         pools=frozenset(map(pool_of, (journal.get("keys") or {}).values())),
         agreed=agreed,
     )

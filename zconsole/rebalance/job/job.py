@@ -68,6 +68,8 @@ class Job:
     floors: Mapping[str, Floor]
     """By root path."""
     bytes_to_target: int | None
+    created: float | None = None
+    """When its walk was over, epoch seconds."""
     rooms: Mapping[bytes, int] = field(default_factory=dict)
     """Bytes of free space that the plan saw for the job, by root path."""
 
@@ -109,6 +111,7 @@ def job_of(journal: Journal) -> Job:
             raw_factor=data["raw_factor"],
             floors={root: Floor(*floor) for root, floor in data["floors"].items()},
             bytes_to_target=data["bytes_to_target"],
+            created=data.get("created"),
             rooms={os.fsencode(root): room for root, room in data["rooms"].items()},
         )
 

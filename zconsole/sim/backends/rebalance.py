@@ -14,6 +14,7 @@ from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.pool.allocator import Space, raw_to_target
 from zconsole.pool.version import parse_version
 from zconsole.rebalance.backend import (
+    REPLACED,
     Counted,
     Explorer,
     JobView,
@@ -59,6 +60,7 @@ class _Job:
     work: Rewrite
     engine: str
     before: Mapping[str, float]
+    began: float
     factor: float
     """Allocated bytes a byte of a file takes, when it began."""
     days: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -126,7 +128,7 @@ class SimulatedRebalance:
         name = f"{0xD3A0 + len(self._jobs):06x}"
         engine = made.directories[0].engine or ""
         before = {vdev.name: vdev.fill_before for vdev in made.vdevs or ()}
-        job = _Job(name, pool, settings, work, engine, before, made.raw_factor or 1.0)
+        job = _Job(name, pool, settings, work, engine, before, pool.now, made.raw_factor or 1.0)
         self._jobs.append(job)
         _limit(job)
         pool.rewrite = work
@@ -154,7 +156,7 @@ class SimulatedRebalance:
         found = self._find(job)
         found.work.paused = False
         if not found.work.running:
-            found.work.resume()
+            found.work.resume(again=found.engine == "rewrite")
             found.logged, found.last = False, None
             self._note("begun", found, "run")
         found.pool.rewrite = found.work
@@ -203,10 +205,10 @@ def _shown(job: _Job) -> JobView:
 def _seen(job: _Job) -> JobView:
     work, factor = job.work, job.factor
     state, why = _state(job)
-    done, total = work.done / factor, work.total / factor
+    handled, total = work.handled / factor, work.total / factor
     rate = work.rate / factor if state == "running" and work.rate else None
     left = _to_do(job) / factor
-    _note_day(job, done, left / rate if rate else None)
+    _note_day(job, work.done / factor, left / rate if rate else None)
     return JobView(
         job=job.name,
         state=state,
@@ -216,23 +218,25 @@ def _seen(job: _Job) -> JobView:
         engine=job.engine,
         files_done=_files_done(job),
         files_total=sum(directory.files for directory in work.directories),
-        bytes_handled=round(done),
+        bytes_handled=round(handled),
         bytes_total=round(total),
-        bytes_goal=round(done + left),
+        bytes_goal=round(handled + left),
         rate=rate,
-        mean_rate=done / work.worked if work.worked else None,
+        mean_rate=work.done / factor / work.worked if work.worked else None,
         eta_seconds=left / rate if rate else None,
         current=_current(job) if state in ("running", "paused", "waiting") else None,
         before=job.before,
-        skipped=Counter({_SKIPPED[job.engine == "rewrite"]: _skipped(job)}) + Counter(),
+        skipped=_skipped(job),
         days=tuple(job.days.values()),
+        began=job.began,
+        ended=None if work.running else job.pool.now,
     )
 
 
 def _to_do(job: _Job) -> float:
     """Allocated bytes to go to its end: of the files, or sooner by a limit; see JobAccounts."""
     work = job.work
-    left = max(0.0, min(work.total, work.most) - work.done)
+    left = max(0.0, min(sum(work.left), work.most - work.done))
     if not work.running and work.why != "stop":
         return 0.0
     if work.target is None:
@@ -266,8 +270,15 @@ def _files_done(job: _Job) -> int:
     return int(sum(d.files * (1.0 - left / d.size) for d, left in pairs) + _LAST)
 
 
-def _skipped(job: _Job) -> int:
-    return _files_done(job) // 1500
+def _replaced(job: _Job) -> int:
+    pairs = zip(job.work.directories, job.work.elsewhere, strict=True)
+    return int(sum(d.files * (moved / d.size) for d, moved in pairs) + _LAST)
+
+
+def _skipped(job: _Job) -> Counter[str]:
+    replaced = _replaced(job)
+    others = (_files_done(job) - replaced) // 1500
+    return +Counter({_SKIPPED[job.engine == "rewrite"]: others, REPLACED: replaced})
 
 
 def _note_day(job: _Job, done: float, eta: float | None) -> None:
@@ -280,7 +291,8 @@ def _note_day(job: _Job, done: float, eta: float | None) -> None:
         "moved_bytes": round(done),
         "files_done": _files_done(job),
         "spread": spread(job.pool),
-        "files_skipped": _skipped(job),
+        "files_skipped": _skipped(job).total(),
+        "files_replaced": _replaced(job),
         "fragmentation": max((top.frag for top in job.pool.normal_tops()), default=None),
         "free_bytes": round(sum(top.free for top in job.pool.normal_tops())),
         "eta_seconds": eta,

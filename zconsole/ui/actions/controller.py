@@ -39,7 +39,7 @@ from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.background import begin, begin_next
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
-from zconsole.ui.rebalance.job_watch import JobWatch, told_of
+from zconsole.ui.rebalance.job_watch import JobWatch, News, told_of
 from zconsole.ui.widgets.draw import Span
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ActionController:
 
     def __init__(self, context: FlowContext) -> None:
         self.context = context
-        self.jobs = JobWatch(context.backend.rebalance_backend)
+        self.jobs = JobWatch(context.backend.rebalance_backend, self._keep)
         self._looked = float("-inf")
         """When it last looked, in steady seconds."""
 
@@ -100,6 +100,12 @@ class ActionController:
         for frame in update.frames:
             for news in await self.jobs.look(frame.pool):
                 self.context.app.notify(news.text, severity=news.severity, timeout=15, markup=False)
+
+    def _keep(self, pool: str, news: News) -> None:
+        """Put what happened to a job among the events of its pool."""
+        severity = "warning" if news.severity == "warning" else "notice"
+        now = self.context.backend.clock()
+        self.context.watch.did(pool, now, news.text, OUTCOME, severity)
 
     async def _look_at_swaps(self) -> None:
         if text := await self.context.swaps.look(partial(_peeked, self.context)):

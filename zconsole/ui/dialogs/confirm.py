@@ -157,6 +157,10 @@ class ConfirmScreen(ButtonScreen[None]):
         needed = confirmation.typed is not None and not confirmation.barred
         return needed and self._state == "asking"
 
+    def on_input_changed(self) -> None:
+        """What was said of the last key is over with the next letter."""
+        self._show_hint()
+
     def on_input_submitted(self) -> None:
         """Enter behind the typed name runs, as it is the name that confirms."""
         self._confirm()

@@ -36,7 +36,9 @@ def screen_help_lines(
     about = [line for each in topics for line in _pair(*each, width, "bold", room)]
     own = [line for group in groups for line in _group(group, look.keys.of(group), width)]
     everywhere = (
-        key._replace(text=key.over or key.text) for key in look.keys.looks if key.everywhere
+        key._replace(text=key.over or key.text)
+        for key in look.keys.looks
+        if key.everywhere and key.group != "Replay"  # few consoles are one
     )
     return (*about, *own, *_group("On every screen", everywhere, width))
 

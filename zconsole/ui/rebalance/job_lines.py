@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole import units
-from zconsole.rebalance.backend import JobView
+from zconsole.rebalance.backend import REPLACED, JobView
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.job_watch import reason
@@ -77,11 +77,12 @@ def job_lines(
 ) -> Sequence[Line]:
     """Everything there is to see of a job; ``now`` in epoch seconds."""
     lines = [
-        *_progress(job, look, width),
+        *_progress(job, now, look, width),
         *_pace(job, now, look, width),
         *_current(job, look, width),
         *_moved(job, fills, look, width),
-        *_left_out("Skipped", "warning", job.skipped, look, width),
+        *_left_out("Need no move", "dim", {REPLACED: job.replaced}, look, width),
+        *_left_out("Skipped", "warning", job.unmoved, look, width),
         *_left_out("Failed", "error", job.failed, look, width),
         *_again(job),
         *_days(job, look, width),
@@ -91,7 +92,7 @@ def job_lines(
     return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
 
 
-def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
+def _progress(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator[Line]:
     word = WORDS.get(job.state, job.state)
     known = job.goal is not None
     done = f"{look.size(job.bytes_handled)} of {look.size(job.goal)}" if known else ""
@@ -105,8 +106,17 @@ def _progress(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
     why = reason(job)
     if why and why != word:
         yield from wrapped(why, ROLES.get(job.state, ""), look, width, " ")
+    if job.ended is not None:
+        yield (Span(f" {_end(job, job.ended, now, look)}"),)
     if rest := _rest(job, look):
         yield from wrapped(rest, "bold", look, width, " ")
+
+
+def _end(job: JobView, ended: float, now: float, look: DisplayFormat) -> str:
+    """When it ended, and how long after it began: its pauses are part of that."""
+    said = f"Ended {look.when(ended, now)}"
+    after = None if job.began is None else ended - job.began
+    return said if after is None else f"{said}, {units.duration(after)} after it began"
 
 
 def _rest(job: JobView, look: DisplayFormat) -> str:
@@ -146,10 +156,9 @@ def _pace(job: JobView, now: float, look: DisplayFormat, width: int) -> Iterator
 
 def _files(job: JobView) -> str:
     """How many files were moved, and how many were not."""
-    skipped, failed = sum(job.skipped.values()), sum(job.failed.values())
-    moved = (job.files_done or 0) - skipped - failed
-    done = f"{moved:,} of {job.files_total:,} files moved"
-    but = ((skipped, "skipped"), (failed, "failed"))
+    done = f"{job.files_moved:,} of {job.files_total:,} files moved"
+    failed = sum(job.failed.values())
+    but = ((job.replaced, "need no move"), (job.files_unmoved, "skipped"), (failed, "failed"))
     return ", ".join((done, *(f"{n:,} {word}" for n, word in but if n)))
 
 
@@ -200,10 +209,10 @@ def _left_out(
     if not total:
         return
     ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
-    counts = [f"{n} " if len(ordered) > 1 else "" for _, n in ordered]
+    counts = [f"{n:,} " if len(ordered) > 1 else "" for _, n in ordered]
     named = zip(counts, (look.text(why) for why, _ in ordered), strict=True)
     parts: list[Line] = [(Span(f"{n}{why}", role),) for n, why in named]
-    head = f" {word} {total}: "
+    head = f" {word} {total:,}: "
     yield from hung(Span(head, "bold"), joined(parts, ", ", width - len(head) - 1))
 
 
@@ -213,7 +222,7 @@ def _again(job: JobView) -> Iterator[Line]:
         return
     if any(job.failed.values()):
         yield (Span(" P tries the failed files again", "dim"),)
-    if any(job.skipped.values()):
+    if job.files_unmoved:
         yield (Span(" To try skipped files again, start a new job on the same directories", "dim"),)
 
 
@@ -226,9 +235,9 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         role = "error" if file["outcome"] == "failed" else "dim"
         text = f"{file['outcome']}: {file['path']}: {file['reason'] or ''}"
         yield from wrapped(text, role, look, width, "  ")
-    more = sum(job.failed.values()) + sum(job.skipped.values()) - len(job.left_out)
+    more = sum(job.failed.values()) + job.files_unmoved - len(job.left_out)
     if more > 0:
-        yield (Span(f"  and {more} more", "dim"),)
+        yield (Span(f"  and {more:,} more", "dim"),)
 
 
 def _moved_by(day: Mapping[str, Any]) -> str:
@@ -237,6 +246,13 @@ def _moved_by(day: Mapping[str, Any]) -> str:
         return "-"
     left_out = (day.get(name) or 0 for name in ("files_skipped", "files_failed"))
     return f"{day['files_done'] - sum(left_out):,}"
+
+
+def _skipped_by(day: Mapping[str, Any]) -> str:
+    """How many files were left as they lay by the end of a day, likewise."""
+    if "files_skipped" not in day:
+        return "-"
+    return f"{day['files_skipped'] - day.get('files_replaced', 0):,}"
 
 
 _DAY = "Day"
@@ -262,7 +278,7 @@ _COLUMNS = (
     _Column(_DAY, 12, lambda _, day: str(day.get("day", ""))),
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
     _Column("files", 9, lambda _, day: _moved_by(day)),
-    _Column("skipped", 8, lambda _, day: str(day.get("files_skipped", "-")), 70),
+    _Column("skipped", 8, lambda _, day: _skipped_by(day), 70),
     _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
     _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 70),
     _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),

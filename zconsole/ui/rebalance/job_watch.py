@@ -25,6 +25,8 @@ class News:
 
     text: str
     severity: Literal["information", "warning"] = "information"
+    loud: bool = True
+    """Whether it is said at once, too; else it is only among the events."""
 
 
 @dataclass(slots=True)
@@ -32,6 +34,8 @@ class JobWatch:
     """What is known of the jobs, by pool."""
 
     make_backend: Callable[[], RebalanceBackend]
+    keep: Callable[[str, News], None] = lambda _pool, _news: None
+    """Keeps what happened to a job of a pool, for its events."""
     jobs: dict[str, tuple[JobView, ...]] = field(default_factory=dict)
     problem: str = ""
     """Why the newest look failed; empty when it did not."""
@@ -60,7 +64,12 @@ class JobWatch:
         self._newest[pool], self.problem = number, ""
         before = self.jobs.get(pool)
         self.jobs[pool] = now
-        return tuple(_found(now) if before is None else _changed(before, now))
+        if before is None:
+            return tuple(_found(now))
+        happened = tuple(_changed(before, now))
+        for news in happened:
+            self.keep(pool, news)
+        return tuple(news for news in happened if news.loud)
 
     @property
     def live(self) -> tuple[JobView, ...]:
@@ -108,7 +117,7 @@ def told_of(job: str) -> str:
 
 def _left_out(job: JobView) -> str:
     """``12 files skipped, 1 file failed``; empty where all were moved."""
-    counts = ((sum(job.skipped.values()), "skipped"), (sum(job.failed.values()), "failed"))
+    counts = ((job.files_unmoved, "skipped"), (sum(job.failed.values()), "failed"))
     return ", ".join(f"{counted(n, 'file')} {word}" for n, word in counts if n)
 
 
@@ -126,11 +135,15 @@ def _found(jobs: tuple[JobView, ...]) -> Iterator[News]:
 
 
 def _changed(before: tuple[JobView, ...], now: tuple[JobView, ...]) -> Iterator[News]:
-    """What ended between two looks."""
+    """What began or ended between two looks."""
     known = {job.job: job for job in before}
     for job in now:
         old = known.get(job.job)
-        if old is None or not old.live or job.live:
+        was_live = old is not None and old.live
+        if job.live and not was_live:
+            word = "began" if old is None else "goes on"
+            yield News(f"{told_of(job.job)}{word}", loud=False)
+        if job.live or not was_live:
             continue
         if job.state == "finished":
             failed = sum(job.failed.values())

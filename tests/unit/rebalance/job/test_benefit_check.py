@@ -132,6 +132,16 @@ def test_the_line_of_a_day_counts_what_moved(journal: Journal) -> None:
     assert (day["fragmentation"], round(day["spread"], 3)) == (0.07, 0.9)
 
 
+def test_the_line_of_a_day_counts_files_that_need_no_move_apart(journal: Journal) -> None:
+    case = Case(journal)
+    case.accounts.files_done, case.accounts.files_skipped = 3, 2
+    case.accounts.files_replaced = 1
+    case.judge.finished([FileOutcome(ROW, "moved", 50)])
+    case.judge.portion()
+    (day,) = journal.days()
+    assert (day["files_skipped"], day["files_replaced"]) == (2, 1)
+
+
 def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
     case = Case(journal)
     case.accounts.effect = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from zconsole.rebalance.backend import REPLACED
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance import SimulatedRebalance
 from zconsole.sim.source import World
@@ -47,6 +48,50 @@ async def test_a_job_that_goes_on_after_another_ends_with_all_of_its_files(world
     done = await job(desk, first)
     assert done.state == "finished"
     assert done.files_done == done.files_total
+
+
+async def interrupted_by_another(desk, world, engine):
+    """A job as it was stopped early, and as it goes on after another moved its last directory."""
+    first = await desk.start(Settings(("/storage/films", "/storage/backup"), engine=engine))
+    world.advance(600.0)
+    await desk.order(first, "stop")
+    stopped = await job(desk, first)
+    second = await desk.start(Settings(("/storage/backup",), engine=engine))
+    for hour in range(1, 60):
+        world.advance(hour * HOUR)
+    moved = await job(desk, second)
+    assert moved.state == "finished"
+    await desk.resume(first)
+    return stopped, moved, await job(desk, first)
+
+
+async def test_what_another_job_copied_meanwhile_counts_as_handled_and_apart(world):
+    desk = SimulatedRebalance(world)
+    stopped, other, resumed = await interrupted_by_another(desk, world, "copy")
+    assert resumed.skipped[REPLACED] == resumed.replaced == other.files_total
+    assert resumed.files_moved == stopped.files_moved
+    assert resumed.bytes_total == pytest.approx(stopped.bytes_total)
+    both = stopped.bytes_handled + other.bytes_total
+    assert resumed.bytes_handled == pytest.approx(both, rel=1e-3)
+    assert stopped.ended - stopped.began == pytest.approx(600.0, abs=1.0)
+    assert resumed.ended is None
+    (day,) = [day for day in resumed.days if day["day"] == resumed.days[-1]["day"]]
+    assert day["files_replaced"] == resumed.replaced
+    assert day["files_skipped"] == sum(resumed.skipped.values())
+    assert day["moved_bytes"] == pytest.approx(stopped.bytes_handled)
+
+
+async def test_what_another_job_rewrote_in_place_is_rewritten_again(world):
+    desk = SimulatedRebalance(world)
+    stopped, _, resumed = await interrupted_by_another(desk, world, "rewrite")
+    assert resumed.replaced == 0
+    assert resumed.files_done == stopped.files_done
+    assert resumed.bytes_handled == pytest.approx(stopped.bytes_handled)
+    assert resumed.bytes_total == pytest.approx(stopped.bytes_total)
+    for hour in range(60, 200):
+        world.advance(hour * HOUR)
+    done = await job(desk, resumed.job)
+    assert (done.state, done.files_done) == ("finished", done.files_total)
 
 
 async def test_files_rewritten_in_place_are_not_left_out_for_being_open(world):
