@@ -42,7 +42,7 @@ def test_a_job_tells_everything_there_is():
         "7 of 40 files moved, 12 skipped, 1 failed",
         "rate limit 4.77M/s",
         "stop at a spread of 5 % (even)",
-        "spread 93.0 % at the start, 63.0 % now",
+        "Vdevs since the job began: spread 93.0 % then, 63.0 % now",
         "-10.0",
         "+20.0",
         "Skipped 12: 9 changed, 3 open for writing",

@@ -184,7 +184,7 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         return
     known = [fills.get(name) for name in job.before]
     spread = max(job.before.values()) - min(job.before.values())
-    head = f" Vdevs  spread {percent(spread)} at the start"
+    head = f" Vdevs since the job began: spread {percent(spread)} then"
     if all(fill is not None for fill in known):
         present = [fill for fill in known if fill is not None]
         head += f", {percent(max(present) - min(present))} now"
