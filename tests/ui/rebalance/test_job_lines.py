@@ -158,6 +158,13 @@ def test_a_job_without_a_target_says_that_all_files_move():
     assert "spread of none" not in said
 
 
+def test_a_million_files_of_a_day_keep_apart_from_its_bytes():
+    day = {"day": "2026-11-20", "moved_bytes": 33 << 40, "files_done": 1_056_795}
+    day |= {"files_skipped": 0, "files_failed": 0}
+    said = text(job_lines(replace(JOB, days=(day,)), 0.0, {}, DisplayFormat(), 72))
+    assert "T 1,056,795 " in said
+
+
 def test_the_history_of_a_job_has_a_heading_that_is_no_end_date():
     said = text(job_lines(JOB, 0.0, {}, DisplayFormat(), 80))
     head = next(line for line in said.splitlines() if " moved " in line and " spread " in line)
