@@ -42,7 +42,7 @@ def test_a_job_tells_everything_there_is():
         "7 of 40 files moved, 12 skipped, 1 failed",
         "rate limit 4.77M/s",
         "stop at a spread of 5 % (even)",
-        "spread 93.0 % at the start, 63.0 % now",
+        "Vdevs since the job began: spread 93.0 % then, 63.0 % now",
         "-10.0",
         "+20.0",
         "Skipped 12: 9 changed, 3 open for writing",
@@ -156,6 +156,13 @@ def test_a_job_without_a_target_says_that_all_files_move():
     said = text(job_lines(endless, 0.0, {}, DisplayFormat(), 80))
     assert "all files move" in said
     assert "spread of none" not in said
+
+
+def test_a_million_files_of_a_day_keep_apart_from_its_bytes():
+    day = {"day": "2026-11-20", "moved_bytes": 33 << 40, "files_done": 1_056_795}
+    day |= {"files_skipped": 0, "files_failed": 0}
+    said = text(job_lines(replace(JOB, days=(day,)), 0.0, {}, DisplayFormat(), 72))
+    assert "T 1,056,795 " in said
 
 
 def test_the_history_of_a_job_has_a_heading_that_is_no_end_date():

@@ -184,7 +184,7 @@ def _moved(job: JobView, fills: Fills, look: DisplayFormat, width: int) -> Itera
         return
     known = [fills.get(name) for name in job.before]
     spread = max(job.before.values()) - min(job.before.values())
-    head = f" Vdevs  spread {percent(spread)} at the start"
+    head = f" Vdevs since the job began: spread {percent(spread)} then"
     if all(fill is not None for fill in known):
         present = [fill for fill in known if fill is not None]
         head += f", {percent(max(present) - min(present))} now"
@@ -277,10 +277,10 @@ class _Column:
 _COLUMNS = (
     _Column(_DAY, 12, lambda _, day: str(day.get("day", ""))),
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
-    _Column("files", 9, lambda _, day: _moved_by(day)),
-    _Column("skipped", 8, lambda _, day: _skipped_by(day), 70),
+    _Column("files", 10, lambda _, day: _moved_by(day)),
+    _Column("skipped", 8, lambda _, day: _skipped_by(day), 72),
     _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
-    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 70),
+    _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 72),
     _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
     _Column("ETA", 8, lambda _, day: units.duration(day.get("eta_seconds"))),
 )
