@@ -203,5 +203,7 @@ def _untold(record: Scan | Activity) -> set[str]:
     if not over:
         return {"errors", *PASS}
     gone = {"start", "total_bytes", "scanned_bytes", "issued_bytes", "skipped_bytes"}
-    canceled = {"processed_bytes", "errors", "duration"} if record.state == "canceled" else set()
+    # Text has only the end of a canceled scrub, and the pool's history only its start.
+    untold = {"processed_bytes", "errors", "duration", "full"}
+    canceled = untold if record.state == "canceled" else set()
     return gone | canceled | PASS

@@ -18,6 +18,7 @@ from zconsole.pool.replication import (
     replication_of,
     sizes_differ,
 )
+from zconsole.pool.scan_outcome import has_checkpoint
 from zconsole.pool.spares import LABELS, least_bytes, too_small
 from zconsole.pool.topology import data_vdevs
 from zconsole.pool.what_if import Outlook, Shape, grown, outlook
@@ -128,7 +129,7 @@ def permanent(s: Situation, layout: Layout) -> str | None:
 
 def removable(s: Situation, layout: Layout) -> str:
     """How it can be taken out again, where it can (zpool-remove(8))."""
-    later = " only once the checkpoint is discarded" if _has_checkpoint(s) else ""
+    later = " only once the checkpoint is discarded" if has_checkpoint(s.pool) else ""
     if not layout.holds_data:
         return f"zpool remove {'can take' if later else 'takes'} it out again{later}"
     return (
@@ -136,10 +137,6 @@ def removable(s: Situation, layout: Layout) -> str:
         " room for its data and the keys of all encrypted datasets are loaded; a table of moved"
         " blocks then stays in memory"
     )
-
-
-def _has_checkpoint(s: Situation) -> bool:
-    return s.pool.checkpoint is not None and not s.pool.checkpoint.discarding
 
 
 def _checkpoint_doubt(s: Situation, layout: Layout) -> str:
@@ -155,7 +152,7 @@ def warnings(
     s: Situation, layout: Layout, devices: tuple[str, ...], sizes: Sequence[int]
 ) -> Iterator[str]:
     """What an operator should look at before."""
-    if _has_checkpoint(s):
+    if has_checkpoint(s.pool):
         yield _checkpoint_doubt(s, layout)
     if layout.holds_data and (gone := failed(s.pool)):
         names = ", ".join(f"{target.name} ({target.vdev.state})" for target in gone)

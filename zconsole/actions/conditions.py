@@ -10,6 +10,7 @@ from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
 from zconsole.hardware.device import Device
 from zconsole.history.scans import WORDS
+from zconsole.pool.scan_outcome import has_checkpoint
 from zconsole.pool.version import Version
 from zconsole.units import size
 
@@ -76,8 +77,8 @@ def same_scans(s: Situation) -> Precondition:
 
 
 def checkpoint_doubt(s: Situation) -> tuple[str, ...]:
-    """What a checkpoint means for a resilver that would start (dsl_scan_done, dsl_scan.c)."""
-    if s.pool.checkpoint is None or s.pool.checkpoint.discarding:
+    """What a checkpoint means for a resilver that would start."""
+    if not has_checkpoint(s.pool):
         return ()
     return (
         "the pool has a checkpoint: no resilver restores redundancy while it exists. Discard it"

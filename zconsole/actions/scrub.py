@@ -11,7 +11,7 @@ from zconsole.actions.running_scans import progress
 from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.history.scans import WORDS
 from zconsole.pool.model import Scan
-from zconsole.pool.scan_outcome import left_behind
+from zconsole.pool.scan_outcome import has_checkpoint, left_behind
 from zconsole.units import duration
 
 NO_WAY_TO_STOP = (
@@ -316,7 +316,7 @@ def _last_took(s: Situation) -> Iterator[float]:
 
 
 def _scrub_warnings(s: Situation) -> tuple[str, ...]:
-    if s.pool.checkpoint is not None and not s.pool.checkpoint.discarding:
+    if has_checkpoint(s.pool):
         return ("does not scrub blocks that only the checkpoint refers to",)
     return ()
 

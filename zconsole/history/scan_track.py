@@ -284,10 +284,10 @@ def _moved(points: Sequence[CurvePoint], at: int) -> bool:
 
 def _foreseen(own: Forecast, scan: Scan, left: float, earlier: str) -> Forecast:
     """While nothing is issued yet: the seconds that an earlier scan lets expect, called so."""
-    waiting = _nothing_issued(scan)
-    if own.estimate.reason != waiting or left <= 0:
+    done = issued_bytes(scan)
+    if scan.state != "running" or done is None or done[0] > 0 or left <= 0:
         return own
-    reason = f"foreseen {units.duration(left)}, as {earlier}; {waiting}"
+    reason = f"foreseen {units.duration(left)}, as {earlier}; {own.estimate.reason}"
     return own._replace(estimate=nothing(reason))
 
 

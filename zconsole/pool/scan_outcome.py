@@ -147,21 +147,30 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
             yield f"the scrub after the rebuild repaired {size(scan.processed_bytes)}: scrub again"
 
 
+def has_checkpoint(pool: Pool) -> bool:
+    """Whether a checkpoint exists and is to stay: beside it no resilver completes.
+
+    ``dsl_scan_done`` then leaves the DTLs as they are (module/zfs/dsl_scan.c 2.2.11).
+    """
+    return pool.checkpoint is not None and not pool.checkpoint.discarding
+
+
 def blocked_repair(pool: Pool) -> Iterator[str]:
     """That a checkpoint keeps the repair that runs from letting go of what it replaces."""
-    runs = any(s.function in REPAIRS and s.active for s in pool.scans)
-    if runs and pool.checkpoint is not None and not pool.checkpoint.discarding:
-        yield f"checkpoint blocks completion: zpool checkpoint -d {pool.name}"
+    if has_checkpoint(pool) and any(s.function in REPAIRS and s.active for s in pool.scans):
+        yield _blocks(pool)
+
+
+def _blocks(pool: Pool) -> str:
+    return f"checkpoint blocks completion: zpool checkpoint -d {pool.name}"
 
 
 def _checkpoint(pool: Pool) -> Iterator[str]:
     """That a checkpoint is the cause, and the commands that end it."""
     if pool.checkpoint is None:
         return
-    if pool.checkpoint.discarding:
-        yield "a checkpoint blocked the resilver: wait until it is discarded"
-    else:
-        yield f"checkpoint blocks completion: zpool checkpoint -d {pool.name}"
+    waits = "a checkpoint blocked the resilver: wait until it is discarded"
+    yield _blocks(pool) if has_checkpoint(pool) else waits
     yield f"then {_again(pool)}"
 
 

@@ -35,7 +35,7 @@ from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import graphed_scan, scan_lines
 from zconsole.ui.panes.scan_pane import ScanPane
-from zconsole.ui.panes.tree_facts import OfTree, has_failed
+from zconsole.ui.panes.tree_facts import has_failed, tree_of
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
@@ -65,7 +65,7 @@ class MainScreen(Screen[None]):
         self._details = details
         self._ready = ready
         self._status: HeaderStatus | None = None
-        self._failed = OfTree(has_failed)
+        self._failed = WorkedOut[bool]()
         self._balance = WorkedOut[tuple[Line, ...]]()
 
     def compose(self) -> ComposeResult:
@@ -119,12 +119,13 @@ class MainScreen(Screen[None]):
         self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width, heights)
+        failed = self._failed.of(tree_of(frame), partial(has_failed, frame))
         footer = partial(
             footer_line,
             state.look,
             several_pools=tabs > 0,
             denied=state.denied,
-            first="swap" if frame.troubles or self._failed.of(frame) else "",
+            first="swap" if frame.troubles or failed else "",
             pane=self._hinted(),
         )
         played = state.playback

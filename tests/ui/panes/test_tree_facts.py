@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.records import replace
 from tests.ui import frames
 from zconsole.pool.model import ErrorCounters
-from zconsole.ui.panes.tree_facts import OfTree, has_failed, tree_facts
+from zconsole.ui.panes.tree_facts import has_failed, tree_facts, tree_of
 
 
 def changed(frame, index, **fields):
@@ -30,16 +30,13 @@ def test_disks_that_are_filled_and_names_are_known_wherever_they_are():
 
 
 def test_it_is_found_out_again_only_where_more_than_counters_moved():
-    asked, calm = [], frames.healthy()
-    facts = OfTree(lambda frame: asked.append(frame) or len(asked))
-    token = object()
-    first = replace(calm, still=token)
-    assert facts.of(first) == facts.of(replace(first, past=())) == 1
-    assert facts.of(replace(calm, still=object())) == 2
+    calm = frames.healthy()
+    first = replace(calm, still=object())
+    assert tree_of(first) == tree_of(replace(changed(first, -1, rates=None), past=()))
+    assert tree_of(first) != tree_of(replace(calm, still=object()))
 
 
-def test_of_frames_that_do_not_say_it_is_found_out_each_time():
+def test_of_frames_that_do_not_say_it_is_found_out_by_their_rows():
     calm = replace(frames.healthy(), still=None)
-    facts = OfTree(has_failed)
-    assert not facts.of(calm)
-    assert facts.of(changed(calm, -1, state="FAULTED"))
+    assert tree_of(calm) == tree_of(replace(calm, past=()))
+    assert tree_of(calm) != tree_of(changed(calm, -1, state="FAULTED"))

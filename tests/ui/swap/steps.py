@@ -123,6 +123,15 @@ class Swapping(Acting):
         await self.on(SwapScreen)
         return await self.pass_by()
 
+    async def swapped(self) -> str:
+        """Begin, pull the old disk, insert the first of the drawer, fill it; its serial number."""
+        await self.to_pull()
+        await self.pull("Slot 07")
+        new = self.swap.hands.drawer()[0].rpartition(" ")[2]
+        await self.insert(new, "Slot 07")
+        await self.do()
+        return new
+
     async def seen(self, seen: str) -> str:
         """Let simulated time pass until the screen says something."""
         for _ in range(200):

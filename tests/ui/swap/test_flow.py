@@ -231,11 +231,7 @@ async def test_another_row_with_a_swap_open_asks_which():
 
 async def test_the_new_disk_leads_to_the_swap_that_it_is_part_of():
     async with swapping() as s:
-        await s.to_pull()
-        await s.pull("Slot 07")
-        new = s.swap.hands.drawer()[0].rpartition(" ")[2]
-        await s.insert(new, "Slot 07")
-        await s.do()
+        new = await s.swapped()
         await s.press("escape")
         s.feed.step()
         await s.settled()

@@ -66,11 +66,7 @@ async def test_giving_up_may_leave_the_light_on():
 
 async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
     async with swapping() as s:
-        await s.to_pull()
-        await s.pull("Slot 07")
-        new = s.swap.hands.drawer()[0].rpartition(" ")[2]
-        await s.insert(new, "Slot 07")
-        await s.do()
+        await s.swapped()
         await s.seen("Switch off the light")
         await s.do("Y")
         shown = await s.do("Y")

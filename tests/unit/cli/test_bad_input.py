@@ -307,8 +307,12 @@ def test_any_report(data: st.DataObject, report: dict[str, object], tmp_path: Pa
 def test_any_theme(content: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text(content, errors="replace")
-    with contextlib.suppress(ThemeError):
-        read_theme(path)
+    try:
+        said = read_theme(path).name
+    except ThemeError as error:
+        said = str(error)
+    assert said
+    assert "\n" not in said
 
 
 MEBIBYTE = 2**20

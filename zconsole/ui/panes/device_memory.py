@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from zconsole.monitor.frame import Frame
+from zconsole.monitor.worked_out import WorkedOut
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import NOTHING_YET, Worth, worth
-from zconsole.ui.panes.tree_facts import OfTree, TreeFacts, tree_facts
+from zconsole.ui.panes.tree_facts import TreeFacts, tree_facts, tree_of
 
 HOLD = 30.0
 """Seconds that a device stays tinted after it was last said to limit the scan."""
@@ -24,11 +25,11 @@ class DeviceMemory:
     tree: TreeFacts = field(default_factory=TreeFacts)
     """What follows from the vdevs of the newest frame."""
     _named: float = 0.0
-    _of_tree: OfTree[TreeFacts] = field(default_factory=partial(OfTree, tree_facts))
+    _found: WorkedOut[TreeFacts] = field(default_factory=WorkedOut)
 
     def take(self, frame: Frame, look: DisplayFormat) -> None:
         """Take in a frame."""
-        self.tree = self._of_tree.of(frame)
+        self.tree = self._found.of(tree_of(frame), partial(tree_facts, frame))
         if not (self.has.errors and self.has.notes):
             self.has = worth(frame, look, self.tree, self.has)
         if frame.limit is None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from zconsole.config.settings import COLUMNS
+from zconsole.history.changes import BROKEN
 from zconsole.monitor.feed import Pairs
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.suspension import missing_devices
@@ -24,7 +25,7 @@ from zconsole.ui.panes.device_detail import detail_lines, detail_room
 from zconsole.ui.panes.device_graphs import graph_room, scrolled
 from zconsole.ui.panes.device_memory import DeviceMemory
 from zconsole.ui.panes.device_tree import Arrangement, TreeLine, items
-from zconsole.ui.panes.tree_facts import FAILED, TreeFacts
+from zconsole.ui.panes.tree_facts import TreeFacts
 from zconsole.ui.widgets.draw import Line, Span, merged
 from zconsole.ui.widgets.graph import graph_values
 from zconsole.ui.widgets.lines_view import CursorView
@@ -120,7 +121,7 @@ class DeviceView(CursorView):
         if not self._opening or self._frame is None or room < 1:
             return
         leaves = ((i, item.row.vdev) for i, item in enumerate(self._items) if item.row is not None)
-        failed = (i for i, vdev in leaves if not vdev.children and vdev.state in FAILED)
+        failed = (i for i, vdev in leaves if not vdev.children and vdev.state in BROKEN)
         if (index := next(failed, 0)) >= room and self.cursor == 0:
             self.cursor = index
             self.reveal()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from zconsole.history.changes import BROKEN
 from zconsole.monitor.frame import Frame
 from zconsole.ui.panes.device_cells import bay_words
-
-_T = TypeVar("_T")
-FAILED = ("FAULTED", "UNAVAIL", "REMOVED")
-"""States of a device that is not read any more; who takes one offline knows it."""
 
 
 class TreeFacts(NamedTuple):
@@ -37,8 +34,13 @@ class TreeFacts(NamedTuple):
     """The keys of the disks that are being filled, or wait until the metadata is scanned."""
 
 
+def tree_of(frame: Frame) -> tuple[object]:
+    """What all here follows from: the same as long as nothing of the vdevs but counters moves."""
+    return (frame.still or frame.rows,)
+
+
 def tree_facts(frame: Frame) -> TreeFacts:
-    """Those of a frame."""
+    """Those of a frame. Of ten thousand leaves it takes a while to find out, and seldom changes."""
     leaves = [row for row in frame.rows if not row.vdev.children]
     bays = {row.vdev.name: bay_words(row) for row in leaves}
     return TreeFacts(
@@ -59,23 +61,4 @@ def tree_facts(frame: Frame) -> TreeFacts:
 def has_failed(frame: Frame) -> bool:
     """Whether a device has failed or counted errors."""
     leaves = (row.vdev for row in frame.rows if not row.vdev.children)
-    return any(leaf.state in FAILED or leaf.errors.total for leaf in leaves)
-
-
-class OfTree(Generic[_T]):
-    """Something that follows from a frame's vdevs but for what is counted of them.
-
-    Of ten thousand leaves it takes a while to find out, and seldom changes.
-    """
-
-    def __init__(self, work: Callable[[Frame], _T]) -> None:
-        """``work`` finds it out."""
-        self._work = work
-        self._still: object = None
-        self._found: _T
-
-    def of(self, frame: Frame) -> _T:
-        """What follows from this frame."""
-        if frame.still is None or frame.still is not self._still:
-            self._found, self._still = self._work(frame), frame.still
-        return self._found
+    return any(leaf.state in BROKEN or leaf.errors.total for leaf in leaves)

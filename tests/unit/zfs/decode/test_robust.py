@@ -60,7 +60,7 @@ def outcome(read: Callable[[], Any]) -> Any:
         return str(error)
 
 
-def decodes(raw: dict[str, Any]) -> None:
+def assert_decodes(raw: dict[str, Any]) -> None:
     """Decoding gives samples or the documented error, in one line."""
     found = outcome(lambda: decode(raw))  # type: ignore[arg-type]
     if isinstance(found, str):
@@ -148,19 +148,19 @@ def damaged_documents(draw: st.DrawFn) -> dict[str, Any]:
 @example("NAME STATE\n")
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_text(text: str) -> None:
-    decodes({"t": 1.0, "text": text})
+    assert_decodes({"t": 1.0, "text": text})
 
 
 @given(st.text())
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_any_text(text: str) -> None:
-    decodes({"t": 1.0, "text": text})
+    assert_decodes({"t": 1.0, "text": text})
 
 
 @given(spoilt_documents())
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
-    decodes(raw)
+    assert_decodes(raw)
 
 
 @given(damaged_documents())
@@ -168,13 +168,13 @@ def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
 @example({"t": 1.0, "status": {"pools": {"\n": {}}}})
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_documents(raw: dict[str, Any]) -> None:
-    decodes(raw)
+    assert_decodes(raw)
 
 
 @given(st.dictionaries(st.sampled_from(["t", "libzfs", "status", "text", "problem", "list"]), ODD))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_any_record(raw: dict[str, Any]) -> None:
-    decodes(raw)
+    assert_decodes(raw)
 
 
 @given(damaged(TABLES))
@@ -188,6 +188,6 @@ def test_damaged_listings(text: str) -> None:
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_additions_leave_the_sample(text: str, rows: str, listing: str, wait: str) -> None:
     raw = {"t": 1.0, "text": text, "iostat": rows, "list": listing, "wait": wait}
-    decodes(raw)
+    assert_decodes(raw)
     healthy = {**raw, "text": TEXTS[0]}
     assert len(decode(healthy)) == 1  # type: ignore[arg-type]
