@@ -169,8 +169,8 @@ def _walked(
 ) -> ProgressReading | None:
     """The moment between two samples far apart at which the walk was complete, if it was then.
 
-    A pass begins with it (dsl_scan_sync, module/zfs/dsl_scan.c, 2.1.12 and later). Of time in which metadata was walked and then bytes
-    were issued, the mean is the speed of neither.
+    A pass begins with it (dsl_scan_sync, module/zfs/dsl_scan.c, 2.1.12 and later). Of time in
+    which metadata was walked and then bytes were issued, the mean is the speed of neither.
     """
     if reading.before is None or reading.pass_start is None or last.scanned >= reading.scanned:
         return None
