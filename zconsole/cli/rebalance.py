@@ -31,7 +31,7 @@ from zconsole.system.safe_path import resolved
 from zconsole.system.state_dir import state_dir
 
 if TYPE_CHECKING:
-    from zconsole.rebalance.job.locks import TreeLocks
+    from zconsole.rebalance.job.creation import Created
     from zconsole.rebalance.planning.plan_document import PlanDocument
     from zconsole.rebalance.planning.plan_model import RebalancePlan
     from zconsole.rebalance.planning.survey import Ages, Sink
@@ -140,16 +140,17 @@ def _run(args: argparse.Namespace) -> int:
     try:
         journal = _journal(args)
         if journal is not None and os.path.lexists(journal):
-            record, locks = _again(args, journal), None
+            record, made = _again(args, journal), None
         else:
-            record, locks = _create(args, journal)
+            made = _create(args, journal)
+            record = made.record
     except StopJobError:
         say("stopped while counting files: nothing was moved")
         return ExitCode.OK
     if args.detach:
         _audited().start(record)
         return ExitCode.OK
-    return _execute(record, args.json, locks)
+    return _execute(record, args.json, made)
 
 
 def _journal(args: argparse.Namespace) -> Path | None:
@@ -179,10 +180,10 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     return record
 
 
-def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, TreeLocks | None]:
+def _create(args: argparse.Namespace, journal: Path | None) -> Created:
     """Plan a new job, show the plan, and ask; the job can start only after the answer.
 
-    Unless another process is to run it, its trees stay locked, so that no job comes between.
+    Unless another process is to run it, it and its trees stay locked, so that no job comes between.
     """
     from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
@@ -201,8 +202,7 @@ def _create(args: argparse.Namespace, journal: Path | None) -> tuple[Record, Tre
 
     in_time(partial(state_dir, create=True))
     hold = not args.detach
-    made = creation.create(settings, FactsReader(), journal, args.yes, _begun, ask=_ask, hold=hold)
-    return made.record, made.locks
+    return creation.create(settings, FactsReader(), journal, args.yes, _begun, ask=_ask, hold=hold)
 
 
 def _show_plan(plan: PlanDocument) -> None:
@@ -216,12 +216,12 @@ def _agreed() -> bool:
     return asked and sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _execute(record: Record, as_json: bool, locks: TreeLocks | None = None) -> int:
+def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
     """Run a job in this process."""
     from zconsole.rebalance.job import runner
 
     with _audited().run(record):
-        failed, interrupted = runner.execute(record, lasting(_printer(as_json)), locks)
+        failed, interrupted = runner.execute(record, lasting(_printer(as_json)), made)
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if failed else ExitCode.OK

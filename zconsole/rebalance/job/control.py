@@ -141,8 +141,8 @@ def _state(
         state, why = "running", WALKING
     if state in RUNNING and not alive:
         return "dead", _cause(record, data.get("t"))
-    if state == "planned" and alive and not agreed:
-        return "waiting", "waiting for confirmation"
+    if state == "planned" and alive:
+        return ("running", None) if agreed else ("waiting", "waiting for confirmation")
     return state, why
 
 

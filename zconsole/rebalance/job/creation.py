@@ -48,6 +48,8 @@ class Created:
     plan: RebalancePlan
     locks: TreeLocks | None = None
     """Those of its trees, where they were to be held."""
+    held: ExitStack | None = None
+    """These and the job's own, to be closed when it has run."""
 
 
 def create(
@@ -64,29 +66,29 @@ def create(
 
     ``begun`` is called before the walk, from when on the job can be steered. ``agreed``: nobody
     is going to be asked, so what ends the walk can be resumed. ``ask`` is given the plan while
-    nobody else can run the job; when it raises, nothing is kept either. ``hold``: the trees stay
-    locked, for ``execute`` to go on with. Raises StopJobError when stopped, ZconsoleError, and what
-    ``ask``, ``plan.places`` and ``plan.make`` raise.
+    nobody else can run the job; when it raises, nothing is kept either. ``hold``: the job and its
+    trees stay locked, for ``execute`` to go on with. Raises StopJobError when stopped,
+    ZconsoleError, and what ``ask``, ``plan.places`` and ``plan.make`` raise.
     """
     found = plan.places(settings.dirs, reader)
     with ExitStack() as held:
         locks = held.enter_context(closing(_locked(found)))
         record = _record_for(journal_path)
-        with job_store.locked(record):
-            walking = {"settings": settings.as_json(), "agreed": agreed}
-            journal = _new_journal(record, {"walking": walking})
+        held.enter_context(job_store.locked(record))
+        walking = {"settings": settings.as_json(), "agreed": agreed}
+        journal = _new_journal(record, {"walking": walking})
 
-            def _plan() -> RebalancePlan:
-                begun(record)
-                made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
-                ask(made)
-                journal.set("walking", {**walking, "agreed": True})
-                return made
+        def _plan() -> RebalancePlan:
+            begun(record)
+            made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
+            ask(made)
+            journal.set("walking", {**walking, "agreed": True})
+            return made
 
-            made = _kept_or_forgotten(record, journal, agreed, _plan)
+        made = _kept_or_forgotten(record, journal, agreed, _plan)
         if hold:
-            held.pop_all()
-    return Created(record, made, locks if hold else None)
+            return Created(record, made, locks, held.pop_all())
+    return Created(record, made)
 
 
 def _kept_or_forgotten(

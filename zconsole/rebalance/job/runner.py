@@ -32,6 +32,7 @@ from zconsole.rebalance.job import resuming
 from zconsole.rebalance.job.accounts import JobAccounts, MoveEffect
 from zconsole.rebalance.job.batches import Batches, FilesystemSync
 from zconsole.rebalance.job.benefit_check import BenefitCheck, Samples
+from zconsole.rebalance.job.creation import Created
 from zconsole.rebalance.job.free_space import READ_ONLY, SpaceErrors, SpaceGate
 from zconsole.rebalance.job.job import Job, JobClocks, job_of
 from zconsole.rebalance.job.job_output import Show
@@ -308,18 +309,17 @@ class JobRunner:
         self._space_errors.judge(outcomes)
 
 
-def execute(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[int, bool]:
+def execute(record: Record, show: Show, made: Created | None = None) -> tuple[int, bool]:
     """Run a job to its end; returns how many files failed and whether SIGINT ended it.
 
-    ``held`` are the locks of its trees, where it was created with them held. Raises ZconsoleError
-    when it runs already, is refused, or its tree is busy or gone.
+    ``made``: it was created just now, perhaps with its locks held. Raises ZconsoleError when it
+    runs already, is refused, or its tree is busy or gone.
     """
     with ExitStack() as stack:
-        if held is not None:
-            stack.enter_context(closing(held))
-        stack.enter_context(locked(record))
+        held = made.held if made else None
+        stack.enter_context(held or locked(record))
         journal = stack.enter_context(closing(Journal.open(record.journal)))
-        return _run(journal, show, held)
+        return _run(journal, show, made.locks if made else None)
 
 
 def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, bool]:

@@ -17,6 +17,7 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import control, creation, job_store, runner
 from zconsole.rebalance.job.control import AuditedJobs
+from zconsole.rebalance.job.creation import Created
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import BusyTreeError, TreeLocks
 from zconsole.rebalance.job.runner import Show
@@ -165,10 +166,11 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
 ) -> None:
     ran = []
 
-    def late(record: Record, show: Show, held: TreeLocks | None = None) -> tuple[int, bool]:
+    def late(record: Record, show: Show, made: Created | None = None) -> tuple[int, bool]:
         with pytest.raises(BusyTreeError):
             creation.create(Settings((str(tree),), allow_non_zfs=True), FactsReader())
-        done = real(record, show, held)
+        assert control.status(record).state == "running"
+        done = real(record, show, made)
         ran.append(record.job)
         return done
 
@@ -177,6 +179,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
     assert main(["rebalance", "run", "--yes", "--allow-non-zfs", str(tree)]) == ExitCode.OK
     assert [view.job for view in control.listed()] == ran
     TreeLocks(Sys(), [os.fsencode(tree)]).close()  # and the locks end with the job
+    assert not any(map(job_store.is_alive, job_store.records()))
 
 
 def test_a_tree_that_a_link_leads_elsewhere_to_since_is_locked_anew(
