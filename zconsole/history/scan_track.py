@@ -287,7 +287,7 @@ def _foreseen(own: Forecast, scan: Scan, left: float, earlier: str) -> Forecast:
     done = issued_bytes(scan)
     if scan.state != "running" or done is None or done[0] > 0 or left <= 0:
         return own
-    reason = f"foreseen {units.duration(left)}, as {earlier}; {own.estimate.reason}"
+    reason = f"{units.duration(left)} to go, as {earlier}; {own.estimate.reason}"
     return own._replace(estimate=nothing(reason))
 
 

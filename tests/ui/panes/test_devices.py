@@ -55,6 +55,13 @@ async def test_the_cursor_is_seen_also_while_another_pane_is_in_focus():
         assert line.startswith(" "), "no mark that looks as if keys acted here"
 
 
+async def test_the_row_of_a_suspended_pool_says_so_as_the_header_does():
+    """Zpool prints the state of its vdevs there: the header said SUSPENDED, the row DEGRADED."""
+    async with view_state(frames.suspended()) as (_, __, screen):
+        (row,) = [line for line in screen().splitlines() if line.startswith(" tank  ")]
+        assert " x SUSPENDED " in row
+
+
 async def test_keys_fold_rows_only_while_their_pane_is_in_focus():
     async with view_state(frames.resilver()) as (app, pilot, _):
         await pilot.press("g", "tab")

@@ -165,10 +165,10 @@ def test_of_a_reason_without_room_whole_clauses_are_told():
 
 
 @pytest.mark.parametrize(
-    ("width", "told"), [(60, " foreseen 9h02m "), (80, " foreseen 9h02m, as last scrub ")]
+    ("width", "told"), [(60, " 9h02m to go "), (80, " 9h02m to go, as last scrub ")]
 )
 def test_what_is_foreseen_stands_below_the_eta_that_is_not_known(width, told):
-    reason = "foreseen 9h02m, as last scrub; scanning metadata, nothing issued yet"
+    reason = "9h02m to go, as last scrub; scanning metadata, nothing issued yet"
     first, second = said(of_scan(estimate=nothing(reason)), width)
     assert first.startswith(" ETA not known yet ")
     assert second.startswith(told)

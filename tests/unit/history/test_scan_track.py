@@ -128,7 +128,7 @@ def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_c
     found = history.scan_views[0].estimate
     assert found.eta is None
     assert found.lacking == "not known yet"
-    assert found.reason == ("foreseen 6m19s, as last scrub; scanning metadata, nothing issued yet")
+    assert found.reason == ("6m19s to go, as last scrub; scanning metadata, nothing issued yet")
 
 
 def alternating(source: str):

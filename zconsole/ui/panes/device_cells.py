@@ -165,7 +165,14 @@ def bay_cell(at: Cell) -> tuple[str, str]:
 
 
 def state_cell(at: Cell) -> tuple[str, str]:
-    """Its state with a mark, also where only its errors speak against it."""
+    """Its state with a mark, also where only its errors speak against it.
+
+    Of a suspended pool zpool prints the state of its vdevs there: it is SUSPENDED, as in the header.
+    """
+    frame = at.panel.frame
+    if frame.suspended and at.row.vdev is frame.root:
+        mark, role = _STATES["SUSPENDED"]
+        return f"{mark} SUSPENDED", role
     words, role = state_words(at.row)
     if words.startswith(" ") and (at.row.key in at.panel.troubles or at.row.vdev.errors.total):
         words, role = f"!{words[1:]}", role or "warning"

@@ -140,9 +140,9 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
         return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or still]]
     if estimate.eta is None:
         said = look.text(estimate.reason.removeprefix("no estimate: "))
-        if cell_len(said) > place.width:
+        if cell_len(said) >= place.width:  # two blanks stay between it and the next cell
             said = said.partition("; ")[0]
-        while cell_len(said) > place.width and ", " in said:
+        while cell_len(said) >= place.width and ", " in said:
             said = said.rpartition(", ")[0]
         why: Line = (Span(said, "dim"),)
         return [[_named("ETA", estimate.lacking, "bold")], [_old(place.frame) or why]]
