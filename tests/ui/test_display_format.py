@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat, count, percent
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,11 @@ def test_rates_in_a_text_follow_the_units():
 def test_a_day_of_the_week_is_only_of_the_time_to_come(days, said):
     now = datetime(2026, 11, 25, 12, tzinfo=UTC).timestamp()
     assert DisplayFormat(zone=UTC).when(now + 86400 * days, now) == said
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(9999, "9999"), (12_345, "12K"), (999_600, "1.0M"), (2_280_000, "2.3M"), (9_960_000, "10M")],
+)
+def test_a_count_has_two_digits_at_least(number, said):
+    assert count(number) == said

@@ -109,14 +109,15 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def count(number: int | float | None, unknown: str = "-") -> str:
-    """A count in at most four characters: ``0``, ``9999``, ``12K``."""
+    """A count in at most four characters: ``0``, ``9999``, ``12K``, ``2.3M``."""
     if number is None or not math.isfinite(number):
         return unknown
-    whole = round(number)
-    if whole < 10000:
-        return str(whole)
+    if round(number) < 10000:
+        return str(round(number))
     for suffix in "KMGTPE":
-        whole = round(whole / 1000)
-        if whole < 1000:
-            return f"{whole}{suffix}"
+        number /= 1000
+        if round(number, 1) < 10:
+            return f"{number:.1f}{suffix}"
+        if round(number) < 1000:
+            return f"{round(number)}{suffix}"
     return "lots"
