@@ -97,7 +97,7 @@ def _span(shown: ShownSteps, ink: Ink, going: bool) -> str:
         return f"last {length}" if going else _times(shown, ink)
     begin, end = (units.duration(max(0.0, ink.now - t)) for t in (shown.begin, shown.end))
     whole = f"{begin}-{end} ago"
-    return whole if len(whole) < _SPAN else f"until {end} ago"
+    return whole if len(whole) < _SPAN else f"to {end} ago"
 
 
 def _times(shown: ShownSteps, ink: Ink) -> str:
