@@ -33,7 +33,7 @@ def explained(choice: SwapChoice) -> tuple[ExplainedPart, ...]:
         ExplainedPart(f"Swap {choice.old.words}", tuple(_disk(choice))),
         ExplainedPart(_wrong(choice), (*choice.found, *_judged(choice))),
         ExplainedPart("Redundancy now", choice.redundancy),
-        ExplainedPart("What the pull does", tuple(_pulling(choice))),
+        ExplainedPart("What a pull does now", tuple(_pulling(choice))),
         ExplainedPart("Must stay", tuple(_must_stay(choice))),
         ExplainedPart(WAYS_HEADING, tuple(way_text(way) for way in choice.ways)),
         ExplainedPart("Not guided", tuple(_by_hand(choice))),
@@ -94,7 +94,10 @@ def _disk(choice: SwapChoice) -> Iterator[str]:
 def _must_stay(choice: SwapChoice) -> Iterator[str]:
     names = ", ".join(disk.words for disk in choice.untouchable)
     if names:
-        yield f"Once {choice.old.name} is out, pulling any of these loses data: {names}"
+        yield (
+            f"With {choice.old.name} out and no new disk filled, pulling any of these loses data:"
+            f" {names}"
+        )
     yield f"Pull {choice.old.words} only; every other disk stays where it is"
 
 

@@ -353,6 +353,16 @@ def test_redundancy_that_is_whole_never_drops_where_the_old_disk_stays_in():
     assert "Redundancy never drops" in why
 
 
+def test_redundancy_hangs_on_an_old_disk_with_errors_only_while_it_is_not_repaired_itself():
+    """Zpool marks it "(resilvering)" then, as one that lacks blocks: the console said NONE."""
+    bad = disk("d00", 1000)._replace(errors=ErrorCounters(12, 0, 47))
+    ways = chosen(view(bad, disks=(*DISKS, new_disk()))).ways
+    (why,) = (way.why for way in ways if way.mode == REPLACE_FIRST)
+    assert why.endswith(
+        "d00 counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
+    )
+
+
 @pytest.mark.parametrize("left", [0, -1])
 def test_what_a_failed_disk_no_longer_gives_is_not_lost_by_pulling_it(left: int):
     said = Effect("tank", "1", "sda", "raidz1-0", left, "FAULTED").text
