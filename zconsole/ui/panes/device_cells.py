@@ -167,7 +167,7 @@ def bay_cell(at: Cell) -> tuple[str, str]:
 def state_cell(at: Cell) -> tuple[str, str]:
     """Its state with a mark, also where only its errors speak against it.
 
-    Of a suspended pool zpool prints the state of its vdevs there: it is SUSPENDED, as in the header.
+    Of a suspended pool zpool prints the state of its vdevs there: it is SUSPENDED, as above.
     """
     frame = at.panel.frame
     if frame.suspended and at.row.vdev is frame.root:
