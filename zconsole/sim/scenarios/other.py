@@ -152,10 +152,11 @@ def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
             make.mirror(make.leaves(2, OPTANE_100G), 0.0, vclass="log", frag=0.0),
         ],
         load=make.load(read=3e6, write=2e6, bursty=0.9, sync=0.2, sequential=8.0, kept=0.2),
+        layout=BULK,
         spares=[make.leaf(EXOS_16T), make.leaf(EXOS_16T)],
         cache=[make.leaf(SSD_1T)],
     )
-    finished(pool, SCRUB, 4 * DAY, 14.2 * HOUR)
+    finished(pool, SCRUB, 4 * DAY, 34.2 * HOUR)
     return (pool,)
 
 
