@@ -40,6 +40,8 @@ def conclude(pool: PoolState) -> None:
 def _conclude_scan(pool: PoolState, current: SimulatedScan) -> None:
     current.state, current.end = FINISHED, pool.now
     if current.function == SCRUB:
+        if not current.txgs[0]:  # it read every block, so what cannot be repaired, too
+            current.errors += int(pool.data_errors)
         pool.scrubbed_txg = current.txgs[1]
         pool.note("scrub_finish", f"scrub finished with {int(current.errors)} errors")
         return

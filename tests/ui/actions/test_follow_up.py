@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from tests.records import replace
+from tests.ui import frames
 from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
+from tests.ui.fakes import FakeFeed
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
+from zconsole.diagnosis.bottleneck.finding import Verdict
+from zconsole.diagnosis.bottleneck.trials import TunableStep
+from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import DONE
 from zconsole.sim.source import World
+from zconsole.tunables.effect import TunableEffect
+from zconsole.tunables.store import Change
 from zconsole.ui.actions.follow_up import FollowUp
+from zconsole.zfs.sources.base import Capabilities
 
 
 async def test_a_change_moves_along_the_timeline_with_its_sample():
@@ -87,3 +96,18 @@ async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     feed.step(1.0)
     watch.take(await feed.next())
     assert [outcome.text for _, outcome in watch.ended()] == ["out"]
+
+
+def test_what_a_change_did_is_told_as_the_suggestion_has_it():
+    """Of windows a sample apart, one called it no clear effect, the other suggested to go on."""
+    follow_up = FollowUp(FakeFeed())
+    name, t = "zfs_resilver_min_time_ms", frames.resilver().t
+    before = TunableEffect(1e6, 1.1e6, None, None, issue_clear=True, over=True)
+    limit = Verdict("foreground", "", tunable=name, tried=TunableStep(3000, 6000, before))
+    frame = replace(frames.resilver(), limit=limit)
+    follow_up.take(Update((frame,), Capabilities("demo")))
+    change = Change(t, name, 3000, 6000)
+    found = follow_up.effect(frame.pool, change, (change,))
+    assert (found.issue_before, found.issue_after, found.issue_clear) == (1e6, 1.1e6, True)
+    later = Change(t, name, 3000, 12000)
+    assert follow_up.effect(frame.pool, later, (later,)).gain is None

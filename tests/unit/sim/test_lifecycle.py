@@ -54,6 +54,16 @@ def test_a_finished_resilver_detaches_the_old_device():
     assert names(pool)[-2:] == ["resilver_finish", "vdev_remove"]
 
 
+def test_a_scrub_finds_the_damaged_files_again():
+    """It ended with "errors 0" beside three damaged files, which it would have cleared."""
+    pool, _ = pool_of()
+    pool.data_errors = 3.0
+    commands.scrub(pool)
+    finish(pool)
+    assert (pool.scan.state, pool.scan.errors) == (FINISHED, 3)
+    assert "scrub finished with 3 errors" in [event.text for event in pool.events]
+
+
 def test_a_checkpoint_holds_a_finished_resilver_back():
     pool, disks = pool_of()
     commands.replace(pool, disks[1].path, pool.host.shelf[0].path)

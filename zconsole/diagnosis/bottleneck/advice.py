@@ -64,14 +64,14 @@ def raised(seen: Evidence, name: str, to: int | None) -> Suggestion | None:
     """What to say instead of "raise it" after it was raised; None where that may still help.
 
     ``to``: the value that would be suggested, None for any that is higher. Nothing is left to
-    say of a value that was tried and put back.
+    say of a value that was tried and put back, or whose effect could not be measured.
     """
     step, now = seen.steps.get(name), seen.tunables.get(name)
     if step is None or now is None or step.helped:
         return None
-    if step.gain is None:
+    if step.effect is None:
         return Suggestion(f"wait: what {name}={step.after} brings shows in some minutes", name)
-    if now >= step.after:
+    if now >= step.after and step.effect.gain is not None:
         undo = f"zconsole tunables set {name}={step.before} again"
         why = "did not help" if step.clear else "had no clear effect"
         return Suggestion(f"{undo}: {step.after} {why}", name)
@@ -158,7 +158,7 @@ def foreground(seen: Evidence) -> Suggestion:
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
     found = raised(seen, name, 2 * value if value else None)
     if found is not None:
-        return found if found.text else Suggestion("reduce the load: no tunable helps")
+        return found if found.text else Suggestion("reduce the load")
     to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
     return Suggestion(f"reduce the load, or raise {name}{to} ({now}slows applications)", name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from zconsole.diagnosis.bottleneck.trials import TunableStep
 from zconsole.pool.model import NOTHING
 
 CAUSES = {
@@ -41,6 +42,8 @@ class Verdict(NamedTuple):
     """The name of the one device that the text blames; empty where it blames none."""
     tunable: str = ""
     """The tunable that the advice is about; empty where it is about none."""
+    tried: TunableStep | None = None
+    """Its newest large raise during this scan."""
 
 
 TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")

@@ -135,6 +135,8 @@ class BottleneckTracker:
         from zconsole.diagnosis.bottleneck.rules import judge  # one sample has nothing to judge
 
         found = judge(seen)
+        if found is not None and found.tunable:
+            found = found._replace(tried=self._trials.steps.get(found.tunable))
         between = self._turns.stage is not None and turns.limited
         self.verdict = self._steady.push(sample.clock, seen.stage, found) if between else found
         shared = self.verdict is not None and self.verdict.cause == "bus"

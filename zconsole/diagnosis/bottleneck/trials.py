@@ -6,7 +6,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from zconsole.tunables.effect import ENOUGH, SETTLE, WINDOW, EffectSample, measure
+from zconsole.tunables.effect import (
+    ENOUGH,
+    SETTLE,
+    WINDOW,
+    EffectSample,
+    TunableEffect,
+    measure,
+)
 
 LEAST_GAIN = 0.05
 """Share of the rate below which a step brought nothing: a scan varies by that much."""
@@ -22,15 +29,19 @@ class TunableStep(NamedTuple):
 
     before: int
     after: int
-    gain: float | None = None
-    """Of the issue rate, as a share of what it was; None until it is measured."""
-    clear: bool = False
-    """Whether the rate changed by more than it varies by; see ``TunableEffect.issue_clear``."""
+    effect: TunableEffect | None = None
+    """On the issue rate; None until it is measured, without figures where it cannot be."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether the rate changed by more than it varies by; see ``TunableEffect.issue_clear``."""
+        return self.effect is not None and self.effect.issue_clear
 
     @property
     def helped(self) -> bool:
         """Whether the scan became clearly faster by it."""
-        return self.clear and self.gain is not None and self.gain >= LEAST_GAIN
+        gain = self.effect.gain if self.effect else None
+        return self.clear and gain is not None and gain >= LEAST_GAIN
 
 
 class TunableTrials:
@@ -70,7 +81,7 @@ class TunableTrials:
             del self.steps[name]  # taken back before it could be measured
 
     def _measure(self, clock: float, name: str) -> None:
-        """Measure a step once all that counts was seen; forget one that cannot be measured."""
+        """Measure a step once all that counts was seen."""
         changed = self._changed[name]
         cut = any(changed < t < clock for t in self._times)
         if not cut and clock < changed + SETTLE + WINDOW:
@@ -79,8 +90,4 @@ class TunableTrials:
         if found.gain is None and not (cut or found.over):
             return  # samples are rare: a few more tell
         del self._changed[name]
-        gain = found.gain
-        if gain is None:
-            del self.steps[name]
-        else:
-            self.steps[name] = self.steps[name]._replace(gain=gain, clear=found.issue_clear)
+        self.steps[name] = self.steps[name]._replace(effect=found)

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
@@ -50,6 +51,8 @@ class FollowUp:
         self._scanning: set[str] = set()
         self._done: list[tuple[str, Event]] = []
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
+        self._tried: dict[tuple[str, str, int | None, int], TunableEffect] = {}
+        """What the suggestions go by, by pool, tunable and values."""
 
     def take(self, update: Update) -> None:
         """Take in a round: whoever waits for a fresh frame goes on, and its rates are kept."""
@@ -58,6 +61,7 @@ class FollowUp:
         for frame in update.frames:
             points = self._points.setdefault(frame.pool, deque(maxlen=KEPT))
             points.append(EffectSample(frame.t, _issue_rate(frame), _latency(frame)))
+            self._keep_tried(frame)
             if frame.sample is not None:
                 self._waits.setdefault(frame.pool, LatencyWindow()).take(frame.sample)
         self._came.set()
@@ -134,8 +138,27 @@ class FollowUp:
     def effect(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
         """What a change did to the scan of a pool, as far as it was watched.
 
-        Measured anew until all that counts has been seen.
+        What it did to the issue rate is what the suggestion goes by, where that is known.
         """
+        found = self._measured(pool, change, changes)
+        tried = self._tried.get((pool, change.name, change.before, change.after))
+        if tried is None:
+            return found
+        return replace(
+            found,
+            issue_before=tried.issue_before,
+            issue_after=tried.issue_after,
+            issue_clear=tried.issue_clear,
+        )
+
+    def _keep_tried(self, frame: Frame) -> None:
+        limit = frame.limit
+        if limit is not None and limit.tried is not None and limit.tried.effect is not None:
+            step = limit.tried
+            self._tried[frame.pool, limit.tunable, step.before, step.after] = limit.tried.effect
+
+    def _measured(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
+        """Measured anew until all that counts has been seen."""
         if (pool, change) in self._effects:
             return self._effects[pool, change]
         points = self._points.get(pool, deque())
