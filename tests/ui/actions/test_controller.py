@@ -40,6 +40,15 @@ async def test_a_scrub_is_paused_resumed_and_stopped():
         assert commands(a)[-1] == ["scrub", "-s", "mirrors"]
 
 
+async def test_what_was_said_of_a_scrub_goes_once_it_is_not_true_any_more():
+    """For 20 seconds the last line called a scrub paused that was running again."""
+    async with acting("mirror-scrub") as a:
+        await a.press("S", "enter", *RUN, "escape")
+        assert "the scrub of mirrors is paused" in await a.pass_time(4, 2)
+        await a.press("S", "g", "enter", *RUN, "escape")
+        assert "is paused" not in a.screen
+
+
 async def test_the_palette_offers_the_actions_too():
     async with acting("mirror-scrub") as a:
         offered = {command.title: command for command in a.app.get_system_commands(a.app.screen)}

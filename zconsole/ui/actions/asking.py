@@ -132,6 +132,8 @@ async def _carry_out(
         context.under_way.remove(now)
         if now.begun:
             _note(context, plan, t, ok=kind == "done")
+    if kind == "done" and (past := context.told.pop((plan.pool, plan.action), "")):
+        context.app.unsay(past)  # as that a scrub is paused, which runs again
     if kind == "done" and plan.follow is not None:
         context.watch.follow(plan, facts, context.backend.clock())
         if plan.action == "replace" or (plan.action, plan.begins) == ("attach", "resilver"):

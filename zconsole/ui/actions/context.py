@@ -62,6 +62,8 @@ class FlowContext:
     """The open checklists of disk swaps."""
     under_way: list[UnderWay] = field(default_factory=list)
     """Plans being carried out now."""
+    told: dict[tuple[str, str], str] = field(default_factory=dict)
+    """How the last one ended, in the words that were said, by pool and action."""
     past: Past = field(default_factory=Past)
     """What was set from consoles, as of the newest reading."""
 

@@ -244,6 +244,7 @@ class ActionController:
     def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         executor_of(self.context).ended(plan, outcome)
         said = outcome.text if outcome.ok else f"{plan.title}: {outcome.text}"
+        self.context.told[plan.pool, plan.action] = said
         self._tell(plan.pool, said, ok=outcome.ok)
         if outcome.ok and plan.action == "replace":
             offer = partial(self._offer_growth, plan.pool)
