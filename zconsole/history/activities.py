@@ -20,6 +20,9 @@ STUCK_SECONDS = 300.0
 slow one moves a little in each."""
 STILL_SECONDS = 30.0
 """Without progress for longer, it is said: an average of before would read as the speed of now."""
+UNMOVED_SECONDS = 8.0
+"""The same of one that was not seen to move at all: as a rule, a txg is written every 5 seconds
+(zfs_txg_timeout)."""
 
 
 class _Standing(NamedTuple):
@@ -27,6 +30,8 @@ class _Standing(NamedTuple):
 
     amount: tuple[object, ...]
     since: float
+    moved: bool = False
+    """Whether it was seen to move."""
 
 
 class ActivityTracker:
@@ -61,7 +66,7 @@ class ActivityTracker:
                 key = _key(activity)
                 now = _Standing((activity.done_bytes, activity.percent, activity.note), clock)
                 before = self._standing.get(key, now)
-                moved[key] = before if before.amount == now.amount else now
+                moved[key] = before if before.amount == now.amount else now._replace(moved=True)
         self._standing = moved
 
     def _view(self, activity: Activity, sample: Sample) -> ActivityView:
@@ -80,7 +85,8 @@ class ActivityTracker:
             return None
         hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
         idle = clock - standing.since
-        return idle if idle >= max(STILL_SECONDS, hidden) else None
+        least = STILL_SECONDS if standing.moved else UNMOVED_SECONDS
+        return idle if idle >= max(least, hidden) else None
 
     def _forecast(self, activity: Activity) -> Forecast:
         if activity.state != "running":

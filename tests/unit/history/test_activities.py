@@ -9,6 +9,7 @@ from tests.records import replace
 from zconsole.history.activities import (
     STILL_SECONDS,
     STUCK_SECONDS,
+    UNMOVED_SECONDS,
     ActivityTracker,
     activity_advice,
 )
@@ -55,6 +56,18 @@ def test_what_stands_still_shows_no_speed_of_before():
     view = seen(tracker, 2.0 + STILL_SECONDS, averaged)
     assert (view.rate, view.estimate.eta, view.stalled) == (0.0, None, None)
     assert view.estimate.reason == "no progress for 32s"
+
+
+def test_one_that_was_not_seen_to_move_yet_shows_no_speed_of_before_for_long():
+    """For half a minute a stuck expansion had a rate and an ETA: ten seconds are looked at."""
+    tracker = ActivityTracker()
+    averaged = MOVING._replace(zpool_rate=50.0)
+    assert seen(tracker, 0.0, averaged).estimate.eta is not None
+    view = seen(tracker, UNMOVED_SECONDS, averaged)
+    assert (view.rate, view.estimate.reason) == (0.0, "no progress for 8s")
+    moved = averaged._replace(done_bytes=(averaged.done_bytes or 0) + 100)
+    assert seen(tracker, UNMOVED_SECONDS + 1, moved).estimate.eta is not None
+    assert seen(tracker, UNMOVED_SECONDS + STILL_SECONDS, moved).estimate.eta is not None
 
 
 def test_rounded_bytes_that_hide_slow_progress_are_not_called_stuck():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
@@ -20,8 +20,9 @@ def all_reasons(
 
     Of the devices that left, ``gone_shown`` are named; the others are counted.
     """
-    bays = bays_of(frame) if frame.health.reasons or frame.problem else {}
-    reasons = [look.text(_by_bay(reason, bays)) for reason in frame.health.reasons]
+    found = (*frame.health.reasons, *_uncounted(frame))
+    bays = bays_of(frame) if found or frame.problem else {}
+    reasons = [look.text(_by_bay(reason, bays)) for reason in found]
     if frame.problem and look.text(frame.problem) not in reasons:
         reasons.insert(0, look.text(frame.problem))
     more = _gone(frame, look, bays, gone_shown)
@@ -33,6 +34,16 @@ def all_reasons(
     if not reasons and frame.health.severity != "ok" and frame.seen.message:
         reasons.append(look.text(frame.seen.message))
     return reasons
+
+
+def _uncounted(frame: Frame) -> Iterator[str]:
+    """Old disks that zpool calls "(resilvering)" themselves: see ``redundancy``."""
+    if frame.root is None or all(entry.left for entry in frame.redundancy):
+        return
+    for vdev in frame.root.walk():
+        old = vdev.children[0] if vdev.kind == "replacing" else None
+        if old is not None and old.state == "ONLINE" and old.resilvering:
+            yield f"{old.name} is repaired, too: until its replacement is filled, it doesn't count"
 
 
 def _gone(frame: Frame, look: DisplayFormat, bays: Mapping[str, str], most: int) -> list[str]:
