@@ -24,3 +24,9 @@ def missing_devices(frame: Frame) -> tuple[VdevRow, ...]:
         begun = max(seen) - _TOGETHER
         return tuple(row for row in away if (row.missing_since or 0.0) >= begun)
     return () if frame.problem else tuple(away)
+
+
+def are_there(frame: Frame) -> bool:
+    """Whether the machine has every device that was ONLINE when the pool answered last."""
+    leaves = [row for row in frame.rows if not row.vdev.children and row.vdev.state == "ONLINE"]
+    return bool(leaves) and all(row.vdev.block and not row.gone for row in leaves)

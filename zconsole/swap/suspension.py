@@ -20,7 +20,7 @@ def suspension(v: MachineView) -> Refusal | None:
     spots = " and ".join(_spot(v, target) for target in back)
     title = f"bring {spots or 'its disks'} back, then clear it"
     if v.devices and not back:
-        title = "its disks are in; clear it"
+        title = "its disks are there: clear it"
     listed = "; ".join(_listed(v, target) for target in out)
     return Refusal(
         f"not while the pool is suspended: {pool} waits for its disks, and takes no command but"

@@ -47,5 +47,12 @@ async def test_a_suspended_pool_says_which_disk_to_reconnect_and_what_to_press_t
         (row,) = (line for line in a.screen.splitlines() if "suspended the pool" in line)
         assert "Slot 04" in row
         await a.pass_time(90, 3)  # the disk is put back, which a pool that hangs cannot say
-        assert "once its disks are back, clear the pool (A)" in a.screen
+        assert "its disks are there: clear the pool (A)" in a.screen
         assert "suspended the pool" not in a.screen
+
+
+def test_what_the_machine_says_nothing_about_is_not_called_there():
+    base = frames.suspended()
+    rows = tuple(row for row in base.rows if row.vdev.state != "REMOVED")
+    unknown = replace(base, rows=rows)
+    assert way_out(unknown, LOOK, 78) == "once its disks are back, clear the pool (A)"

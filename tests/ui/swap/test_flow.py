@@ -314,7 +314,7 @@ async def test_once_the_disk_is_in_again_a_suspended_pool_only_needs_to_be_clear
         s.feed.step(60.0)
         s.feed.step(120.0)
         await s.settled()
-        assert "backup IS SUSPENDED: its disks are in; clear it" in await s.choose()
+        assert "backup IS SUSPENDED: its disks are there: clear it" in await s.choose()
 
 
 async def test_the_time_is_still_told_once_a_resilver_took_the_place_of_the_last_scrub():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from zconsole.monitor.frame import Frame
-from zconsole.monitor.suspension import missing_devices
+from zconsole.monitor.suspension import are_there, missing_devices
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.short_names import in_runs, middle
 
@@ -23,7 +23,8 @@ def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
         return ""
     key, disks = look.keys.way("actions"), [row.vdev for row in missing_devices(frame)]
     if not disks:
-        return f"once its disks are back, clear the pool ({key})"
+        there = "its disks are there:" if are_there(frame) else "once its disks are back,"
+        return f"{there} clear the pool ({key})"
     bays = [look.text(vdev.disk.bay) for vdev in disks if vdev.disk and vdev.disk.bay]
     bare = [look.text(vdev.name) for vdev in disks if not (vdev.disk and vdev.disk.bay)]
     names = [middle(name, _NAME, look.glyphs.ellipsis) for name in bare[:_NAMED]]
