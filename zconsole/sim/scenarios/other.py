@@ -156,7 +156,7 @@ def every_class(seed: int, start: float) -> tuple[PoolState, ...]:
         spares=[make.leaf(EXOS_16T), make.leaf(EXOS_16T)],
         cache=[make.leaf(SSD_1T)],
     )
-    finished(pool, SCRUB, 4 * DAY, 34.2 * HOUR)
+    finished(pool, SCRUB, 4 * DAY, 12.1 * HOUR)
     return (pool,)
 
 

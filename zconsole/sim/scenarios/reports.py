@@ -94,7 +94,7 @@ def added_vdev(seed: int, start: float) -> tuple[PoolState, ...]:
     sizes = {"films": 38.2, "series": 21.6, "photos": 11.4, "backup": 15.9, "home": 4.1}
     paths = {f"/storage/{name}": size * TB for name, size in sizes.items()}
     pool.directories = spread_over(pool, paths)
-    finished(pool, SCRUB, 9 * DAY, 45.5 * HOUR)
+    finished(pool, SCRUB, 9 * DAY, 42 * HOUR)
     return (pool,)
 
 
