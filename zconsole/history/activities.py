@@ -75,7 +75,7 @@ class ActivityTracker:
         if still is not None:
             why = f"no progress for {units.duration(still)}"
             expected = Forecast(nothing(why if stalled is None else f"stuck: {why}"), 0.0)
-        advice = activity_advice(activity, sample.pool, stuck=stalled is not None)
+        advice = activity_advice(activity, sample.pool, still)
         return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
 
     def _still(self, activity: Activity, clock: float) -> float | None:
@@ -99,9 +99,10 @@ class ActivityTracker:
         return forecast(course, work)
 
 
-def activity_advice(activity: Activity, pool: Pool, *, stuck: bool) -> str:
+def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
     """Why an activity does not go on, or is past 100 %, and what to do; "" where nothing is odd.
 
+    ``still``: seconds without progress, None where it moves.
     An expansion that waits goes on once the vdev's devices are complete, after a resilver or
     ``zpool clear``; its total is what is allocated now, and shrinks with what is deleted
     (spa_raidz_expand_get_stats and vdev_raidz_reflow in module/zfs/vdev_raidz.c).
@@ -111,8 +112,8 @@ def activity_advice(activity: Activity, pool: Pool, *, stuck: bool) -> str:
             return "goes on after the resilver"
         first = f"{bad}, then " if (bad := _bad_devices(activity, pool)) else ""
         return f"no resilver is running: {first}clear the pool (A)"
-    if stuck:
-        return _bad_devices(activity, pool) or "look for slow or failing devices (zpool events)"
+    if still is not None and ((bad := _bad_devices(activity, pool)) or still >= STUCK_SECONDS):
+        return bad or "look for slow or failing devices (zpool events)"
     if activity.kind == "expansion" and (activity.percent or 0.0) > 100.0:
         return "past 100 %: data was deleted meanwhile; it goes on to the end"
     return ""

@@ -17,7 +17,7 @@ from zconsole.units import counted, size
 
 KEEP_OLD = "keep the old disk: it still counts"
 """Of redundancy that a repair left to the old disk."""
-BY_SPARE = "a spare stands in: replace the lost disk, or detach it"
+BY_SPARE = "a spare stands in: replace or detach the lost disk"
 """Of redundancy that is whole by a hot spare, which stays INUSE until then."""
 GRACE = 20.0
 """Seconds after a scan's end in which the kernel still takes out what was replaced

@@ -18,12 +18,13 @@ def errors(pool: PoolState, leaves: Sequence[Leaf], dt: float) -> None:
         if leaf.error_rate is NO_ERRORS or not leaf.online or not leaf.in_flight:
             continue
         read, write, cksum, slow = (rate * dt / HOUR for rate in leaf.error_rate)
+        before = int(leaf.reads.errors) + int(leaf.cksum_errors)
         leaf.reads.errors += read
         leaf.writes.errors += write
         leaf.cksum_errors += cksum
         leaf.slow_ios += slow
         if pool.scan is not None and pool.scan.running:
-            repaired = (read + cksum) * 131072.0
+            repaired = (int(leaf.reads.errors) + int(leaf.cksum_errors) - before) * 131072.0
             pool.scan.processed += repaired
             leaf.scan_processed += repaired
 

@@ -199,7 +199,7 @@ def scrub(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
         return SwapStage(
             "scrub",
             f"Wait until {s.pool.name} is scrubbed",
-            ("It reads every block once and finds what the failing disk may have left behind.",),
+            ("It reads every block once and finds damage that the old disk may have left.",),
             waits=describe(runs) if runs is not None else "the scrub to begin",
             answers=(NO_WAIT,),
         )
@@ -208,7 +208,7 @@ def scrub(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     return SwapStage(
         "scrub",
         f"Scrub {s.pool.name}",
-        ("It reads every block once and finds what the failing disk may have left behind.",),
+        ("It reads every block once and finds damage that the old disk may have left.",),
         plan=plan_scrub(s),
         answers=(NO_SCRUB,),
     )

@@ -30,7 +30,7 @@ from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import Swap
 from zconsole.hardware.device import Contents
-from zconsole.pool.model import Activity
+from zconsole.pool.model import Activity, ErrorCounters
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,12 @@ def test_redundancy_left_names_the_untouchable():
     assert "no device may fail in mirror-0 without losing data; untouchable: d01" in said(
         replaced(s)
     )
+
+
+def test_an_old_device_with_errors_is_not_promised_to_count_meanwhile():
+    bad = disk("d00", 1000)._replace(errors=ErrorCounters(12, 0, 47))
+    told = said(replaced(raidz2(changes=(bad,))))
+    assert "in raidz2-0 without losing data, unless ZFS has to repair blocks on d00" in told
 
 
 def test_what_a_running_repair_has_not_marked_yet_is_no_redundancy():

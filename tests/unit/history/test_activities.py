@@ -95,24 +95,31 @@ def test_what_went_on_after_a_pause_is_given_time_again():
 
 
 def test_the_device_that_holds_it_up_is_named():
-    advice = activity_advice(MOVING, pool(MOVING, state="FAULTED"), stuck=True)
+    advice = activity_advice(MOVING, pool(MOVING, state="FAULTED"), STUCK_SECONDS)
     assert advice == "replace or bring back sdb (FAULTED)"
-    assert "slow or failing devices" in activity_advice(MOVING, pool(MOVING), stuck=True)
-    assert activity_advice(MOVING, pool(MOVING, state="FAULTED"), stuck=False) == ""
+    assert "slow or failing devices" in activity_advice(MOVING, pool(MOVING), STUCK_SECONDS)
+    assert activity_advice(MOVING, pool(MOVING, state="FAULTED"), None) == ""
+
+
+def test_a_device_that_failed_is_named_as_soon_as_it_stands_still():
+    """For ten minutes a stuck expansion said nothing of the disk that was to be replaced."""
+    lost = pool(MOVING, state="FAULTED")
+    assert "bring back sdb" in activity_advice(MOVING, lost, UNMOVED_SECONDS)
+    assert activity_advice(MOVING, pool(MOVING), UNMOVED_SECONDS) == ""
 
 
 def test_an_expansion_that_waits_says_for_what():
     waits = MOVING._replace(state="paused")
     resilver = (Scan("resilver", "running"),)
-    waiting = activity_advice(waits, pool(waits, scans=resilver), stuck=False)
+    waiting = activity_advice(waits, pool(waits, scans=resilver), None)
     assert waiting == "goes on after the resilver"
     assert "no resilver is running: replace or bring back sdb" in activity_advice(
-        waits, pool(waits, state="OFFLINE"), stuck=False
+        waits, pool(waits, state="OFFLINE"), None
     )
-    assert "clear the pool" in activity_advice(waits, pool(waits), stuck=False)
+    assert "clear the pool" in activity_advice(waits, pool(waits), None)
 
 
 def test_past_the_end_is_explained():
     past = MOVING._replace(percent=104.0)
-    assert "data was deleted meanwhile" in activity_advice(past, pool(past), stuck=False)
-    assert activity_advice(MOVING._replace(percent=99.0), pool(MOVING), stuck=False) == ""
+    assert "data was deleted meanwhile" in activity_advice(past, pool(past), None)
+    assert activity_advice(MOVING._replace(percent=99.0), pool(MOVING), None) == ""

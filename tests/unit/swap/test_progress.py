@@ -306,6 +306,7 @@ def test_a_disk_that_still_reads_counts_for_redundancy(play: Play):
 
 
 def test_a_disk_that_is_being_repaired_itself_counts_no_more_than_the_pool_says(play: Play):
+    play.leaf().error_rate = (7200.0, 0.0, 0.0, 0.0)  # a read fails within the first second
     play.hands.insert(NEW, EMPTY)
     play.begin(REPLACE_FIRST)
     assert "it is still read" in play.do().text[0]

@@ -20,6 +20,9 @@ UNSORTED = "this version reads blocks in the order they were written; OpenZFS 0.
 FIRST_SORTED = (0, 8)
 """From this release scans sort what they issue and have no delays (dsl_scan.c)."""
 
+HOLD = "zconsole tunables hold-latency: scans then go as fast as applications allow"
+"""The autopilot, which is left where one value brought nothing."""
+
 FREEZE = "zfs_scan_suspend_progress"
 """Keeps scans and rebuilds where they are."""
 
@@ -158,7 +161,7 @@ def foreground(seen: Evidence) -> Suggestion:
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
     found = raised(seen, name, 2 * value if value else None)
     if found is not None:
-        return found if found.text else Suggestion("reduce the load")
+        return found if found.text else Suggestion(f"reduce the load, or {HOLD}", name)
     to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
     return Suggestion(f"reduce the load, or raise {name}{to} ({now}slows applications)", name)
 

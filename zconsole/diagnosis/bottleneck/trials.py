@@ -75,6 +75,9 @@ class TunableTrials:
 
     def _change(self, clock: float, name: str, before: int, after: int) -> None:
         self._times.append(clock)
+        tried = self.steps.get(name)
+        if tried is not None and before < after < tried.after:
+            return  # as an autopilot puts back what it found: more than that was tried
         if after >= LARGE * before:
             self.steps[name], self._changed[name] = TunableStep(before, after), clock
         elif after < before and self._changed.pop(name, None) is not None:

@@ -107,7 +107,7 @@ def not_restored(seed: int, start: float) -> tuple[PoolState, ...]:
 
 
 def damaged(seed: int, start: float) -> tuple[PoolState, ...]:
-    """A scrub found files it could not repair; one disk is failing."""
+    """A scrub found files it could not repair; two disks have errors."""
     make = Build(seed, "photos", start)
     disks = make.leaves(4, RED_8T)
     disks[1].cksum_errors, disks[1].reads.errors = 47.0, 12.0

@@ -70,7 +70,7 @@ def _asked(context: FlowContext, width: int) -> tuple[Line, ...]:
         "Type the latency that 95 % of the applications' synchronous requests should stay within,"
         " with its unit (20ms). Scans then go as fast as that allows. Values for times of the day"
         " may follow (22:00-06:00=100ms).",
-        _now(context),
+        f"{_now(context)} Less than now slows the scan, more lets it go faster.",
         "A pool that can't lose another device is not slowed below OpenZFS's defaults, whatever the"
         f" latency. To allow that, add {BELOW}.",
     )

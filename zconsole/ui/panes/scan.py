@@ -151,11 +151,12 @@ def _progress(view: ScanView, ink: Ink) -> Line:
     word = subject(scan.name, scan.vdev, _STAGE + 2, total, ink)
     stage = view.stage or ("" if scan.function == "rebuild" else "running")
     stage = "issued" if _is_walking(view) else ink.look.text(stage)
-    stage = "PAUSED" if scan.state == "paused" else stage
-    head: Line = (
-        Span(f" {word:<{_HEAD - 2}} ", "bold"),
-        Span(f"{stage:<{_STAGE}}", "notice" if scan.state == "paused" else ""),
-    )
+    role = ""
+    if scan.state == "paused":
+        stage, role = "PAUSED", "notice"
+    if ink.frame.suspended:
+        stage, role = "suspended", "error"
+    head: Line = (Span(f" {word:<{_HEAD - 2}} ", "bold"), Span(f"{stage:<{_STAGE}}", role))
     return barred(head, view.percent, done, total, ink)
 
 
@@ -302,6 +303,8 @@ def _by_key(advice: str, ink: Ink) -> str:
     key, restore = ink.look.keys.way("tunables"), ink.look.keys.way("tunables", "restore")
     advice = advice.replace("zconsole tunables set ", f"press {key}, set ")
     advice = advice.replace(" (zconsole tunables set)", f" ({key})")
+    hold = ink.look.keys.way("tunables", "hold-latency")
+    advice = advice.replace("zconsole tunables hold-latency", f"hold latency ({hold})")
     name = "zconsole tunables restore "
     return f"press {restore}" if advice.startswith(name) else advice
 
