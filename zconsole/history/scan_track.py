@@ -23,6 +23,7 @@ from zconsole.eta.past import (
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
+from zconsole.history.known_change import KnownChange
 from zconsole.history.past_rates import PastRates, PastRecorder
 from zconsole.history.present_rate import PresentRate, present_rate
 from zconsole.history.rate_lag import RateLag, rate_lag
@@ -67,6 +68,7 @@ class ScanTrack:
         self.scan = scan
         self.past = PastRecorder(past)
         self._tunables: Mapping[str, int] = {}
+        self._known = KnownChange()
         self.course = ProgressCurve() if course is None else course
         self.restarts = restarts
         self.notes = list(notes)
@@ -95,7 +97,9 @@ class ScanTrack:
         before = self.course.last
         if self.course.add(reading) and before is not None:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
-        self.forecast = self._forecast(sample, scan, known)
+        usual = self._forecast(sample, scan, known)
+        work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
+        self.forecast = self._known.follow(usual, self.course, work)
         self.scan_rate = self._scan_rate(scan)
         self._present = self._present_rate(scan)
         # Nothing is issued while it is paused, nor before the walk has found what to issue.
@@ -121,6 +125,7 @@ class ScanTrack:
             self.past.mark(sample.t, "issuing")
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
         if changed:
+            self._known.add(sample.t)
             many = len(changed) > MARKED_TUNABLES
             text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
             self.past.mark(sample.t, text)
@@ -233,7 +238,7 @@ class ScanTrack:
         """What the views show of it."""
         over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
         shown = self.forecast if scan.active else Forecast(nothing(over))
-        lag = self.lag if scan.state == "running" else None
+        lag = self.lag or self._known.followed if scan.state == "running" else None
         if lag is not None:
             why = f"{lag.words}; {shown.estimate.reason}"
             shown = shown._replace(estimate=shown.estimate._replace(reason=why))
