@@ -25,7 +25,7 @@ from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
 from zconsole.history.known_change import KnownChange
 from zconsole.history.past_rates import PastRates, PastRecorder
-from zconsole.history.present_rate import PresentRate, present_rate
+from zconsole.history.present_rate import PresentRate, present_rate, rate_by_turns
 from zconsole.history.rate_lag import RateLag, rate_lag
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
@@ -143,19 +143,19 @@ class ScanTrack:
     def _lag(self, scan: Scan) -> RateLag | None:
         """What the rate of now would give, if the estimate is based on another."""
         done, total = issued_bytes(scan), scan.to_issue_bytes
-        if self._present is None or done is None or total is None:
+        # While metadata is walked, more than what is left to issue takes time.
+        if self._present is None or scan.stage == "scanning" or done is None or total is None:
             return None
         told, eta = self.lag is not None, self.forecast.estimate.eta
         return rate_lag(self._present.rate, total - done[0], eta, self.past.past, told)
 
     def _present_rate(self, scan: Scan) -> PresentRate | None:
-        """The rate now; None where the estimate's own, or zpool's, says more.
-
-        A scan that walks and issues by turns has no rate of now, nor do bytes that are rounded.
-        """
+        """The rate now; None where the estimate's own, or zpool's, says more."""
         done = issued_bytes(scan)
-        if scan.state != "running" or scan.stage == "scanning" or done is None:
+        if scan.state != "running" or done is None:
             return None
+        if scan.stage == "scanning":
+            return rate_by_turns(self.course.points, done[1])
         walks = scan.two_stage and scan.function != "rebuild"
         return present_rate(self.course.points, walks, done[1])
 
