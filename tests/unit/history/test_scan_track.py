@@ -344,11 +344,11 @@ def test_an_hour_unseen_in_which_the_walk_ended_counts_from_there():
 
 def test_a_scan_that_walks_and_issues_by_turns_has_the_rate_its_counter_moves_by():
     total, issued, scanned, samples = 4 * TOTAL, 0.0, 0.0, []
-    for n in range(2400):
+    for n in range(900):
         samples.append(
             sample(n, resilver(issued, stage="scanning", total_bytes=total, scanned_bytes=scanned))
         )
-        fast = 3 if n < 600 else 1
+        fast = 3 if n < 800 else 1
         issued, scanned = issued + (n >= 300) * fast * MIB, scanned + (n < 300) * 8 * MIB
     found = view(watched(*samples), samples[-1])
     assert found.issue_rate == pytest.approx(MIB, rel=0.01)

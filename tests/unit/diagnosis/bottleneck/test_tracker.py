@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.diagnosis.bottleneck.watching import watched
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
-from zconsole.diagnosis.bottleneck.tracker import SPAN, Hysteresis
+from zconsole.diagnosis.bottleneck.tracker import SPAN, Hysteresis, ceiling_of
+from zconsole.pool.model import IoRates, Scan, Vdev
 
 MEMORY = Verdict("memory", "scan memory: …", {"walked": 0.4}, 0.9)
 NEW = Verdict("new-disk", "the new disk sdx: 98% busy", {"busy": 0.98}, 0.9)
@@ -47,6 +50,45 @@ def test_mirrors_top_out_at_one_disk_each_summed():
     assert ceiling is not None
     assert ceiling.rate == pytest.approx(3 * 178e6, rel=0.1)
     assert ceiling.share > 0.85
+
+
+DISKS, FLASH = 200e6, 2e9
+"""Bytes/s that a disk reads at best."""
+
+
+def evidence(function="scrub", **allocated: int | None) -> Evidence:
+    """A scan of mirrors with so many bytes; those whose names begin with ``flash`` are fast."""
+    tops, disks = {}, []
+    for name, size in allocated.items():
+        best = FLASH if name.startswith("flash") else DISKS
+        sides = tuple(Vdev(f"{name}-{n}", "disk") for n in range(2))
+        tops[name] = Vdev(name, "mirror", children=sides, alloc_bytes=size)
+        past = LeafStats(best_read=best)
+        disks += [Disk(side.name, name, False, IoRates(), past) for side in sides]
+    scan = Scan(function, "running", stage="issuing")
+    return Evidence(scan, "issuing", 100e6, tuple(disks), tops)
+
+
+def test_a_scrub_tops_out_at_the_vdev_that_takes_longest():
+    found = ceiling_of(evidence(disks=9_000, flash=1_000, empty=0))
+    assert found is not None
+    assert found.rate == pytest.approx(10_000 / (9_000 / DISKS))
+    assert found.share == pytest.approx(100e6 / found.rate)
+    assert found.text == "disks takes longest, at the best observed rates of its disks"
+
+
+@pytest.mark.parametrize("data", [{"a": 5_000, "b": 5_000}, {"a": 5_000, "b": None}])
+def test_equal_vdevs_and_those_of_unknown_size_top_out_together(data):
+    found = ceiling_of(evidence(**data))
+    assert found is not None
+    assert found.rate == pytest.approx(2 * DISKS)
+    assert found.text == "the best observed rates of one disk per mirror, summed"
+
+
+def test_a_resilver_does_not_go_by_what_its_vdevs_hold():
+    found = ceiling_of(evidence("resilver", disks=9_000, flash=1_000))
+    assert found is not None
+    assert found.rate == pytest.approx(DISKS + FLASH)
 
 
 def test_a_resilver_tops_out_at_the_new_disks_writes_times_the_width():
