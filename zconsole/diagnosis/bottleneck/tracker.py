@@ -57,7 +57,7 @@ class BottleneckTracker:
         view = next((v for v in views if v.scan.state == "running"), None)
         was_running, self._running = self._running, view is not None
         if view is None:
-            self.verdict = self.ceiling = None
+            self.verdict, self.ceiling = None, self._while_paused(views)
             return
         if view.scan.key != self._scan:
             self._begin(view.scan.key, sample.clock)
@@ -68,6 +68,11 @@ class BottleneckTracker:
             self._judged_at = sample.clock
             yield from self._remember(sample.clock, tree, rates)
             self._judge(sample, view, tree, disks_of(view, tree, rates, self._past))
+
+    def _while_paused(self, views: Sequence[ScanView]) -> Ceiling | None:
+        """The best seen of the scan that is paused now, of which it reaches nothing."""
+        paused = any(v.scan.state == "paused" and v.scan.key == self._scan for v in views)
+        return self.ceiling._replace(share=None) if paused and self.ceiling else None
 
     def _begin(self, scan: ScanKey, clock: float) -> None:
         self._scan, self._since = scan, clock

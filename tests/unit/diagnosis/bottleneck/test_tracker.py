@@ -7,7 +7,9 @@ from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
 from zconsole.diagnosis.bottleneck.tracker import SPAN, Hysteresis, ceiling_of
+from zconsole.monitor.session import Session
 from zconsole.pool.model import IoRates, Scan, Vdev
+from zconsole.sim.source import World
 
 MEMORY = Verdict("memory", "scan memory: …", {"walked": 0.4}, 0.9)
 NEW = Verdict("new-disk", "the new disk sdx: 98% busy", {"busy": 0.98}, 0.9)
@@ -123,6 +125,22 @@ def test_the_ceiling_is_not_below_what_zpool_averages_over_the_pass():
     assert frame.ceiling is not None
     assert frame.ceiling.rate >= average
     assert frame.ceiling.share == pytest.approx(rate / frame.ceiling.rate)
+
+
+def test_while_it_is_paused_the_best_seen_stays():
+    world, session = World("mirror-scrub", 1), Session(flags=("DEMO",))
+    for second in range(0, 30, 2):
+        world.advance(second)
+        before = session.advance(world.raws())[0].ceiling
+    assert before is not None
+    scan = world.pools[0].scan
+    assert scan is not None
+    scan.paused_since = world.pools[0].now
+    world.advance(40)
+    frame = session.advance(world.raws())[0]
+    assert frame.scan is not None
+    assert frame.scan.scan.state == "paused"
+    assert frame.ceiling == before._replace(share=None)
 
 
 def test_walking_metadata_has_no_ceiling():
