@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
+from math import ceil
 from typing import NamedTuple
 
 from zconsole.eta.bursts import levelled
@@ -49,3 +51,41 @@ def present_rate(
         return None
     # A sample more or less in the span is nothing to show.
     return PresentRate(moved / seconds, SPAN if SPAN <= seconds < 1.1 * SPAN else seconds)
+
+
+def rate_by_turns(points: Sequence[CurvePoint], rounding: float = 0.0) -> PresentRate | None:
+    """The rate while metadata is still walked, and what that finds is issued by turns.
+
+    Of the last minute where it was issuing through all of that, else over whole turns: neither a
+    minute of walking nor one of issuing says what the scan does.
+    """
+    starts, issuing = _turns(points)
+    if not starts:
+        return None
+    now, last = points[-1], points[starts[-1]]
+    period = last.x - points[starts[-2]].x if len(starts) > 1 else 0.0
+    if issuing and (now.x - last.x >= SPAN or not period):
+        return present_rate(points[starts[-1] :], False, rounding)
+    back = ceil(SPAN / period) * period if period else now.x - last.x
+    xs = [p.x for p in points]
+    first = points[max(starts[0], bisect_right(xs, now.x - back) - 1)]
+    seconds, moved = now.x - first.x, max(0.0, now.issued - first.issued)
+    if seconds < LEAST or (rounding and moved < 2 * ROUNDINGS * rounding):
+        return None
+    return PresentRate(moved / seconds, seconds)
+
+
+def _turns(points: Sequence[CurvePoint]) -> tuple[list[int], bool]:
+    """Indexes of the points at which issuing began, and whether it is issuing now.
+
+    Where both counters move between two points, as they do where samples are far apart, it issues.
+    """
+    starts: list[int] = []
+    issuing = False
+    for n, (a, b) in enumerate(pairwise(points)):
+        if b.issued > a.issued:
+            starts += [] if issuing else [n]
+            issuing = True
+        elif b.scanned > a.scanned:
+            issuing = False
+    return starts, issuing

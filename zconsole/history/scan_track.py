@@ -23,8 +23,9 @@ from zconsole.eta.past import (
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.windows import ROUNDINGS
 from zconsole.eta.work import issued_bytes, rounding_of, scan_reading, scan_totals, scan_work
+from zconsole.history.known_change import KnownChange
 from zconsole.history.past_rates import PastRates, PastRecorder
-from zconsole.history.present_rate import PresentRate, present_rate
+from zconsole.history.present_rate import PresentRate, present_rate, rate_by_turns
 from zconsole.history.rate_lag import RateLag, rate_lag
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
@@ -67,6 +68,7 @@ class ScanTrack:
         self.scan = scan
         self.past = PastRecorder(past)
         self._tunables: Mapping[str, int] = {}
+        self._known = KnownChange()
         self.course = ProgressCurve() if course is None else course
         self.restarts = restarts
         self.notes = list(notes)
@@ -95,7 +97,9 @@ class ScanTrack:
         before = self.course.last
         if self.course.add(reading) and before is not None:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
-        self.forecast = self._forecast(sample, scan, known)
+        usual = self._forecast(sample, scan, known)
+        work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
+        self.forecast = self._known.follow(usual, self.course, work)
         self.scan_rate = self._scan_rate(scan)
         self._present = self._present_rate(scan)
         # Nothing is issued while it is paused, nor before the walk has found what to issue.
@@ -121,6 +125,7 @@ class ScanTrack:
             self.past.mark(sample.t, "issuing")
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
         if changed:
+            self._known.add(sample.t)
             many = len(changed) > MARKED_TUNABLES
             text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
             self.past.mark(sample.t, text)
@@ -138,19 +143,19 @@ class ScanTrack:
     def _lag(self, scan: Scan) -> RateLag | None:
         """What the rate of now would give, if the estimate is based on another."""
         done, total = issued_bytes(scan), scan.to_issue_bytes
-        if self._present is None or done is None or total is None:
+        # While metadata is walked, more than what is left to issue takes time.
+        if self._present is None or scan.stage == "scanning" or done is None or total is None:
             return None
         told, eta = self.lag is not None, self.forecast.estimate.eta
         return rate_lag(self._present.rate, total - done[0], eta, self.past.past, told)
 
     def _present_rate(self, scan: Scan) -> PresentRate | None:
-        """The rate now; None where the estimate's own, or zpool's, says more.
-
-        A scan that walks and issues by turns has no rate of now, nor do bytes that are rounded.
-        """
+        """The rate now; None where the estimate's own, or zpool's, says more."""
         done = issued_bytes(scan)
-        if scan.state != "running" or scan.stage == "scanning" or done is None:
+        if scan.state != "running" or done is None:
             return None
+        if scan.stage == "scanning":
+            return rate_by_turns(self.course.points, done[1])
         walks = scan.two_stage and scan.function != "rebuild"
         return present_rate(self.course.points, walks, done[1])
 
@@ -233,7 +238,7 @@ class ScanTrack:
         """What the views show of it."""
         over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
         shown = self.forecast if scan.active else Forecast(nothing(over))
-        lag = self.lag if scan.state == "running" else None
+        lag = self.lag or self._known.followed if scan.state == "running" else None
         if lag is not None:
             why = f"{lag.words}; {shown.estimate.reason}"
             shown = shown._replace(estimate=shown.estimate._replace(reason=why))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from zconsole.eta.estimate import Estimate
 from zconsole.eta.past import Comparison
+from zconsole.history.known_change import Followed
 from zconsole.history.past_rates import PastRates
 from zconsole.history.rate_lag import RateLag
 from zconsole.pool.model import Activity, Scan
@@ -39,8 +40,9 @@ class ScanView(NamedTuple):
     """Its issue rate since it began, through restarts and follow-on passes."""
     comparison: Comparison | None = None
     """How it goes against the earlier scan by which it is told."""
-    lag: RateLag | None = None
-    """What the rate of now would give, where the estimate has not followed it yet."""
+    lag: RateLag | Followed | None = None
+    """What the rate of now would give, where the estimate has not followed it yet; or that it
+    has followed a change of tunables."""
 
 
 class ActivityView(NamedTuple):

@@ -157,6 +157,11 @@ def test_what_is_not_known_is_said_in_its_cell():
     assert "unknown  " in second
 
 
+def test_the_best_rate_is_told_also_where_no_share_of_it_is_reached():
+    ceiling = frames.resilver().ceiling._replace(share=None)
+    assert " best seen 410M/s " in said(replace(frames.resilver(), ceiling=ceiling))[1]
+
+
 def test_of_a_reason_without_room_whole_clauses_are_told():
     why = "still scanning metadata, nothing issued yet"
     scanning = of_scan(estimate=Estimate(None, None, None, why))

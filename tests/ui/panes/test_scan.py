@@ -9,6 +9,7 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.eta.estimate import Estimate, nothing
 from zconsole.eta.past import Comparison
+from zconsole.history.known_change import Followed
 from zconsole.history.past_rates import PastRates
 from zconsole.history.rate_lag import RateLag
 from zconsole.history.views import ActivityView
@@ -71,12 +72,23 @@ class TestScan:
         )
 
     @pytest.mark.parametrize(("width", "form"), [(60, {"compact": True}), (80, {})])
-    def test_an_eta_that_lags_the_rate_is_called_so_in_the_lines_there_are(self, width, form):
+    @pytest.mark.parametrize(
+        ("lag", "words"),
+        [
+            (
+                RateLag(24_480.0, "rose", 250.0),
+                "rate rose 4m10s ago, ETA follows: 6h48m if it stays",
+            ),
+            (Followed(480.0), "ETA by the rate since tunables changed 8m00s ago"),
+        ],
+    )
+    def test_what_an_eta_does_after_the_rate_changed_is_told_in_the_lines_there_are(
+        self, width, form, lag, words
+    ):
         base = frames.resilver()
-        lag = RateLag(24_480.0, "rose", 250.0)
         lagging = replace(base, scans=(base.scans[0]._replace(lag=lag, notes=()),))
         lines = scan_lines(lagging, LOOK, width, **form)
-        assert "rate rose 4m10s ago, ETA follows: 6h48m if it stays" in text(lines)
+        assert words in text(lines)
         assert len(lines) == len(scan_lines(base, LOOK, width, **form))
 
     def test_several_rebuilds_and_activities(self):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve, ProgressReading
-from zconsole.history.present_rate import LEAST, SPAN, present_rate
+from zconsole.history.present_rate import LEAST, SPAN, present_rate, rate_by_turns
 
 MB = 1e6
 TOTAL = 1e12
@@ -60,3 +60,50 @@ def test_a_counter_that_is_rounded_too_coarsely_says_nothing():
 def test_nothing_is_known_of_a_scan_just_seen():
     assert present_rate([], walks=True) is None
     assert present_rate(course([0.0]), walks=True) is None
+
+
+def by_turns(walking: int, issuing: int, seconds: int) -> list[CurvePoint]:
+    """A reading a second of a scan that walks, then issues 100 MB/s, for so many seconds each."""
+    curve, issued, scanned = ProgressCurve(), 0.0, 0.0
+    for n in range(seconds + 1):
+        curve.add(ProgressReading(n, n, True, issued, scanned))
+        walks = n % (walking + issuing) < walking
+        issued, scanned = issued + (not walks) * 100 * MB, scanned + walks * 1000 * MB
+    return curve.points
+
+
+def moved_by(points: list[CurvePoint], seconds: float) -> float:
+    old = next(p for p in points if p.x >= points[-1].x - seconds)
+    return (points[-1].issued - old.issued) / (points[-1].x - old.x)
+
+
+def test_in_a_long_turn_of_issuing_it_is_that_of_the_last_minute():
+    points = by_turns(300, 900, 1200 + 300 + 200)
+    found = rate_by_turns(points)
+    assert found == (pytest.approx(moved_by(points, SPAN)), SPAN)
+
+
+@pytest.mark.parametrize("now", range(600, 640, 7))
+def test_turns_shorter_than_a_minute_count_whole(now: int):
+    found = rate_by_turns(by_turns(10, 30, now))
+    assert found.rate == pytest.approx(75 * MB, rel=0.05)
+
+
+@pytest.mark.parametrize("now", [1200 + 200, 1200 + 300 + 20])
+def test_while_it_walks_and_just_after_the_turn_before_counts_too(now: int):
+    points = by_turns(300, 900, now)
+    found = rate_by_turns(points)
+    assert found.rate == pytest.approx(moved_by(points, found.seconds), rel=0.02)
+    assert found.rate == pytest.approx(75 * MB, rel=0.2)
+
+
+def test_the_first_turn_of_walking_has_no_rate():
+    assert rate_by_turns([]) is None
+    assert rate_by_turns(by_turns(300, 900, 200)) is None
+    assert rate_by_turns(by_turns(300, 900, 300 + int(LEAST) - 1)) is None
+    assert rate_by_turns(by_turns(300, 900, 300 + 30)).rate == pytest.approx(100 * MB)
+
+
+def test_where_both_move_between_samples_it_is_that_of_the_last_minute():
+    points = by_turns(10, 20, 3600)[::30]
+    assert rate_by_turns(points) == (pytest.approx(100 * MB * 2 / 3), SPAN)

@@ -340,3 +340,16 @@ def test_an_hour_unseen_in_which_the_walk_ended_counts_from_there():
         history.push(sample(n, scan._replace(pass_start=T + walk)))
     found = history.scan_views[0].estimate
     assert found.eta == pytest.approx((size - done) / speed, rel=0.1)
+
+
+def test_a_scan_that_walks_and_issues_by_turns_has_the_rate_its_counter_moves_by():
+    total, issued, scanned, samples = 4 * TOTAL, 0.0, 0.0, []
+    for n in range(900):
+        samples.append(
+            sample(n, resilver(issued, stage="scanning", total_bytes=total, scanned_bytes=scanned))
+        )
+        fast = 3 if n < 800 else 1
+        issued, scanned = issued + (n >= 300) * fast * MIB, scanned + (n < 300) * 8 * MIB
+    found = view(watched(*samples), samples[-1])
+    assert found.issue_rate == pytest.approx(MIB, rel=0.01)
+    assert found.lag is None

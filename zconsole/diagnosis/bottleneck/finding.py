@@ -55,6 +55,6 @@ class Ceiling(NamedTuple):
     rate: float
     """Issued bytes/s."""
     share: float | None
-    """Share of it reached now, 0…1."""
+    """Share of it reached now, 0…1; None while it is paused."""
     text: str
     """What it is based on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, disks_of, sorted_share
@@ -56,7 +57,7 @@ class BottleneckTracker:
         view = next((v for v in views if v.scan.state == "running"), None)
         was_running, self._running = self._running, view is not None
         if view is None:
-            self.verdict = self.ceiling = None
+            self.verdict, self.ceiling = None, self._while_paused(views)
             return
         if view.scan.key != self._scan:
             self._begin(view.scan.key, sample.clock)
@@ -67,6 +68,11 @@ class BottleneckTracker:
             self._judged_at = sample.clock
             yield from self._remember(sample.clock, tree, rates)
             self._judge(sample, view, tree, disks_of(view, tree, rates, self._past))
+
+    def _while_paused(self, views: Sequence[ScanView]) -> Ceiling | None:
+        """The best seen of the scan that is paused now, of which it reaches nothing."""
+        paused = any(v.scan.state == "paused" and v.scan.key == self._scan for v in views)
+        return self.ceiling._replace(share=None) if paused and self.ceiling else None
 
     def _begin(self, scan: ScanKey, clock: float) -> None:
         self._scan, self._since = scan, clock
@@ -146,6 +152,8 @@ class BottleneckTracker:
 
 SPAN = 120.0
 """Seconds of issuing that count."""
+UNEVEN = 0.9
+"""Share of what all vdevs can do together, below which it is one of them that a scrub waits for."""
 
 
 class Hysteresis:
@@ -188,23 +196,44 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
 
     A scan's rate counts allocated bytes: on a mirror those of one disk, on raidz those of all
     disks, parity included. So a scrub can reach one disk's rate a mirror, all disks' together a
-    raidz, and a resilver no more than its new disk takes in: its write rate, times the width of a
-    raidz. ``bus`` is what a shared link is known to carry in bytes/s, over all disks.
+    raidz, and lasts until the vdev that takes longest is done; a resilver reaches no more than its
+    new disk takes in: its write rate, times the width of a raidz. ``bus`` is what a shared link is
+    known to carry in bytes/s, over all disks.
     """
     walking = seen.stage == "scanning" and seen.scan.two_stage and seen.scan.function != "rebuild"
     if seen.scan.state != "running" or walking:
         return None
     tops = {key: [d for d in seen.disks if d.top == key] for key in seen.tops}
-    rates = [_top(seen.tops[key], disks) for key, disks in tops.items()]
-    known = [value for value in rates if value]
-    if not known or len(known) < len(rates):
+    rates = {key: _top(seen.tops[key], disks) for key, disks in tops.items()}
+    if not rates or not all(rates.values()):
         return None
-    total, words = sum(known), _words(seen)
+    total, words = sum(rates.values()), _words(seen)
+    if (longest := _longest(seen, rates)) is not None and longest.rate < total:
+        if longest.rate < UNEVEN * total:
+            words = f"{longest.name} takes longest, at the best observed rates of its disks"
+        total = longest.rate
     if bus is not None and (limited := bus / _copies(seen.tops)) < total:
         total, words = limited, f"the shared link carries {rate(bus)}"
     # What it averaged over the pass it could do, though nobody watched.
     total = max(total, seen.rate, float(seen.scan.zpool_issue_rate or 0))
     return Ceiling(total, min(1.0, seen.rate / total) if total else None, words)
+
+
+class _Longest(NamedTuple):
+    """The vdev that a scrub waits for, and bytes/s of all vdevs until that is done."""
+
+    name: str
+    rate: float
+
+
+def _longest(seen: Evidence, rates: Mapping[str, float]) -> _Longest | None:
+    """The top-level vdev with the most data for its rate; None where allocations are unknown."""
+    sizes = {key: seen.tops[key].alloc_bytes for key in rates}
+    known = {key: size for key, size in sizes.items() if size is not None}
+    if seen.scan.function != "scrub" or len(known) < len(sizes) or not any(known.values()):
+        return None
+    last = max(known, key=lambda key: known[key] / rates[key])
+    return _Longest(seen.tops[last].name, sum(known.values()) * rates[last] / known[last])
 
 
 def _top(top: Vdev, disks: list[Disk]) -> float:

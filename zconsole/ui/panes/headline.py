@@ -198,9 +198,12 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
         return [[_named("RATE", look.rate(view.issue_rate))]]
     first = _rate(view.issue_rate, look, view.past)
     said = ["best rate unknown", "best unknown"]
-    if ceiling is not None and ceiling.share is not None:
-        share, best = f"{percent(ceiling.share, 0)} of best seen", look.rate(ceiling.rate)
-        said = [f"{share} ({best})", share, f"best seen {best}", f"best {best}"]
+    if ceiling is not None:
+        best = look.rate(ceiling.rate)
+        said = [f"best seen {best}", f"best {best}"]
+        if ceiling.share is not None:
+            share = f"{percent(ceiling.share, 0)} of best seen"
+            said = [f"{share} ({best})", share, *said]
     share = next((each for each in said if len(each) <= place.width), said[-1])
     over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""

@@ -3,8 +3,13 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.diagnosis.bottleneck.watching import watched
+from zconsole.diagnosis.bottleneck.device_stats import LeafStats
+from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
-from zconsole.diagnosis.bottleneck.tracker import SPAN, Hysteresis
+from zconsole.diagnosis.bottleneck.tracker import SPAN, Hysteresis, ceiling_of
+from zconsole.monitor.session import Session
+from zconsole.pool.model import IoRates, Scan, Vdev
+from zconsole.sim.source import World
 
 MEMORY = Verdict("memory", "scan memory: …", {"walked": 0.4}, 0.9)
 NEW = Verdict("new-disk", "the new disk sdx: 98% busy", {"busy": 0.98}, 0.9)
@@ -49,6 +54,45 @@ def test_mirrors_top_out_at_one_disk_each_summed():
     assert ceiling.share > 0.85
 
 
+DISKS, FLASH = 200e6, 2e9
+"""Bytes/s that a disk reads at best."""
+
+
+def evidence(function="scrub", **allocated: int | None) -> Evidence:
+    """A scan of mirrors with so many bytes; those whose names begin with ``flash`` are fast."""
+    tops, disks = {}, []
+    for name, size in allocated.items():
+        best = FLASH if name.startswith("flash") else DISKS
+        sides = tuple(Vdev(f"{name}-{n}", "disk") for n in range(2))
+        tops[name] = Vdev(name, "mirror", children=sides, alloc_bytes=size)
+        past = LeafStats(best_read=best)
+        disks += [Disk(side.name, name, False, IoRates(), past) for side in sides]
+    scan = Scan(function, "running", stage="issuing")
+    return Evidence(scan, "issuing", 100e6, tuple(disks), tops)
+
+
+def test_a_scrub_tops_out_at_the_vdev_that_takes_longest():
+    found = ceiling_of(evidence(disks=9_000, flash=1_000, empty=0))
+    assert found is not None
+    assert found.rate == pytest.approx(10_000 / (9_000 / DISKS))
+    assert found.share == pytest.approx(100e6 / found.rate)
+    assert found.text == "disks takes longest, at the best observed rates of its disks"
+
+
+@pytest.mark.parametrize("data", [{"a": 5_000, "b": 5_000}, {"a": 5_000, "b": None}])
+def test_equal_vdevs_and_those_of_unknown_size_top_out_together(data):
+    found = ceiling_of(evidence(**data))
+    assert found is not None
+    assert found.rate == pytest.approx(2 * DISKS)
+    assert found.text == "the best observed rates of one disk per mirror, summed"
+
+
+def test_a_resilver_does_not_go_by_what_its_vdevs_hold():
+    found = ceiling_of(evidence("resilver", disks=9_000, flash=1_000))
+    assert found is not None
+    assert found.rate == pytest.approx(DISKS + FLASH)
+
+
 def test_a_resilver_tops_out_at_the_new_disks_writes_times_the_width():
     ceiling = watched("nvme", 1).ceiling
     assert ceiling is not None
@@ -81,6 +125,22 @@ def test_the_ceiling_is_not_below_what_zpool_averages_over_the_pass():
     assert frame.ceiling is not None
     assert frame.ceiling.rate >= average
     assert frame.ceiling.share == pytest.approx(rate / frame.ceiling.rate)
+
+
+def test_while_it_is_paused_the_best_seen_stays():
+    world, session = World("mirror-scrub", 1), Session(flags=("DEMO",))
+    for second in range(0, 30, 2):
+        world.advance(second)
+        before = session.advance(world.raws())[0].ceiling
+    assert before is not None
+    scan = world.pools[0].scan
+    assert scan is not None
+    scan.paused_since = world.pools[0].now
+    world.advance(40)
+    frame = session.advance(world.raws())[0]
+    assert frame.scan is not None
+    assert frame.scan.scan.state == "paused"
+    assert frame.ceiling == before._replace(share=None)
 
 
 def test_walking_metadata_has_no_ceiling():

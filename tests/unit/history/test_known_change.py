@@ -1,0 +1,106 @@
+"""An estimate that follows a change of speed that tunables made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from tests.records import replace
+from tests.unit.history.following import MIB, T, resilver, sample, view, watched
+from zconsole.history.views import ScanView
+from zconsole.pool.model import Sample
+from zconsole.tunables.effect import SETTLE
+
+AT, STEP = 3600, 10
+TOTAL = 400_000 * MIB
+FOLLOWED = round(SETTLE) + 300
+"""Seconds after a change by which it has been followed."""
+
+
+def course(rates: dict[int, float], values: dict[int, int], last: int) -> Iterator[Sample]:
+    """A scan whose rate (MiB/s) and tunable change at these seconds, until ``last``."""
+    issued = 0.0
+    for t in range(0, last, STEP):
+        issued += rates[max(n for n in rates if n <= t)] * MIB * STEP
+        value = values[max(n for n in values if n <= t)]
+        one = sample(t, resilver(issued, total_bytes=TOTAL, scanned_bytes=TOTAL))
+        yield replace(one, tunables={"zfs_vdev_scrub_max_active": value})
+
+
+def told(rates: dict[int, float], values: dict[int, int], last: int) -> ScanView:
+    """What is told of it at ``last``."""
+    samples = list(course(rates, values, last))
+    return view(watched(*samples), samples[-1])
+
+
+def at_rate(found: ScanView, rate: float) -> float:
+    return (TOTAL - (found.scan.issued_bytes or 0)) / (rate * MIB)
+
+
+@pytest.mark.parametrize(("before", "after"), [(10, 20), (20, 10)])
+def test_a_rate_that_changed_as_tunables_did_is_followed_within_minutes(before, after):
+    found = told({0: before, AT: after}, {0: 3, AT: 6}, AT + FOLLOWED)
+    assert found.estimate.eta == pytest.approx(at_rate(found, after), rel=0.05)
+    assert found.estimate.reason.startswith("ETA by the rate since tunables changed 6m")
+    assert found.lag is not None
+    assert found.estimate.reason.startswith(found.lag.words)
+
+
+def test_the_range_still_has_what_was_told_before():
+    rates = {0: 10.0, AT: 20.0}
+    found = told(rates, {0: 3, AT: 6}, AT + FOLLOWED)
+    usual = told(rates, {0: 3}, AT + FOLLOWED)
+    assert found.estimate.low < found.estimate.eta < usual.estimate.eta <= found.estimate.high
+
+
+@pytest.mark.parametrize(
+    ("rates", "values"),
+    [
+        ({0: 10.0, AT: 20.0}, {0: 3}),
+        ({0: 10.0, AT: 20.0}, {0: 3, AT - 900: 6}),
+        ({0: 10.0, AT: 20.0}, {0: 3, AT + 200: 6}),
+        ({0: 10.0, AT - 900: 20.0}, {0: 3, AT: 6}),
+    ],
+    ids=["none", "long before", "after", "long after"],
+)
+def test_a_rate_that_changed_when_no_tunable_did_is_waited_for(rates, values):
+    found = told(rates, values, AT + FOLLOWED)
+    assert "tunables changed" not in found.estimate.reason
+    assert found.estimate == told(rates, {0: 3}, AT + FOLLOWED).estimate
+
+
+def test_while_it_is_still_stepped_nothing_jumps():
+    steps = [AT + 60 * n for n in range(12)]
+    rates = {0: 10.0} | {t: 10.0 * 1.12 ** (n + 1) for n, t in enumerate(steps)}
+    values = {0: 3} | {t: 4 + n for n, t in enumerate(steps)}
+    found = told(rates, values, steps[-1])
+    assert "tunables changed" not in found.estimate.reason
+    settled = told(rates, values, steps[-1] + FOLLOWED)
+    assert settled.estimate.eta == pytest.approx(at_rate(settled, rates[steps[-1]]), rel=0.1)
+    assert settled.estimate.reason.startswith("ETA by the rate since tunables changed")
+
+
+def test_small_steps_that_go_on_do_not_keep_it_from_following():
+    steps = [AT + 90 * n for n in range(1, 12)]
+    rates = {0: 10.0, AT: 20.0} | {t: 20.0 + 0.5 * (n % 2) for n, t in enumerate(steps)}
+    values = {0: 3, AT: 6} | {t: 7 + n % 2 for n, t in enumerate(steps)}
+    found = told(rates, values, AT + FOLLOWED)
+    assert found.estimate.eta == pytest.approx(at_rate(found, 20.0), rel=0.1)
+
+
+def test_one_put_back_is_followed_back():
+    rates, values = {0: 10.0, AT: 20.0, AT + 900: 10.0}, {0: 3, AT: 6, AT + 900: 3}
+    found = told(rates, values, AT + 900 + FOLLOWED)
+    assert found.estimate.eta == pytest.approx(at_rate(found, 10.0), rel=0.2)
+
+
+def test_once_followed_it_is_left_without_a_jump():
+    history, ends = watched(), []
+    for one in course({0: 10.0, 1800: 20.0}, {0: 3, 1800: 6}, 9000):
+        history.push(one)
+        if one.t >= T + 1800 + FOLLOWED:
+            ends.append(one.t - T + view(history, one).estimate.eta)
+    assert not history.scan_views[0].estimate.reason.startswith("ETA by the rate")
+    assert all(abs(b - a) < 0.05 * (a - 1800) for a, b in pairwise(ends))
