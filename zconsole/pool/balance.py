@@ -48,6 +48,14 @@ class Balance(NamedTuple):
     imbalance_bytes: float | None = None
     vdevs: tuple[VdevBalance, ...] = ()
 
+    @property
+    def data_share(self) -> float | None:
+        """The share of all allocated bytes that is not parity; None where that is not known."""
+        parts = [(vdev.alloc_bytes or 0, vdev.data_share) for vdev in self.vdevs]
+        raw = sum(alloc for alloc, _ in parts)
+        known = [alloc * share for alloc, share in parts if share is not None]
+        return sum(known) / raw if raw and len(known) == len(parts) else None
+
 
 FREE_BYTES_ONLY = (2, 4)
 """From this release the allocator's shares follow free bytes alone (metaslab.c, 2.4.0)."""

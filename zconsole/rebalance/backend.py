@@ -6,7 +6,7 @@ The seam has two sides: this machine (``live_backend``) and a simulated pool (in
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -153,6 +153,18 @@ class JobView:
     def left_as_json(self) -> dict[str, Any]:
         """Files that were left out, by reason, and the first of them."""
         return {"skipped": self.skipped, "failed": self.failed, "left_out": self.left_out}
+
+
+_ADDED_UP = ("moved_bytes", "files_done", "files_skipped", "files_replaced", "files_failed")
+
+
+def own_days(days: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The days of a job, with what was done on each; a journal keeps the totals at their ends."""
+    before: Mapping[str, Any] = {}
+    for day in days:
+        own = {key: max(0, day[key] - before.get(key, 0)) for key in _ADDED_UP if key in day}
+        yield {**day, **own}
+        before = day
 
 
 @dataclass(frozen=True, slots=True)

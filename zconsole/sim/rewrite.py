@@ -8,6 +8,9 @@ from zconsole.sim.emit import pool_state
 from zconsole.sim.flow import DiskJob, DiskShare, emit, solve
 from zconsole.sim.state import RESILVER, PoolState
 
+TURNS = 0.5
+"""Share of the time that disks are at it: reads wait for writes, and those for a txg."""
+
 
 def spread_over(pool: PoolState, sizes: dict[str, float]) -> list[SimulatedDirectory]:
     """Directories of these allocated sizes, lying where the pool's data lies."""
@@ -57,7 +60,8 @@ def advance(pool: PoolState, dt: float) -> None:
         return
     index = next(i for i, left in enumerate(current.left) if left > 1.0)
     directory, left = current.directories[index], current.left[index]
-    job = DiskJob(-1, _parts(pool, directory), clamp=current.limit, clamp_cause="limit")
+    parts = _parts(pool, directory)
+    job = DiskJob(-1, parts, clamp=current.limit, clamp_cause="limit", duty=TURNS)
     solve([job], pool.host)
     step = move(pool, directory, min(left, current.most - current.done, job.rate * dt))
     current.done += step

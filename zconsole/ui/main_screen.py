@@ -30,7 +30,7 @@ from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import events_title, pane_lines
 from zconsole.ui.panes.header import HeaderStatus, header_lines, notice_line
-from zconsole.ui.panes.help import footer_line
+from zconsole.ui.panes.help import footer_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import graphed_scan, scan_lines
@@ -125,7 +125,7 @@ class MainScreen(Screen[None]):
             state.look,
             several_pools=tabs > 0,
             denied=state.denied,
-            first="swap" if frame.troubles or failed else "",
+            first=wanted_action(frame, failed),
             pane=self._hinted(),
         )
         played = state.playback

@@ -158,6 +158,27 @@ def test_a_job_without_a_target_says_that_all_files_move():
     assert "spread of none" not in said
 
 
+TWO_DAYS = (
+    {"day": "2026-11-27", "moved_bytes": 40 << 40, "files_done": 900, "files_skipped": 90},
+    {"day": "2026-11-28", "moved_bytes": 42 << 40, "files_done": 960, "files_skipped": 100},
+)
+
+
+def test_a_day_has_what_moved_on_it_and_not_the_total_so_far():
+    days = tuple(day | {"files_failed": 0, "eta_seconds": 7620.0} for day in TWO_DAYS)
+    said = text(job_lines(replace(JOB, days=days), 0.0, {}, DisplayFormat(), 60)).splitlines()
+    (second,) = (line.split() for line in said if line.startswith(" 2026-11-28"))
+    assert second[1:4] == ["2T", "50", "10"]
+
+
+def test_a_job_that_has_ended_shows_no_eta_of_a_day():
+    days = tuple(day | {"eta_seconds": 7620.0} for day in TWO_DAYS)
+    ended = replace(JOB, state="finished", rate=None, eta_seconds=None, days=days)
+    said = text(job_lines(ended, 0.0, {}, DisplayFormat(), 100))
+    assert "ETA" not in said
+    assert "2h07m" not in said
+
+
 def test_a_million_files_of_a_day_keep_apart_from_its_bytes():
     day = {"day": "2026-11-20", "moved_bytes": 33 << 40, "files_done": 1_056_795}
     day |= {"files_skipped": 0, "files_failed": 0}

@@ -227,6 +227,10 @@ async def test_another_row_with_a_swap_open_asks_which():
         shown = await s.on(ConfirmScreen)
         assert "SWAP Slot 01" in shown
         assert "shows no errors" in shown
+        await s.press("escape")
+        assert "Begin another" in await s.on(PickScreen)
+        await s.press("escape")
+        assert len(s.app.screen_stack) == 1
 
 
 async def test_the_new_disk_leads_to_the_swap_that_it_is_part_of():

@@ -75,9 +75,12 @@ async def test_a_plan_that_is_only_read_begins_no_checklist():
         await s.settled()
         await s.press("C")
         await s.pick("Replace all 2 at once")
-        await s.on(PickScreen)
+        await s.until(lambda: "Plan these 2" in s.screen)
+        await s.press("escape")
+        assert "SWAP  2 devices" in await s.on(PickScreen)
         await s.press("escape")
         await s.settled()
+        assert len(s.app.screen_stack) == 1
         assert not s.swap.make_store(False).read()
 
 
@@ -106,6 +109,22 @@ async def test_disks_whose_cable_is_the_likely_cause_are_checked_before_they_are
         lines = (await s.on(ConfirmScreen)).splitlines()
         assert lines[1].strip() == "First"
         assert "Likely cable, port or power" in lines[2]
+
+
+async def test_esc_on_the_plan_of_one_of_several_goes_back_to_the_list_and_there_leaves():
+    async with swapping(scenario="damaged", size=(80, 24)) as s:
+        shown = await listed(s, 60.0)
+        (cursor,) = (line for line in shown.splitlines() if line.startswith("›"))
+        await s.press("j", "enter")
+        await s.on(ConfirmScreen)
+        await s.press("escape")
+        back = await s.on(PickScreen)
+        assert "SWAP  2 devices have errors" in back
+        (again,) = (line for line in back.splitlines() if line.startswith("›"))
+        assert again != cursor
+        await s.press("escape")
+        await s.settled()
+        assert len(s.app.screen_stack) == 1
 
 
 async def test_a_device_beside_one_that_is_being_replaced_is_named_by_its_bay():

@@ -46,6 +46,13 @@ def test_what_is_not_known_is_none():
     assert (found.vdevs[0].fill, found.vdevs[0].free_bytes) == (None, None)
 
 
+def test_the_share_of_data_counts_each_vdev_by_what_it_holds():
+    found = of(top("raid", 200, 100, disks=5), top("disk", 200, 20))
+    assert found.data_share == pytest.approx((100 * 4 / 5 + 20) / 120)
+    assert of(top("empty", 100, 0)).data_share is None
+    assert of(Vdev("draid1-0", "draid1", size_bytes=9, alloc_bytes=3)).data_share is None
+
+
 def test_other_classes_and_holes_are_left_out():
     found = of(top("a", 100, 1), top("s", 100, 99, vclass="special"), Vdev("h", "hole"))
     assert [v.name for v in found.vdevs] == ["a"]

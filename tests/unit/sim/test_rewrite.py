@@ -6,7 +6,9 @@ import pytest
 
 from zconsole.sim.directories import Rewrite
 from zconsole.sim.rewrite import move
+from zconsole.sim.scan import begin
 from zconsole.sim.source import World
+from zconsole.sim.state import SCRUB
 
 
 @pytest.fixture
@@ -92,3 +94,18 @@ def test_a_rate_limit_is_kept_and_the_end_is_reached(storage):
     storage.advance(48 * 3600.0)
     assert not pool.rewrite.running
     assert small.moved == pytest.approx(4.1e12)
+
+
+def test_rewriting_takes_about_twice_as_long_as_scrubbing_the_same_disks():
+    begun, hour = 8 * 3600.0, 3600.0
+    scrubbed, rewritten = World("added-vdev", 1), World("added-vdev", 1)
+    begin(scrubbed.pools[0], SCRUB)
+    job = rewritten.pools[0].rewrite = Rewrite(list(rewritten.pools[0].directories))
+    for world in (scrubbed, rewritten):
+        world.advance(begun)
+    scan = scrubbed.pools[0].scan
+    before = scan.pass_issued, job.done
+    for world in (scrubbed, rewritten):
+        world.advance(begun + hour)
+    share = (job.done - before[1]) / (scan.pass_issued - before[0])
+    assert 0.45 < share < 0.65

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from zconsole.rebalance.backend import own_days
 from zconsole.system.broken_pipe import swallow
 from zconsole.system.printable import clean
 from zconsole.units import counted, duration, rate, size
@@ -93,7 +94,7 @@ def job_lines(data: Mapping[str, Any]) -> Iterator[str]:
     if data["current"]:
         yield f"  now: {clean(data['current'])}"
     yield from vdev_lines(data["vdevs"] or ())
-    yield from map(_day, data["days"])
+    yield from map(_day, own_days(data["days"]))
     yield from (f"  note: {clean(note)}" for note in data["notes"])
     yield from _left_out_lines(data)
 
@@ -107,7 +108,7 @@ def vdev_lines(vdevs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _day(day: Mapping[str, Any]) -> str:
-    """One day of a job: the figures are those at its end, or as of now."""
+    """One day of a job: what was done on it, and how the pool was at its end."""
     spread, holes = day.get("spread"), day.get("fragmentation")
     words = [
         f"{size(day.get('moved_bytes'))} done",
@@ -117,7 +118,6 @@ def _day(day: Mapping[str, Any]) -> str:
         f"spread {'-' if spread is None else f'{spread:.3f}'}",
         f"{'-' if holes is None else f'{holes:.0%}'} fragmented",
         f"{size(day.get('free_bytes'))} free",
-        f"ETA {duration(day.get('eta_seconds'))}",
     ]
     return f"  {clean(str(day.get('day', '')))}: {', '.join(words)}"
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
+from zconsole.monitor.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, LEGEND, Key, shown
+from zconsole.ui.panes.headline import is_working
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, width_of
 
 _KEY, _WORD = 16, 18
@@ -90,6 +92,21 @@ _OWN = {
     "events": (("up", "newer"), ("down", "older")),
 }
 """What keys do in a pane other than the devices, by the titles of their rows."""
+
+
+UNEVEN = 0.2
+"""Spread of the fills from which on an idle pool wants a rebalance."""
+
+
+def wanted_action(frame: Frame, failed: bool) -> str:
+    """The title of the action that is wanted most on a pool, empty for none.
+
+    ``failed``: whether a device has failed or counted errors.
+    """
+    if frame.troubles or failed:
+        return "swap"
+    is_calm = frame.health.word == "OK" and not is_working(frame)
+    return "rebalance" if is_calm and (frame.balance.spread or 0.0) >= UNEVEN else ""
 
 
 def footer_line(

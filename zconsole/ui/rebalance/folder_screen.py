@@ -10,6 +10,8 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from zconsole.errors import ZconsoleError
+from zconsole.monitor.frame import Frame
+from zconsole.pool.what_if import outlook
 from zconsole.rebalance.backend import Explorer, Measured
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
@@ -64,6 +66,8 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         self._rows: tuple[FolderRow, ...] = ()
         self._timer: Timer | None = None
         self._said = ""
+        frame = context.frame_of(pool)
+        self._evening = evening_words(frame, context.look) if frame else ""
 
     def compose(self) -> ComposeResult:
         """The tree, and what is marked."""
@@ -132,8 +136,10 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
             parts.insert(0, (Span(text, "key"),))
         if why := self._mark_words(width // 2):
             parts.insert(0, (Span(why),))
+        keys: Line = (Span(" "), *joined(parts, "  ", width - 2)[0])
+        even = wrapped(self._evening, "dim", self._look, width, " ") if self._evening else ()
         aged: tuple[Line, ...] = ((Span(AGED, "dim"),),) if is_aged(self._rows) else ()
-        return ((Span(" "), *joined(parts, "  ", width - 2)[0]), *aged)
+        return (*even, *aged, keys)
 
     def _mark_words(self, room: int) -> str:
         """What the mark of the directory at the cursor means, where a mark elsewhere made it."""
@@ -192,6 +198,20 @@ class FoldersScreen(Dialog[tuple[str, ...] | None]):
         chosen = tuple(self._folders.marked) or ((here,) if here else ())
         if chosen:
             self.dismiss(chosen)
+
+
+def evening_words(frame: Frame, look: DisplayFormat) -> str:
+    """How much has to be marked for an even pool, all data taken as alike; empty for nothing."""
+    root = frame.root
+    view = outlook(root, root, frame.version) if root else None
+    share = view.before.data_share if view else None
+    if view is None or share is None or view.rewrite_bytes == 0:
+        return ""
+    if view.rewrite_bytes is None:
+        left = percent(view.spread_after)
+        return f"Marking everything leaves a spread of {left}: part goes back to full vdevs"
+    size = look.size(view.rewrite_bytes * share)
+    return f"Mark about {size} to balance; part goes back to full vdevs"
 
 
 def folder_head(look: DisplayFormat, width: int, aged: bool = False) -> Line:

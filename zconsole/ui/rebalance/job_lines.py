@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zconsole import units
-from zconsole.rebalance.backend import REPLACED, JobView
+from zconsole.rebalance.backend import REPLACED, JobView, own_days
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.rebalance.job_watch import reason
@@ -240,23 +240,23 @@ def _named(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         yield (Span(f"  and {more:,} more", "dim"),)
 
 
-def _moved_by(day: Mapping[str, Any]) -> str:
-    """How many files were moved by the end of a day, as the line above has them."""
+def _moved_on(day: Mapping[str, Any]) -> str:
+    """How many files were moved on a day, counted as in the line above."""
     if "files_done" not in day:
         return "-"
     left_out = (day.get(name) or 0 for name in ("files_skipped", "files_failed"))
     return f"{day['files_done'] - sum(left_out):,}"
 
 
-def _skipped_by(day: Mapping[str, Any]) -> str:
-    """How many files were left as they lay by the end of a day, likewise."""
+def _skipped_on(day: Mapping[str, Any]) -> str:
+    """How many files were left as they lay on a day, likewise."""
     if "files_skipped" not in day:
         return "-"
-    return f"{day['files_skipped'] - day.get('files_replaced', 0):,}"
+    return f"{max(0, day['files_skipped'] - day.get('files_replaced', 0)):,}"
 
 
 _DAY = "Day"
-"""What is told of a day is what was done by its end."""
+"""What is told of a day is what was done on it, and how the pool was at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,12 +277,11 @@ class _Column:
 _COLUMNS = (
     _Column(_DAY, 12, lambda _, day: str(day.get("day", ""))),
     _Column("moved", 8, lambda look, day: look.size(day.get("moved_bytes"))),
-    _Column("files", 10, lambda _, day: _moved_by(day)),
-    _Column("skipped", 8, lambda _, day: _skipped_by(day), 72),
+    _Column("files", 10, lambda _, day: _moved_on(day)),
+    _Column("skipped", 8, lambda _, day: _skipped_on(day)),
     _Column("spread", 9, lambda _, day: percent(day.get("spread"))),
     _Column("frag", 7, lambda _, day: percent(day.get("fragmentation"), 0), 72),
     _Column("free", 8, lambda look, day: look.size(day.get("free_bytes"))),
-    _Column("ETA", 8, lambda _, day: units.duration(day.get("eta_seconds"))),
 )
 
 
@@ -291,7 +290,7 @@ def _days(job: JobView, look: DisplayFormat, width: int) -> Iterator[Line]:
         return
     columns = [column for column in _COLUMNS if width >= column.least]
     yield (Span(" " + "".join(c.cell(c.title) for c in columns), "bold"),)
-    for day in job.days[-_DAYS:]:
+    for day in list(own_days(job.days))[-_DAYS:]:
         yield (Span(" " + "".join(c.cell(look.text(c.show(look, day))) for c in columns)),)
 
 

@@ -61,6 +61,8 @@ class SwapFlow:
     key: str
     begun: Checklist | None = field(default=None, init=False)
     """The checklist that was begun here."""
+    listed: str | None = field(default=None, init=False)
+    """The device that was chosen from a list, which Esc goes back to."""
 
     async def run(self) -> None:
         """Find the checklist that is meant, or begin one; then its screen."""
@@ -84,10 +86,13 @@ class SwapFlow:
         swaps = self.context.swaps
         rows = [f"Continue: {swaps.alarm(c) or _where(c)}" for c in known]
         rows += [f"Begin another: {leaf}"] if leaf else []
-        picked = await self._pick("SWAP", rows)
-        if picked is None:
-            return None
-        return known[picked] if picked < len(known) else await self._new()
+        start = 0
+        while (picked := await self._pick("SWAP", rows, start=start)) is not None:
+            start = picked
+            made = known[picked] if picked < len(known) else await self._new()
+            if made is not None:
+                return made
+        return None
 
     def _fills(self, c: Checklist) -> bool:
         """Whether the device at the cursor is the new disk of a checklist."""
@@ -105,13 +110,19 @@ class SwapFlow:
     async def _new(self) -> Checklist | None:
         """Choose the device, then the way. Raises ZconsoleError where there is none to choose."""
         session = session_of(self.context, self.backend)
+        while await self._proposed(session) and self.listed and self.begun is None:
+            pass  # Esc on the plan: the list again
+        return self.begun
+
+    async def _proposed(self, session: SwapSession) -> bool:
+        """Plan the swap of a device; False where none was chosen."""
         v = await session.view(partial(_is_named, self.frame.pool))
         if v is None:
             raise ZconsoleError(f"{self.frame.pool} is not imported")
         reports = await self._reports(v)
         key = await self._device(v, reports)
         if key is None:
-            return self.begun
+            return False
         target = find(v.situation.pool, key)
         seen = await session.view(
             partial(_is_named, self.frame.pool),
@@ -121,7 +132,7 @@ class SwapFlow:
         if choice is None:
             raise ZconsoleError("select a device of the pool first")
         await self._begin(session, choice, seen or v, reports)
-        return self.begun
+        return True
 
     async def _reports(self, v: MachineView) -> Sequence[ScanReport]:
         past, guid = self.context.app.view_state.options.past, v.situation.pool.guid
@@ -168,13 +179,17 @@ class SwapFlow:
         keys = [target.key for target in found]
         choices = order_choices(v, found, seconds_of(self._estimated(v, keys, reports)))
         here = [target.key for target in choices.targets]
-        start = here.index(self.key) if self.key in here else 0
+        before = self.listed or self.key
+        start = here.index(before) if before in here else 0
         title = f"SWAP  {len(found)} devices {'have errors' if choices.doubtful else 'need it'}"
         barred = {len(here): choices.refused} if choices.refused else {}
-        picked = await self._pick(title, choices.rows, choices.abouts, start, barred)
-        if picked is None or picked < len(here):
-            return None if picked is None else here[picked]
-        self.begun = await begin_together(self.context, self.backend, v, choices.targets)
+        while self.begun is None:
+            picked = await self._pick(title, choices.rows, choices.abouts, start, barred)
+            if picked is None or picked < len(here):
+                self.listed = None if picked is None else here[picked]
+                return self.listed
+            self.begun = await begin_together(self.context, self.backend, v, choices.targets)
+            start = picked
         return None
 
     async def _begin(

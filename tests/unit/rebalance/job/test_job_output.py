@@ -53,7 +53,7 @@ def test_a_running_job_is_told_whole() -> None:
         "  raidz1-0: 90G -> 80G (-10G)",
         "  raidz1-1: 0 -> 10G (+10G)",
         "  2026-11-21: 2G done, 30 files, 2 skipped, 0 failed, spread 0.610, 7% fragmented,"
-        " 500G free, ETA 1d01h",
+        " 500G free",
         "  note: new snapshot of tank/data: what moves from now on stays allocated twice",
         "  skipped: 2 (open for writing)",
     ]
@@ -71,5 +71,13 @@ def test_a_job_is_told_as_far_as_it_is_known() -> None:
     assert list(job_lines(counting)) == [job_line(counting)]
     bare_day = list(job_lines(JOB | {"days": [{"day": "2026-11-22"}]}))[5]
     assert bare_day == (
-        "  2026-11-22: - done, - files, - skipped, - failed, spread -, - fragmented, - free, ETA -"
+        "  2026-11-22: - done, - files, - skipped, - failed, spread -, - fragmented, - free"
     )
+
+
+def test_a_day_has_what_was_done_on_it_and_not_the_total_so_far() -> None:
+    (first,) = JOB["days"]
+    second = first | {"day": "2026-11-22", "moved_bytes": 3 * G, "files_done": 40}
+    told = list(job_lines(JOB | {"days": [first, second]}))
+    assert told[5].startswith("  2026-11-21: 2G done, 30 files, 2 skipped, ")
+    assert told[6].startswith("  2026-11-22: 1G done, 10 files, 0 skipped, ")

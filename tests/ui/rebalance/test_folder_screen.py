@@ -1,0 +1,48 @@
+"""What the screen to choose directories on says of how much to choose."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.records import replace
+from tests.ui import frames
+from tests.ui.actions.acting import acting
+from tests.ui.rebalance.steps import SCENARIO, to_tree
+from zconsole.rebalance.planning.plan_document import PlanDocument
+from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
+from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.rebalance.folder_screen import evening_words
+from zconsole.units import parse_size
+
+LOOK = DisplayFormat()
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24)])
+async def test_the_amount_to_mark_is_the_one_that_the_plan_of_the_whole_pool_comes_to(size):
+    async with acting(SCENARIO, size=size) as a:
+        said = (await to_tree(a)).splitlines()
+        settings = Settings(("/storage",), limits=Limits(until_spread=EVEN))
+        steps = [step async for step in a.controller.jobs.rebalance_backend.plan(settings)]
+    plan = steps[-1]
+    assert isinstance(plan, PlanDocument)
+    found = re.fullmatch(r" Mark about (\S+) to balance; part goes back to full vdevs", said[-2])
+    assert found, said[-2]
+    assert parse_size(found[1]) == pytest.approx(plan.bytes_to_target, rel=0.01)
+    assert "1 marked" in said[-1]
+
+
+def test_nothing_is_to_be_marked_on_an_even_pool_or_one_not_known():
+    assert evening_words(frames.ALL["healthy"](), LOOK) == ""
+    assert evening_words(replace(frames.imbalance(), root=None), LOOK) == ""
+
+
+def test_a_pool_that_no_pass_evens_out_says_what_spread_is_left():
+    full = frames.imbalance()
+    assert full.root is not None
+    crowded, free = full.root.children
+    nearly = crowded._replace(alloc_bytes=crowded.size_bytes - 1)
+    fixed = free._replace(allocating=False)
+    said = evening_words(replace(full, root=full.root._replace(children=(nearly, fixed))), LOOK)
+    assert said.startswith("Marking everything leaves a spread of ")
