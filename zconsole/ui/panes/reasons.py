@@ -41,7 +41,7 @@ def _uncounted(frame: Frame) -> Iterator[str]:
     if frame.root is None or all(entry.left for entry in frame.redundancy):
         return
     for vdev in frame.root.walk():
-        old = vdev.children[0] if vdev.kind == "replacing" else None
+        old = next(iter(vdev.children), None) if vdev.kind == "replacing" else None
         if old is not None and old.state == "ONLINE" and old.resilvering:
             yield f"{old.name} is repaired, too: until its replacement is filled, it doesn't count"
 
