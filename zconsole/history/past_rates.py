@@ -60,6 +60,10 @@ class PastRates(NamedTuple):
         return None if late is None or not early else late / early - 1
 
 
+STEADY = 0.05
+"""A rate that moved by less than this share goes neither up nor down."""
+
+
 class PastRecorder:
     """Takes the rates of a scan in, a sample at a time."""
 

@@ -10,7 +10,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.history.past_rates import HOLE, PastRates
+from zconsole.history.past_rates import HOLE, STEADY, PastRates
 
 LAGGING, CAUGHT_UP = 1.2, 1.1
 """By what factor both differ to be told of, and below which that ends: nothing flickers."""
@@ -48,7 +48,9 @@ def rate_lag(
     expected = left / eta
     if abs(log(rate / expected)) < log(CAUGHT_UP if is_told else LAGGING):
         return None
-    changed = "rose" if rate > expected else "fell"
+    changed, trend = "rose" if rate > expected else "fell", past.trend or 0.0
+    if (trend < -STEADY) if rate > expected else (trend > STEADY):
+        return None  # it is on its way back: "if it stays" would be said of what does not
     return RateLag(left / rate, changed, _since(rate > expected, sqrt(rate * expected), past))
 
 

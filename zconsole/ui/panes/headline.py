@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from zconsole import units
 from zconsole.eta.estimate import Estimate
-from zconsole.history.past_rates import PastRates
+from zconsole.history.past_rates import STEADY, PastRates
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
@@ -26,8 +26,6 @@ from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
-STEADY = 0.05
-"""A rate that moved by less than this share goes neither up nor down."""
 _SMALL = (26, 14, 10, 6)
 _NORMAL = (31, 16, 18, 11)
 """Columns of the cells at 60 and at 80 columns."""
