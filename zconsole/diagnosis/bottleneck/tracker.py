@@ -208,14 +208,16 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
     if not rates or not all(rates.values()):
         return None
     total, words = sum(rates.values()), _words(seen)
+    # What it averaged over the pass it could do, though nobody watched.
+    average = float(seen.scan.zpool_issue_rate or 0)
     if (longest := _longest(seen, rates)) is not None and longest.rate < total:
         if longest.rate < UNEVEN * total:
+            average = 0.0  # vdevs are in it that are done by now
             words = f"{longest.name} takes longest, at the best observed rates of its disks"
         total = longest.rate
     if bus is not None and (limited := bus / _copies(seen.tops)) < total:
         total, words = limited, f"the shared link carries {rate(bus)}"
-    # What it averaged over the pass it could do, though nobody watched.
-    total = max(total, seen.rate, float(seen.scan.zpool_issue_rate or 0))
+    total = max(total, seen.rate, average)
     return Ceiling(total, min(1.0, seen.rate / total) if total else None, words)
 
 
