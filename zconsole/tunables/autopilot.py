@@ -87,12 +87,13 @@ class Status:
 
     @property
     def pace(self) -> str:
-        """What it does to scans, compared with how they went before it."""
-        return "unchanged" if not self.level else "sped up" if self.level > 0 else "slowed"
+        """How it lets scans go; how fast they are is also up to applications and disks."""
+        way = "as" if not self.level else "above" if self.level > 0 else "below"
+        return f"tuned {way} default"
 
     @property
     def _scans(self) -> str:
-        """The same, with how far it went: ``scans are sped up (step 4 of 12)``."""
+        """The same, with how far it went: ``scans are tuned above default (step 4 of 12)``."""
         end = FASTEST if self.level > 0 else GENTLEST
         step = f" (step {abs(self.level) / STEP:.0f} of {abs(end) / STEP:.0f})"
         return f"scans are {self.pace}{step if self.level else ''}"

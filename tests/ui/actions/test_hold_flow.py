@@ -46,7 +46,7 @@ async def test_a_generous_target_makes_the_scan_faster_and_stopping_restores():
         await a.pass_time(300, 10)
         assert a.backend.control.setting(NAME).value > before
         said = await a.press("V")
-        assert "target 500ms; scans are sped up (step " in " ".join(said.split())
+        assert "target 500ms; scans are tuned above default (step " in " ".join(said.split())
         await a.press(*RUN)
         assert a.backend.control.setting(NAME).value == before
 
@@ -222,4 +222,4 @@ async def test_the_open_list_shows_what_the_autopilot_sets_meanwhile():
         value = a.backend.control.setting(NAME).value
         (row,) = [line for line in a.screen.splitlines() if f" {NAME} " in line]
         assert row.split(NAME)[1].split()[0] == str(value)
-        assert "scans are sped up" in " ".join(a.screen.split())
+        assert "scans are tuned above default" in " ".join(a.screen.split())

@@ -198,7 +198,7 @@ async def test_directories_that_hold_too_little_to_get_even_move_whole():
         said = await to_plan(a)
         assert "until-spread" not in said
         assert a.app.screen.plan.refused is None
-        assert "5 % (even) is out of reach: all files move" in said
+        assert "5 % (even) is out of reach for these directories: all their files move" in said
 
 
 def is_listed(a: Acting) -> bool:

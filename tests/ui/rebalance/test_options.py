@@ -123,7 +123,7 @@ async def test_a_typed_target_stays_and_a_dropped_default_shows_on_the_options()
     async with acting(SCENARIO) as a:
         await to_plan(a)
         said = await a.press("escape")
-        assert "5 % (even) is out of reach: all files move" in said
+        assert "5 % (even) is out of reach for these directories: all their files move" in said
         await a.press("g", "j", "j", "enter", "5", "enter")
         await a.press("G", "enter")
         assert "--until-spread=0.05" in await settled(a)

@@ -289,9 +289,12 @@ def test_another_console_sees_what_it_does(running):
 @pytest.mark.parametrize(
     ("level", "said"),
     [
-        (0.0, "scans are unchanged"),
-        (STEP, f"scans are sped up (step 1 of {FASTEST / STEP:.0f})"),
-        (GENTLEST, "scans are slowed (step {0} of {0})".format(round(-GENTLEST / STEP))),
+        (0.0, "scans are tuned as default"),
+        (STEP, f"scans are tuned above default (step 1 of {FASTEST / STEP:.0f})"),
+        (
+            GENTLEST,
+            "scans are tuned below default (step {0} of {0})".format(round(-GENTLEST / STEP)),
+        ),
     ],
 )
 def test_what_it_does_is_said_in_steps_of_the_way_there_is(level, said):

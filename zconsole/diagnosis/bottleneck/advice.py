@@ -161,7 +161,7 @@ def foreground(seen: Evidence) -> Suggestion:
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
     found = raised(seen, name, 2 * value if value else None)
     if found is not None:
-        return found if found.text else Suggestion(f"reduce the load, or {HOLD}", name)
+        return found if found.text else Suggestion(f"reduce the load, or {HOLD}")
     to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
     return Suggestion(f"reduce the load, or raise {name}{to} ({now}slows applications)", name)
 

@@ -97,8 +97,8 @@ class FlowContext:
         if held is None or (held.pools and frame.seen.name not in held.pools):
             return ()
         waits = self.watch.waits()
-        pace = "can't go slower" if held.misses(waits, frame.t) else held.pace
-        note = f"scan {pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
+        pace = "scan can't go slower" if held.misses(waits, frame.t) else held.pace
+        note = f"{pace}; {self.look.keys.way('tunables', 'hold-latency')} stops it"
         # In a fixed width, so that what stands behind it does not move.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
         state = f"target {held.held}, now {reached}"

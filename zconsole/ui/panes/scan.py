@@ -287,15 +287,16 @@ def _suggestion(ink: Ink) -> str:
 
 
 def _left_to_do(limit: Verdict, ink: Ink) -> str:
-    """The suggestion; none to set what the autopilot sets, which would end it.
+    """The suggestion; none to start the autopilot that runs, or to set what it sets: that ends it.
 
     Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
     """
     if not any(view.activity.kind == AUTOPILOT for view in ink.frame.activities):
         return limit.advice
+    from zconsole.diagnosis.bottleneck.advice import HOLD
     from zconsole.tunables.hold_latency import LEVERS
 
-    return "" if limit.tunable in LEVERS else limit.advice
+    return "" if limit.tunable in LEVERS or HOLD in limit.advice else limit.advice
 
 
 def _by_key(advice: str, ink: Ink) -> str:

@@ -132,7 +132,7 @@ TARGET = Limit(
     lambda _, value: f"{value * 100:g} %{' (even)' * (value == EVEN)}",
     unset="none: all files move",
 )
-BEYOND = f"{TARGET.show(DisplayFormat(), EVEN)} is out of reach"
+BEYOND = f"{TARGET.show(DisplayFormat(), EVEN)} is out of reach for these directories"
 """Said where the directories hold too little to get even by moving them."""
 
 MIN_FREE = Limit(
@@ -318,7 +318,7 @@ def _pairs(
     if settings.limits.until_spread == EVEN and not typed:
         limits[TARGET.label] += ", else all files move"
     if short:
-        limits[TARGET.label] = f"{BEYOND}: all files move"
+        limits[TARGET.label] = f"{BEYOND}: all their files move"
     return [
         *((choice.label, choice.shown(settings)) for choice in FIRST),
         *limits.items(),

@@ -176,7 +176,7 @@ def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) 
         if plan.target_spread == EVEN:
             short = BEYOND
         free = limits.until_spread is None and limits.max_bytes is None
-        end = ": all files move" * free
+        end = ": all their files move" * free
         yield from wrapped(short + end, "notice" if free else "dim", look, width)
 
 

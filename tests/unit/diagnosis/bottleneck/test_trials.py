@@ -101,7 +101,7 @@ def test_until_it_is_measured_the_advice_is_to_wait():
 def test_what_was_tried_and_put_back_is_not_suggested_again():
     play = played(TIME, 3000, 6000, 0.0)
     play.go_on(10, **{TIME: 3000})
-    assert foreground(play.seen) == Suggestion(f"reduce the load, or {HOLD}", TIME)
+    assert foreground(play.seen) == Suggestion(f"reduce the load, or {HOLD}")
     play = played(READS, 3, 6, 0.0)
     play.go_on(10, **{READS: 3})
     assert random_io(play.seen) == Suggestion("")
@@ -113,7 +113,7 @@ def test_what_was_tried_stays_known_where_an_autopilot_puts_back_what_it_found()
     play.go_on(10, **{TIME: 3000})
     play.go_on(CALM, **{TIME: 500})
     play.go_on(CALM, **{TIME: 3000})
-    assert foreground(play.seen) == Suggestion(f"reduce the load, or {HOLD}", TIME)
+    assert foreground(play.seen) == Suggestion(f"reduce the load, or {HOLD}")
 
 
 def test_a_throttle_goes_on_to_the_next_tunable():
@@ -142,11 +142,11 @@ def test_after_a_step_that_cannot_be_measured_no_further_one_is_suggested():
     play = Play({TIME: 3000})
     play.go_on(1)
     play.go_on(JUDGED + 1, **{TIME: 6000})
-    assert foreground(play.seen) == Suggestion(f"reduce the load, or {HOLD}", TIME)
+    assert foreground(play.seen) == Suggestion(f"reduce the load, or {HOLD}")
     play = played(TIME, 3000, 6000, 0.0, seconds=20)
     play.go_on(2, zfs_scan_vdev_limit=1)
     play.go_on(2, zfs_scan_vdev_limit=2)
-    assert foreground(play.seen) == Suggestion(f"reduce the load, or {HOLD}", TIME)
+    assert foreground(play.seen) == Suggestion(f"reduce the load, or {HOLD}")
 
 
 def test_steps_set_at_one_time_are_measured_together():
