@@ -62,7 +62,7 @@ class ActivityTracker:
     def _note_progress(self, found: Iterable[Activity], clock: float) -> None:
         moved: dict[ActivityKey, _Standing] = {}
         for activity in found:
-            if activity.state == "running" and not activity.discarding:
+            if activity.state == "running" and not activity.discarding and _is_counted(activity):
                 key = _key(activity)
                 now = _Standing((activity.done_bytes, activity.percent, activity.note), clock)
                 before = self._standing.get(key, now)
@@ -97,6 +97,14 @@ class ActivityTracker:
             why = "not counted in bytes" if counted else "the total is unknown"
             return Forecast(nothing(f"no estimate: {why}"))
         return forecast(course, work)
+
+
+def _is_counted(activity: Activity) -> bool:
+    """Whether it can be seen to stand still.
+
+    The text of ``zpool`` has whole percents of a trim or initialize, or only that it runs.
+    """
+    return activity.kind not in ("trim", "initialize") or activity.done_bytes is not None
 
 
 def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:

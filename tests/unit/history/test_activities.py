@@ -94,6 +94,16 @@ def test_what_went_on_after_a_pause_is_given_time_again():
     assert seen(tracker, 9100.0, MOVING).stalled is None
 
 
+@pytest.mark.parametrize("percent", [12.0, None])
+def test_a_trim_of_which_only_whole_percents_are_known_is_not_called_stuck(percent):
+    """Of a disk of 20 TB one takes a quarter of an hour."""
+    tracker, trim = ActivityTracker(), Activity("trim", "running", vdev="sdb", percent=percent)
+    for t in (0.0, UNMOVED_SECONDS, STILL_SECONDS, 2 * STUCK_SECONDS):
+        view = seen(tracker, t, trim)
+        assert view.stalled is None
+        assert "no progress" not in view.estimate.reason
+
+
 def test_the_device_that_holds_it_up_is_named():
     advice = activity_advice(MOVING, pool(MOVING, state="FAULTED"), STUCK_SECONDS)
     assert advice == "replace or bring back sdb (FAULTED)"
