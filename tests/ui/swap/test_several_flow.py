@@ -66,7 +66,8 @@ async def test_after_the_resilver_each_old_disk_is_still_to_be_found():
         assert "Pull Slot 07" in await s.do()
         assert "Switch off the light" in await s.pull("Slot 07")
         await s.press("escape")
-        await s.press("C")  # the cursor is on a disk of the other swap
+        await s.to("JE64U42M")  # the new disk of the other swap
+        await s.press("C")
         assert "SWAP Slot 08" in await s.on(SwapScreen)
         assert "Switch on the light of Slot 08" in await s.pass_by()
 
