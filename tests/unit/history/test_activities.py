@@ -70,6 +70,14 @@ def test_one_that_was_not_seen_to_move_yet_shows_no_speed_of_before_for_long():
     assert seen(tracker, UNMOVED_SECONDS + STILL_SECONDS, moved).estimate.eta is not None
 
 
+def test_a_longer_transaction_group_is_waited_for():
+    tracker, tunables = ActivityTracker(), {"zfs_txg_timeout": 60}
+    for t in (0.0, STILL_SECONDS, 62.0, 63.0):
+        one = Sample(t, t, "libzfs", exact=True, pool=pool(MOVING), tunables=tunables)
+        (view,) = tracker.push(one, ())
+        assert (view.rate == 0.0) == (t >= 63.0)
+
+
 def test_rounded_bytes_that_hide_slow_progress_are_not_called_stuck():
     tracker = ActivityTracker()
     rounded = MOVING._replace(resolution=5e9, zpool_rate=1e7)  # a digit moves every 500 s
