@@ -220,7 +220,8 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
     """Run a job in this process."""
     from zconsole.rebalance.job import runner
 
-    with _audited().run(record):
+    # Where the log cannot be written, what was locked for it is let go, too.
+    with made.held if made and made.held else contextlib.nullcontext(), _audited().run(record):
         failed, interrupted = runner.execute(record, lasting(_printer(as_json)), made)
     if interrupted:
         return ExitCode.INTERRUPTED

@@ -22,7 +22,9 @@ STILL_SECONDS = 30.0
 """Without progress for longer, it is said: an average of before would read as the speed of now."""
 UNMOVED_SECONDS = 8.0
 """The same of one that was not seen to move at all: as a rule, a txg is written every 5 seconds
-(zfs_txg_timeout)."""
+(zfs_txg_timeout) …"""
+TXG_SLACK = 3.0
+"""… and takes this much longer; of one that may last longer, so long is waited."""
 
 
 class _Standing(NamedTuple):
@@ -62,7 +64,7 @@ class ActivityTracker:
     def _note_progress(self, found: Iterable[Activity], clock: float) -> None:
         moved: dict[ActivityKey, _Standing] = {}
         for activity in found:
-            if activity.state == "running" and not activity.discarding:
+            if activity.state == "running" and not activity.discarding and _is_counted(activity):
                 key = _key(activity)
                 now = _Standing((activity.done_bytes, activity.percent, activity.note), clock)
                 before = self._standing.get(key, now)
@@ -70,7 +72,7 @@ class ActivityTracker:
         self._standing = moved
 
     def _view(self, activity: Activity, sample: Sample) -> ActivityView:
-        expected, still = self._forecast(activity), self._still(activity, sample.clock)
+        expected, still = self._forecast(activity), self._still(activity, sample)
         stalled = still if still is not None and still >= STUCK_SECONDS else None
         if still is not None:
             why = f"no progress for {units.duration(still)}"
@@ -78,15 +80,16 @@ class ActivityTracker:
         advice = activity_advice(activity, sample.pool, still)
         return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
 
-    def _still(self, activity: Activity, clock: float) -> float | None:
+    def _still(self, activity: Activity, sample: Sample) -> float | None:
         """Seconds without progress, once longer than a slow one with rounded bytes would need."""
         standing = self._standing.get(_key(activity))
         if standing is None:
             return None
         hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
-        idle = clock - standing.since
+        idle = sample.clock - standing.since
         least = STILL_SECONDS if standing.moved else UNMOVED_SECONDS
-        return idle if idle >= max(least, hidden) else None
+        txg = sample.tunables.get("zfs_txg_timeout", 0) + TXG_SLACK
+        return idle if idle >= max(least, hidden, txg) else None
 
     def _forecast(self, activity: Activity) -> Forecast:
         if activity.state != "running":
@@ -97,6 +100,14 @@ class ActivityTracker:
             why = "not counted in bytes" if counted else "the total is unknown"
             return Forecast(nothing(f"no estimate: {why}"))
         return forecast(course, work)
+
+
+def _is_counted(activity: Activity) -> bool:
+    """Whether it can be seen to stand still.
+
+    The text of ``zpool`` has whole percents of a trim or initialize, or only that it runs.
+    """
+    return activity.kind not in ("trim", "initialize") or activity.done_bytes is not None
 
 
 def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:

@@ -6,6 +6,7 @@ changed as tunables did stays with them: once it is steady, what was before says
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
 from math import log
@@ -28,6 +29,10 @@ STEADY = 1.15
 """By what factor the two halves of a steady stretch may differ: a minute beside applications is
 up to a fifth faster or slower than the next."""
 
+NEARLY = 1.18
+"""The same of the estimate that was told and the plain quotient of what is left and the rate, from
+which a forecast, which takes milliseconds, is worth it: a little below ``LAGGING``."""
+
 SAME = 1.03
 """By what factor two estimates differ that are one: until then a change is followed."""
 
@@ -44,90 +49,126 @@ class Followed(NamedTuple):
         return f"ETA by the rate since tunables changed {units.duration(self.ago)} ago"
 
 
+class _Change(NamedTuple):
+    """When tunables changed: running seconds, which pauses and a clock that is set leave alone."""
+
+    x: float
+    t: float
+    """Epoch seconds."""
+
+
 class KnownChange:
     """The changes of tunables during a scan, and the one its estimate has followed."""
 
     def __init__(self) -> None:
-        self._changes: deque[float] = deque(maxlen=MOST)
-        """Epoch seconds, oldest first."""
-        self._at: float | None = None
+        self._changes: deque[_Change] = deque(maxlen=MOST)
+        """Oldest first."""
+        self._is_new = False
+        """Whether they changed by the newest sample."""
+        self._at: _Change | None = None
         """The change that is followed."""
         self.followed: Followed | None = None
 
-    def add(self, t: float) -> None:
-        """Tunables changed by the sample at ``t`` (epoch seconds)."""
-        self._changes.append(t)
+    def add(self) -> None:
+        """Tunables changed by the sample that ``follow`` is given next."""
+        self._is_new = True
 
     def follow(self, usual: Forecast, course: ProgressCurve, work: Work | None) -> Forecast:
         """The forecast by what came after a change, or ``usual`` where none is to be followed."""
         self.followed = None
         points, eta = course.points, usual.estimate.eta
+        if self._is_new and points:
+            self._changes.append(_Change(points[-1].x, points[-1].t))
+            self._is_new = False
         if not self._changes or eta is None or work is None or work.by_turns:
             return usual
-        found = None if self._at is None else _since(points, self._at, work, usual)
+        found = None if self._at is None else _since(points, self._at.x, work, usual)
         at, found = self._newer(found or usual, points, work) or (self._at, found)
         if found is None or at is None or not _differ(found.estimate, eta, SAME):
             self._at = None
             return usual
         self._at = at
         if _differ(found.estimate, eta, CAUGHT_UP):
-            self.followed = Followed(points[-1].t - at)
+            self.followed = Followed(max(0.0, points[-1].t - at.t))
         return found._replace(estimate=_covering(found.estimate, eta))
 
     def _newer(
         self, shown: Forecast, points: Sequence[CurvePoint], work: Work
-    ) -> tuple[float, Forecast] | None:
+    ) -> tuple[_Change, Forecast] | None:
         """The first later change after which the rate is steady and contradicts ``shown``."""
-        eta, least = shown.estimate.eta or 0.0, max(self._at or 0.0, points[-1].t - RECENT)
-        recent = [t for t in self._changes if t > least]
-        for n, t in enumerate(recent):
-            if not _is_steady(_after(points, t)):
+        eta, least = shown.estimate.eta or 0.0, points[-1].x - RECENT
+        recent = [c for c in self._changes if c.x > max(least, self._at.x if self._at else 0.0)]
+        rates = _Rates(points)
+        for n, change in enumerate(recent):
+            # Whether it may be is told by far less than a forecast takes.
+            times = rates.after(change.x) * eta / max(1.0, work.total - work.issued)
+            if not _is_other(times, NEARLY) or not rates.is_steady(change.x):
                 continue
-            found = _since(points, t, work, shown)
-            if found is None or not _differ(found.estimate, eta, LAGGING):
+            if not any(rates.explain(c.x, change.x, times) for c in recent[: n + 1]):
                 continue
-            if any(
-                _explains(points, begin, t, eta / (found.estimate.eta or eta))
-                for begin in recent[: n + 1]
-            ):
-                return t, found
+            found = _since(points, change.x, work, shown)
+            if found is not None and _differ(found.estimate, eta, LAGGING):
+                return change, found
         return None
 
 
-def _explains(points: Sequence[CurvePoint], begin: float, end: float, times: float) -> bool:
-    """Whether changes between ``begin`` and ``end`` made the rate about ``times`` as fast.
+class _Rates:
+    """Rates between two points of a course, whose first and last are found without a search."""
 
-    What the hour or the place on the disk bring is no news to an estimate.
-    """
-    before = _rate([p for p in points if begin - STEADY_SECONDS <= p.t <= begin])
-    after = _rate(_after(points, end))
-    if not before or not after:
-        return False
-    change, wanted = log(after / before), log(times)
-    slack = log(STEADY)
-    return change * wanted > 0 and abs(change) >= max(slack, abs(wanted) - slack)
+    def __init__(self, points: Sequence[CurvePoint]) -> None:
+        self._points = points
+        self._xs = [p.x for p in points]
+        self._known: dict[tuple[int, int], float] = {}
+
+    def _between(self, first: int, end: int) -> float:
+        if (first, end) not in self._known:
+            self._known[first, end] = _rate(self._points[first:end])
+        return self._known[first, end]
+
+    def _settled(self, changed: float) -> int:
+        return bisect_left(self._xs, changed + SETTLE)
+
+    def after(self, changed: float) -> float:
+        """Bytes/s once a change has settled; 0 where nothing moved, or for too short a time."""
+        first = self._settled(changed)
+        last = len(self._xs) - 1
+        if last - first < ENOUGH - 1 or self._xs[last] - self._xs[first] < STEADY_SECONDS:
+            return 0.0
+        return self._between(first, last + 1)
+
+    def is_steady(self, changed: float) -> bool:
+        """Whether both halves of that time had about the same rate."""
+        first, end = self._settled(changed), len(self._xs)
+        middle = (self._xs[first] + self._xs[-1]) / 2
+        early = self._between(first, bisect_right(self._xs, middle))
+        late = self._between(bisect_left(self._xs, middle), end)
+        return bool(early and late) and not _is_other(late / early, STEADY)
+
+    def explain(self, begin: float, end: float, times: float) -> bool:
+        """Whether changes between ``begin`` and ``end`` made the rate about ``times`` as fast.
+
+        What the hour or the place on the disk bring is no news to an estimate.
+        """
+        first = bisect_left(self._xs, begin - STEADY_SECONDS)
+        before, after = self._between(first, bisect_right(self._xs, begin)), self.after(end)
+        if not before or not after:
+            return False
+        change, wanted, slack = log(after / before), log(times), log(STEADY)
+        return change * wanted > 0 and abs(change) >= max(slack, abs(wanted) - slack)
 
 
-def _after(points: Sequence[CurvePoint], changed: float) -> list[CurvePoint]:
-    """The points once a change has settled."""
-    return [p for p in points if p.t >= changed + SETTLE]
+def _is_other(times: float, factor: float) -> bool:
+    """Whether that many times is more than a factor, either way; 0 is no rate at all."""
+    return times > 0 and abs(log(times)) > log(factor)
 
 
 def _since(
     points: Sequence[CurvePoint], changed: float, work: Work, usual: Forecast
 ) -> Forecast | None:
     """The forecast by the points after a change; None where they have no speed of their own."""
-    found = forecast(ProgressCurve(_after(points, changed)), work, usual.daily or EVEN)
+    after = [p for p in points if p.x >= changed + SETTLE]
+    found = forecast(ProgressCurve(after), work, usual.daily or EVEN)
     return None if found.window is None or found.estimate.eta is None else found
-
-
-def _is_steady(points: Sequence[CurvePoint]) -> bool:
-    if len(points) < ENOUGH or points[-1].x - points[0].x < STEADY_SECONDS:
-        return False
-    middle = (points[0].x + points[-1].x) / 2
-    early = _rate([p for p in points if p.x <= middle])
-    late = _rate([p for p in points if p.x >= middle])
-    return bool(early and late) and abs(log(late / early)) <= log(STEADY)
 
 
 def _rate(points: Sequence[CurvePoint]) -> float:

@@ -100,6 +100,7 @@ class ScanTrack:
         usual = self._forecast(sample, scan, known)
         work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
         self.forecast = self._known.follow(usual, self.course, work)
+        self._compare_again(usual.estimate.eta)
         self.scan_rate = self._scan_rate(scan)
         self._present = self._present_rate(scan)
         # Nothing is issued while it is paused, nor before the walk has found what to issue.
@@ -125,7 +126,7 @@ class ScanTrack:
             self.past.mark(sample.t, "issuing")
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
         if changed:
-            self._known.add(sample.t)
+            self._known.add()
             many = len(changed) > MARKED_TUNABLES
             text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
             self.past.mark(sample.t, text)
@@ -195,6 +196,13 @@ class ScanTrack:
         self.comparison = compared(past, seen, eta, is_last)
         reason = f"{self.comparison.words}; {own.estimate.reason}"
         return own._replace(estimate=ranged(eta, spread, reason))
+
+    def _compare_again(self, usual: float | None) -> None:
+        """Say how far ahead it is by the estimate that is shown, where that isn't the usual one."""
+        eta = self.forecast.estimate.eta
+        if self.comparison is not None and usual is not None and eta is not None:
+            ahead = self.comparison.ahead + usual - eta
+            self.comparison = self.comparison._replace(ahead=ahead)
 
     def _own_forecast(self, sample: Sample, scan: Scan, day: Daily) -> Forecast:
         work = scan_work(scan, sample.pool.root)

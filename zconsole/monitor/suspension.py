@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.pool.topology import data_vdevs
 
 _TOGETHER = 60.0
 """Seconds within which devices that leave one after another are one incident: a shelf, a cable."""
@@ -27,6 +28,11 @@ def missing_devices(frame: Frame) -> tuple[VdevRow, ...]:
 
 
 def are_there(frame: Frame) -> bool:
-    """Whether the machine has every device that was ONLINE when the pool answered last."""
+    """Whether the machine has every device that was ONLINE when the pool answered last.
+
+    Where a whole vdev was away then, others of its devices have to come back.
+    """
+    if frame.root is None or any(top.state in _AWAY for top in data_vdevs(frame.root)):
+        return False
     leaves = [row for row in frame.rows if not row.vdev.children and row.vdev.state == "ONLINE"]
     return bool(leaves) and all(row.vdev.block and not row.gone for row in leaves)

@@ -156,14 +156,17 @@ class JobView:
 
 
 _ADDED_UP = ("moved_bytes", "files_done", "files_skipped", "files_replaced", "files_failed")
+_TRIED_AGAIN = ("files_skipped", "files_failed")
 
 
 def own_days(days: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The days of a job, with what was done on each; a journal keeps the totals at their ends."""
     before: Mapping[str, Any] = {}
     for day in days:
-        own = {key: max(0, day[key] - before.get(key, 0)) for key in _ADDED_UP if key in day}
-        yield {**day, **own}
+        own = {key: day[key] - before.get(key, 0) for key in _ADDED_UP if key in day}
+        if "files_done" in own:  # what was left out and is tried again was done before, too
+            own["files_done"] -= sum(min(0, own.get(key, 0)) for key in _TRIED_AGAIN)
+        yield {**day, **{key: max(0, number) for key, number in own.items()}}
         before = day
 
 

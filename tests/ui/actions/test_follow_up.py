@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
@@ -98,16 +100,33 @@ async def test_what_was_sampled_before_a_command_was_done_shows_no_end_of_it():
     assert [outcome.text for _, outcome in watch.ended()] == ["out"]
 
 
+def tried(effect: TunableEffect, seconds: float = 0.0) -> tuple[FollowUp, Change]:
+    """Of a pool whose suggestion goes by this effect of a change so long ago, and that change."""
+    follow_up, frame = FollowUp(FakeFeed()), frames.resilver()
+    change = Change(frame.sample.t - seconds, "zfs_resilver_min_time_ms", 3000, 6000)
+    step = TunableStep(3000, 6000, effect, at=frame.sample.clock - seconds + 1)
+    limit = Verdict("foreground", "", tunable=change.name, tried=step)
+    follow_up.take(Update((replace(frame, limit=limit),), Capabilities("demo")))
+    return follow_up, change
+
+
+CLEAR = TunableEffect(1e6, 1.1e6, None, None, issue_clear=True, over=True)
+
+
 def test_what_a_change_did_is_told_as_the_suggestion_has_it():
     """Of windows a sample apart, one called it no clear effect, the other suggested to go on."""
-    follow_up = FollowUp(FakeFeed())
-    name, t = "zfs_resilver_min_time_ms", frames.resilver().t
-    before = TunableEffect(1e6, 1.1e6, None, None, issue_clear=True, over=True)
-    limit = Verdict("foreground", "", tunable=name, tried=TunableStep(3000, 6000, before))
-    frame = replace(frames.resilver(), limit=limit)
-    follow_up.take(Update((frame,), Capabilities("demo")))
-    change = Change(t, name, 3000, 6000)
-    found = follow_up.effect(frame.pool, change, (change,))
+    follow_up, change = tried(CLEAR)
+    pool = frames.resilver().pool
+    found = follow_up.effect(pool, change, (change,))
     assert (found.issue_before, found.issue_after, found.issue_clear) == (1e6, 1.1e6, True)
-    later = Change(t, name, 3000, 12000)
-    assert follow_up.effect(frame.pool, later, (later,)).gain is None
+    later = dataclasses.replace(change, after=12000)
+    assert follow_up.effect(pool, later, (later,)).gain is None
+
+
+def test_what_the_same_change_did_before_is_not_told_of_it():
+    """As in the scan before, or once it was put back and is tried again."""
+    follow_up, first = tried(CLEAR, 3600.0)
+    pool, again = frames.resilver().pool, dataclasses.replace(first, t=first.t + 60.0)
+    for change in (again, dataclasses.replace(first, t=first.t + 3500.0)):
+        assert follow_up.effect(pool, change, (first, change)).gain is None
+        assert follow_up.effect(pool, first, (first, change)).gain == CLEAR.gain

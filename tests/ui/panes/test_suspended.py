@@ -9,6 +9,7 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.drawn import LOOK
 from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.model import BlockCounters, Vdev
 from zconsole.ui.panes.suspended import way_out
 
 
@@ -56,3 +57,20 @@ def test_what_the_machine_says_nothing_about_is_not_called_there():
     rows = tuple(row for row in base.rows if row.vdev.state != "REMOVED")
     unknown = replace(base, rows=rows)
     assert way_out(unknown, LOOK, 78) == "once its disks are back, clear the pool (A)"
+
+
+def test_disks_of_a_vdev_that_was_away_from_the_beginning_are_not_called_there():
+    """A console that was started after the pool was suspended has not seen them leave."""
+    base = frames.suspended()
+    there = BlockCounters(("sda",), *[0] * 7)
+    rows = tuple(
+        replace(row, vdev=row.vdev._replace(block=there)) if row.vdev.state == "ONLINE"
+        else replace(row, missing_since=None)
+        for row in base.rows
+    )  # fmt: skip
+    seen = replace(base, rows=rows)
+    assert way_out(seen, LOOK, 78) == "its disks are there: clear the pool (A)"
+    (top,) = base.root.children
+    other = Vdev("mirror-1", "mirror", state="UNAVAIL", children=top.children[:1])
+    away = replace(seen, root=base.root._replace(children=(top, other)))
+    assert way_out(away, LOOK, 78) == "once its disks are back, clear the pool (A)"

@@ -171,6 +171,14 @@ def test_a_day_has_what_moved_on_it_and_not_the_total_so_far():
     assert second[1:4] == ["2T", "50", "10"]
 
 
+def test_files_that_failed_and_are_moved_the_day_after_count_there():
+    first = {"day": "2026-11-27", "files_done": 10, "files_skipped": 1, "files_failed": 3}
+    second = {"day": "2026-11-28", "files_done": 12, "files_skipped": 1, "files_failed": 0}
+    lines = job_lines(replace(JOB, days=(first, second)), 0.0, {}, DisplayFormat(), 60)
+    told = (line.split() for line in text(lines).splitlines() if line.startswith(" 2026-11-2"))
+    assert [line[2:4] for line in told] == [["6", "1"], ["5", "0"]]
+
+
 def test_a_job_that_has_ended_shows_no_eta_of_a_day():
     days = tuple(day | {"eta_seconds": 7620.0} for day in TWO_DAYS)
     ended = replace(JOB, state="finished", rate=None, eta_seconds=None, days=days)

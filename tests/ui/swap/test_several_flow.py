@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.ui.swap.steps import Swapping, swapping
 from tests.unit.swap.playing import fresh
 from zconsole.sim.places import slot_name
+from zconsole.swap.names import proposed
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import PickScreen
+from zconsole.ui.swap import flow
 from zconsole.ui.swap.swap_screen import SwapScreen
 
 
@@ -64,7 +66,8 @@ async def test_after_the_resilver_each_old_disk_is_still_to_be_found():
         assert "Pull Slot 07" in await s.do()
         assert "Switch off the light" in await s.pull("Slot 07")
         await s.press("escape")
-        await s.press("g", *"j" * 9, "C")  # the cursor is on the new disk of the other swap
+        await s.to("JE64U42M")  # the new disk of the other swap
+        await s.press("C")
         assert "SWAP Slot 08" in await s.on(SwapScreen)
         assert "Switch on the light of Slot 08" in await s.pass_by()
 
@@ -122,6 +125,20 @@ async def test_esc_on_the_plan_of_one_of_several_goes_back_to_the_list_and_there
         assert "SWAP  2 devices have errors" in back
         (again,) = (line for line in back.splitlines() if line.startswith("›"))
         assert again != cursor
+        await s.press("escape")
+        await s.settled()
+        assert len(s.app.screen_stack) == 1
+
+
+async def test_esc_leaves_the_plan_where_no_list_is_left_to_go_back_to(monkeypatch):
+    """Of two devices one had recovered meanwhile: its plan came back after every Esc."""
+    async with swapping(scenario="damaged", size=(80, 24)) as s:
+        await listed(s, 60.0)
+        await s.press("enter")
+        await s.on(ConfirmScreen)
+        monkeypatch.setattr(flow, "proposed", lambda v: proposed(v)[:1])
+        await s.press("escape")
+        await s.on(ConfirmScreen)
         await s.press("escape")
         await s.settled()
         assert len(s.app.screen_stack) == 1

@@ -70,6 +70,14 @@ def test_one_that_was_not_seen_to_move_yet_shows_no_speed_of_before_for_long():
     assert seen(tracker, UNMOVED_SECONDS + STILL_SECONDS, moved).estimate.eta is not None
 
 
+def test_a_longer_transaction_group_is_waited_for():
+    tracker, tunables = ActivityTracker(), {"zfs_txg_timeout": 60}
+    for t in (0.0, STILL_SECONDS, 62.0, 63.0):
+        one = Sample(t, t, "libzfs", exact=True, pool=pool(MOVING), tunables=tunables)
+        (view,) = tracker.push(one, ())
+        assert (view.rate == 0.0) == (t >= 63.0)
+
+
 def test_rounded_bytes_that_hide_slow_progress_are_not_called_stuck():
     tracker = ActivityTracker()
     rounded = MOVING._replace(resolution=5e9, zpool_rate=1e7)  # a digit moves every 500 s
@@ -92,6 +100,16 @@ def test_what_went_on_after_a_pause_is_given_time_again():
     seen(tracker, 200.0, MOVING._replace(state="paused"))
     seen(tracker, 9000.0, MOVING)
     assert seen(tracker, 9100.0, MOVING).stalled is None
+
+
+@pytest.mark.parametrize("percent", [12.0, None])
+def test_a_trim_of_which_only_whole_percents_are_known_is_not_called_stuck(percent):
+    """Of a disk of 20 TB one takes a quarter of an hour."""
+    tracker, trim = ActivityTracker(), Activity("trim", "running", vdev="sdb", percent=percent)
+    for t in (0.0, UNMOVED_SECONDS, STILL_SECONDS, 2 * STUCK_SECONDS):
+        view = seen(tracker, t, trim)
+        assert view.stalled is None
+        assert "no progress" not in view.estimate.reason
 
 
 def test_the_device_that_holds_it_up_is_named():

@@ -9,6 +9,7 @@ import pytest
 
 from tests.records import replace
 from tests.unit.history.following import MIB, T, resilver, sample, view, watched
+from zconsole.history import known_change
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample
 from zconsole.tunables.effect import SETTLE
@@ -104,3 +105,67 @@ def test_once_followed_it_is_left_without_a_jump():
             ends.append(one.t - T + view(history, one).estimate.eta)
     assert not history.scan_views[0].estimate.reason.startswith("ETA by the rate")
     assert all(abs(b - a) < 0.05 * (a - 1800) for a, b in pairwise(ends))
+
+
+def test_one_made_while_it_is_paused_is_followed_once_it_runs_again():
+    """By the clock it was more than half an hour before the rate changed."""
+    history, issued = watched(), 0.0
+    for t in range(0, AT + 4000 + FOLLOWED, STEP):
+        paused = AT <= t < AT + 4000
+        issued += 0 if paused else (10 if t < AT else 20) * MIB * STEP
+        scan = resilver(
+            issued,
+            total_bytes=TOTAL,
+            scanned_bytes=TOTAL,
+            state="paused" if paused else "running",
+            pass_paused=0 if t < AT else min(t, AT + 4000) - AT,
+        )
+        value = 3 if t < AT + 600 else 6
+        one = replace(sample(t, scan), tunables={"zfs_vdev_scrub_max_active": value})
+        history.push(one)
+    found = view(history, one)
+    assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
+    assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
+
+
+@pytest.mark.parametrize("leap", [-7200, 7200])
+def test_a_clock_that_is_set_hides_none(leap):
+    samples = []
+    for one in course({0: 10.0, AT: 20.0}, {0: 3, AT: 6}, AT + FOLLOWED):
+        late = one.t - T >= AT + 200
+        samples.append(replace(one, t=one.t + leap) if late else one)
+    found = view(watched(*samples), samples[-1])
+    assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
+    assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
+
+
+def test_dozens_of_changes_cost_no_dozens_of_forecasts(monkeypatch):
+    """A sample took a third of a second while somebody tuned by hand."""
+    told, most = 0, 0
+
+    def counted(*args):
+        nonlocal told
+        told += 1
+        return forecast(*args)
+
+    forecast = known_change.forecast
+    monkeypatch.setattr(known_change, "forecast", counted)
+    steps = {AT + 10 * n: 4 + n for n in range(40)}
+    history = watched()
+    for one in course({0: 10.0, AT + 100: 30.0}, {0: 3} | steps, AT + 1800):
+        told = 0
+        history.push(one)
+        most = max(most, told)
+    assert 1 <= most <= 3
+
+
+def test_how_far_ahead_it_is_goes_by_the_estimate_that_is_shown():
+    fields = {"total_bytes": TOTAL, "scanned_bytes": TOTAL, "state": "finished", "stage": None}
+    took = TOTAL / (10 * MIB)
+    history = watched(sample(-10, resilver(TOTAL, -10 - took, end=T - 10, **fields)))
+    for one in course({0: 10.0, AT: 20.0}, {0: 3, AT: 6}, AT + FOLLOWED):
+        history.push(one)
+    found = view(history, one)
+    assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
+    whole = one.t - T + found.estimate.eta
+    assert found.comparison.ahead == pytest.approx(took - whole, abs=1)

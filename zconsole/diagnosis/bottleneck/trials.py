@@ -31,6 +31,8 @@ class TunableStep(NamedTuple):
     after: int
     effect: TunableEffect | None = None
     """On the issue rate; None until it is measured, without figures where it cannot be."""
+    at: float = 0.0
+    """When it was seen (steady clock)."""
 
     @property
     def clear(self) -> bool:
@@ -79,7 +81,7 @@ class TunableTrials:
         if tried is not None and before < after < tried.after:
             return  # as an autopilot puts back what it found: more than that was tried
         if after >= LARGE * before:
-            self.steps[name], self._changed[name] = TunableStep(before, after), clock
+            self.steps[name], self._changed[name] = TunableStep(before, after, at=clock), clock
         elif after < before and self._changed.pop(name, None) is not None:
             del self.steps[name]  # taken back before it could be measured
 

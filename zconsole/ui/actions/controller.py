@@ -244,7 +244,8 @@ class ActionController:
     def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         executor_of(self.context).ended(plan, outcome)
         said = outcome.text if outcome.ok else f"{plan.title}: {outcome.text}"
-        self.context.told[plan.pool, plan.action] = said
+        if plan.action == "scrub":  # of devices, what became of one goes on being true
+            self.context.told[plan.pool, plan.action] = said
         self._tell(plan.pool, said, ok=outcome.ok)
         if outcome.ok and plan.action == "replace":
             offer = partial(self._offer_growth, plan.pool)

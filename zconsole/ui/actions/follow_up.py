@@ -11,6 +11,7 @@ from itertools import groupby
 
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.actions.refresh import PATIENCE, is_answer, situation_of
+from zconsole.diagnosis.bottleneck.trials import TunableStep
 from zconsole.errors import UnavailableError
 from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.frame import DONE, Frame
@@ -30,6 +31,9 @@ from zconsole.ui.actions.tunables_pane import changes_text
 
 KEPT = 3600
 """Points of issue rate and latency kept for each pool."""
+
+SEEN_WITHIN = 120.0
+"""Seconds within which a sample shows a change: they may be a minute apart."""
 
 HURRY = 0.5
 """Seconds between samples while an action waits for a fresh one."""
@@ -51,8 +55,8 @@ class FollowUp:
         self._scanning: set[str] = set()
         self._done: list[tuple[str, Event]] = []
         self._effects: dict[tuple[str, Change], TunableEffect] = {}
-        self._tried: dict[tuple[str, str, int | None, int], TunableEffect] = {}
-        """What the suggestions go by, by pool, tunable and values."""
+        self._tried: dict[tuple[str, str, TunableStep], float] = {}
+        """What the suggestions go by, by pool and tunable: when it was done (epoch seconds)."""
 
     def take(self, update: Update) -> None:
         """Take in a round: whoever waits for a fresh frame goes on, and its rates are kept."""
@@ -141,7 +145,7 @@ class FollowUp:
         What it did to the issue rate is what the suggestion goes by, where that is known.
         """
         found = self._measured(pool, change, changes)
-        tried = self._tried.get((pool, change.name, change.before, change.after))
+        tried = self._tried_by(pool, change, changes)
         if tried is None:
             return found
         return replace(
@@ -152,10 +156,25 @@ class FollowUp:
         )
 
     def _keep_tried(self, frame: Frame) -> None:
-        limit = frame.limit
-        if limit is not None and limit.tried is not None and limit.tried.effect is not None:
-            step = limit.tried
-            self._tried[frame.pool, limit.tunable, step.before, step.after] = limit.tried.effect
+        step, sample = frame.limit.tried if frame.limit else None, frame.sample
+        if frame.limit is not None and step is not None and step.effect is not None and sample:
+            key = (frame.pool, frame.limit.tunable, step)
+            self._tried.setdefault(key, sample.t - (sample.clock - step.at))
+
+    def _tried_by(
+        self, pool: str, change: Change, changes: tuple[Change, ...]
+    ) -> TunableEffect | None:
+        """What was measured of this change; the same values may have been set before, or again."""
+        values = (change.name, change.before, change.after)
+        same = [c.t for c in changes if (c.name, c.before, c.after) == values]
+        for (where, name, step), t in self._tried.items():
+            if (where, name, step.before, step.after) != (pool, *values):
+                continue
+            if abs(t - change.t) <= SEEN_WITHIN and change.t == min(
+                same, key=lambda at: abs(at - t)
+            ):
+                return step.effect
+        return None
 
     def _measured(self, pool: str, change: Change, changes: tuple[Change, ...]) -> TunableEffect:
         """Measured anew until all that counts has been seen."""

@@ -153,6 +153,7 @@ class SwapFlow:
         """The device at the cursor, else the one that failed, else one of several."""
         target = find(v.situation.pool, self.key)
         found = proposed(v)
+        before, self.listed = self.listed, None
         if target is not None and not target.vdev.children:
             # A disk that is to take another's place, which the cursor goes to, stands for that one.
             pair = target.group
@@ -167,19 +168,19 @@ class SwapFlow:
             raise ZconsoleError(f"none has failed: select the disk to change{more}")
         if len(found) == 1:
             return found[0].key
-        return await self._one_of(v, found, reports)
+        return await self._one_of(v, found, reports, before or self.key)
 
     async def _one_of(
-        self, v: MachineView, found: Sequence[Target], reports: Sequence[ScanReport]
+        self, v: MachineView, found: Sequence[Target], reports: Sequence[ScanReport], before: str
     ) -> str | None:
         """Several have failed: which first, or all at once, with what each costs.
 
-        None where all are swapped together: the first of their checklists is begun then.
+        ``before``: the one to begin at. None where all are swapped together: the first of their
+        checklists is begun then.
         """
         keys = [target.key for target in found]
         choices = order_choices(v, found, seconds_of(self._estimated(v, keys, reports)))
         here = [target.key for target in choices.targets]
-        before = self.listed or self.key
         start = here.index(before) if before in here else 0
         title = f"SWAP  {len(found)} devices {'have errors' if choices.doubtful else 'need it'}"
         barred = {len(here): choices.refused} if choices.refused else {}

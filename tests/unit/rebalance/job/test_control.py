@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.test_rebalance import Shell
+from zconsole.cli import rebalance
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.rebalance.engine.journal import Journal
@@ -222,6 +223,16 @@ class Unwritable(MemoryLog):
 
     def write(self, t: float, event: str, **fields: Any) -> None:
         raise AuditError("audit log not writable")
+
+
+def test_a_job_that_cannot_be_logged_is_let_go(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalance, "audit_log", Unwritable)
+    made = creation.create(Settings((str(tree),), allow_non_zfs=True), FactsReader(), hold=True)
+    with pytest.raises(AuditError):
+        rebalance._execute(made.record, as_json=False, made=made)
+    assert not any(map(job_store.is_alive, job_store.records()))
+    TreeLocks(Sys(), [os.fsencode(tree)]).close()
+    assert [view.state for view in control.listed()] == ["planned"]
 
 
 class Orders:
