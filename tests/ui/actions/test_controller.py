@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.actions.acting import RUN, acting, commands, pick
-from zconsole.actions.plan import ActionOutcome, ActionPlan
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import actions
 from zconsole.system.process import Completed
@@ -397,11 +396,3 @@ async def test_a_title_tells_where_lines_are_out_of_sight():
         plan = await a.press("R", "enter")
         assert plan.splitlines()[0].endswith(" ↓"), plan
         assert (await a.press("end")).splitlines()[0].endswith("↑")
-
-
-@pytest.mark.parametrize(("action", "goes"), [("scrub", True), ("replace", False)])
-async def test_what_became_of_one_device_stays_when_another_one_is_acted_on(action, goes):
-    async with acting("mirror-scrub") as a:
-        plan = ActionPlan(action, "Do it", (), pool="mirrors")
-        a.controller._report(plan, ActionOutcome(ok=False, text="it failed"))
-        assert bool(a.controller.context.told) == goes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
@@ -130,3 +132,11 @@ def test_what_the_same_change_did_before_is_not_told_of_it():
     for change in (again, dataclasses.replace(first, t=first.t + 3500.0)):
         assert follow_up.effect(pool, change, (first, change)).gain is None
         assert follow_up.effect(pool, first, (first, change)).gain == CLEAR.gain
+
+
+@pytest.mark.parametrize(("action", "goes"), [("scrub", True), ("replace", False)])
+async def test_what_became_of_one_device_stays_when_another_one_is_acted_on(action, goes):
+    async with acting("mirror-scrub") as a:
+        plan = ActionPlan(action, "Do it", (), pool="mirrors")
+        a.controller._report(plan, ActionOutcome(ok=False, text="it failed"))
+        assert bool(a.controller.context.told) == goes
