@@ -74,11 +74,20 @@ class ActivityTracker:
     def _view(self, activity: Activity, sample: Sample) -> ActivityView:
         expected, still = self._forecast(activity), self._still(activity, sample)
         stalled = still if still is not None and still >= STUCK_SECONDS else None
+        if still is None and self._is_awaited(activity, sample):
+            expected = Forecast(nothing("not seen to move yet"))
         if still is not None:
             why = f"no progress for {units.duration(still)}"
             expected = Forecast(nothing(why if stalled is None else f"stuck: {why}"), 0.0)
         advice = activity_advice(activity, sample.pool, still)
         return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
+
+    def _is_awaited(self, activity: Activity, sample: Sample) -> bool:
+        """Whether it did not move yet between samples, where exact bytes would have shown that."""
+        standing = self._standing.get(_key(activity))
+        if standing is None or standing.moved or activity.resolution or not sample.exact:
+            return False
+        return sample.clock > standing.since
 
     def _still(self, activity: Activity, sample: Sample) -> float | None:
         """Seconds without progress, once longer than a slow one with rounded bytes would need."""
@@ -118,11 +127,14 @@ def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
     ``zpool clear``; its total is what is allocated now, and shrinks with what is deleted
     (spa_raidz_expand_get_stats and vdev_raidz_reflow in module/zfs/vdev_raidz.c).
     """
+    resilvers = any(scan.active and scan.function == "resilver" for scan in pool.scans)
     if activity.kind == "expansion" and activity.state == "paused":
-        if any(scan.active and scan.function == "resilver" for scan in pool.scans):
+        if resilvers:
             return "goes on after the resilver"
         first = f"{bad}, then " if (bad := _bad_devices(activity, pool)) else ""
         return f"no resilver is running: {first}clear the pool (A)"
+    if still is not None and resilvers:
+        return "goes on after the resilver"
     if still is not None and ((bad := _bad_devices(activity, pool)) or still >= STUCK_SECONDS):
         return bad or "look for slow or failing devices (zpool events)"
     if activity.kind == "expansion" and (activity.percent or 0.0) > 100.0:

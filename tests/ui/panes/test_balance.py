@@ -23,9 +23,10 @@ class TestBalance:
         assert "93.3 %" in plain(lines[0])
         assert "84 %" in plain(lines[1])
 
-    def test_what_counts_as_even_has_nothing_out_of_place(self):
-        even = replace(frames.imbalance().balance, spread=0.02)
-        assert "spread 2.0 %  even ─" in plain(balance_title(even, LOOK, 80))
+    @pytest.mark.parametrize(("spread", "said"), [(0.02, "2.0 %"), (0.0503, "5.0 %")])
+    def test_what_counts_as_even_has_nothing_out_of_place(self, spread, said):
+        even = replace(frames.imbalance().balance, spread=spread)
+        assert f"spread {said}  even ─" in plain(balance_title(even, LOOK, 80))
 
     def test_wide_has_room_for_the_whole_name(self):
         base = frames.imbalance().balance

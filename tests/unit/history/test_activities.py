@@ -63,6 +63,7 @@ def test_one_that_was_not_seen_to_move_yet_shows_no_speed_of_before_for_long():
     tracker = ActivityTracker()
     averaged = MOVING._replace(zpool_rate=50.0)
     assert seen(tracker, 0.0, averaged).estimate.eta is not None
+    assert seen(tracker, 1.0, averaged).estimate.reason == "not seen to move yet"
     view = seen(tracker, UNMOVED_SECONDS, averaged)
     assert (view.rate, view.estimate.reason) == (0.0, "no progress for 8s")
     moved = averaged._replace(done_bytes=(averaged.done_bytes or 0) + 100)
@@ -124,6 +125,11 @@ def test_a_device_that_failed_is_named_as_soon_as_it_stands_still():
     lost = pool(MOVING, state="FAULTED")
     assert "bring back sdb" in activity_advice(MOVING, lost, UNMOVED_SECONDS)
     assert activity_advice(MOVING, pool(MOVING), UNMOVED_SECONDS) == ""
+
+
+def test_of_what_stands_still_while_its_disk_is_replaced_nothing_more_is_asked():
+    lost = pool(MOVING, state="FAULTED", scans=(Scan("resilver", "running"),))
+    assert activity_advice(MOVING, lost, STUCK_SECONDS) == "goes on after the resilver"
 
 
 def test_an_expansion_that_waits_says_for_what():

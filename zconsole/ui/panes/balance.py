@@ -37,7 +37,7 @@ def _evening(balance: Balance, look: DisplayFormat, room: int) -> str:
 
     It is less than a job moves: what that writes is spread over all vdevs again.
     """
-    if balance.spread is not None and balance.spread <= EVEN:
+    if balance.spread is not None and round(balance.spread, 3) <= EVEN:  # as it is shown
         return " even " if room >= len(" even ") else ""
     if not balance.imbalance_bytes:
         return ""
