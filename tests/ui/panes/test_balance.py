@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
