@@ -25,6 +25,10 @@ MOST = 40
 RECENT = 1800.0
 """Seconds after a change in which a new level of the rate is put down to it."""
 STEADY_SECONDS = 240.0
+"""For how long a rate has to be steady before a change is followed …"""
+AGAIN, FEW, LATELY = 900.0, 2, 3600.0
+"""… and before a further one is, where there were more than ``FEW`` lately (seconds): what steers
+may change its mind, and the estimate would jump to and fro with it."""
 STEADY = 1.15
 """By what factor the two halves of a steady stretch may differ: a minute beside applications is
 up to a fifth faster or slower than the next."""
@@ -67,6 +71,7 @@ class KnownChange:
         """Whether they changed by the newest sample."""
         self._at: _Change | None = None
         """The change that is followed."""
+        self._has_followed = False
         self.followed: Followed | None = None
 
     def add(self) -> None:
@@ -87,7 +92,8 @@ class KnownChange:
         if found is None or at is None or not _differ(found.estimate, eta, SAME):
             self._at = None
             return usual
-        self._at = at
+        if at is not self._at:
+            self._at, self._has_followed = at, True
         if _differ(found.estimate, eta, CAUGHT_UP):
             self.followed = Followed(max(0.0, points[-1].t - at.t))
         return found._replace(estimate=_covering(found.estimate, eta))
@@ -98,7 +104,7 @@ class KnownChange:
         """The first later change after which the rate is steady and contradicts ``shown``."""
         eta, least = shown.estimate.eta or 0.0, points[-1].x - RECENT
         recent = [c for c in self._changes if c.x > max(least, self._at.x if self._at else 0.0)]
-        rates = _Rates(points)
+        rates = _Rates(points, self._steady_seconds(points[-1].x))
         for n, change in enumerate(recent):
             # Whether it may be is told by far less than a forecast takes.
             times = rates.after(change.x) * eta / max(1.0, work.total - work.issued)
@@ -111,12 +117,17 @@ class KnownChange:
                 return change, found
         return None
 
+    def _steady_seconds(self, now: float) -> float:
+        lately = sum(now - change.x <= LATELY for change in self._changes)
+        return AGAIN if self._has_followed and lately > FEW else STEADY_SECONDS
+
 
 class _Rates:
     """Rates between two points of a course, whose first and last are found without a search."""
 
-    def __init__(self, points: Sequence[CurvePoint]) -> None:
-        self._points = points
+    def __init__(self, points: Sequence[CurvePoint], least: float) -> None:
+        """``least``: seconds that say something of a rate."""
+        self._points, self._least = points, least
         self._xs = [p.x for p in points]
         self._known: dict[tuple[int, int], float] = {}
 
@@ -132,7 +143,7 @@ class _Rates:
         """Bytes/s once a change has settled; 0 where nothing moved, or for too short a time."""
         first = self._settled(changed)
         last = len(self._xs) - 1
-        if last - first < ENOUGH - 1 or self._xs[last] - self._xs[first] < STEADY_SECONDS:
+        if last - first < ENOUGH - 1 or self._xs[last] - self._xs[first] < self._least:
             return 0.0
         return self._between(first, last + 1)
 

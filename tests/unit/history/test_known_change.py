@@ -91,6 +91,19 @@ def test_small_steps_that_go_on_do_not_keep_it_from_following():
     assert found.estimate.eta == pytest.approx(at_rate(found, 20.0), rel=0.1)
 
 
+def test_what_steers_to_and_fro_is_not_followed_all_along():
+    """With the autopilot's turns of the demo, the end moved by two hours within minutes."""
+    turns = range(AT, AT + 7200, 600)
+    rates = {0: 10.0} | {t: (20.0, 12.0)[n % 2] for n, t in enumerate(turns)}
+    values = {0: 3} | {t: 6 + n for n, t in enumerate(turns)}
+    history, freshly = watched(), 0
+    for one in course(rates, values, AT + 7200):
+        history.push(one)
+        told = view(history, one).estimate.reason
+        freshly += told.startswith("ETA by the rate since tunables changed 5m20s")
+    assert freshly == 1
+
+
 def test_one_put_back_is_followed_back():
     rates, values = {0: 10.0, AT: 20.0, AT + 900: 10.0}, {0: 3, AT: 6, AT + 900: 3}
     found = told(rates, values, AT + 900 + FOLLOWED)
