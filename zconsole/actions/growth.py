@@ -55,8 +55,12 @@ def plan_expand(s: Situation, key: str) -> ActionPlan:
 def space_gained(s: Situation, top: Vdev) -> int | None:
     """Bytes a vdev would gain by expanding to its smallest disk; None when not known, 0 for none.
 
-    Sizes of the disks come from the machine; the layout's own from the sample.
+    Sizes of the disks come from the machine; the layout's own from the sample. A disk that was
+    attached to a raidz counts once all is expanded onto it, and by itself.
     """
+    expansions = [a for a in s.pool.activities if a.kind == "expansion" and a.vdev == top.name]
+    if any(each.state in ("running", "paused") for each in expansions):
+        return 0
     sizes: list[int] = []
     for leaf in top.leaves():
         device = s.facts.device(leaf.path) if leaf.path else None

@@ -256,7 +256,8 @@ def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[st
             continue
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
         # Where ZFS repairs the old device, what it lacks is unknown: see redundancy.
-        bad = [t.name for t in targets if t.top is top and t.vdev.errors.total and entry.left]
+        old = [t for t in targets if t.top is top and is_complete(t.vdev)]
+        bad = [t.name for t in old if t.vdev.errors.total and entry.left]
         only = f", unless ZFS has to repair blocks on {', '.join(bad)}" if bad else only
         said.append(
             f"while it runs, {may_fail(entry.left)} in {top.name} without losing data{only}"

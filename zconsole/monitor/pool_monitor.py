@@ -18,7 +18,13 @@ from zconsole.history.scrubs import ScrubTracker
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.monitor.worked_out import WorkedOut
 from zconsole.pool.balance import Balance, balance
-from zconsole.pool.health import DeviceStates, device_states, health, unreachable
+from zconsole.pool.health import (
+    DeviceStates,
+    device_states,
+    health,
+    unreachable,
+    without_redundancy,
+)
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.pool.redundancy import REPAIRS, Redundancy, redundancy
 from zconsole.pool.spares import spare_troubles
@@ -67,14 +73,18 @@ class PoolMonitor:
         spares = spare_troubles(pool.root, pool.scans, sample.t, history.returned)
         unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
         states = self._states.of((history.still,), partial(device_states, pool.root))
+        left = self._redundancy_of(pool)
+        word = health(pool, sample.t, history.regrouped, unsteady, damaged, spares, states)
+        if any(scan.active and scan.function in REPAIRS for scan in pool.scans):
+            word = without_redundancy(word, pool.root, left)
         yield Frame(
             pool=pool.name,
             sample=sample,
             failure=None,
-            health=health(pool, sample.t, history.regrouped, unsteady, damaged, spares, states),
+            health=word,
             scans=history.scan_views,
             activities=history.activity_views,
-            redundancy=self._redundancy_of(pool),
+            redundancy=left,
             rows=_rows(history),
             balance=self._balance.of(
                 (history.still, sample.version), partial(balance, pool.root, sample.version)

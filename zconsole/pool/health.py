@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.pool.model import Pool, SampleFailure, Vdev
+from zconsole.pool.redundancy import Redundancy, parity
 from zconsole.pool.scan_outcome import blocked_repair, not_restored
 from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.topology import data_vdevs
 from zconsole.units import duration, size
 
 
@@ -91,6 +93,19 @@ def health(
     if noisy or blocked or any(spare.severity == "warning" for spare in spares):
         return Health("ATTENTION", "warning", (*noisy, *reasons))
     return Health("OK", "ok", reasons)
+
+
+def without_redundancy(found: Health, root: Vdev, left: Iterable[Redundancy]) -> Health:
+    """The health of a pool under repair: not OK while a vdev has nothing ``left`` of what it had.
+
+    zpool calls such a pool ONLINE, as when a disk is back and lacks what was written meanwhile.
+    """
+    if found.word != "OK":
+        return found
+    entries = zip(data_vdevs(root), left, strict=True)
+    bare = [entry.vdev for vdev, entry in entries if parity(vdev) > entry.left == 0]
+    reasons = (f"{name}: no redundancy until the resilver ends" for name in bare)
+    return Health("ATTENTION", "warning", (*reasons, *found.reasons)) if bare else found
 
 
 def unreachable(trouble: SampleFailure, age: float) -> Health:

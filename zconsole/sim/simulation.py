@@ -220,6 +220,7 @@ def _move(pool: PoolState, relocation: Relocation, job: DiskJob, dt: float) -> f
 
 def _reflow(pool: PoolState, expansion: Relocation, dt: float) -> None:
     top = pool.tops[expansion.vdev]
+    expansion.held = expansion.held and not all(leaf.online for leaf in top.leaves())
     if expansion.held:
         return
     if pool.resilvering:

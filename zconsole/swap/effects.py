@@ -227,7 +227,8 @@ def kept_words(s: Situation, target: Target) -> str:
     entry = _entry(s, target)
     if entry is not None and not entry.left:
         return "Redundancy stays as it is: none left"
-    if target.vdev.errors.total:  # where ZFS repairs it, what it lacks is unknown: see is_complete
+    # Where ZFS repairs it, what it lacks is unknown: see is_complete.
+    if target.vdev.errors.total and is_complete(target.vdev):
         name = target.vdev.name
         return f"{name} counts for redundancy meanwhile, unless ZFS has to repair blocks on it"
     reduced = entry is not None and entry.left < parity(target.top)

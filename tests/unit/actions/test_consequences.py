@@ -42,7 +42,7 @@ from zconsole.actions.scrub import (
 from zconsole.actions.scrub_dates import ScrubDates
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
-from zconsole.pool.model import ErrorCounters, Progress
+from zconsole.pool.model import Activity, ErrorCounters, Progress
 
 WAITING = disk("d00", 1000, awaiting_resilver=True)
 REPLACING = group("replacing", disk("d00", 1000, "FAULTED"), disk("new", 1900))
@@ -270,6 +270,15 @@ def test_expanding_is_offered_with_the_space_gained_and_is_one_way():
     assert "cannot grow" in (
         plan_expand(mirror(facts=replace(FACTS, devices=same)), "1000").refused or ""
     )
+
+
+def test_a_vdev_that_a_raidz_expansion_is_growing_is_not_offered_to_be_expanded():
+    """The disk that was attached made it look as if it had room to grow: a step that is final."""
+    big = tuple(new_disk(path=f"/dev/disk/by-id/d0{n}", size=4 * TIB) for n in range(6))
+    grows = (Activity("expansion", "running", vdev="raidz2-0"),)
+    facts = replace(FACTS, devices=big)
+    assert plan_expand(raidz2(facts=facts), "1000").refused is None
+    assert plan_expand(raidz2(facts=facts, activities=grows), "1000").refused is not None
 
 
 def test_clear_saves_the_evidence():

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
-from zconsole.pool.health import health, unreachable
+from zconsole.pool.health import Health, health, unreachable, without_redundancy
 from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
+from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, GRACE
 
 DONE = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
@@ -261,3 +262,21 @@ def test_a_pool_that_was_exported_is_not_called_stale():
     found = unreachable(SampleFailure("tank", 0.0, 0.0, "not imported any more", absent=True), 65)
     assert (found.word, found.severity) == ("NOT IMPORTED", "warning")
     assert found.reasons == ("not imported any more", "last seen 1m05s ago")
+
+
+@pytest.mark.parametrize(("left", "word"), [(0, "ATTENTION"), (1, "OK")])
+def test_an_online_pool_that_has_no_redundancy_until_a_repair_ends_is_not_ok(left, word):
+    """A disk of a raidz1 was back, and lacked what was written: "OK" beside "none"."""
+    root = pool(disk("a"), disk("b")).root
+    entries = (Redundancy("raidz2-0", left),)
+    found = without_redundancy(Health("OK", "ok"), root, entries)
+    assert found.word == word
+    assert found.reasons == ("raidz2-0: no redundancy until the resilver ends",) * (not left)
+    worse = Health("DEGRADED", "warning")
+    assert without_redundancy(worse, root, entries) is worse
+
+
+def test_a_single_disk_has_no_redundancy_to_lose():
+    root = Vdev("tank", "root", children=(disk("a"),))
+    fine = Health("OK", "ok")
+    assert without_redundancy(fine, root, (Redundancy("a", 0, ("a",)),)) == fine

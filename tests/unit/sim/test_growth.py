@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zconsole.pool.model import Pool, Sample
+from zconsole.sim import commands
 from zconsole.sim.backends.actions import execute
 from zconsole.sim.build import Build
 from zconsole.sim.source import World
@@ -87,3 +88,12 @@ def test_it_refuses_as_zpool_does_and_takes_nothing(world, words, status, text):
 def test_a_device_of_the_pool_is_refused(world):
     own = next(world.pools[0].tops[0].leaves()).path
     assert "is part of active pool" in add(world, "mirrors", "spare", own).stderr
+
+
+def test_an_expansion_that_a_failed_disk_holds_goes_on_once_it_is_back():
+    world = World("stuck", 1)
+    (pool,) = world.pools
+    commands.clear(pool)
+    before = pool.expansion.moved
+    world.advance(4 * 3600.0)
+    assert pool.expansion.moved > before
