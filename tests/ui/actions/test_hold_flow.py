@@ -156,7 +156,7 @@ async def test_a_second_one_is_refused():
 
 async def test_the_list_of_tunables_names_the_key():
     async with acting(SCENARIO, (80, 24)) as a:
-        assert "V starts the autopilot: it slows scans while applications wait" in await a.press(
+        assert "V starts the autopilot: scans go as fast as a latency you" in await a.press(
             "T"
         )
 

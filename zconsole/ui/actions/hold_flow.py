@@ -58,7 +58,7 @@ def running(context: FlowContext) -> str:
     key, status = context.look.keys.way("hold-latency"), context.held
     reached = context.watch.waits()
     if status is None:
-        return f"{key} starts the autopilot: it slows scans while applications wait too long"
+        return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
     said = f"Autopilot: {status}; now {present(reached)}."
     if status.misses(reached, context.backend.clock()):
         said += " Scans can't go slower here: the rest of the latency is not from their speed."
