@@ -156,9 +156,7 @@ async def test_a_second_one_is_refused():
 
 async def test_the_list_of_tunables_names_the_key():
     async with acting(SCENARIO, (80, 24)) as a:
-        assert "V starts the autopilot: scans go as fast as a latency you" in await a.press(
-            "T"
-        )
+        assert "V starts the autopilot: scans go as fast as a latency you" in await a.press("T")
 
 
 async def test_words_that_are_no_latency_are_asked_for_again():
