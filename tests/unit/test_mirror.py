@@ -26,6 +26,7 @@ ELSEWHERE = {
     "actions/test_fresh.py": ACTIONS,
     "actions/test_preconditions.py": ACTIONS,
     "cli/test_bad_input.py": COMMANDS,
+    "cli/test_large_input.py": COMMANDS,
     "cli/test_streams.py": COMMANDS,
     "diagnosis/bottleneck/test_recorded.py": SESSION,
     "eta/test_printed.py": SESSION,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.ui import frames
 from tests.ui.frames.making import disk, frame, group
 from zconsole.pool.health import Health
 from zconsole.pool.redundancy import Redundancy
@@ -22,6 +23,7 @@ def test_an_old_disk_that_does_not_count_is_named_where_no_redundancy_is_left(re
         group("tank", "root", top),
         health=Health("ERRORS", "error", ("3 data errors: files are damaged",)),
         redundancy=(Redundancy("raidz1-0", left, ("other",)),),
+        scans=frames.resilver().scans,
     )
     why = "old is repaired, too: until its replacement is filled, it doesn't count"
     assert (why in all_reasons(made, DisplayFormat(), 80)) == told

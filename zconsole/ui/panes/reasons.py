@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from zconsole.monitor.frame import Frame
+from zconsole.pool.redundancy import REPAIRS
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.short_names import middle
@@ -38,8 +39,9 @@ def all_reasons(
 
 def _uncounted(frame: Frame) -> Iterator[str]:
     """Old disks that zpool calls "(resilvering)" themselves: see ``redundancy``."""
-    if frame.root is None or all(entry.left for entry in frame.redundancy):
-        return
+    repaired = any(v.scan.active and v.scan.function in REPAIRS for v in frame.scans)
+    if frame.root is None or not repaired or all(entry.left for entry in frame.redundancy):
+        return  # of many vdevs, each round would look at all
     for vdev in frame.root.walk():
         old = next(iter(vdev.children), None) if vdev.kind == "replacing" else None
         if old is not None and old.state == "ONLINE" and old.resilvering:

@@ -1,0 +1,154 @@
+"""However large a file is, and whatever it repeats, a command ends within 600 MB and in seconds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.commandline import STATUS
+from tests.unit.cli.test_bad_input import LIST, READERS, ROW, check, indented
+
+pytestmark = pytest.mark.slow
+
+MEBIBYTE = 2**20
+MOST = 600
+PEAK = (
+    "import resource, subprocess, sys\n"
+    "command = [sys.executable, '-m', 'zconsole', *sys.argv[1:]]\n"
+    "done = subprocess.run(command, capture_output=True)\n"
+    "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
+    "print(done.returncode, peak // 1024, done.stderr.count(b'\\n'), b'Traceback' in done.stderr)\n"
+)
+"""Python that runs the program; a process forked from these tests would count their own memory."""
+
+
+def packed(piece: bytes, times: int) -> bytes:
+    """A gzip of many times the piece, made of as many members."""
+    return gzip.compress(piece, 1) * times
+
+
+def two_gigabytes(piece: bytes) -> bytes:
+    return packed(piece * (64 * MEBIBYTE // len(piece)), 32)
+
+
+def one_line() -> bytes:
+    return two_gigabytes(b"x")
+
+
+def one_sample() -> bytes:
+    return gzip.compress(b'{"t": 1, "text": "') + two_gigabytes(b"x")
+
+
+def empty_lines() -> bytes:
+    return two_gigabytes(b"\n")
+
+
+def objects() -> bytes:
+    return two_gigabytes(b"{}\n")
+
+
+def nothing() -> bytes:
+    return two_gigabytes(b"\0")
+
+
+def values() -> bytes:
+    """As many values as are let through, and one more line of too many."""
+    line = b'{"t": 1, "text": "x", "more": ['
+    return (line + b"[0]," * 500_000 + b"0]}\n") * 3 + line + b"[0]," * 3_000_000 + b"0]}\n"
+
+
+def wide_characters() -> bytes:
+    return b"  pool: tank\n state: ONLINE\n" + "\U0001f600".encode() + b"y" * (17 * MEBIBYTE)
+
+
+def rows() -> bytes:
+    return (indented(1) + "\t  sda ONLINE 0 0 0\n" * 800_000).encode()
+
+
+def listing() -> bytes:
+    return (LIST + ROW * 400_000).encode()
+
+
+REPLAY, STATUS_OF, BALANCE = READERS[0], READERS[2], READERS[4]
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (one_line, REPLAY),
+        (one_line, STATUS_OF),
+        (one_line, BALANCE),
+        (one_sample, REPLAY),
+        (empty_lines, STATUS_OF),
+        (objects, REPLAY),
+        (objects, STATUS_OF),
+        (nothing, REPLAY),
+        (values, REPLAY),
+        (wide_characters, STATUS_OF),
+        (rows, STATUS_OF),
+        (listing, BALANCE),
+    ],
+)
+def test_memory(made: Callable[[], bytes], words: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(made())
+    command = [sys.executable, "-c", PEAK, *words, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    code, peak, lines, traceback = done.stdout.split()
+    assert (code, lines, traceback) == ("5", "1", "False")
+    assert int(peak) < MOST
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        STATUS + "\n" * 60_000,
+        STATUS.replace("tank", "a" + " " * 60_000 + "b", 1),
+        "\n" * 60_000 + STATUS,
+        "{}\n" + "\n" * 60_000,
+        "1 " * 500 + LIST + "1" * 2000 + "\n",
+        "1 " * 500 + "NAME STATE READ WRITE CKSUM\n" + "1" * 2000 + "\n",
+        "x" * 12_000_000 + LIST,
+    ],
+    ids=[
+        "lines below",
+        "blanks in a name",
+        "lines above",
+        "lines below JSON",
+        "numbers before a list",
+        "numbers before a status",
+        "a long margin",
+    ],
+)
+def test_no_text_takes_more_time_than_its_length(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "f"
+    for written in (content, json.dumps({"t": 1, "text": content}) + "\n"):
+        path.write_text(written)
+        for words in (READERS[0], *READERS[3:5]):
+            began = time.process_time()
+            check(words, path)
+            assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * 20_000_000,
+        gzip.compress(b"") * 1_000_000,
+    ],
+    ids=["a name without end", "empty members"],
+)
+def test_gzip_that_holds_nothing_is_given_up(tmp_path: Path, packed: bytes) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(packed)
+    for words in (READERS[0], *READERS[3:5]):
+        began = time.process_time()
+        assert check(words, path) == 5
+        assert time.process_time() - began < 2.0
