@@ -58,7 +58,7 @@ async def test_a_click_on_the_headline_leads_to_what_it_is_about(size):
 
         await pilot.click(offset=at("ETA"))
         assert app.focused is app.main_screen.scan
-        await pilot.click(offset=at("NEW ERRORS" if size[0] >= 80 else " ERR"))
+        await pilot.click(offset=at("NEW ERRORS" if size[0] >= 80 else "ERR 1h"))
         assert app.devices.arrangement.sort == "errors"
         await pilot.click(offset=at("DEGRADED"))
         assert app.focused is app.main_screen.query_one("#events")

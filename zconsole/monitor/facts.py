@@ -61,7 +61,7 @@ def scrub_words(scrub: ScrubAge) -> str:
         return "never scrubbed" if scrub.never else ""
     ago = days(scrub.age)
     if scrub.never:
-        return f"not scrubbed in {ago}"
+        return f"no scrub in {ago}"
     return f"scrub overdue: {ago}" if scrub.overdue else f"last scrub {ago} ago"
 
 

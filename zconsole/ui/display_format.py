@@ -74,18 +74,21 @@ class DisplayFormat:
         """The date of an epoch time, ``2026-03-01``."""
         return date_of(t, self.zone).strftime("%Y-%m-%d")
 
-    def when(self, t: float, now: float) -> str:
+    def when(self, t: float, now: float, *, brief: bool = False) -> str:
         """A time as people say it at ``now``: ``06:33``, ``tomorrow 06:33``, ``Sun 06:33``.
 
-        What is past has a date: the day of the week would be read as the one to come.
+        ``brief`` names the day of tomorrow, too. What is past has a date: the day of the
+        week would be read as the one to come.
         """
         then, today = date_of(t, self.zone), date_of(now, self.zone)
         days = (then.date() - today.date()).days
         clock = then.strftime("%H:%M")
         if days == 0:
             return clock
-        if abs(days) == 1:
-            return f"{'tomorrow' if days > 0 else 'yesterday'} {clock}"
+        if days == -1:
+            return f"yesterday {clock}"
+        if days == 1 and not brief:
+            return f"tomorrow {clock}"
         if 0 < days < 7:
             return f"{then:%a} {clock}"
         return f"{then:%d %b} {clock}" if then.year == today.year else f"{then:%Y-%m-%d} {clock}"

@@ -124,6 +124,11 @@ def test_times_as_people_say_them(seconds, said):
     assert DisplayFormat(zone=UTC).when(NOW + seconds, NOW) == said
 
 
+def test_tomorrow_in_fewer_cells_is_its_day():
+    assert DisplayFormat(zone=UTC).when(NOW + 86400, NOW, brief=True) == "Sat 12:41"
+    assert DisplayFormat(zone=UTC).when(NOW - 86400, NOW, brief=True) == "yesterday 12:41"
+
+
 def test_units():
     value = 1536 * 2**20
     assert DisplayFormat().size(value) == "1.50G"

@@ -18,21 +18,21 @@ from zconsole.history.past_rates import STEADY, PastRates
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
 from zconsole.monitor.frame import Frame
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.pool.topology import data_vdevs
-from zconsole.ui.display_format import DisplayFormat, percent
+from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.widgets.short_names import middle
 
-_SMALL = (26, 14, 10, 6)
-_NORMAL = (31, 16, 18, 11)
-"""Columns of the cells at 60 and at 80 columns."""
-_WHOLE = sum(_NORMAL) + len(_NORMAL)
+_SMALL = (23, 14, 10, 6)
+_NORMAL = (31, 14, 18, 10)
+"""Columns of the cells at 60 and at 80 columns; on a narrower screen the first has fewer."""
+_GAPS = (1, 2, 2, 2)
+"""Blanks before each cell: with one between them, two are read as one fact."""
+_WHOLE = sum(_NORMAL) + sum(_GAPS)
 """Columns from which labels are whole."""
-_LEAST = (11, 13, 10, 6)
-"""Columns of the cells on narrower screens: the first cells give theirs away, down to this."""
 _SHARES = (4, 3, 2, 1)
 """How many tenths of any further columns each cell gets."""
 _SPREAD = 60
@@ -69,8 +69,8 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
     return tuple(
         tuple(
             span
-            for cell, place, click in zip(cells, places, _CLICKS, strict=True)
-            for span in (Span(" "), *clickable(_row(cell, row, place), click))
+            for gap, cell, place, click in zip(_GAPS, cells, places, _CLICKS, strict=True)
+            for span in (Span(" " * gap), *clickable(_row(cell, row, place), click))
         )
         for row in range(rows)
     )
@@ -79,14 +79,11 @@ def headline(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[
 def _widths(width: int, look: DisplayFormat) -> list[int]:
     """The columns of each cell; where every byte is shown, the rate takes some of the first's."""
     least = _NORMAL if width >= _WHOLE else _SMALL
-    more = max(0, min(_SPREAD, width - sum(least) - len(least)))
-    widths = [n + more * share // sum(_SHARES) for n, share in zip(least, _SHARES, strict=True)]
-    lacking = max(0, sum(least) + len(least) - width)
-    for i, least_here in enumerate(_LEAST):
-        less = min(lacking, widths[i] - least_here)
-        widths[i], lacking = widths[i] - less, lacking - less
-    longer = max(0, len("RATE /s =") + look.number - widths[1])
-    return [widths[0] - longer, widths[1] + longer, *widths[2:]]
+    more = min(_SPREAD, width - sum(least) - sum(_GAPS))
+    shares = [max(0, more) * share // sum(_SHARES) for share in _SHARES]
+    eta, rate, *others = map(sum, zip(least, shares, strict=True))
+    longer = max(0, len("RATE /s =") + look.number - rate)
+    return [eta - longer + min(0, more), rate + longer, *others]
 
 
 def clickable(line: Line, action: str) -> Line:
@@ -99,6 +96,11 @@ def _row(cell: Cell, row: int, place: Place) -> Line:
     shown = joined(cell[row] if row < len(cell) else (), "  ", place.width)[:1]
     line = crop(shown[0], place.width, place.look.glyphs.ellipsis) if shown else ()
     return (*line, Span(" " * (place.width - width_of(line))))
+
+
+def _fitting(wordings: Sequence[str], width: int) -> str:
+    """The first of several wordings that fits, else the last."""
+    return next((text for text in wordings if cell_len(text) <= width), wordings[-1])
 
 
 def is_working(frame: Frame) -> bool:
@@ -134,21 +136,22 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
     """Duration and clock time, then the range and what zpool says; or why there is none."""
     look, now = place.look, place.frame.t
     if place.frame.suspended:
-        still: Line = (Span("suspended: nothing moves", "error"),)
+        said = _fitting(("suspended: nothing moves", "nothing moves"), place.width)
+        still: Line = (Span(said, "error"),)
         return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or still]]
     if estimate.eta is None:
         said = look.text(estimate.reason.removeprefix("no estimate: "))
-        if cell_len(said) >= place.width:  # two blanks stay between it and the next cell
+        if cell_len(said) > place.width:
             said = said.partition("; ")[0]
-        while cell_len(said) >= place.width and ", " in said:
+        while cell_len(said) > place.width and ", " in said:
             said = said.rpartition(", ")[0]
         why: Line = (Span(said, "dim"),)
         return [[_named("ETA", estimate.lacking, "bold")], [_old(place.frame) or why]]
     still_to_go = _named("ETA", units.duration(estimate.eta), "bold")
-    when = look.when(now + estimate.eta, now)
+    end = now + estimate.eta
+    when, brief = look.when(end, now), look.when(end, now, brief=True)
     room = place.width - width_of(still_to_go) - 2
-    ends = f"ends {when}"
-    first = [still_to_go, (Span(ends if cell_len(ends) <= room else when),)]
+    first = [still_to_go, (Span(_fitting((f"ends {when}", when, brief), room)),)]
     old = _old(place.frame)
     ranged = old or _range(estimate)
     if zpool is None or old:
@@ -202,10 +205,9 @@ def _scan_rate(view: ScanView, place: Place) -> Cell:
         if ceiling.share is not None:
             share = f"{percent(ceiling.share, 0)} of best seen"
             said = [f"{share} ({best})", share, *said]
-    share = next((each for each in said if len(each) <= place.width), said[-1])
     over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""
-    return [[first], [(Span(share),)], [(Span(shown, "dim"),)]]
+    return [[first], [(Span(_fitting(said, place.width)),)], [(Span(shown, "dim"),)]]
 
 
 def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None) -> Line:
@@ -223,21 +225,27 @@ def _last_scan(view: ScanView | None, place: Place) -> Cell:
     scrub = _scrub(place.frame)
     if view is None or view.scan.function == "none":
         return [[_named("LAST SCAN", "none recorded")], scrub]
-    scan, look = view.scan, place.look
-    when = "" if scan.end is None else look.when(scan.end, place.frame.t)
-    over, name = scan.state == "finished", look.text(scan.function).upper()
-    first = _named(f"LAST {name}", when)
-    if not over:
-        first = (Span(f"{name} ", "dim"), Span(look.text(scan.state).upper(), "warning"))
-        first = (*first, Span(f" {when}"))
     facts = _results(view, place)
-    if not over or place.frame.scrub.overdue:
+    if view.scan.state != "finished" or place.frame.scrub.overdue:
         facts = [*scrub, *facts]
-    elif scan.end != place.frame.scrub.last:
+    elif view.scan.end != place.frame.scrub.last:
         facts += scrub
-    if sum(width_of(fact) + 2 for fact in facts) - 2 >= place.width:
-        facts = facts[:-1]  # a blank stays between it and the next cell
+    first = _ended(view.scan, place)
     return [[first], facts] if not place.tall else [[first], facts[:1], facts[1:]]
+
+
+def _ended(scan: Scan, place: Place) -> Line:
+    """``LAST SCRUB 12:31``, ``SCRUB CANCELED 16 Nov 12:41``; the hour goes before the day."""
+    look, over = place.look, scan.state == "finished"
+    when = "" if scan.end is None else look.when(scan.end, place.frame.t)
+    name, state = look.text(scan.function).upper(), look.text(scan.state).upper()
+    heads = (f"LAST {name}", name) if over else (f"{name} {state}",)
+    ways = [(head, date) for date in (when, when.rpartition(" ")[0]) for head in heads]
+    fits = (way for way in ways if cell_len(" ".join(way)) <= place.width)
+    head, date = next(fits, (heads[-1], ""))
+    if over:
+        return _named(head, date)
+    return (Span(f"{name} ", "dim"), Span(state, "warning"), Span(f" {date}"))
 
 
 def _scrub(frame: Frame) -> list[Line]:
@@ -308,7 +316,7 @@ def _held_by(frame: Frame, worst: Redundancy, best: Redundancy) -> str:
         return "with old disk"
     # A vdev that a spare made whole has as much left as the others, where these are like it.
     whole = BY_SPARE in frame.health.reasons and worst.left == best.left
-    return "with a spare" if whole else ""
+    return "left, spare used" if whole else ""
 
 
 def _left(left: int, alarming: bool) -> str:
@@ -327,13 +335,12 @@ def _errors(place: Place) -> Cell:
     """Read, write and checksum errors of the last hour, and in all since they were cleared."""
     frame = place.frame
     new = sum(trouble.deltas.total for trouble in frame.troubles)
-    role = "warning" if new else ""
-    label: Line = (Span("NEW ERRORS", "dim"),)
-    value: Line = (Span(f"{new} in 1 h", role),)
+    label, said = "NEW ERRORS", _fitting((f"{new} in 1 h", f"{count(new)} in 1h"), place.width)
     if place.small:  # at the edge, as in the column of the devices: beside the redundancy …
-        label = (Span("ERR".rjust(place.width), "dim"),)  # … it would read as its errors
-        value = (Span(f"{new} new".rjust(place.width), role),)
+        label = "ERR 1h".rjust(place.width)  # … it would read as its errors
+        said = _fitting((f"{new} new", count(new)), place.width).rjust(place.width)
+    rows: Cell = [[(Span(label, "dim"),)], [(Span(said, "warning" if new else ""),)]]
     if not place.tall:
-        return [[label], [value]]
+        return rows
     every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
-    return [[label], [value], [(Span(f"{every} in all", "dim"),)]]
+    return [*rows, [(Span(f"{every} in all", "dim"),)]]
