@@ -87,22 +87,30 @@ async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():
 async def test_a_plan_that_does_not_fit_names_what_selects_all_the_same():
     async with acting("failed-disk", (60, 15)) as a:
         await a.press("R", "enter")
-        assert a.screen.splitlines()[-1].startswith(" Down read on  Enter select  ")
+        assert a.screen.splitlines()[-1].startswith(" Down more  Enter select  ")
 
 
 async def test_a_plan_that_does_not_fit_says_that_it_goes_on():
     async with acting("mirror-scrub", (60, 15)) as a:
-        assert "read on" not in await a.press("S", "g", "j", "enter")
+        assert "Down more" not in await a.press("S", "g", "j", "enter")
     async with acting("hot-spare", (60, 15)) as a:
         await a.to("ZWZJRW70")
         said = await a.press("R", "enter")
         assert "is overwritten" not in said
-        assert said.splitlines()[-1].strip().startswith("Down read on")
+        assert said.splitlines()[-1].strip().startswith("Down more  ")
         assert said.splitlines()[-1].rstrip().endswith("Esc cancel")
         await a.pilot.resize_terminal(100, 40)
-        assert "read on" not in await a.settle()
+        assert "Down more" not in await a.settle()
         await a.pilot.resize_terminal(60, 15)
-        assert "read on" in await a.settle()
+        assert "Down more" in await a.settle()
+
+
+async def test_at_the_end_of_a_plan_no_more_is_promised():
+    async with acting("hot-spare", (60, 15)) as a:
+        await a.to("ZWZJRW70")
+        assert "Down more" in await a.press("R", "enter")
+        assert "Down more" not in await a.press("end")
+        assert "Down more" in await a.press("up")
 
 
 @pytest.mark.parametrize("key", ["escape", "q"])

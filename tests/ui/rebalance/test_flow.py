@@ -72,13 +72,20 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
 async def test_a_job_that_does_not_fit_says_that_it_goes_on():
     async with acting(SCENARIO) as a:
         await running(a)
-        assert "read on" not in await settled(a)
+        assert "Down scroll" not in await settled(a)
     async with acting(SCENARIO, size=(80, 8)) as a:
         await running(a)
-        said = await until(a, lambda: "Up and Down read on" in a.screen)
+        said = await until(a, lambda: "Up and Down scroll" in a.screen)
         assert "raidz1-1" not in said
         await a.press("j", "j", "j")
         assert "raidz1-1" in await settled(a)
+
+
+async def test_at_the_end_of_a_plan_no_more_is_promised():
+    async with acting(SCENARIO, size=(60, 15)) as a:
+        assert " Down more  " in await to_plan(a)
+        assert "Down more" not in await a.press("end")
+        assert "Down more" in await a.press("up")
 
 
 async def test_cancel_has_the_focus_and_starts_nothing():

@@ -99,12 +99,14 @@ class ConfirmScreen(ButtonScreen[None]):
         return self._confirmations[self._index]
 
     def on_mount(self) -> None:
-        """Draw, and say whether all of it can be seen once that is known."""
+        """Draw, and say whether there is more below, once that is known and as it is scrolled."""
         super().on_mount()
+        view = self.query_one("#plan-text", LinesView)
+        self.watch(view, "scroll_y", self._show_hint, init=False)
         self.call_after_refresh(self._show_hint)
 
     def on_resize(self) -> None:
-        """Draw for the new size, and say whether all of it can be seen once that is known."""
+        """Draw for the new size, and say whether there is more below once that is known."""
         super().on_resize()
         self.call_after_refresh(self._show_hint)
 
@@ -233,9 +235,8 @@ class ConfirmScreen(ButtonScreen[None]):
         elif len(self._confirmations) > 1:
             way = shown(self._look.keys.titled("other-way").keys[0])
             keys.insert(1, (way, f"another way ({self._index + 1} of {len(self._confirmations)})"))
-        view = self.query_one("#plan-text", LinesView)
-        if view.line_count() >= view.size.height:
-            keys.insert(0, ("Down", "read on"))
+        if self.query_one("#plan-text", LinesView).has_more:
+            keys.insert(0, ("Down", "more"))
         return keys
 
     def _lines(self, width: int) -> Sequence[Line]:

@@ -31,7 +31,7 @@ Steering = Callable[[], Coroutine[Any, Any, None]]
 LOOK = 0.5
 """Seconds between two refreshes of the job."""
 KEYS = keys_of("Job")
-MORE: Line = (Span(" Up and Down read on", "dim"),)
+MORE: Line = (Span(" Up and Down scroll", "dim"),)
 STOP = (
     "The job ends, and its process with it. Files moved so far keep their new place. P resumes the"
     " rest at any time, also after a reboot."

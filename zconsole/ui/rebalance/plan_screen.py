@@ -62,7 +62,9 @@ class PlanScreen(ButtonScreen[bool | None]):
 
     def on_mount(self) -> None:
         """Draw, and have the plan made."""
-        self.set_focus(self.query_one("#plan", LinesView))
+        view = self.query_one("#plan", LinesView)
+        self.set_focus(view)
+        self.watch(view, "scroll_y", self.update, init=False)
         begin(self, self._make, group="plan", exit_on_error=False)
         self.set_interval(1.0, self._tick)
 
@@ -99,7 +101,7 @@ class PlanScreen(ButtonScreen[bool | None]):
         title = " REBALANCE  the plan" if made else " REBALANCE  making the plan"
         view = self.query_one("#plan", LinesView)
         view.show(self._lines(), (Span(title, "title"),))
-        more = [("Down", "read on")] * (view.line_count() >= view.size.height)
+        more = [("Down", "more")] * view.has_more
         keys = [*more, ("Left Right", "buttons"), ("Enter", "select")] if over else []
         line = hints([*keys, ("Esc", "cancel")], self._look, self.app.size.width)
         self.query_one("#hint", FooterView).show((line,))

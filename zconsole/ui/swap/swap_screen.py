@@ -39,7 +39,7 @@ TOLD = 3.0
 WHILE, BEYOND = 3600.0, 60.0
 """Seconds that the demo lets pass where no end is known, and beyond the end of a scan."""
 NO_WAY_BACK = "There is nothing to undo here."
-MORE: Line = (Span(" Up and Down read on", "dim"),)
+MORE: Line = (Span(" Up and Down scroll", "dim"),)
 
 
 class SwapScreen(Dialog[SwapDisk | None]):

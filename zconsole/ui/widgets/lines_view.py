@@ -88,6 +88,12 @@ class LinesView(ScrollView, inherit_bindings=False):
         """Whether a line stays at the top."""
         return self._title is not None
 
+    @property
+    def has_more(self) -> bool:
+        """Whether there are lines out of sight below."""
+        room = self.size.height - int(self.has_title)
+        return self.scroll_offset.y + room < self.line_count()
+
     def title_line(self) -> Line:
         """The line that stays at the top."""
         return self._title or ()
@@ -143,8 +149,7 @@ class LinesView(ScrollView, inherit_bindings=False):
 
     def _with_more(self, title: Line, top: int) -> Line:
         """The title; it tells where lines are out of sight, at its end or else in a gap."""
-        width, height = self.size
-        above, below = top > 0, top + height - 1 < self.line_count()
+        width, above, below = self.size.width, top > 0, self.has_more
         taken = cell_len("".join(span.text for span in title).rstrip())
         if not (above or below):
             return title
