@@ -1,7 +1,6 @@
-"""Where the console's frames come from: the one thing the console asks of the rest.
+"""What a console is told as it starts: whose pools, how it looks, what it may do.
 
-The console never samples and never does I/O: it awaits ``Feed.next`` in one worker, and paints
-what came. This module imports no textual, so that a feed is made and tested without it.
+No textual is imported here: the command line makes these options before there is a console.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ Details = Callable[[str, str], Awaitable[Pairs]]
 class MainScreen(Screen[None]):
     """Header, tabs, scan, devices, balance, events and footer; the keys that arrange them."""
 
-    # The first pane that takes the focus would be the scan, where no key does anything.
+    # Textual would begin with the first pane, the scan; the keys of most use are the list's.
     AUTO_FOCUS = "#devices"
 
     def __init__(self, state: ViewState, details: Details, ready: Callable[[], None]) -> None:
@@ -202,7 +202,8 @@ class MainScreen(Screen[None]):
             return
         focused = self._focused_pane()
         now = shown.index(focused) if focused in shown else -direction
-        self.set_focus(self._view(shown[(now + direction) % len(shown)]))  # at once: see below
+        # At once: the next key may be here already.
+        self.set_focus(self._view(shown[(now + direction) % len(shown)]))
 
     def _focused_pane(self) -> str | None:
         """The pane in focus; what it says itself comes later than the next key."""
@@ -269,7 +270,7 @@ class MainScreen(Screen[None]):
         In the scan pane and in an open detail: go back in time.
         """
         if self.scan.has_focus:
-            self.scan.shift(-1)
+            self.scan.scroll_time(-1)
         if not self.devices.has_focus or self.devices.scroll_time(-1):
             return
         item = self.devices.current
@@ -281,7 +282,7 @@ class MainScreen(Screen[None]):
     def action_fold_out(self) -> None:
         """Unfold the row at the cursor; in the scan pane and in a detail: go on in time."""
         if self.scan.has_focus:
-            self.scan.shift(1)
+            self.scan.scroll_time(1)
         if self.devices.has_focus and not self.devices.scroll_time(1):
             self.devices.fold(lambda folded, row: folded - row)
 

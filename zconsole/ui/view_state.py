@@ -95,10 +95,9 @@ class ViewState:
         if self.frames:
             self.pool = self.frames[index % len(self.frames)].pool
 
-    def toggle_pause(self) -> bool:
-        """Freeze the body at what it shows now, or go on with the newest; whether it is frozen."""
+    def toggle_pause(self) -> None:
+        """Freeze the body at what it shows now, or go on with the newest."""
         self.frozen = self._still() if self.frozen is None else None
-        return self.frozen is not None
 
     def _still(self) -> Update | None:
         """The newest round with rates that take no more samples: those of a frame go on."""

@@ -251,9 +251,10 @@ class AskScreen(TextScreen[str | None]):
 
     def draw(self) -> None:
         """Draw the question anew."""
-        view, lines = self.query_one("#question", LinesView), self._make(self.app.size.width)
+        width = self.app.size.width
+        view, lines = self.query_one("#question", LinesView), self._make(width)
         view.styles.height = len(lines) + 1
-        view.show(lines, (Span(f" {self._title_text}", "title"),))
+        view.show(lines, self.title_line(width))
         self.show_keys()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:

@@ -58,8 +58,7 @@ def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
     if activity.discarding:
         left = f"discarding, {look.size(activity.total_bytes)} remaining"
         return [(Span(f" {activity.kind} ", "bold"), Span(left))]
-    beside = len(activity.state) + 3
-    name = subject(activity.kind, activity.vdev, beside, activity.total_bytes, ink)
+    name = subject(activity.kind, activity.vdev, len(activity.state) + 3, activity.total_bytes, ink)
     head: Line = (
         Span(f" {name} ", "bold"),
         Span(f"{look.text(activity.state)} ", "" if activity.state == "running" else "notice"),

@@ -12,13 +12,12 @@ from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Vdev
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.device_cells import note_words
-from zconsole.ui.panes.device_graphs import graphs
+from zconsole.ui.panes.device_graphs import LABEL, graphs
 from zconsole.ui.panes.reasons import all_reasons
 from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, joined
 from zconsole.ui.widgets.spark import sparkline
 
-_LABEL = 13
 _SHOWN_BUCKETS = 24
 _FIRST = ("bay", "serial")
 """What one looks for with the disk in hand."""
@@ -147,7 +146,7 @@ def _reasons(row: VdevRow, frame: Frame, look: DisplayFormat, room: int) -> list
     """Of the pool's own row all reasons of its state: its header may only count them."""
     if row.vdev.kind != "root":
         return []
-    reasons = all_reasons(frame, look, room - _LABEL, len(frame.rows))
+    reasons = all_reasons(frame, look, room - LABEL, len(frame.rows))
     labels = ("why", *[""] * len(reasons))
     return list(zip(labels, reasons, strict=False))
 
@@ -192,11 +191,11 @@ def _queues(queues: Mapping[str, tuple[int, int]], room: int) -> tuple[Line, ...
         for name, (pending, active) in queues.items()
         if pending or active
     ]
-    return hung(_label("queues"), joined(parts or [(Span("all empty"),)], "  ", room - _LABEL))
+    return hung(_label("queues"), joined(parts or [(Span("all empty"),)], "  ", room - LABEL))
 
 
 def _label(text: str) -> Span:
-    return Span(fit(text, _LABEL), "dim")
+    return Span(fit(text, LABEL), "dim")
 
 
 def _histograms(vdev: Vdev, look: DisplayFormat) -> list[Line]:
@@ -222,7 +221,7 @@ def _histograms(vdev: Vdev, look: DisplayFormat) -> list[Line]:
     axis = fit(units.latency(_upper(low)), high - low + 1)
     end = units.latency(_upper(high))
     axis = axis[: max(0, len(axis) - len(end))] + end
-    return [*lines, (Span(" " * _LABEL), Span(axis, "dim"))]
+    return [*lines, (Span(" " * LABEL), Span(axis, "dim"))]
 
 
 def _upper(bucket: int) -> float:

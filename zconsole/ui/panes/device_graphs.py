@@ -20,8 +20,8 @@ from zconsole.ui.widgets.graph import graph_lines, graph_values
 from zconsole.ui.widgets.spark import scale
 from zconsole.ui.widgets.time_axis import TimeAxis
 
-_LABEL = 13
-"""Cells before a graph, as before the other values of a detail."""
+LABEL = 13
+"""Cells before a graph, and before the other values of a detail."""
 _SCALE = 13
 """Cells for ``  scale 128ms`` at the right."""
 _LEAST = 20
@@ -62,7 +62,7 @@ def scrolled(frame: Frame, most: int, until: float | None, direction: int) -> fl
 
 def graph_room(width: int, rows: int, look: DisplayFormat) -> int:
     """The cells of a graph itself in ``width``; 0 where there is no room for one."""
-    room = width - _LABEL - _SCALE
+    room = width - LABEL - _SCALE
     if room < _LEAST:
         return 0
     return min(room, CAPACITY * room // graph_values(room, rows, look.glyphs))
@@ -126,12 +126,12 @@ def _graph(
 ) -> Iterator[Line]:
     """One graph with its name and scale; a word where it stood at 0 all the time."""
     if not any(past):
-        yield (Span(fit(metric.name, _LABEL), "dim"), Span("none"))
+        yield (Span(fit(metric.name, LABEL), "dim"), Span("none"))
         return
     top = metric.top(past)
     drawn = graph_lines(past, width, rows, top, look.glyphs)
     for number, text in enumerate(drawn):
-        label = fit(metric.name if number == 0 else "", _LABEL)
+        label = fit(metric.name if number == 0 else "", LABEL)
         bound = f"  scale {metric.said(top)}" if number == 0 else ""
         yield (Span(label, "dim"), Span(text, "spark"), Span(bound, "dim"))
 
@@ -150,7 +150,7 @@ def _axis(
     said = f"{begin} ago" if shown.newer else f"last {begin}"
     line.put(max(0, min(first, width - len(last) - 2 - len(said))), said)
     name_marks(line, marks, look)
-    return (Span(" " * _LABEL), *line.spans())
+    return (Span(" " * LABEL), *line.spans())
 
 
 def _marks(

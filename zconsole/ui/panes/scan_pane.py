@@ -34,7 +34,7 @@ class ScanPane(LinesView):
     def show_scan(self, lines: Sequence[Line]) -> None:
         """Show these lines, the first as the title: that pane in focus is seen by its title."""
         head, *rest = lines
-        title = (Span(head[0].text, "title"), *head[1:]) if head else ((Span(" ", "title")),)
+        title = (Span(head[0].text, "title"), *head[1:]) if head else (Span(" ", "title"),)
         self.show(rest, title)
 
     def follow(self, past: PastRates | None, width: int, rows: int, look: DisplayFormat) -> None:
@@ -47,7 +47,7 @@ class ScanPane(LinesView):
         if self.until is not None and not self._past.begin < self.until < self._past.end:
             self.until = None
 
-    def scroll_time(self, steps: int) -> None:
+    def _scroll(self, steps: int) -> None:
         """Show an earlier (below 0) or later time of the scan, as far as there is one."""
         past, before = self._past, self.until
         first = past.begin + min(self._steps, len(past.rates)) * past.step
@@ -57,20 +57,20 @@ class ScanPane(LinesView):
             self.notify(_ALL_SHOWN, timeout=3)
         self._repaint()
 
-    def shift(self, direction: int) -> None:
+    def scroll_time(self, direction: int) -> None:
         """Go an eighth of what is shown back (-1) or on (1)."""
-        self.scroll_time(direction * max(1, self._steps // 8))
+        self._scroll(direction * max(1, self._steps // 8))
 
     def page(self, pages: int) -> None:
         """Go half of what is shown back or on; without a graph, scroll."""
         if not self.has_past:
             super().page(pages)
             return
-        self.scroll_time(pages * max(1, self._steps // 2))
+        self._scroll(pages * max(1, self._steps // 2))
 
     def edge(self, direction: int) -> None:
         """Go to the beginning of the scan, or back to now; without a graph, scroll."""
         if not self.has_past:
             super().edge(direction)
             return
-        self.scroll_time(direction * len(self._past.rates))
+        self._scroll(direction * len(self._past.rates))
