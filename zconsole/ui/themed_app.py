@@ -6,6 +6,7 @@ Nothing it shows by itself, messages and inputs, holds what a terminal would act
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from time import monotonic
 
 from textual import events
@@ -14,6 +15,7 @@ from textual.command import CommandPalette
 from textual.notifications import SeverityLevel
 from textual.signal import Signal
 
+from zconsole.monitor.worked_out import WorkedOut
 from zconsole.system.printable import clean
 from zconsole.ui.keys import MAIN, character_of
 from zconsole.ui.messages import HIDES, SETTLES, Messages
@@ -38,6 +40,7 @@ class ThemedApp(TypedAheadApp):
         self.theme_files = {theme.name: theme for theme in themes}
         for theme in self.theme_files.values():
             self.register_theme(textual_theme(theme))
+        self._styles = WorkedOut[Palette]()
         self.messages = Messages()
         self.late: Line = ()
         """How old what is shown is, once that is more than a sample or two."""
@@ -51,9 +54,11 @@ class ThemedApp(TypedAheadApp):
 
     @property
     def palette(self) -> Palette:
-        """The styles of the present theme."""
+        """The styles of the present theme: the same for all that is drawn in it."""
         theme = self.theme_files.get(self.theme)
-        return palette(theme, no_color=self.no_color) if theme else {}
+        if theme is None:
+            return {}
+        return self._styles.of((theme,), partial(palette, theme, no_color=self.no_color))
 
     @property
     def main_on_top(self) -> bool:

@@ -12,6 +12,7 @@ from tests.ui.theme.test_styles import NEEDED, hexed
 from tests.ui.tour import TOUR, at
 from zconsole.ui.app import Console
 from zconsole.ui.theme.files import find_themes
+from zconsole.ui.widgets.lines_view import LinesView
 
 THEMES = find_themes({"HOME": "/nonexistent"}).found
 BLANK = " ▄"
@@ -72,3 +73,11 @@ async def test_the_palette_is_drawn_in_the_colors_of_each_theme_and_can_be_read(
         styles = shown(app, slice(top, app.screen.query_one("CommandList").region.bottom))
         assert len(styles) > 2
         assert faults(app, styles) == []
+
+
+async def test_styles_are_worked_out_once_a_theme_for_all_that_is_drawn_in_it():
+    async with view_state(frames.resilver()) as (app, _, _):
+        dark = app.palette
+        assert all(pane._palette is dark for pane in app.screen.query(LinesView))
+        app.theme = "light"
+        assert app.palette != dark

@@ -78,12 +78,12 @@ def _variables(theme: ThemeFile) -> dict[str, str]:
     """Textual's colors for what an empty input says and for the palette's cursor are too faint."""
     if theme.ansi:
         return BUILTIN_THEMES["ansi-dark"].variables
-    cursor = palette(theme)["cursor"][""]
-    front = cursor.color.get_truecolor().hex if cursor.color else theme.colors["foreground"]
+    colors = _parsed(theme)
+    cursor = _upon(colors["cursor-background"], colors, _least(colors))
     return {
         "text-disabled": theme.colors["dim"],
         "block-cursor-blurred-background": theme.colors["cursor-background"],
-        "block-cursor-blurred-foreground": front,
+        "block-cursor-blurred-foreground": cursor["foreground"].hex,
         "block-cursor-blurred-text-style": "bold",
     }
 
@@ -96,7 +96,7 @@ def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
     """
     if no_color:
         return _with_attributes({role: _ATTRIBUTES.get(role, Style()) for role in ROLES})
-    colors = {name: Color.parse(value) for name, value in theme.colors.items()}
+    colors = _parsed(theme)
     page = {role: _style(role, colors) for role in ROLES}
     if theme.ansi:
         base = Style(color="default", bgcolor="default")
@@ -108,12 +108,22 @@ def palette(theme: ThemeFile, *, no_color: bool = False) -> Palette:
         "rest": back.blend(cursor, 0.3),
         "tint": back.blend(colors["warning"], 0.2),
     }
-    least = _STRONG if min(contrast(colors[n], back) for n in TEXT) >= _STRONG else _FAIR
+    least = _least(colors)
     upon = {ground: _upon(color, colors, least) for ground, color in grounds.items()}
     page["tab"] = _style("tab", upon["cursor"])
     return {"": page} | {
         ground: {role: _style(role, shades) for role in ROLES} for ground, shades in upon.items()
     }
+
+
+def _parsed(theme: ThemeFile) -> dict[str, Color]:
+    return {name: Color.parse(value) for name, value in theme.colors.items()}
+
+
+def _least(colors: Mapping[str, Color]) -> float:
+    """The contrast that text keeps on every ground: as on the page, as far as WCAG goes."""
+    weakest = min(contrast(colors[name], colors["background"]) for name in TEXT)
+    return _STRONG if weakest >= _STRONG else _FAIR
 
 
 def _with_attributes(page: Mapping[str, Style]) -> Palette:
