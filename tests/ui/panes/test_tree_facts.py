@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from tests.records import replace
 from tests.ui import frames
+from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters
 from zconsole.ui.panes.tree_facts import has_failed, tree_facts, tree_of
 
@@ -27,6 +28,14 @@ def test_disks_that_are_filled_and_names_are_known_wherever_they_are():
     assert facts.filled == {calm.rows[-1].key}
     assert facts.longest == len("a-very-long-name-of-a-disk") + calm.rows[-1].depth
     assert "a-very-long-name-of-a-disk" in facts.names
+
+
+def test_names_and_bays_of_wide_characters_have_room_for_all_their_cells():
+    calm = frames.healthy()
+    disk = LeafDisk(bay="スロット十二番目の棚")
+    facts = tree_facts(changed(calm, -1, name="ディスク一号機の名前は長い", disk=disk))
+    assert facts.longest == 26 + calm.rows[-1].depth
+    assert facts.widest_bay == 20
 
 
 def test_it_is_found_out_again_only_where_more_than_counters_moved():

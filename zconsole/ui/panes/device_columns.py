@@ -54,7 +54,7 @@ class Worth(NamedTuple):
     notes: bool = False
     """Whether there is anything to note of a row."""
     bay: int = 0
-    """Cells that the longest bay takes; 0 where no bay is known that names don't tell."""
+    """Cells that the widest bay takes; 0 where no bay is known that names don't tell."""
     wanted: frozenset[str] = frozenset(COLUMN_WORDS)
     """The columns that may be shown, as the configuration calls them."""
 
@@ -69,7 +69,7 @@ def worth(frame: Frame, look: DisplayFormat, tree: TreeFacts, before: Worth) -> 
         before.notes
         or bool(frame.troubles)
         or any(cells.is_noted(row, frame, look) for row in frame.rows),
-        max(before.bay, tree.longest_bay),
+        max(before.bay, tree.widest_bay),
     )
 
 

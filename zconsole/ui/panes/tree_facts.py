@@ -16,7 +16,7 @@ class TreeFacts(NamedTuple):
     """Of the vdevs of one frame; widths in cells."""
 
     longest: int = 8
-    """The longest name with its indent, in characters."""
+    """The longest name with its indent."""
     names: tuple[str, ...] = ()
     """Those of the leaves, each once."""
     longest_leaf: int = 0
@@ -26,8 +26,6 @@ class TreeFacts(NamedTuple):
     bays: Mapping[str, str] = {}
     """Leaf name to its bay; empty where the name tells it."""
     widest_bay: int = 0
-    longest_bay: int = 0
-    """In characters."""
     errors: bool = False
     """Whether an error counter of any row is not 0."""
     filled: frozenset[str] = frozenset()
@@ -44,13 +42,12 @@ def tree_facts(frame: Frame) -> TreeFacts:
     leaves = [row for row in frame.rows if not row.vdev.children]
     bays = {row.vdev.name: bay_words(row) for row in leaves}
     return TreeFacts(
-        longest=max((len(row.vdev.name) + row.depth for row in frame.rows), default=8),
+        longest=max((cell_len(row.vdev.name) + row.depth for row in frame.rows), default=8),
         names=tuple(bays),
         longest_leaf=max(map(cell_len, bays), default=0),
         deepest=max((row.depth for row in leaves), default=0),
         bays=bays,
         widest_bay=max(map(cell_len, bays.values()), default=0),
-        longest_bay=max((len(bay_words(row)) for row in frame.rows), default=0),
         errors=any(row.vdev.errors.total for row in frame.rows),
         filled=frozenset(
             row.key for row in frame.rows if row.vdev.resilvering or row.vdev.unfilled
