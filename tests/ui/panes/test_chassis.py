@@ -49,14 +49,16 @@ def test_the_grid_fits_and_the_cursor_is_on_one_slot(slots, width):
     found = bays([frame(shelf(slots))])
     made = chassis_map(found, {}, slots - 1, LOOK, width)
     assert max(map(width_of, made.lines)) <= width
-    assert len(made.line_of) == len(found) == slots
+    lines = [line for line, _ in made.places]
+    assert len(lines) == len(found) == slots
     marked = [i for i, line in enumerate(made.lines) if LOOK.glyphs.pointer in plain(line)]
-    assert marked == [made.line_of[-1]]
+    assert marked == [lines[-1]]
 
 
 def test_lines_are_even_where_slots_allow_it():
     made = chassis_map(bays([frame(shelf(24))]), {}, 0, LOOK, 120)
-    counts = {made.line_of.count(line) for line in made.line_of}
+    lines = [line for line, _ in made.places]
+    counts = {lines.count(line) for line in lines}
     assert len(counts) == 1
 
 

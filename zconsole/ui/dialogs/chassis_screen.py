@@ -44,15 +44,6 @@ class ChassisView(LinesView):
         """Go to the first slot, or to the last."""
         self._go(direction * self.line_count(), 0)
 
-    def reveal(self, line: int) -> None:
-        """Scroll so that a line is in sight."""
-        room = max(1, self.size.height - int(self.has_title))
-        top = self.scroll_offset.y
-        wanted = min(max(top, line - room + 1), line)
-        if wanted != top:
-            self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
-            self.update_lines()
-
 
 class ChassisScreen(TextScreen[tuple[str, str] | None]):
     """Returns pool and key of the device picked."""
@@ -129,7 +120,8 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         below.show(lines)
         self.show_keys()
         if bay is not None:
-            view.reveal(self._map.line_of[self.at])
+            line, _ = self._map.places[self.at]
+            view.bring_in_sight(line, line)
 
     def title_line(self, _: int) -> Line:
         """The title, and the slots in all."""

@@ -80,11 +80,6 @@ class ChassisMap(NamedTuple):
     places: tuple[tuple[int, int], ...]
     """Line and column of each slot, by its index."""
 
-    @property
-    def line_of(self) -> tuple[int, ...]:
-        """The line of each slot, by its index."""
-        return tuple(line for line, _ in self.places)
-
     def beside(self, at: int, step: int) -> int:
         """The slot before or after another one, as they are read: line by line."""
         order = sorted(range(len(self.places)), key=self.places.__getitem__)

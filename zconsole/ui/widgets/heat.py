@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import dropwhile
 
 from zconsole.ui.widgets.glyphs import Glyphs
+from zconsole.ui.widgets.spark import cells_of
 
 
 def heat_strip(
@@ -16,12 +15,8 @@ def heat_strip(
 
     Nothing is drawn for 0 nor before the first sample; a missing sample in between is a gap mark.
     """
-    tail = list(values[-width:]) if width > 0 else []
-    cells = [_heat(value, steps, glyphs) for value in dropwhile(lambda v: v is None, tail)]
-    return " " * (width - len(cells)) + "".join(cells)
 
+    def _cell(value: float) -> str:
+        return glyphs.heat[1 + sum(value >= step for step in steps) if value > 0 else 0]
 
-def _heat(value: float | None, steps: Sequence[float], glyphs: Glyphs) -> str:
-    if value is None or math.isnan(value):
-        return glyphs.gap
-    return glyphs.heat[1 + sum(value >= step for step in steps) if value > 0 else 0]
+    return cells_of(values, width, _cell, glyphs.gap)

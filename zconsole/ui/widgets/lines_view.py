@@ -125,6 +125,18 @@ class LinesView(ScrollView, inherit_bindings=False):
         """Go to the first or to the last line."""
         self.move(direction * (self.line_count() + 1))
 
+    def bring_in_sight(self, first: int, last: int) -> None:
+        """Scroll as little as shows the line ``first``, and those up to ``last`` as they fit."""
+        self.update_lines()  # the lines there are now say how far there is to scroll
+        room = max(1, self.size.height - int(self.has_title))
+        top = self.scroll_offset.y
+        wanted = min(max(top, last - room + 1), first)
+        wanted = min(wanted, max(0, self.line_count() - room))  # no blank lines below the last
+        if wanted != top:
+            # By force: textual learns only with the next layout that there is more than fits.
+            self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
+            self.update_lines()
+
     def render_line(self, y: int) -> Strip:
         """The strip of one line of the widget, the title first."""
         line, ground = self._drawn[y] = self._at(y, self.scroll_offset.y)
@@ -232,12 +244,4 @@ class CursorView(LinesView):
 
     def reveal(self, last: int = 0) -> None:
         """Scroll to show the cursor, and the lines below it up to ``last``, and draw."""
-        self.update_lines()  # the lines there are now say how far there is to scroll
-        room = max(1, self.size.height - int(self.has_title))
-        top = self.scroll_offset.y
-        wanted = min(max(top, max(self.cursor, last) - room + 1), self.cursor)
-        wanted = min(wanted, max(0, self.line_count() - room))  # no blank lines below the last
-        if wanted != top:
-            # By force: textual learns only with the next layout that there is more than fits.
-            self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
-            self.update_lines()
+        self.bring_in_sight(self.cursor, max(self.cursor, last))

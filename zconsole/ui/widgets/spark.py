@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import dropwhile
 
 from zconsole.ui.widgets.glyphs import Glyphs
 
@@ -24,20 +25,21 @@ def sparkline(values: Sequence[float | None], width: int, top: float, glyphs: Gl
 
     Nothing is drawn for 0 nor before the first sample; a missing sample in between is a gap mark.
     """
-    if width <= 0:
-        return ""
-    tail = values[-width:]
-    cells: list[str] = []
-    begun = False
-    for value in tail:
-        begun = begun or value is not None
-        cells.append(_cell(value, top, glyphs) if begun else " ")
-    return " " * (width - len(cells)) + "".join(cells)
-
-
-def _cell(value: float | None, top: float, glyphs: Glyphs) -> str:
-    if value is None or math.isnan(value):
-        return glyphs.gap
     levels = len(glyphs.spark) - 1
-    level = math.ceil(min(1.0, value / top) * levels) if value > 0 else 0
-    return glyphs.spark[level]
+
+    def _cell(value: float) -> str:
+        return glyphs.spark[math.ceil(min(1.0, value / top) * levels) if value > 0 else 0]
+
+    return cells_of(values, width, _cell, glyphs.gap)
+
+
+def cells_of(
+    values: Sequence[float | None], width: int, cell: Callable[[float], str], gap: str
+) -> str:
+    """The last ``width`` values, each as its ``cell``; ``gap`` where one is missing.
+
+    Nothing is drawn before the first.
+    """
+    tail = dropwhile(lambda value: value is None, values[-width:] if width > 0 else ())
+    drawn = "".join(gap if v is None or math.isnan(v) else cell(v) for v in tail)
+    return drawn.rjust(width)
