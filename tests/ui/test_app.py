@@ -12,7 +12,7 @@ from zconsole.errors import ExitCode
 from zconsole.history.series import RateSeries
 from zconsole.pool.model import IoRates
 from zconsole.ui.dialogs.screens import TextScreen
-from zconsole.ui.keys import TABLE
+from zconsole.ui.keys import SHIPPED
 from zconsole.ui.panes import devices
 from zconsole.ui.panes.device_columns import row_line
 from zconsole.ui.panes.device_tree import Arrangement
@@ -116,7 +116,7 @@ async def test_help_lists_every_key_and_q_closes_it():
     async with view_state(frames.healthy(), size=(100, 70)) as (app, pilot, screen):
         await pilot.press("question_mark")
         said = screen()
-        for key in TABLE:
+        for key in SHIPPED.looks:
             assert key.text in said
         await pilot.press("q")
         assert app.is_running
@@ -366,7 +366,7 @@ async def test_themes_are_put_on_as_the_cursor_passes_and_escape_puts_back():
 
 
 _LEAVING = {"ctrl+z", "ctrl+c", "q"}
-_STAYING = [name for key in TABLE for name in key.keys if name not in _LEAVING]
+_STAYING = [name for key in SHIPPED.looks for name in key.keys if name not in _LEAVING]
 
 
 @pytest.mark.parametrize("before", [(), ("question_mark",), ("t",), ("o",), ("slash",), ("2",)])

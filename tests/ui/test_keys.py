@@ -17,7 +17,7 @@ from zconsole.ui.dialogs.chassis_screen import ChassisScreen
 from zconsole.ui.dialogs.help_screen import HelpScreen
 from zconsole.ui.dialogs.screens import Dialog
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.keys import ACTIONS, GROUPS, MAIN_ONLY, TABLE, Key, keys_of, shown
+from zconsole.ui.keys import GROUPS, MAIN_ONLY, SHIPPED, Key, keys_of, shown
 from zconsole.ui.panes.help import legend_lines
 from zconsole.ui.rebalance.folder_screen import FoldersScreen
 from zconsole.ui.rebalance.job_screen import JobScreen
@@ -43,7 +43,11 @@ def dialogs(of: type = Dialog) -> list[type[Dialog]]:
 def meanings() -> dict[str, set[str]]:
     """What each key does, over all screens."""
     found = defaultdict(set)
-    every = [*TABLE, *ACTIONS, *(key for group in SCREENS for key in keys_of(group))]
+    every = [
+        *SHIPPED.looks,
+        *SHIPPED.actions,
+        *(key for group in SCREENS for key in keys_of(group)),
+    ]
     for key in every:
         for name in key.keys:
             found[name].add(key.action.removeprefix("screen."))
@@ -70,10 +74,10 @@ def test_every_group_of_the_table_is_of_some_screen():
 
 def test_uppercase_changes_something_and_lowercase_does_not():
     moves = {"G", "L"}
-    for key in (*TABLE, *ACTIONS):
+    for key in (*SHIPPED.looks, *SHIPPED.actions):
         for name in key.keys:
             if len(name) == 1 and name.isalpha() and name not in moves:
-                assert name.isupper() == (key in ACTIONS), name
+                assert name.isupper() == (key in SHIPPED.actions), name
 
 
 OPENED = {
@@ -93,7 +97,7 @@ OPENED = {
     "palette": ("ctrl+p",),
 }
 """Screens over the main one, and the keys that open them."""
-LOCAL = [key for key in (*TABLE, *ACTIONS) if not key.everywhere]
+LOCAL = [key for key in (*SHIPPED.looks, *SHIPPED.actions) if not key.everywhere]
 
 
 def state_of(app: Console) -> object:

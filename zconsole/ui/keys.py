@@ -173,10 +173,8 @@ def _meet(one: Key, other: Key) -> bool:
 
 SHIPPED = KeyTable(_EVERY)
 """The table as it is without a configuration."""
-TABLE = SHIPPED.looks
-ACTIONS = SHIPPED.actions
 keys_of = SHIPPED.of
-MAIN_ONLY = frozenset(key.name for key in (*TABLE, *ACTIONS) if not key.everywhere)
+MAIN_ONLY = frozenset(key.name for key in SHIPPED.rows if key.group in MAIN and not key.everywhere)
 """Actions that belong to the main screen: while another is over it, they must do nothing."""
 
 

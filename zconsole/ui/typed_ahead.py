@@ -6,7 +6,6 @@ They wait for that screen and then act on it in their order; never on the screen
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
 from typing import Any, ClassVar
 
 from textual import events
@@ -126,7 +125,7 @@ class TypedAheadApp(App[None]):
     def go_on(self) -> None:
         """Act on what waits, in this app's own turn: never while it is amid another key."""
         if self._ahead:
-            self.post_message(events.Callback(callback=partial(self._act_ahead)))
+            self.post_message(events.Callback(callback=self._act_ahead))
 
     async def _act_ahead(self) -> None:
         while self.screen_stack and self._ahead and not self._coming:

@@ -12,7 +12,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import actions
 from zconsole.system.process import Completed
 from zconsole.ui.dialogs.confirm import ConfirmScreen
-from zconsole.ui.keys import ACTIONS
+from zconsole.ui.keys import SHIPPED
 from zconsole.ui.rebalance.job_watch import JobWatch
 from zconsole.zfs.sources.base import Capabilities
 
@@ -225,7 +225,7 @@ async def test_what_cannot_be_done_is_grey_with_the_reason_and_the_command_by_ha
 async def test_help_lists_the_action_keys():
     async with acting("mirror-scrub", size=(100, 70)) as a:
         said = await a.press("question_mark")
-        for key in ACTIONS:
+        for key in SHIPPED.actions:
             assert key.text in said
 
 

@@ -44,8 +44,8 @@ _UPKEEP = ("trim", "initialize")
 _CLICKS = ("screen.show_pane('scan')", "", "", "screen.sort_by('errors')")
 """What a click on each cell does."""
 
-Cell = Sequence[Sequence[Line]]
-"""The rows of one fact; of the parts of a row those are shown that fit whole."""
+CellRows = Sequence[Sequence[Line]]
+"""The rows of one cell; of the parts of a row those are shown that fit whole."""
 
 
 class Place(NamedTuple):
@@ -91,7 +91,7 @@ def clickable(line: Line, action: str) -> Line:
     return tuple(span._replace(action=action) for span in line) if action else line
 
 
-def _row(cell: Cell, row: int, place: Place) -> Line:
+def _row(cell: CellRows, row: int, place: Place) -> Line:
     """One row of a cell in all its columns."""
     shown = joined(cell[row] if row < len(cell) else (), "  ", place.width)[:1]
     line = crop(shown[0], place.width, place.look.glyphs.ellipsis) if shown else ()
@@ -117,7 +117,7 @@ def _at_work(frame: Frame) -> ActivityView | None:
     return None
 
 
-def _work(first: Place, second: Place) -> tuple[Cell, Cell]:
+def _work(first: Place, second: Place) -> tuple[CellRows, CellRows]:
     """What runs, how long still and how fast; of an idle pool its last scan, and its fill."""
     view, activity = first.frame.scan, _at_work(first.frame)
     if view is not None and view.scan.active:
@@ -132,7 +132,7 @@ def _named(label: str, value: str, role: str = "") -> Line:
     return (Span(f"{label} ", "dim"), Span(value, role))
 
 
-def _eta(estimate: Estimate, zpool: float | None, place: Place) -> Cell:
+def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
     """Duration and clock time, then the range and what zpool says; or why there is none."""
     look, now = place.look, place.frame.t
     if place.frame.suspended:
@@ -176,7 +176,7 @@ def _range(estimate: Estimate) -> Line:
     return (Span(f"{units.duration(estimate.low)} to {units.duration(estimate.high)}"),)
 
 
-def _activity(view: ActivityView, place: Place) -> Cell:
+def _activity(view: ActivityView, place: Place) -> CellRows:
     """The estimate of a removal, an expansion or a job, and which it is."""
     first, *below = _eta(view.estimate, view.activity.zpool_eta, place)
     name = work_name(view.activity.kind, view.activity.vdev)
@@ -187,7 +187,7 @@ def _activity(view: ActivityView, place: Place) -> Cell:
     return [first, [old], [named]] if old else [first, [named], *below]
 
 
-def _scan_rate(view: ScanView, place: Place) -> Cell:
+def _scan_rate(view: ScanView, place: Place) -> CellRows:
     """The rate with its trend, its share of the best seen, and over what time it was seen.
 
     What the disks did at best is no more than that: a throttle may have held them back all along.
@@ -220,7 +220,7 @@ def _rate(rate: float | None, look: DisplayFormat, past: PastRates | None = None
     return _named("RATE", f"{look.rate(rate)} {way}")
 
 
-def _last_scan(view: ScanView | None, place: Place) -> Cell:
+def _last_scan(view: ScanView | None, place: Place) -> CellRows:
     """Which scan ended last, when, and with what; and the last full scrub where that was none."""
     scrub = _scrub(place.frame)
     if view is None or view.scan.function == "none":
@@ -270,7 +270,7 @@ def _results(view: ScanView, place: Place) -> list[Line]:
     return facts
 
 
-def _fill(place: Place) -> Cell:
+def _fill(place: Place) -> CellRows:
     """How full the pool is, and what is free."""
     root, look = place.frame.root, place.look
     if root is None or not root.size_bytes or root.alloc_bytes is None:
@@ -288,7 +288,7 @@ def free_words(root: Vdev, look: DisplayFormat) -> str:
     return f"{free} {'raw free' if parity else 'free'}"
 
 
-def _redundancy(place: Place) -> Cell:
+def _redundancy(place: Place) -> CellRows:
     """How many more devices may fail: of the vdev that is worst off, and how the others are."""
     label: Line = (Span("REDUNDANCY" if place.small else "REDUNDANCY LEFT", "dim"),)
     ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
@@ -331,7 +331,7 @@ def _others(entries: Sequence[Redundancy]) -> str:
     return f"others: {_left(least, alarming=False)}{more}"
 
 
-def _errors(place: Place) -> Cell:
+def _errors(place: Place) -> CellRows:
     """Read, write and checksum errors of the last hour, and in all since they were cleared."""
     frame = place.frame
     new = sum(trouble.deltas.total for trouble in frame.troubles)
@@ -339,7 +339,7 @@ def _errors(place: Place) -> Cell:
     if place.small:  # at the edge, as in the column of the devices: beside the redundancy …
         label = "ERR 1h".rjust(place.width)  # … it would read as its errors
         said = _fitting((f"{new} new", count(new)), place.width).rjust(place.width)
-    rows: Cell = [[(Span(label, "dim"),)], [(Span(said, "warning" if new else ""),)]]
+    rows: CellRows = [[(Span(label, "dim"),)], [(Span(said, "warning" if new else ""),)]]
     if not place.tall:
         return rows
     every = sum(row.vdev.errors.total for row in frame.rows if not row.vdev.children)
