@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.ui import frames
+from tests.ui.actions.acting import acting
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.ui.actions import log_flow, tunables_pane
 from zconsole.ui.dialogs import confirm, help_screen, overview_screen, what_if_screen
+from zconsole.ui.dialogs.chassis_screen import ChassisScreen
+from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen, Dialog, PickScreen
 from zconsole.ui.rebalance import flow
 from zconsole.ui.widgets.draw import Span
@@ -82,6 +87,20 @@ async def test_a_dialog_that_was_left_is_drawn_no_more(monkeypatch):
         monkeypatch.setattr(AskScreen, "draw", drawn.append)
         screen.update()
         assert drawn == []
+
+
+@pytest.mark.parametrize(
+    ("scenario", "keys", "kind"),
+    [("mirror-scrub", "Sgj", ConfirmScreen), ("failed-disk", "c", ChassisScreen)],
+)
+async def test_a_screen_is_made_ready_once_as_it_opens(scenario, keys, kind, monkeypatch):
+    """Textual calls the handlers of base classes itself: one that does so, too, acts twice."""
+    async with acting(scenario, (80, 24)) as a:
+        ready, found = a.app.screen_ready, []
+        monkeypatch.setattr(a.app, "screen_ready", lambda s: (found.append(s), ready(s)))
+        await a.press(*keys, "enter")
+        assert kind in map(type, found)
+        assert len(found) == len(set(found))
 
 
 def _below(kind):

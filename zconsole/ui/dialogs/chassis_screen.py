@@ -76,8 +76,7 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         yield FooterView(id="keys")
 
     def on_mount(self) -> None:
-        """Draw, and ask for the lights."""
-        super().on_mount()
+        """Ask for the lights."""
         begin(self, self._follow_lights, group="lights")
 
     def copies(self) -> Offers:

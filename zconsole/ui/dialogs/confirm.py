@@ -99,15 +99,13 @@ class ConfirmScreen(ButtonScreen[None]):
         return self._confirmations[self._index]
 
     def on_mount(self) -> None:
-        """Draw, and say whether there is more below, once that is known and as it is scrolled."""
-        super().on_mount()
+        """Say whether there is more below, once that is known and as it is scrolled."""
         view = self.query_one("#plan-text", LinesView)
         self.watch(view, "scroll_y", self._show_hint, init=False)
         self.call_after_refresh(self._show_hint)
 
     def on_resize(self) -> None:
-        """Draw for the new size, and say whether there is more below once that is known."""
-        super().on_resize()
+        """Say whether there is more below once that is known."""
         self.call_after_refresh(self._show_hint)
 
     def action_other_way(self) -> None:

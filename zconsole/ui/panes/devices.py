@@ -108,8 +108,7 @@ class DeviceView(CursorView):
         self._open_on_failed()
 
     def on_resize(self) -> None:
-        """Keep the cursor in sight; as the console opens, what has failed."""
-        super().on_resize()
+        """As the console opens, show what has failed."""
         self._open_on_failed()
 
     def _open_on_failed(self) -> None:
