@@ -24,7 +24,8 @@ class DeviceMemory:
     """Key of the row that limits the scan, or did a moment ago."""
     tree: TreeFacts = field(default_factory=TreeFacts)
     """What follows from the vdevs of the newest frame."""
-    _named: float = 0.0
+    _last_said: float = 0.0
+    """When it was last said to, in epoch seconds."""
     _found: WorkedOut[TreeFacts] = field(default_factory=WorkedOut)
 
     def take(self, frame: Frame, look: DisplayFormat) -> None:
@@ -36,9 +37,9 @@ class DeviceMemory:
             self.culprit = None
             return
         named = _row_of(frame, frame.limit.disk)
-        held = self.culprit is not None and 0 <= frame.t - self._named < HOLD
+        held = self.culprit is not None and 0 <= frame.t - self._last_said < HOLD
         if named is not None and (named == self.culprit or not held):
-            self.culprit, self._named = named, frame.t
+            self.culprit, self._last_said = named, frame.t
         elif not held:
             self.culprit = None
 

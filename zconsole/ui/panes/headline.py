@@ -294,20 +294,24 @@ def _redundancy(place: Place) -> CellRows:
     ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
     if not ordered:
         return [[label], [(Span("unknown", "dim"),)]]
-    worst, best = ordered[0], ordered[-1]
-    alarming = place.frame.health.severity != "ok" and not worst.left
-    left = _left(worst.left, alarming)
-    name = "all vdevs" if len(ordered) > 1 and worst.left == best.left else worst.vdev
-    room = place.width - len(left) - 2
-    named = f"{middle(place.look.text(name), room, place.look.glyphs.ellipsis)}: {left}"
-    shown = left if place.small else named
-    if worst.left and not place.small and (by := _held_by(place.frame, worst, best)):
-        shown = f"{worst.left} {by}"
-        whole = f"{name}: {shown}"
-        shown = whole if cell_len(whole) <= place.width else shown
-    value: Line = (Span(shown, "error" if alarming else ""),)
-    others = "" if worst.left == best.left else _others(ordered[1:])
+    alarming = place.frame.health.severity != "ok" and not ordered[0].left
+    value: Line = (Span(_worst(ordered, place, alarming), "error" if alarming else ""),)
+    others = "" if ordered[0].left == ordered[-1].left else _others(ordered[1:])
     return [[label], [value], [(Span(others, "dim"),)]]
+
+
+def _worst(ordered: Sequence[Redundancy], place: Place, alarming: bool) -> str:
+    """``raidz2-0: 1 disk``, ``2 left, spare used``: of the first, as much as there is room for."""
+    worst, best = ordered[0], ordered[-1]
+    left = _left(worst.left, alarming)
+    if place.small:
+        return left
+    same = len(ordered) > 1 and worst.left == best.left
+    name = "all vdevs" if same else place.look.text(worst.vdev)
+    if worst.left and (by := _held_by(place.frame, worst, best)):
+        return _fitting((f"{name}: {worst.left} {by}", f"{worst.left} {by}"), place.width)
+    room = place.width - len(left) - 2
+    return f"{middle(name, room, place.look.glyphs.ellipsis)}: {left}"
 
 
 def _held_by(frame: Frame, worst: Redundancy, best: Redundancy) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ _NAMES = (10, 34)
 """Cells that the names get at least and at most."""
 _NOTE = 16
 """Cells that must be left over for a reason to be begun."""
-_TROUBLE = ("error", "warning", "notice", "ok")
+_SEVERITIES = ("error", "warning", "notice", "ok")
 """How bad a pool's health is, the worst first."""
 
 
@@ -64,11 +65,11 @@ def by_trouble(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     return tuple(sorted(frames, key=_rank))
 
 
-def _rank(frame: Frame) -> tuple[int, bool, int, str]:
-    left = min((entry.left for entry in frame.redundancy), default=len(_TROUBLE))
+def _rank(frame: Frame) -> tuple[int, bool, float, str]:
+    left = min((entry.left for entry in frame.redundancy), default=math.inf)
     idle = frame.scan is None or not frame.scan.scan.active
     severity = frame.health.severity
-    bad = _TROUBLE.index(severity) if severity in _TROUBLE else len(_TROUBLE)
+    bad = _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES)
     return bad, idle, left, frame.pool
 
 

@@ -1,45 +1,35 @@
-"""The scan pane: how far each scan and activity is, its rate so far, and what holds it back."""
+"""The scan pane: how far each scan and activity is, its rate so far; then advice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from zconsole import units
 from zconsole.history.views import RESTARTED, ScanView
 from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
-from zconsole.monitor.frame import AUTOPILOT, Frame
+from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Scan
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
+from zconsole.ui.panes.advice import advice_lines
 from zconsole.ui.panes.rate_graph import rate_lines
 from zconsole.ui.panes.scan_parts import (
-    LABEL,
     Ink,
     barred,
     eta_line,
     fixed,
-    machine,
     one_line,
     subject,
     zpool_says,
 )
-from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.draw import Line, Span, crop, width_of
-from zconsole.ui.widgets.short_names import middle
-
-if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.finding import Verdict
-    from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _HEAD = 11
 _STAGE = 9
-_SURE = 0.5
 _PAST_SHOWN = 2
 _WIDE = 80
 """From this many columns on the headline says what zpool estimates."""
-_NAME = 22
 
 
 def scan_lines(
@@ -67,8 +57,7 @@ def scan_lines(
     entries = [_main(view, ink, graph, until) for view in running[:1]]
     entries += [_other(view, ink) for view in running[1:]]
     entries += activity_entries(frame.activities, ink)
-    told = _low if compact else _advice
-    below = told(ink, is_running=bool(running))
+    below = advice_lines(ink, is_running=bool(running))
     lines = _counted(entries, room)
     past, graphed = past_scans(frame), graphed_scan(frame)
     for view in past[: 1 if running else _PAST_SHOWN]:
@@ -203,165 +192,6 @@ def _facts(view: ScanView, ink: Ink) -> Iterator[Line]:
         yield (Span("best seen ", "dim"), Span(look.rate(ink.frame.ceiling.rate)))
     if scan.start is not None:
         yield (Span("since ", "dim"), Span(look.when(scan.start, ink.now)))
-
-
-def _advice(ink: Ink, *, is_running: bool) -> list[Line]:
-    """What holds the running scan back, what could be done, and devices in trouble.
-
-    Each has its lines whether there is anything to say or not.
-    """
-    most = 2 if ink.roomy else 1
-    if not is_running:
-        told = ink.frame.troubles and not ink.frame.problem
-        return _troubles(most, ink) if told else _blank(most)
-    if ink.frame.problem:
-        said = fixed("limit", "unknown while the pool does not answer", 1, ink, "dim")
-        return [*said, *_blank(2 * most + 2 * ink.roomy)]
-    lines = _limited(most, ink)
-    return [*lines, *_surroundings(ink)] if ink.roomy else lines
-
-
-def _low(ink: Ink, *, is_running: bool) -> list[Line]:
-    """The lines there are where it is low: the limit, then the worst trouble or else what to do."""
-    lines = 2 if is_running else 1
-    said = _low_words(ink, is_running)
-    return [*said, *_blank(lines - len(said))]
-
-
-def _low_words(ink: Ink, is_running: bool) -> list[Line]:
-    if way := way_out(ink.frame, ink.look, ink.width - LABEL - 2):
-        return fixed("suggestion", way, 1, ink)
-    if ink.frame.problem:
-        return []
-    troubles = _troubles(1, ink) if ink.frame.troubles else []
-    if not is_running:
-        return troubles
-    advice = _suggestion(ink)
-    told = troubles or (_shortened("suggestion", advice, 1, ink) if advice else [])
-    return [*_limit(ink, 1), *told]
-
-
-def _blank(lines: int) -> list[Line]:
-    nothing: Line = ()
-    return [nothing] * lines
-
-
-def _limit(ink: Ink, rows: int) -> list[Line]:
-    """What the running scan waits for, in one line or as many as it takes of ``rows``."""
-    limit, scan = ink.frame.limit, ink.frame.scan
-    if limit is None or limit.cause == "unclear":
-        is_paused = scan is not None and scan.scan.state == "paused"
-        return fixed("limit", "" if is_paused else "not known yet", 1, ink, "dim")
-    doubt = "perhaps " if limit.sure < _SURE else ""
-    text = _with_short_names("limit", f"{doubt}{ink.look.rates(limit.text)}", 1, ink)
-    lines = fixed("limit", text, rows, ink)
-    return [line for number, line in enumerate(lines) if line or not number]
-
-
-def _limited(most: int, ink: Ink) -> list[Line]:
-    """A line for the limit, ``most`` each for suggestion and troubles.
-
-    Of those that have nothing to say, a long limit or suggestion has the lines, too.
-    """
-    told, advice = ink.frame.troubles, _suggestion(ink)
-    suggested = _shortened("suggestion", advice, most if told else 2 * most, ink)
-    if not told and any(suggested[most:]):
-        return [*_limit(ink, 1), *suggested]
-    if advice and told:
-        return [*_limit(ink, 1), *suggested[:most], *_troubles(most, ink)]
-    # What stands below never moves for a longer reason: the zoomed pane says it whole.
-    limits = _limit(ink, 1 if advice and not ink.whole else 1 + most)
-    rest = most + 1 - len(limits)
-    if not advice:
-        return [*limits, *_blank(rest), *_troubles(most, ink)]
-    troubles = _troubles(max(1, rest), ink) if rest or ink.whole else []
-    return [*limits, *suggested[:most], *troubles]
-
-
-def _suggestion(ink: Ink) -> str:
-    """What could be done about the limit; empty where nothing can, or it is not clear."""
-    limit = ink.frame.limit
-    if limit is None or limit.cause == "unclear":
-        return ""
-    return _by_key(_left_to_do(limit, ink), ink)
-
-
-def _left_to_do(limit: Verdict, ink: Ink) -> str:
-    """The suggestion; none to start the autopilot that runs, or to set what it sets: that ends it.
-
-    Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
-    """
-    if not any(view.activity.kind == AUTOPILOT for view in ink.frame.activities):
-        return limit.advice
-    from zconsole.diagnosis.bottleneck.advice import HOLD
-    from zconsole.tunables.hold_latency import LEVERS
-
-    return "" if limit.tunable in LEVERS or HOLD in limit.advice else limit.advice
-
-
-def _by_key(advice: str, ink: Ink) -> str:
-    """A suggestion with the key of the console in place of its command line."""
-    key, restore = ink.look.keys.way("tunables"), ink.look.keys.way("tunables", "restore")
-    advice = advice.replace("zconsole tunables set ", f"press {key}, set ")
-    advice = advice.replace(" (zconsole tunables set)", f" ({key})")
-    hold = ink.look.keys.way("tunables", "hold-latency")
-    advice = advice.replace("zconsole tunables hold-latency", f"hold latency ({hold})")
-    name = "zconsole tunables restore "
-    return f"press {restore}" if advice.startswith(name) else advice
-
-
-def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
-    """A text in its lines; where it has too few, long names of devices lose their middle."""
-    return fixed(label, _with_short_names(label, text, rows, ink), rows, ink)
-
-
-def _with_short_names(label: str, text: str, rows: int, ink: Ink) -> str:
-    """The text, long names of devices in it without their middle where it takes more lines."""
-    if not ink.whole and len(ink.paragraph(label, text)) > rows:
-        for row in ink.frame.rows:
-            name = row.vdev.name
-            if len(name) > _NAME and name in text:
-                text = text.replace(name, middle(name, _NAME, ink.look.glyphs.ellipsis))
-    return text
-
-
-def _surroundings(ink: Ink) -> list[Line]:
-    """Module parameters that are not as the running version sets them, and the machine's load.
-
-    Lazy import: keeps the first paint at the design size fast, which has no room for this.
-    """
-    from zconsole.scan_report.statistics import unusual
-    from zconsole.tunables.catalog import BY_NAME
-
-    found = unusual(ink.frame.tunables, ink.frame.version)
-    shown = ((BY_NAME[name].rounded, name, *values) for name, values in found.items())
-    said = ", ".join(
-        f"{name}={show(now)} (default {show(usual)})" for show, name, now, usual in shown
-    )
-    if ink.frame.tunables and not said:
-        said = "defaults"
-    load = machine(ink.frame.host, ink.look)
-    return [*fixed("tunables", said, 1, ink), *fixed("machine", load, 1, ink)]
-
-
-def _troubles(rows: int, ink: Ink) -> list[Line]:
-    """Devices with new errors or flaps, the worst first, and what that speaks for."""
-    found = ink.frame.troubles
-    if not found:
-        return fixed("trouble", "no new device errors or disconnects", rows, ink, "dim")
-    if len(found) == 1 or (rows == 1 and not ink.whole):
-        return _trouble(found[0], rows, ink)
-    shown = found if ink.whole else found[:rows]
-    return [line for trouble in shown for line in _trouble(trouble, 1, ink)]
-
-
-def _trouble(trouble: DeviceFault, rows: int, ink: Ink) -> list[Line]:
-    """In full where there is room, else its first clauses: the detail of its row has the rest."""
-    if ink.whole or len(ink.paragraph("trouble", trouble.text)) <= rows:
-        return fixed("trouble", trouble.text, rows, ink, "warning")
-    name = middle(ink.look.text(trouble.name), _NAME, ink.look.glyphs.ellipsis)
-    said = trouble.text.removeprefix(f"{trouble.name}: ").partition(" (")[0]
-    return fixed("trouble", f"{name}: {said}", rows, ink, "warning")
 
 
 def _notes(view: ScanView, ink: Ink) -> Iterator[Line]:
