@@ -244,7 +244,7 @@ class Console(ThemedApp):
     def action_chassis(self) -> None:
         """Show where the disks sit; go to the device that is picked there."""
         from zconsole.ui.dialogs.chassis_screen import ChassisScreen
-        from zconsole.ui.panes.chassis import NOTHING, bays
+        from zconsole.ui.panes.chassis import NO_CHASSIS, bays
 
         def _go(found: tuple[str, str] | None) -> None:
             if found is not None:
@@ -253,7 +253,7 @@ class Console(ThemedApp):
                 self.devices.go_to(found[1])
 
         if not bays(self.view_state.frames):
-            self.notify(NOTHING, timeout=6)
+            self.notify(NO_CHASSIS, timeout=6)
             return
         row = self.devices.current.row if self.devices.current is not None else None
         start = row.vdev.disk if row is not None else None

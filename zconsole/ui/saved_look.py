@@ -20,8 +20,8 @@ from zconsole.ui.theme.files import DEFAULT, SIXTEEN, find_themes
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.ui.widgets.draw import Line, Span, broken
 
-Look = Mapping[str, Any]
-"""Settings by name."""
+Values = Mapping[str, Any]
+"""Of settings, by name."""
 
 
 def save_look(app: ThemedApp, screen: MainScreen) -> None:
@@ -70,19 +70,19 @@ def _keep_theme(app: ThemedApp) -> None:
         app.notify(f"theme {app.theme} for this run only: a demo saves nothing", timeout=6)
 
 
-def _begin(app: ThemedApp, look: Look) -> None:
+def _begin(app: ThemedApp, settings: Values) -> None:
     """Save in a thread: a disk that does not answer keeps nobody waiting."""
-    begin(app, partial(_save, app, look), group="look", exclusive=True)
+    begin(app, partial(_save, app, settings), group="look", exclusive=True)
 
 
-async def _save(app: ThemedApp, look: Look) -> None:
+async def _save(app: ThemedApp, settings: Values) -> None:
     options = app.view_state.options
     if (config := options.config) is None:
         return
     usual = {"theme": DEFAULT, "theme-16": SIXTEEN}
     changes = {
         name: value
-        for name, value in look.items()
+        for name, value in settings.items()
         if value != (options.setting(name) or usual.get(name))
     }
     if not changes:
@@ -104,7 +104,7 @@ def _shown(value: Any) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _write(path: Path, changes: Look, named: Callable[[str], str]) -> None:
+def _write(path: Path, changes: Values, named: Callable[[str], str]) -> None:
     themes = {name: named(changes[name]) for name in ("theme", "theme-16") if name in changes}
     save(path, {**changes, **themes})
 
@@ -116,12 +116,12 @@ def _named(paths: Mapping[str, Path], theme: str) -> str:
     return str(paths[theme].absolute())
 
 
-def _theme_of(app: ThemedApp) -> Look:
+def _theme_of(app: ThemedApp) -> Values:
     """The theme, of this kind of terminal."""
     return {"theme-16" if app.sixteen else "theme": app.theme}
 
 
-def _arrangement_of(app: ThemedApp, screen: MainScreen) -> Look:
+def _arrangement_of(app: ThemedApp, screen: MainScreen) -> Values:
     panes = tuple(pane for pane in PANES if screen.chosen.get(pane, True))
     return {
         "units": app.view_state.look.unit,

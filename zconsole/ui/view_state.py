@@ -138,14 +138,10 @@ class ViewState:
             now=frame.t + (passed if age is None else age),
         )
 
-    @property
-    def _holds(self) -> bool:
-        return self.playback is not None and self.playback.paused
-
     def _flags(self, update: Update) -> tuple[str, ...]:
         return (
             *(("DISPLAY PAUSED",) if self.frozen is not None else ()),
-            *(("PAUSED",) if self._holds else ()),
+            *(("PAUSED",) if self.playback is not None and self.playback.paused else ()),
             *(("ENDED",) if self.ended else ()),
             *(("READ-ONLY",) if self.options.read_only else ()),
             *update.capabilities.flags,

@@ -10,7 +10,7 @@ from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot, SlotLights
 from zconsole.pool.model import ErrorCounters
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.panes.chassis import about, bays, chassis_map, legend, what_is_in
+from zconsole.ui.panes.chassis import bays, chassis_legend, chassis_map, slot_lines, what_is_in
 from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
@@ -68,7 +68,7 @@ def test_lights_and_states_are_told_without_color_and_in_ascii():
     said = drawn(found, at=5, lights=lights, look=DisplayFormat(glyphs=ASCII))
     assert said.isascii()
     assert "01*F x FAULTED" in said
-    assert "marks: * locate light on" in text(legend(LOOK, 80))
+    assert "marks: * locate light on" in text(chassis_legend(LOOK, 80))
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -81,8 +81,8 @@ def test_the_mark_of_a_light_stands_at_its_own_slot_number(width):
 
 def test_the_keys_that_switch_a_light_are_named_where_a_disk_is():
     found = bays([frame(shelf(24))])
-    assert "to switch the light: Enter, then A" in text(about(found[0], {}, LOOK, 80))
-    assert "then A" not in text(about(found[1], {}, LOOK, 80))
+    assert "to switch the light: Enter, then A" in text(slot_lines(found[0], {}, LOOK, 80))
+    assert "then A" not in text(slot_lines(found[1], {}, LOOK, 80))
 
 
 def test_a_slot_of_the_machine_is_not_taken_for_one_of_the_enclosure():
@@ -101,19 +101,19 @@ def test_a_disk_that_was_pulled_leaves_its_device_in_the_slot():
     found = frame(shelf(24), at=3, state="REMOVED")
     bay = bays([found])[2]
     assert what_is_in(bay) == ("x REMOVED", "error")
-    assert "none; it was serial ZC1A, 41C" in text(about(bay, {}, LOOK, 100))
+    assert "none; it was serial ZC1A, 41C" in text(slot_lines(bay, {}, LOOK, 100))
 
 
 def test_what_is_known_of_a_slot():
     found = frame(shelf(24), state="FAULTED", note="too many errors")
     first, second, third = bays([found])[:3]
     lights = {first.key: SlotLights(True, False, "OK")}
-    said = text(about(first, lights, LOOK, 100))
+    said = text(slot_lines(first, lights, LOOK, 100))
     for wanted in ("Slot 01 of LAB 24", "FAULTED, too many errors", "serial ZC1A", "fault on"):
         assert wanted in said
-    assert "sd2, of no pool shown here" in text(about(second, {}, LOOK, 100))
-    assert "none" in text(about(third, {}, LOOK, 100))
-    assert "not known" in text(about(third, {}, LOOK, 100))
+    assert "sd2, of no pool shown here" in text(slot_lines(second, {}, LOOK, 100))
+    assert "none" in text(slot_lines(third, {}, LOOK, 100))
+    assert "not known" in text(slot_lines(third, {}, LOOK, 100))
 
 
 def test_shelves_are_drawn_one_below_the_other_and_a_pool_of_two_machines_finds_both():
@@ -124,7 +124,7 @@ def test_shelves_are_drawn_one_below_the_other_and_a_pool_of_two_machines_finds_
 
 def test_text_from_enclosures_is_made_safe():
     odd = Enclosure(KEY, "LAB\x1b[2J", (Slot("Slot\x1b 01", None, ("sd\x1b",)),))
-    said = drawn(frame(odd)) + text(about(bays([frame(odd)])[0], {}, LOOK, 80))
+    said = drawn(frame(odd)) + text(slot_lines(bays([frame(odd)])[0], {}, LOOK, 80))
     assert "\x1b" not in said
 
 

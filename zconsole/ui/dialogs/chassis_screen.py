@@ -13,7 +13,14 @@ from zconsole.pool.chassis import LeafDisk, Lights
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import Offers, TextScreen
 from zconsole.ui.keys import bindings
-from zconsole.ui.panes.chassis import Bay, ChassisMap, about, bays, chassis_map, legend
+from zconsole.ui.panes.chassis import (
+    Bay,
+    ChassisMap,
+    bays,
+    chassis_legend,
+    chassis_map,
+    slot_lines,
+)
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
@@ -111,10 +118,10 @@ class ChassisScreen(TextScreen[tuple[str, str] | None]):
         view = self.query_one(ChassisView)
         view.show(self._map.lines, self.aged(self.title_line(width), width))
         bay = self._bay
-        said: tuple[Line, ...] = () if bay is None else about(bay, self._lights, look, width)
+        said: tuple[Line, ...] = () if bay is None else slot_lines(bay, self._lights, look, width)
         below = self.query_one("#about", LinesView)
         gap = ((),) * (LOWEST - len(said))
-        lines = ((), *said, *gap, *legend(look, width))
+        lines = ((), *said, *gap, *chassis_legend(look, width))
         below.styles.height = len(lines)
         below.show(lines)
         self.show_keys()

@@ -43,7 +43,8 @@ HINTS = (
 )
 _NAME = 14
 _WHEN = 4
-_BAR_MOST = 100
+_WIDEST = 160
+"""Columns the table takes at most: numbers far from their names are hard to follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,9 @@ def whatif_lines(question: Question, look: DisplayFormat, width: int) -> tuple[L
 def _table(view: Outlook, changed: bool, look: DisplayFormat, width: int) -> Iterator[Line]:
     """One bar per vdev as it is, and below it one as it would be."""
     columns: Line = (Span(_numbers("fill", "usable free", "new writes")),)
-    head = spread((Span(f" {fit('VDEV', _NAME)}"),), columns, _wide(width), look.glyphs.ellipsis)
+    head = spread(
+        (Span(f" {fit('VDEV', _NAME)}"),), columns, min(width, _WIDEST), look.glyphs.ellipsis
+    )
     yield tuple(Span(span.text, "title") for span in head)
     if not view.after.vdevs:
         yield (Span(" the source gives no sizes of vdevs", "dim"),)
@@ -134,7 +137,7 @@ def _vdev(name: str, when: str, vdev: VdevBalance, look: DisplayFormat, width: i
     later = when == "then"
     share = percent(vdev.new_write_share, 0)
     tail = _numbers(percent(vdev.fill), _free_words(vdev, look), share)
-    room = max(0, _wide(width) - _NAME - _WHEN - 4 - len(tail))
+    room = max(0, min(width, _WIDEST) - _NAME - _WHEN - 4 - len(tail))
     drawn = bar(vdev.fill, room, look.glyphs, fill_role(vdev.fill), thin=not later)
     role = "" if later else "dim"
     return (
@@ -153,11 +156,6 @@ def _free_words(vdev: VdevBalance, look: DisplayFormat) -> str:
 
 def _numbers(fill: str, free: str, share: str) -> str:
     return f"{fill:>8}  {free:>11} {share:>11} "
-
-
-def _wide(width: int) -> int:
-    """Columns the table takes: numbers far from their names are hard to follow."""
-    return min(width, _BAR_MOST + 60)
 
 
 def _cost(view: Outlook, look: DisplayFormat, width: int) -> Iterator[Line]:

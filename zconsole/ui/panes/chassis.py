@@ -13,9 +13,9 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import note_words, state_words
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined
 
-NOTHING = "no chassis to show: no enclosure (SES) and no NVMe slot tells what sits where"
+NO_CHASSIS = "no chassis to show: no enclosure (SES) and no NVMe slot tells what sits where"
 EMPTY, OTHER, UNSEEN = "empty", "other", "?"
-LEGEND = (
+_LEGEND = (
     ("marks: * locate light on", "notice"),
     ("F fault light on", "error"),
     ("other: a disk of no pool shown here", "dim"),
@@ -202,13 +202,13 @@ def what_is_in(bay: Bay) -> tuple[str, str]:
     return (f"  {OTHER}", "dim") if bay.slot.disks else (f"  {EMPTY}", "dim")
 
 
-def legend(look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def chassis_legend(look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """What stands for what."""
-    parts: list[Line] = [(Span(look.text(text), role),) for text, role in LEGEND]
+    parts: list[Line] = [(Span(look.text(text), role),) for text, role in _LEGEND]
     return tuple((Span(" "), *line) for line in joined(parts, "   ", width - 1))
 
 
-def about(bay: Bay, lights: Lights, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def slot_lines(bay: Bay, lights: Lights, look: DisplayFormat, width: int) -> tuple[Line, ...]:
     """Everything that is known of a slot and the disk in it."""
     lines: list[Line] = []
     for label, value in _pairs(bay, lights, look):

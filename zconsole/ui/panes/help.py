@@ -14,6 +14,14 @@ from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, joined, widt
 
 _KEY, _WORD = 16, 18
 """Cells of a key, and of a word in the legend, with the gap behind them."""
+_OWN = {
+    "scan": (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole")),
+    "balance": (("what-if", "what if"),),
+    "events": (("up", "newer"), ("down", "older")),
+}
+"""What keys do in a pane other than the devices, by the titles of their rows."""
+UNEVEN = 0.2
+"""Spread of the fills from which on an idle pool wants a rebalance."""
 
 
 def help_lines(look: DisplayFormat, width: int, denied: str | None = None) -> tuple[Line, ...]:
@@ -84,18 +92,6 @@ def _pair(
 ) -> tuple[Line, ...]:
     """A key or word and what it does or means, wrapped beside it."""
     return beside(Span(f"  {fit(word, max(room, cell_len(word) + 2))}", role), text, width - 1)
-
-
-_OWN = {
-    "scan": (("fold-in", "older"), ("fold-out", "newer"), ("end", "now"), ("zoom", "whole")),
-    "balance": (("what-if", "what if"),),
-    "events": (("up", "newer"), ("down", "older")),
-}
-"""What keys do in a pane other than the devices, by the titles of their rows."""
-
-
-UNEVEN = 0.2
-"""Spread of the fills from which on an idle pool wants a rebalance."""
 
 
 def wanted_action(frame: Frame, failed: bool) -> str:
