@@ -119,18 +119,7 @@ class MainScreen(Screen[None]):
         self.scan.show_scan(scan)
         self.devices.show_frame(body, state.look, width)
         self._paint_bottom(body, width // 2 if heights.side else width, heights)
-        failed = self._failed.of(tree_of(frame), partial(has_failed, frame))
-        footer = partial(
-            footer_line,
-            state.look,
-            several_pools=tabs > 0,
-            denied=state.denied,
-            first=wanted_action(frame, failed),
-            pane=self._hinted(),
-        )
-        played = state.playback
-        position = (playback_line(played, state.look, width),) if played is not None else ()
-        self.query_one("#footer", FooterView).share(position, footer)
+        self._paint_footer(frame, width)
 
     def paint_header(self, status: HeaderStatus) -> None:
         """Show only the header: its age and flags move while the rest stands."""
@@ -389,6 +378,20 @@ class MainScreen(Screen[None]):
         room = heights.events - 1  # below its title
         lines = pane_lines(body, self._state.source, look, width, room=room, every=every)
         self._view("events").show(lines, events_title(look, width))
+
+    def _paint_footer(self, frame: Frame, width: int) -> None:
+        state, played = self._state, self._state.playback
+        failed = self._failed.of(tree_of(frame), partial(has_failed, frame))
+        footer = partial(
+            footer_line,
+            state.look,
+            several_pools=len(state.frames) > 1,
+            denied=state.denied,
+            first=wanted_action(frame, failed),
+            pane=self._hinted(),
+        )
+        position = (playback_line(played, state.look, width),) if played is not None else ()
+        self.query_one("#footer", FooterView).share(position, footer)
 
     def _paint_notice(self, frame: Frame, width: int) -> None:
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from zconsole import units
 from zconsole.history.views import ActivityView
+from zconsole.pool.model import Activity
 from zconsole.ui.panes.scan_parts import Ink, barred, eta_line, packed, subject, zpool_says
 from zconsole.ui.widgets.draw import Line, Span, beside, width_of
 from zconsole.ui.widgets.short_names import middle
@@ -58,29 +59,36 @@ def activity_lines(view: ActivityView, ink: Ink) -> list[Line]:
     if activity.discarding:
         left = f"discarding, {look.size(activity.total_bytes)} remaining"
         return [(Span(f" {activity.kind} ", "bold"), Span(left))]
-    name = subject(activity.kind, activity.vdev, len(activity.state) + 3, activity.total_bytes, ink)
-    head: Line = (
-        Span(f" {name} ", "bold"),
-        Span(f"{look.text(activity.state)} ", "" if activity.state == "running" else "notice"),
-    )
+    state = look.text(activity.state)
+    name = subject(activity.kind, activity.vdev, len(state) + 3, activity.total_bytes, ink)
+    role = "" if activity.state == "running" else "notice"
+    head: Line = (Span(f" {name} ", "bold"), Span(f"{state} ", role))
     if activity.state not in ("running", "paused", "waiting"):
         return _ended(head, view, ink)
-    percent = activity.percent
-    if percent is None and activity.total_bytes and activity.done_bytes is not None:
-        percent = 100.0 * activity.done_bytes / activity.total_bytes
+    percent = _percent(activity)
     if percent is None and activity.total_bytes is None:
-        note = look.text(activity.note)
-        return [(*head, Span(note))]
-    lines = [barred(head, percent, activity.done_bytes, activity.total_bytes, ink)]
+        return [(*head, Span(look.text(activity.note)))]
+    line = barred(head, percent, activity.done_bytes, activity.total_bytes, ink)
+    return [line, *packed(_told(view, ink), ink)]
+
+
+def _percent(activity: Activity) -> float | None:
+    """How far it is: as the source says, else by its bytes."""
+    if activity.percent is None and activity.total_bytes and activity.done_bytes is not None:
+        return 100.0 * activity.done_bytes / activity.total_bytes
+    return activity.percent
+
+
+def _told(view: ActivityView, ink: Ink) -> list[Line]:
+    """When it ends, how fast it goes and what is noted of it; or that it is stuck."""
+    activity, look = view.activity, ink.look
     if view.stalled is not None:
         stuck = f"STUCK: no progress for {units.duration(view.stalled)}"
-        told = (Span(stuck, "error"), Span(f"  {look.text(view.advice)}"))
-        return [*lines, *packed([told[:1], told[1:]], ink)]
+        return [(Span(stuck, "error"),), (Span(f"  {look.text(view.advice)}"),)]
     parts = [eta_line("ETA", view.estimate, ink), *zpool_says(activity.zpool_eta)]
     if view.rate is not None:
         parts.append((Span("at ", "dim"), Span(look.rate(view.rate))))
-    parts += [(Span(look.text(text), "dim"),) for text in (activity.note, view.advice) if text]
-    return [*lines, *packed(parts, ink)]
+    return [*parts, *((Span(look.text(t), "dim"),) for t in (activity.note, view.advice) if t)]
 
 
 def _ended(head: Line, view: ActivityView, ink: Ink) -> list[Line]:

@@ -134,26 +134,13 @@ def _named(label: str, value: str, role: str = "") -> Line:
 
 def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
     """Duration and clock time, then the range and what zpool says; or why there is none."""
-    look, now = place.look, place.frame.t
+    old = _old(place.frame)
     if place.frame.suspended:
         said = _fitting(("suspended: nothing moves", "nothing moves"), place.width)
-        still: Line = (Span(said, "error"),)
-        return [[_named("ETA", _NONE, "bold")], [_old(place.frame) or still]]
+        return [[_named("ETA", _NONE, "bold")], [old or (Span(said, "error"),)]]
     if estimate.eta is None:
-        said = look.text(estimate.reason.removeprefix("no estimate: "))
-        if cell_len(said) > place.width:
-            said = said.partition("; ")[0]
-        while cell_len(said) > place.width and ", " in said:
-            said = said.rpartition(", ")[0]
-        why: Line = (Span(said, "dim"),)
-        return [[_named("ETA", estimate.lacking, "bold")], [_old(place.frame) or why]]
-    still_to_go = _named("ETA", units.duration(estimate.eta), "bold")
-    end = now + estimate.eta
-    when, brief = look.when(end, now), look.when(end, now, brief=True)
-    room = place.width - width_of(still_to_go) - 2
-    first = [still_to_go, (Span(_fitting((f"ends {when}", when, brief), room)),)]
-    old = _old(place.frame)
-    ranged = old or _range(estimate)
+        return [[_named("ETA", estimate.lacking, "bold")], [old or _why_none(estimate, place)]]
+    first, ranged = _still_to_go(estimate.eta, place), old or _range(estimate)
     if zpool is None or old:
         return [first, [ranged]]
     said = units.duration(zpool)
@@ -161,6 +148,25 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
         return [first, [ranged], [(Span(f"zpool says {said}", "dim"),)]]
     beside: Line = (*ranged, Span(f"{', ' if ranged else ''}zpool {said}", "dim"))
     return [first, [beside if width_of(beside) <= place.width else ranged]]
+
+
+def _why_none(estimate: Estimate, place: Place) -> Line:
+    """Why nothing is estimated, in as many clauses as there is room for."""
+    said = place.look.text(estimate.reason.removeprefix("no estimate: "))
+    if cell_len(said) > place.width:
+        said = said.partition("; ")[0]
+    while cell_len(said) > place.width and ", " in said:
+        said = said.rpartition(", ")[0]
+    return (Span(said, "dim"),)
+
+
+def _still_to_go(eta: float, place: Place) -> list[Line]:
+    """How long, and when that is over: ``ETA 17h52m``, ``ends tomorrow 06:33``."""
+    look, now = place.look, place.frame.t
+    duration = _named("ETA", units.duration(eta), "bold")
+    when, brief = look.when(now + eta, now), look.when(now + eta, now, brief=True)
+    room = place.width - width_of(duration) - 2
+    return [duration, (Span(_fitting((f"ends {when}", when, brief), room)),)]
 
 
 def _old(frame: Frame) -> Line:
