@@ -150,7 +150,7 @@ def test_every_row_fits_under_its_headings_at_every_width(width):
     assert ("RATE" in head) == (width >= 120)
 
 
-@pytest.mark.parametrize(("width", "cells"), [(60, 0), (80, 6), (120, 12), (200, 12)])
+@pytest.mark.parametrize(("width", "cells"), [(60, 0), (80, 5), (120, 12), (200, 12)])
 def test_state_redundancy_work_eta_sparkline_and_fill_are_there_at_every_width(width, cells):
     (line,) = overview_lines((frames.resilver(),), LOOK, width)
     said = plain(line)
@@ -160,6 +160,13 @@ def test_state_redundancy_work_eta_sparkline_and_fill_are_there_at_every_width(w
     assert said.split("17h52m")[1].count(" %") == 1  # the fill
     assert ("resilver" in said) == (width >= 80)
     assert sum(len(span.text) for span in line if span.role == "spark") == cells
+
+
+@pytest.mark.parametrize("width", range(80, 140))
+def test_the_redundancy_is_not_read_as_a_number_of_the_work(width):
+    """ "1 resilver" was one blank from being one fact."""
+    (line,) = overview_lines((frames.resilver(),), LOOK, width)
+    assert " 1  resilver " in plain(line)
 
 
 def test_a_longer_name_takes_the_cells_of_the_work_first():
@@ -220,7 +227,7 @@ class TestSeveralPools:
 
     def test_overview_says_what_runs(self):
         lines = overview_lines([frames.resilver(), frames.healthy()], LOOK, 80)
-        assert "resilver  █▉···  38.2 % 17h52m ██████  81 %" in plain(lines[0])
+        assert "1  resilver  █▉···  38.2 % 17h52m █████  81 %" in plain(lines[0])
         assert "OK" in plain(lines[1])
 
     def test_overview_shows_a_job_where_no_scan_runs(self):

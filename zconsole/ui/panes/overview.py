@@ -193,6 +193,11 @@ def _function(frame: Frame, look: DisplayFormat, width: int) -> Line:
     return (Span(name.rstrip(), "notice" if work and work.held else ""),)
 
 
+def _function_apart(frame: Frame, look: DisplayFormat, width: int) -> Line:
+    """The same a blank further on: behind the redundancy it would read as so many resilvers."""
+    return (Span(" "), *_function(frame, look, width - 1))
+
+
 def _scan_bar(frame: Frame, look: DisplayFormat, width: int) -> Line:
     if (work := _work(frame)) is None:
         return ()
@@ -256,11 +261,11 @@ _COLUMNS = (
 _NARROW = (
     PoolColumn(" STATE", 14, 0, _state),
     PoolColumn("REDUNDANCY", 9, 0, _left, right=True),
-    PoolColumn("WORK", 9, 80, _function),
+    PoolColumn(" WORK", 10, 80, _function_apart),
     PoolColumn("", 5, 70, _scan_bar),
     PoolColumn("DONE", 7, 0, _done, right=True),
     PoolColumn("ETA", 6, 0, _eta, right=True),
-    PoolColumn("", 6, 64, _spark),
+    PoolColumn("", 5, 64, _spark),
     PoolColumn("FILL", 5, 57, _fill, right=True),
 )
-"""Below that, with one blank between: a bar and work only where the sparkline fits as well."""
+"""Below that, with one blank between most: a bar and work only where the sparkline fits as well."""
