@@ -1,4 +1,4 @@
-"""Reads what a terminal sends: keys, the mouse, pastes, and replies that are nobody's keys.
+"""Reads what a terminal sends: keys, the mouse, pastes, and replies that are not keys.
 
 Esc with a key right behind it is Esc and that key, never Alt with the key: over a slow link both
 come in one packet, which is just what a terminal sends for Alt with the key. Alt means nothing to

@@ -1,4 +1,4 @@
-"""The echo of a terminal, off from the first moment: what is typed ahead is drawn nowhere."""
+"""The echo of a terminal, off while the console starts: what is typed ahead is not drawn."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _LOCAL = 3
 
 
 class TerminalEcho:
-    """Of one terminal; where there is none, nothing happens."""
+    """Switches the echo of one terminal off and back; does nothing where there is none."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._before: list[int | list[bytes | int]] | None = None
 
     def off(self) -> None:
-        """Keys typed from now on are kept for who reads them, and not shown."""
+        """Stop showing what is typed; it can still be read."""
         with contextlib.suppress(termios.error):
             before, quiet = termios.tcgetattr(self._fd), termios.tcgetattr(self._fd)
             quiet[_LOCAL] &= ~termios.ECHO
@@ -25,7 +25,7 @@ class TerminalEcho:
             self._before = before
 
     def restore(self) -> None:
-        """As it was found; once: then the terminal is somebody else's."""
+        """Put the terminal back as it was found. Once: after that it may be in use by others."""
         before, self._before = self._before, None
         if before is not None:
             with contextlib.suppress(termios.error):

@@ -1,6 +1,6 @@
 """What dialogs and flows know of the console: its view state, its theme, what is on top.
 
-Nothing it shows by itself, messages and inputs, holds what a terminal would act on.
+Messages and pastes are cleaned of what a terminal would act on before they are shown.
 """
 
 from __future__ import annotations

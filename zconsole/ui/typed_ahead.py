@@ -33,7 +33,7 @@ class TypedAheadScreen(Screen[ScreenResultType]):
     composed = False
     """Whether there are views to draw and to type in."""
     read_first: ClassVar[bool] = False
-    """Whether no key but Esc may act on it that was typed before it was there: it runs things."""
+    """Whether keys typed before it was there are dropped, except Esc: it runs things."""
 
 
 class TypedAheadApp(App[None]):
@@ -123,7 +123,7 @@ class TypedAheadApp(App[None]):
         self.workers.cancel_group(self, FLOW)
 
     def go_on(self) -> None:
-        """Act on what waits, in this app's own turn: never while it is amid another key."""
+        """Act on what waits, in this app's own turn: never in the midst of another key."""
         if self._ahead:
             self.post_message(events.Callback(callback=self._act_ahead))
 

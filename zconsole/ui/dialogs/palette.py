@@ -20,7 +20,7 @@ REPORTS = (
 
 
 def offered(app: App[Any], state: ViewState, save: Callable[[], object]) -> Iterator[SystemCommand]:
-    """What the palette of a console offers: its keys, and what has none, as ``save`` its look."""
+    """What the palette offers: all that has a key, and what has none; ``save`` saves the look."""
     for title, about, action in state.look.keys.choices(state.denied):
         yield SystemCommand(title, about, partial(app.call_later, app.run_action, action))
     if (config := state.options.config) is not None and state.options.saves:
@@ -36,7 +36,7 @@ class ConsolePalette(CommandPalette):
     def run_worker(  # type: ignore[override]
         self, work: Callable[[], Coroutine[Any, Any, Any]], *args: Any, **options: Any
     ) -> Worker[Any]:
-        """Run a search; one that finds the list gone has nobody to tell what it found."""
+        """Run a search; one that finds the list gone ends without a word."""
         return super().run_worker(partial(self._while_open, work), *args, **options)
 
     async def _while_open(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:

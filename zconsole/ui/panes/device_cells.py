@@ -133,7 +133,7 @@ def is_noted(row: VdevRow, frame: Frame, look: DisplayFormat) -> bool:
 
 
 class Cell(NamedTuple):
-    """Where something is to stand."""
+    """One cell of the list: of which row, how wide, and what all rows share."""
 
     item: TreeLine
     row: VdevRow

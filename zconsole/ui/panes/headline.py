@@ -49,7 +49,7 @@ CellRows = Sequence[Sequence[Line]]
 
 
 class Place(NamedTuple):
-    """What a cell has to go by."""
+    """What a cell is made from: the frame, and the room there is."""
 
     frame: Frame
     look: DisplayFormat

@@ -117,7 +117,7 @@ def packed(parts: Sequence[Line], ink: Ink) -> list[Line]:
 
 
 def one_line(parts: Sequence[Line], ink: Ink) -> list[Line]:
-    """One line of the parts that fit whole, which is there without any, too."""
+    """The parts that fit whole, on one line; a blank one where there are none."""
     if ink.whole:
         return packed(parts, ink) or [()]
     shown: list[Line] = []
@@ -130,8 +130,8 @@ def one_line(parts: Sequence[Line], ink: Ink) -> list[Line]:
 def fixed(label: str, text: str, rows: int, ink: Ink, role: str = "") -> list[Line]:
     """A labeled text in exactly ``rows`` lines, blank ones where it takes fewer.
 
-    Clauses that do not fit are left out whole, of the first its phrases; where not even one fits,
-    that is cut.
+    Clauses that do not fit are left out whole, then phrases of the first one; what still does not
+    fit is cut.
     """
     lines = ink.paragraph(label, text)
     for shorter in () if ink.whole or len(lines) <= rows else _shorter(text):

@@ -33,12 +33,12 @@ class TreeFacts(NamedTuple):
 
 
 def tree_of(frame: Frame) -> tuple[object]:
-    """What all here follows from: the same as long as nothing of the vdevs but counters moves."""
+    """What the facts depend on: equal from frame to frame while only counters of vdevs change."""
     return (frame.still or frame.rows,)
 
 
 def tree_facts(frame: Frame) -> TreeFacts:
-    """Those of a frame. Of ten thousand leaves it takes a while to find out, and seldom changes."""
+    """The facts of a frame. With ten thousand leaves it takes a while, so see ``tree_of``."""
     leaves = [row for row in frame.rows if not row.vdev.children]
     bays = {row.vdev.name: bay_words(row) for row in leaves}
     return TreeFacts(
