@@ -7,6 +7,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,11 +68,15 @@ LEGEND: Mapping[str, Sequence[tuple[str, str, str]]] = {
 """By title: role, word and meaning; a word may name glyphs in braces."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyTable:
     """Every row of the table, with the keys it has on this console."""
 
     rows: tuple[Key, ...]
+
+    @cached_property
+    def _titled(self) -> Mapping[str, Key]:
+        return {key.title: key for key in self.rows}
 
     def of(self, group: str) -> tuple[Key, ...]:
         """The keys of a group, as of one screen (``Job``, ``Tunables``, ``Plan``)."""
@@ -89,7 +94,7 @@ class KeyTable:
 
     def titled(self, title: str) -> Key:
         """The row that the configuration calls so."""
-        return next(key for key in self.rows if key.title == title)
+        return self._titled[title]
 
     def shown(self, title: str) -> str:
         """The key of a row, as it is written for people."""

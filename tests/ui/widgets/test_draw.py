@@ -165,4 +165,4 @@ def test_broken_text_fits_in_cells_and_loses_nothing(text, width):
 
 
 def test_no_text_is_one_line():
-    assert broken("", 10) == [""]
+    assert broken("", 10) == ("",)

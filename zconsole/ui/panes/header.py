@@ -194,8 +194,8 @@ def _counted(
 
 def _pieces(reason: str, role: str, room: int, most: int) -> list[Line]:
     """A reason in the lines it takes, if there are so many; else whole, to be cut."""
-    lines = list(broken(reason, room))
-    return [(Span(line, role),) for line in (lines if len(lines) <= most else [reason])]
+    lines = broken(reason, room)
+    return [(Span(line, role),) for line in (lines if len(lines) <= most else (reason,))]
 
 
 def _messages(frame: Frame, look: DisplayFormat, width: int, rows: int) -> tuple[Line, ...]:

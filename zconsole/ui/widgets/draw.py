@@ -7,6 +7,7 @@ here knows a color, a widget or the time of day.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ GROUNDS = ("", "cursor", "rest", "tint")
 the tint of the device that limits a scan."""
 
 _FILLER = "\0"
+_REMEMBERED = 256
 _SOLID = frozenset({"title", "focus", "tab", "badge-notice", "badge-warning", "badge-error"})
 """Roles that show on a blank."""
 
@@ -111,14 +113,18 @@ def at_most(most: int, lines: Sequence[Line], ellipsis: str = "…") -> Sequence
     return (*lines[: most - 1], (*lines[most - 1], Span(ellipsis, "dim")))
 
 
-def broken(text: str, width: int) -> list[str]:
-    """Text on as many lines of at most ``width`` cells as it takes; at least one."""
+@lru_cache(maxsize=_REMEMBERED)
+def broken(text: str, width: int) -> tuple[str, ...]:
+    """Text on as many lines of at most ``width`` cells as it takes; at least one.
+
+    Remembered: advice is broken anew with every sample, mostly the same words.
+    """
     if cell_len(text) <= width:
-        return [text.rstrip()]
+        return (text.rstrip(),)
     # For textwrap every character is one cell: a wide one brings a second with it.
     double = "".join(c + _FILLER * (cell_len(c) - 1) for c in text)
     lines = wrap(double, max(1, width - (double != text)), break_on_hyphens=False)
-    return [line.replace(_FILLER, "") for line in lines] or [""]
+    return tuple(line.replace(_FILLER, "") for line in lines) or ("",)
 
 
 def beside(head: Span, text: str, width: int, role: str = "") -> tuple[Line, ...]:
