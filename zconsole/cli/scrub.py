@@ -56,12 +56,7 @@ async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
         bare = situation_of(frame, Facts())
         s = situation_of(frame, await backend.ask(bare.pool, bare.suspended))
         plan = _plan(backend, s, hours)
-        refresh = Refresher(rounds.fresh, backend.ask)
-        clocks = (backend.clock, backend.steady)
-        executor = Executor(
-            backend.command_runner, refresh, backend.log, backend.denied, *clocks,
-            windows=backend.windows,
-        )  # fmt: skip
+        executor = backend.executor(Refresher(rounds.fresh, backend.ask))
         return await _carried_out(executor, plan)
     finally:
         await feed.aclose()
