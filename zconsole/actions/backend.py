@@ -10,8 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.actions.autopilots import Autopilots, MachineAutopilots
+from zconsole.actions.executor import Executor
 from zconsole.actions.facts import Asker, MachineFacts
 from zconsole.actions.lights import LightSwitch, MachineLights
+from zconsole.actions.refresh import Refresher
 from zconsole.actions.scrub_window import WindowSwitch
 from zconsole.actions.window_records import MachineWindows
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
@@ -63,6 +65,19 @@ class ActionBackend:
     """Makes the console's side of rebalance; loaded once it is wanted."""
     lights: LightSwitch = field(default_factory=MachineLights)
     windows: WindowSwitch = field(default_factory=MachineWindows)
+
+    def executor(self, refresh: Refresher, denied: str = "") -> Executor:
+        """Runs plans by all of this; ``denied``: why it runs none, besides ``self.denied``."""
+        return Executor(
+            self.command_runner,
+            refresh,
+            self.log,
+            self.denied or denied,
+            self.clock,
+            self.steady,
+            self.lights,
+            self.windows,
+        )
 
 
 def live_backend(read_only: bool) -> ActionBackend:

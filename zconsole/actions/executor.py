@@ -23,6 +23,7 @@ from zconsole.actions.plan import (
 )
 from zconsole.actions.refresh import Refresher
 from zconsole.actions.scrub_window import WindowSwitch
+from zconsole.actions.window_records import MachineWindows
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner
@@ -75,10 +76,10 @@ class Executor:
     ) -> None:
         """``steady`` is the clock by which ``refresh`` says when its sample was begun.
 
-        ``lights`` are this machine's by default.
+        ``lights`` and ``windows`` are this machine's by default.
         """
         self._lights = lights or MachineLights()
-        self._windows = windows
+        self._windows = windows or MachineWindows()
         self._runner = runner
         self._refresh = refresh
         self._log = log
@@ -211,7 +212,7 @@ class Executor:
     async def _command(self, step: Step) -> Completed:
         if step.light is not None:
             switch = partial(self._lights.switch, step.light)
-        elif step.window is not None and self._windows is not None:
+        elif step.window is not None:
             switch = partial(self._windows.switch, step.window)
         else:
             return await self._runner.run(step.argv, DEADLINE)

@@ -8,6 +8,7 @@ from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, dec
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import Target, disk_path, find, members, stands_in
 from zconsole.pool.redundancy import is_complete, may_fail, parity
+from zconsole.units import counted
 
 
 def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
@@ -32,7 +33,12 @@ def plan_offline(s: Situation, key: str, temporary: bool = False) -> ActionPlan:
             "when back online, it is resilvered with what was written meanwhile",
         ),
         warnings=_offline_warnings(target),
-        preconditions=(must.answering(), must.present(target), _can_spare(target)),
+        preconditions=(
+            must.answering(),
+            must.present(target),
+            _can_spare(target),
+            _none_failed_since(target),
+        ),
         follow=leaf_is(key, lambda t: t.vdev.state == "OFFLINE", f"{target.name} is offline"),
     )
     return decide(plan, s)
@@ -88,6 +94,7 @@ def plan_detach(s: Situation, key: str) -> ActionPlan:
             must.present(target),
             must.no_checkpoint(),
             _detachable(target),
+            _none_failed_since(target),
         ),
         needs_typed=target.vdev.name,
         follow=when(lambda now: find(now.pool, key) is None, f"{target.name} is detached"),
@@ -135,6 +142,21 @@ def _absent_besides(target: Target) -> int:
     return sum(not is_complete(member) for member in others)
 
 
+def _none_failed_since(target: Target) -> Precondition:
+    """The vdev still has the redundancy that the operator read in the plan and agreed to lose."""
+    planned = _absent_besides(target)
+
+    def _why_not(_: Situation, now: Target) -> str | None:
+        absent = _absent_besides(now)
+        if absent <= planned:
+            return None
+        more = counted(absent - planned, "more device")
+        return f"{now.top.name} lacks {more} than when planned; plan again"
+
+    text = f"no other device of {target.top.name} failed since planning"
+    return must.of_device(target, text, _why_not)
+
+
 def _not_online(target: Target) -> Precondition:
     return must.of_device(
         target,
@@ -167,6 +189,8 @@ def _detachable(target: Target) -> Precondition:
     """It is a side of a mirror or group, and what stays holds no less than what goes."""
 
     def _why_not(s: Situation, now: Target) -> str | None:
+        if now.vdev.children:
+            return f"{now.name} is not a device: detach one of its devices"
         if now.parent is None or (now.group is None and now.parent.kind != "mirror"):
             return "only sides of mirrors, and devices being replaced or spared, can be detached"
         rest = [v for v in now.parent.children if v is not now.vdev]

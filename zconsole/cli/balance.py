@@ -9,7 +9,7 @@ from typing import Any
 
 from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
-from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError
+from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError
 from zconsole.monitor.facts import range_words
 from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the balance of each pool; returns the exit code."""
     adds, resizes = [shape_of(word) for word in args.add_vdev], dict(map(resize_of, args.resize))
     disk = disk_of(args.disk) if args.disk is not None else None
-    found = _saved(args) if args.saved else event_loop.run(_live(args))
-    if not found:
+    found, code = (_saved(args), ExitCode.OK) if args.saved else _live(args)
+    if not found and not code:
         say("no pools are imported")
     if len(found) > 1 and resizes:
         raise UsageError("--resize needs one POOL")
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             print(json.line(_object(seen, change, disk)))
         else:
             print(_text(seen, change, disk), end="")
-    return ExitCode.OK
+    return code
 
 
 def _object(seen: _Seen, change: Outlook | None, disk: int | None) -> dict[str, Any]:
@@ -85,7 +85,12 @@ def _resilver(seen: _Seen, disk: int | None) -> Iterator[str]:
 
 
 def _saved(args: argparse.Namespace) -> Sequence[_Seen]:
-    pools = capacities(read_text(args.saved, LIST))
+    output = read_text(args.saved, LIST)
+    try:
+        pools = capacities(output)
+    except NotUnderstoodError as error:
+        source = "standard input" if args.saved == "-" else args.saved
+        raise NotUnderstoodError(f"{source}: {error}. Save it with: zpool list -v") from None
     found = [_Seen(_tree(found)) for found in pools]
     chosen = [entry for entry in found if args.pool in (None, entry.root.name)]
     if not chosen and args.pool is not None:
@@ -113,14 +118,20 @@ def _vdev(row: CapacityRow) -> Vdev:
     )
 
 
-async def _live(args: argparse.Namespace) -> Sequence[_Seen]:
-    update = await local.once([args.pool] if args.pool else [])
-    return [_seen(frame) for frame in update.frames]
+def _live(args: argparse.Namespace) -> tuple[Sequence[_Seen], ExitCode]:
+    """The pools that answer, and the exit code: one that hangs hides none of the others."""
+    frames = event_loop.run(local.once([args.pool] if args.pool else [])).frames
+    found, code = [], ExitCode.OK
+    for frame in frames:
+        if frame.problem or frame.root is None:
+            say(f"{frame.pool}: {frame.problem or 'no sample'}")
+            code = ExitCode.UNAVAILABLE
+        else:
+            found.append(_seen(frame, frame.root))
+    return found, code
 
 
-def _seen(frame: Frame) -> _Seen:
-    if frame.problem or frame.root is None:
-        raise UnavailableError(f"{frame.pool}: {frame.problem or 'no sample'}")
+def _seen(frame: Frame, root: Vdev) -> _Seen:
     scans = tuple(view.scan for view in frame.scans)
     kept = ReportStore(None, state_dirs()).reports(guid=frame.guid) if frame.guid else []
-    return _Seen(frame.root, frame.version, paces(frame.root, scans, kept))
+    return _Seen(root, frame.version, paces(root, scans, kept))

@@ -50,7 +50,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    for lit in LocateLights().lit():
+    found = LocateLights().lit()
+    if not found and not args.json:
+        say("no light is on")
+    for lit in found:
         print(json.line(_record(lit)) if args.json else clean(_line(lit)))
     return ExitCode.OK
 
@@ -103,7 +106,9 @@ def _disk(word: str) -> Device:
     known = in_time(partial(disks, ROOT, lambda _: Contents(unread=True)), FOUND)
     found = [disk for disk in known if word in (disk.path, disk.node, disk.serial, *disk.aliases)]
     if not found:
-        raise NotFoundError(f"{word} is not a disk of this machine")
+        raise NotFoundError(
+            f"{word} is not a disk of this machine: name its path (/dev/…) or its serial number"
+        )
     if len(found) > 1 and len({disk.wwn or disk.node for disk in found}) > 1:
         paths = ", ".join(disk.path for disk in found)
         raise UsageError(

@@ -310,8 +310,8 @@ def _configure_light(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="list",
         choices=("list", "on", "off", "blink", "resume"),
-        help="list the lights that are on (default), switch one, make a disk blink, or"
-        " (after a reboot) light those whose time isn't over again",
+        help="list the lights that are on (default), switch one, make a disk blink, or resume"
+        " after a reboot: light those again whose time isn't over",
     )
     text = "its path or serial number; off without one: every light that zconsole switched on"
     parser.add_argument("disk", nargs="?", metavar="DISK", help=text)
@@ -324,8 +324,8 @@ def _configure_scrub(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="list",
         choices=("list", "window", "off", "resume"),
-        help="list the hours that are set (default), set or drop those of a pool, or"
-        " (after a reboot) have them kept again",
+        help="list the hours that are set (default), set (window) or drop (off) those of a pool, or"
+        " resume after a reboot: keep to them again",
     )
     parser.add_argument("pool", nargs="?", metavar="POOL", help="the pool, for window and off")
     text = "scrub only then, such as 22:00-06:00; paused outside, progress is kept"

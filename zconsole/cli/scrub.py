@@ -24,13 +24,13 @@ from zconsole.zfs.sources.live import LiveSource
 
 def run(args: argparse.Namespace) -> int:
     """List the hours, or set or drop those of one pool; returns the exit code."""
-    if args.action in ("window", "off") and not args.pool:
-        raise UsageError(f"{args.action} needs a POOL")
-    if args.action == "window" and not args.hours:
-        raise UsageError("window needs hours, such as 22:00-06:00")
+    _check(args)
     backend = live_backend(read_only=args.read_only)
     if args.action == "list":
-        for window in backend.windows.windows():
+        found = backend.windows.windows()
+        if not found and not args.json:
+            say("no hours are set; to set some: zconsole scrub window POOL 22:00-06:00")
+        for window in found:
             print(json.line(asdict(window)) if args.json else clean(line(window)))
         return ExitCode.OK
     refuse_denied(args, f"{args.action} changes scrubs", calms=args.action == "off")
@@ -39,6 +39,19 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.OK
     hours = read_hours(args.hours) if args.action == "window" else ""
     return event_loop.run(_switch(backend, args.pool, hours))
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise UsageError for what an action lacks, or would leave aside without a word."""
+    about_one = args.action in ("window", "off")
+    if about_one and not args.pool:
+        raise UsageError(f"{args.action} needs a POOL")
+    if args.pool and not about_one:
+        raise UsageError(f"{args.action} takes no POOL")
+    if args.action == "window" and not args.hours:
+        raise UsageError("window needs hours, such as 22:00-06:00")
+    if args.hours and args.action == "off":
+        raise UsageError("off takes no hours: it drops those that are set")
 
 
 def line(window: ScrubWindow) -> str:
@@ -56,12 +69,7 @@ async def _switch(backend: ActionBackend, pool: str, hours: str) -> int:
         bare = situation_of(frame, Facts())
         s = situation_of(frame, await backend.ask(bare.pool, bare.suspended))
         plan = _plan(backend, s, hours)
-        refresh = Refresher(rounds.fresh, backend.ask)
-        clocks = (backend.clock, backend.steady)
-        executor = Executor(
-            backend.command_runner, refresh, backend.log, backend.denied, *clocks,
-            windows=backend.windows,
-        )  # fmt: skip
+        executor = backend.executor(Refresher(rounds.fresh, backend.ask))
         return await _carried_out(executor, plan)
     finally:
         await feed.aclose()

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " without redundancy; or off",
     )
     parser.add_argument(
-        "--limit", choices=LIMITED_BY, help="lift only this limit with preset faster-resilver"
+        "--limit", choices=LIMITED_BY, help="with preset faster-resilver: lift only this limit"
     )
     parser.add_argument(
         "--for",
@@ -44,9 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=within_a_day,
         default=600.0,
         metavar="SECONDS",
-        help="restore zfs_scan_suspend_progress after SECONDS (default: 600)",
+        help="with set zfs_scan_suspend_progress=1: restore it after SECONDS (default: 600)",
     )
     parser.add_argument(
-        "--yes", action="store_true", help="answer the question of below-defaults with yes"
+        "--yes", action="store_true", help="go below the defaults without asking (hold-latency)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one tunable per line")

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from zconsole.actions.backend import ActionBackend, live_backend
-from zconsole.actions.executor import Executor
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.refresh import FreshFrame, Refresher, situation_of
 from zconsole.actions.scrub_window import LOOK, due
@@ -103,18 +102,13 @@ class WindowKeeper:
             self._said(f"{window.pool}: the scrub has ended")
         if found.plan is None or found.plan.refused is not None:
             return
-        async for event in self._executor().run(found.plan):
+        executor = self._backend.executor(Refresher(self._fresh, self._backend.ask))
+        async for event in executor.run(found.plan):
             self._said(f"{window.pool}: {event.kind} {event.text}")
 
     async def _situation(self, frame: Frame) -> Situation:
         bare = situation_of(frame, Facts())
         return situation_of(frame, await self._backend.ask(bare.pool, bare.suspended))
-
-    def _executor(self) -> Executor:
-        backend = self._backend
-        refresh = Refresher(self._fresh, backend.ask)
-        clocks = (backend.clock, backend.steady)
-        return Executor(backend.command_runner, refresh, backend.log, backend.denied, *clocks)
 
 
 def _parser() -> argparse.ArgumentParser:

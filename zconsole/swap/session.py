@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.backend import ActionBackend
-from zconsole.actions.executor import ExecutionEvent, Executor
+from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import FreshFrame, Refresher
 from zconsole.errors import ZconsoleError
@@ -126,15 +126,7 @@ class SwapSession:
 
         ``typed`` is what the operator typed to confirm.
         """
-        executor = Executor(
-            self._backend.command_runner,
-            Refresher(self._fresh, self._backend.ask, stage.paths),
-            self._backend.log,
-            self._backend.denied,
-            self._backend.clock,
-            self._backend.steady,
-            self._backend.lights,
-        )
+        executor = self._backend.executor(Refresher(self._fresh, self._backend.ask, stage.paths))
         events: list[ExecutionEvent] = []
         try:
             async for event in executor.run(plan, typed):

@@ -67,6 +67,13 @@ def test_making_a_spare_permanent_detaches_the_failed_disk():
     assert "becomes a permanent part" in said(plan)
 
 
+def test_a_group_in_a_spare_is_not_detached_as_a_whole():
+    """The failed disk is being replaced while the spare stands in: zpool detaches only devices."""
+    inner = replace(group("replacing", disk("d00", 1000, "FAULTED"), disk("n", 1001)), guid="51")
+    s = at(pool(top("mirror", 0, 2, group("spare", inner, disk("sp0", 1900)))))
+    assert plan_detach(s, "51").refused == "replacing-0 is not a device: detach one of its devices"
+
+
 def test_giving_a_spare_back_replaces_the_failed_disk():
     plan = plan_replace(spared(), Swap("1000", NEW))
     assert plan.steps[0].argv == ("zpool", "replace", "tank", "1000", NEW)

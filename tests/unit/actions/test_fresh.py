@@ -263,6 +263,18 @@ async def test_begun_is_written_before_the_command_starts():
     assert (begun["event"], begun["argv"]) == ("begun", ["zpool", "scrub", "tank"])
 
 
+@pytest.mark.parametrize("plan", [plan_offline, plan_detach])
+async def test_nothing_leaves_a_vdev_that_lost_another_device_meanwhile(plan):
+    """The operator agreed to a redundancy that is no longer there."""
+    wide, failed = top("mirror", 0, 3), disk("d02", 1002, "FAULTED")
+    hurt = replace(wide, children=(*wide.children[:2], failed))
+    events, ran = await go(plan(at(pool(wide), NO_DISKS), "1000"), Seen(at(pool(hurt), NO_DISKS)))
+    assert [e.kind for e in events] == ["refused"]
+    assert events[0].text == "mirror-0 lacks 1 more device than when planned; plan again"
+    assert ran == []
+    assert (await go(plan(at(pool(hurt), NO_DISKS), "1000"), Seen(at(pool(wide), NO_DISKS))))[1]
+
+
 async def test_a_light_goes_on_in_the_bay_that_was_shown():
     from tests.unit.actions.pools import FACTS, new_disk
 

@@ -41,6 +41,8 @@ def test_a_disk_is_lit_by_any_of_its_names(chassis, capsys, word):
 
 
 def test_lights_are_listed(chassis, capsys):
+    assert main(["light"]) == 0
+    assert capsys.readouterr() == ("", "zconsole: no light is on\n")
     main(["light", "on", "S1"])
     assert main(["light"]) == 0
     assert capsys.readouterr().out.startswith("bay 1 (serial S1)  on until ")

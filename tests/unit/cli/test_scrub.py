@@ -35,11 +35,25 @@ def test_the_hours_are_listed(capsys):
     assert (found["hours"], found["begun"], found["paused"]) == ("22:00-06:00", True, True)
 
 
+def test_without_hours_the_list_says_how_to_set_some(state, capsys):
+    with WindowRecords(state).open() as windows:
+        windows.clear()
+    assert main(["scrub"]) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "zconsole scrub window POOL" in said.err
+    assert main(["scrub", "--json"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["window"], "window needs a POOL"),
         (["off"], "off needs a POOL"),
+        (["off", "tank", "22:00-06:00"], "off takes no hours"),
+        (["list", "tank"], "list takes no POOL"),
+        (["resume", "tank"], "resume takes no POOL"),
         (["window", "tank"], "such as 22:00-06:00"),
         (["--read-only", "window", "tank", "22:00-06:00"], "--read-only"),
     ],

@@ -72,17 +72,7 @@ def frame_look(context: FlowContext, paths: tuple[str, ...] = ()) -> Refresher:
 
 def executor_of(context: FlowContext, denied: str = "", paths: tuple[str, ...] = ()) -> Executor:
     """Runs plans by the backend; refuses them all when something is ``denied``."""
-    backend = context.backend
-    return Executor(
-        backend.command_runner,
-        frame_look(context, paths),
-        backend.log,
-        denied,
-        backend.clock,
-        backend.steady,
-        backend.lights,
-        backend.windows,
-    )
+    return context.backend.executor(frame_look(context, paths), denied)
 
 
 def confirmation_of(
