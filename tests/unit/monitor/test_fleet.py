@@ -191,5 +191,5 @@ async def test_closing_abandons_what_is_in_flight():
     slow.answers.clear()
     alone = fleet(slow, at_once=True)
     await alone.next()
-    await asyncio.wait_for(alone.aclose(), 5)
+    await asyncio.wait_for(alone.aclose(), 30)
     assert slow.closed

@@ -121,13 +121,17 @@ async def test_the_console_ends_where_nothing_can_be_read(tmp_path):
     await feed.aclose()
 
 
-async def test_the_first_sample_comes_at_once_and_the_next_an_interval_later():
+async def test_the_first_sample_comes_at_once():
+    feed = SessionFeed(Counted(1), Session(), 3600.0)
+    await asyncio.wait_for(feed.next(), 30)
+
+
+async def test_the_next_sample_comes_an_interval_later():
     source = Counted(2)
     feed = SessionFeed(source, Session(), 0.05)
     began = asyncio.get_running_loop().time()
     await feed.next()
     await feed.next()
-    assert source.times[0] - began < 0.04
     assert source.times[1] - began >= 0.049  # the first may have been slow to start
 
 
@@ -138,7 +142,7 @@ async def test_a_shorter_interval_takes_effect_at_once():
     waiting = asyncio.create_task(feed.next())
     await asyncio.sleep(0)
     feed.set_interval(0.001)
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 30)
     assert len(source.times) == 2
 
 

@@ -222,7 +222,7 @@ async def test_nothing_is_said_about_a_process_left_behind_when_the_program_ends
 async def test_settling_waits_for_nobody_who_was_not_told_to_stop():
     runner = ProcessRunner()
     process = await runner.spawn((sys.executable, "-c", "input()"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await runner.settle(60)
     assert process.alive
     process.abandon()

@@ -81,7 +81,7 @@ class Gathering(Sys):
     """Reads of several copies that wait for one another: alone none of them ends."""
 
     def __init__(self, parties: int) -> None:
-        self._barrier = Barrier(parties, timeout=5)
+        self._barrier = Barrier(parties, timeout=60)
 
     def read_into(self, fd: int, buffer: memoryview, offset: int) -> int:
         try:

@@ -277,11 +277,11 @@ def test_a_shared_path_on_a_dead_server_is_waited_for_only_so_long(
 ) -> None:
     monkeypatch.setattr(exports, "OWN", 0.1)
     answered = threading.Event()
-    monkeypatch.setattr(os.path, "realpath", lambda path: answered.wait(5) and path)
+    monkeypatch.setattr(os.path, "realpath", lambda path: answered.wait(60) and path)
     machine.write("/etc/samba/smb.conf", "[a]\npath = /dead/a\n")
     began = time.monotonic()
     assert machine.why("/tank").endswith("what is shared here gives no answer")
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 30
     answered.set()
 
 
@@ -360,8 +360,10 @@ class TestContainers:
         machine.process("70", "smbd", "mnt:[2]", CONTAINER)
         (machine.root / "proc/70/root").mkdir()
         monkeypatch.setattr(exports, "DEADLINE", 0.05)
-        monkeypatch.setattr(exports, "_others", lambda *args: iter([time.sleep(0.5)][1:]))
+        answered = threading.Event()
+        monkeypatch.setattr(exports, "_others", lambda *args: iter([answered.wait(60)][1:]))
         assert "give no answer" in machine.why("/tank")
+        answered.set()
 
     def test_kernel_threads_without_any_table_serve_somebody(self, machine: Machine) -> None:
         machine.process("9", "nfsd", "mnt:[1]")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.zfs.sources.source_fakes import gone
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
 from zconsole.system.host import Clocks
@@ -65,6 +66,7 @@ esac
 
 PEAK = """
 import resource, sys
+from tests.unit.zfs.sources.source_fakes import gone
 from zconsole.cli.main import main
 code = main()
 sys.stdout.flush()
@@ -389,7 +391,7 @@ async def test_closing_is_cut_short_and_leaves_no_process_behind(host, tmp_path)
     remote.delay_exit()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(source.aclose(), 0.5)
-    assert children() <= before
+    await gone(lambda: not children() <= before)
 
 
 def test_nothing_can_be_changed_over_the_link(tmp_path):
