@@ -108,7 +108,7 @@ async def test_without_color_the_place_one_is_at_is_seen(monkeypatch):
 async def test_a_message_stands_where_the_keys_are_and_covers_no_data():
     async with view_state(frames.resilver()) as (app, pilot, read):
         before = read().splitlines()
-        app.notify("a word", timeout=0.2)
+        app.notify("a word", timeout=2)
         await until(pilot, lambda: read().splitlines()[-1].startswith(" a word  "))
         assert read().splitlines()[:-1] == before[:-1]
         assert read().splitlines()[-1].endswith(" q quit")

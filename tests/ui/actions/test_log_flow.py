@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from tests.ui.actions.acting import RUN, acting
+from tests.ui.fakes import until
 from tests.ui.rebalance.steps import running, settled
 from zconsole.ui.actions import log_flow
 
@@ -45,6 +46,5 @@ async def test_a_log_that_does_not_answer_keeps_nobody_waiting(monkeypatch):
         log = a.app.actions.controller.context.backend.log
         monkeypatch.setattr(type(log), "recent", lambda _: back.wait() and [])
         await a.press("L")
-        await a.pilot.pause(0.2)
-        assert "did not answer" in await a.settle()
+        await until(a.pilot, lambda: "did not answer" in a.screen)
     back.set()

@@ -39,9 +39,7 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
     async with acting(SCENARIO) as a:
         assert "New job: choose directories" in await to_list(a)
         await a.press("enter")
-        await a.pilot.pause(0.4)
-        said = await a.settle()
-        assert "29.8T" in said
+        said = await until(a, lambda: "29.8T" in a.screen)
         assert "films" in said
         await a.press("j", "j", "space")
         assert "1 marked, 29.8T" in await a.settle()
@@ -65,8 +63,8 @@ async def test_the_whole_way_from_directories_to_a_spread_that_went_down():
         assert "rebalance running" in a.screen
         await a.pass_time(40 * 3600, 3600)
         assert a.app.view_state.frame.balance.spread < 0.3
-        await a.pilot.pause(0.1)
-        assert "finished" in await to_list(a)
+        await to_list(a)
+        await until(a, lambda: "finished" in a.screen)
 
 
 async def test_a_job_that_does_not_fit_says_that_it_goes_on():
@@ -125,11 +123,9 @@ async def test_esc_while_the_plan_is_made_ends_its_making():
 
         desk_of(a).plan = slow
         await a.pilot.press("enter")
-        await a.pilot.pause(0.1)
-        assert "counting files" in a.screen
+        await until(a, lambda: "counting files" in a.screen)
         await a.press("escape")
-        await a.pilot.pause(0.1)
-        assert closed
+        await until(a, lambda: bool(closed))
 
 
 async def test_a_job_is_paused_resumed_limited_and_stopped_by_keys():
