@@ -1,4 +1,7 @@
-"""A small linear model with what is known of it beforehand, solved by least squares."""
+"""Bayesian linear regression: least squares with normal priors of the coefficients.
+
+Its mean and covariance: Bishop, Pattern Recognition and Machine Learning (2006), section 3.3.1.
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ ALIKE = 0.06
 UNWATCHED = 0.12
 OTHER_FUNCTION = 0.5
 """The same for one of which only the length is known, and for a resilver after a scrub."""
-GROWN = 0.5
+GROWN = 0.1
 """The same for each e-fold that the pool grew or shrank: the new bytes lie elsewhere."""
 EARLY, SETTLING = 0.3, 6.0
 """Log spread of the speed at first, and how much faster than its progress that falls."""
@@ -362,7 +362,7 @@ def _seen(
 
 def _usual(past: PastScan, function: str, growth: float) -> float:
     """Log spread of the speed against the earlier scan's, as far as only that is known."""
-    spread = ALIKE + GROWN * abs(log(growth)) * 0.2
+    spread = ALIKE + GROWN * abs(log(growth))
     if past.watched < 0.5:
         spread += UNWATCHED
     return spread + (OTHER_FUNCTION if past.function != function else 0.0)

@@ -6,12 +6,18 @@ work. Recent points are all kept; older ones thin out, so that days fit in a few
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 MAX_POINTS = 600
 RECENT_POINTS = 240
 """The newest points are never thinned out: at a sample a second, four minutes."""
+OLDER_POINTS = 270
+"""What older ones are thinned out to; below the rest, so that it isn't done with every sample."""
+NEARER = 6.0
+"""Where points are older than the newest by less than 1/6 of the whole, they are the closer, the
+newer they are: the last hour is looked at by windows of minutes, the first one by hours."""
 HOLE_INTERVALS = 3.0
 LEAP_FACTOR = 4.0
 """Bytes this many times faster than ever, across a hole in the sampling, were not worked off."""
@@ -198,6 +204,19 @@ def _steps(last: ProgressReading, reading: ProgressReading) -> tuple[float, floa
 
 
 def thinned(points: list[CurvePoint]) -> list[CurvePoint]:
-    """Every other point of all but the newest ones; the first and last stay."""
+    """With few enough older points, spread over all of the time; the first and the newest stay."""
     old, new = points[:-RECENT_POINTS], points[-RECENT_POINTS:]
-    return old[::2] + new
+    part = 1 / 1024
+    while len(kept := _apart(old, new[-1].x, part)) > OLDER_POINTS:
+        part *= 2
+    return kept + new
+
+
+def _apart(points: Sequence[CurvePoint], now: float, part: float) -> list[CurvePoint]:
+    """Those without which a hole would be longer than a part of the whole, or of its age."""
+    kept = [points[0]]
+    for point, after in pairwise(points):
+        most = part * min(now - points[0].x, NEARER * (now - point.x))
+        if point is not kept[-1] and after.x - kept[-1].x > most:
+            kept.append(point)
+    return [*kept, points[-1]]

@@ -1,4 +1,4 @@
-"""Straight lines through any stretch of a course, each in logarithmic time."""
+"""Straight lines through any stretch of a course, by prefix sums: each costs two bisections."""
 
 from __future__ import annotations
 

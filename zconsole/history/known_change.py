@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import log
 from typing import NamedTuple
 
@@ -64,8 +64,9 @@ class _Change(NamedTuple):
 class KnownChange:
     """The changes of tunables during a scan, and the one its estimate has followed."""
 
-    def __init__(self) -> None:
-        self._changes: deque[_Change] = deque(maxlen=MOST)
+    def __init__(self, times: Iterable[float] = (), points: Sequence[CurvePoint] = ()) -> None:
+        """Begin, or go on with those made at these epoch seconds of a course that was kept."""
+        self._changes = deque(_placed(times, points), MOST)
         """Oldest first."""
         self._is_new = False
         """Whether they changed by the newest sample."""
@@ -166,6 +167,16 @@ class _Rates:
             return False
         change, wanted, slack = log(after / before), log(times), log(STEADY)
         return change * wanted > 0 and abs(change) >= max(slack, abs(wanted) - slack)
+
+
+def _placed(times: Iterable[float], points: Sequence[CurvePoint]) -> Iterator[_Change]:
+    """Where in a course changes were made; those from before it are left out."""
+    for t in times:
+        at = next((n for n, point in enumerate(points) if point.t >= t), len(points) - 1)
+        if at > 0:
+            a, b = points[at - 1], points[at]
+            share = (t - a.t) / (b.t - a.t) if a.t < b.t else 1.0
+            yield _Change(a.x + min(1.0, share) * (b.x - a.x), t)
 
 
 def _is_other(times: float, factor: float) -> bool:

@@ -26,14 +26,15 @@ TREND_LEAST = 20.0
 
 
 class Mark(NamedTuple):
-    """Something that happened to a scan: ``restart``, ``issuing``, ``paused``."""
+    """Something that happened to a scan: ``restart``, ``issuing``, ``paused``, a tunable set."""
 
     t: float
+    """Epoch seconds."""
     text: str
 
 
 class PastRates(NamedTuple):
-    """The rates of a scan, oldest first; a step without any sample has none."""
+    """The rates of a scan (bytes/s), oldest first; a step without any sample has none."""
 
     begin: float = 0.0
     """Epoch seconds at which the first step begins."""
@@ -76,8 +77,9 @@ class PastRecorder:
         self._samples = 1
         """How many the newest step is the mean of."""
         self._last: float | None = None
-        """Epoch seconds of the newest sample, and seconds from the one before it to that."""
+        """Epoch seconds of the newest sample."""
         self._apart = 0.0
+        """Seconds from the sample before it to that; 0 where there is none."""
 
     @property
     def past(self) -> PastRates:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from math import inf
 
@@ -40,6 +41,8 @@ ENDED_SHARE = 0.98
 MAX_NOTES = 8
 MARKED_TUNABLES = 2
 """Of more that change at once, only the number is marked: a preset sets many."""
+_TUNED = re.compile(r"^\w+=|tunables changed$")
+"""Finds the marks of changed tunables among all that are kept of a scan."""
 
 
 def scan_slot(scan: Scan) -> str:
@@ -68,8 +71,9 @@ class ScanTrack:
         self.scan = scan
         self.past = PastRecorder(past)
         self._tunables: Mapping[str, int] = {}
-        self._known = KnownChange()
         self.course = ProgressCurve() if course is None else course
+        tuned = (mark.t for mark in self.past.past.marks if _TUNED.search(mark.text))
+        self._known = KnownChange(tuned, self.course.points)
         self.restarts = restarts
         self.notes = list(notes)
         """Newest first."""

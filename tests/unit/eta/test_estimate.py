@@ -290,3 +290,21 @@ def test_what_is_no_recording_is_no_traceback(content, tmp_path):
         path.write_text(content)
     with pytest.raises(SystemExit):
         main([str(path)])
+
+
+@pytest.mark.parametrize("interval", [10, 60])
+def test_the_nights_of_a_long_scan_are_told_however_often_it_was_sampled(interval):
+    """At a sample every ten seconds it took twice as long: all but the last hours was forgotten."""
+    done, left, made, now = 0.0, 3.5e12, ProgressCurve(), 36 * 3600
+    for t in range(0, now, interval):
+        made.add(ProgressReading(START + t, t, True, done))
+        done += by_hour(t) * interval
+    work, end = Work(done + left, done, start=START), now
+    while left > 0:
+        left, end = left - by_hour(end) * 60, end + 60
+    assert forecast(made, work).estimate.eta == pytest.approx(end - now, rel=0.1)
+
+
+def by_hour(t: float) -> float:
+    """Bytes/s, faster in the nights."""
+    return 50e6 if 7 <= (START + t) % 86400 / 3600 < 22 else 125e6

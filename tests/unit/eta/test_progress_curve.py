@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pytest
+
 from zconsole.eta.progress_curve import MAX_POINTS, RECENT_POINTS, ProgressCurve, ProgressReading
 
 T = 1_800_000_000.0
@@ -173,3 +177,14 @@ def test_bytes_issued_unseen_right_after_the_walk_took_their_time():
     made = course(*(reading(n, 0, scanned=min(n, 4) * 10.0) for n in range(8)))
     made.add(reading(3600, 160_000, scanned=40.0))
     assert made.points[-1].x == 3600
+
+
+@pytest.mark.parametrize(("hours", "interval"), [(3, 1), (24, 1), (24, 5), (24 * 7, 60)])
+def test_a_long_scan_is_known_all_along(hours, interval):
+    """At a sample a second, nothing was kept of a day but its start and the last half hour."""
+    made = course(*(reading(n, n) for n in range(0, hours * 3600, interval)))
+    assert len(made.points) <= MAX_POINTS
+    holes = [(b.x - a.x, made.points[-1].x - b.x) for a, b in pairwise(made.points)]
+    assert max(hole for hole, _ in holes) <= hours * 3600 / 40
+    late = RECENT_POINTS * interval
+    assert all(hole <= max(4 * interval, ago / 4) for hole, ago in holes if ago > late)

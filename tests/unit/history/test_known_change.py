@@ -9,6 +9,7 @@ import pytest
 
 from tests.records import replace
 from tests.unit.history.following import MIB, T, resilver, sample, view, watched
+from tests.unit.history.test_storage import again
 from zconsole.history import known_change
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample
@@ -120,7 +121,8 @@ def test_once_followed_it_is_left_without_a_jump():
     assert all(abs(b - a) < 0.05 * (a - 1800) for a, b in pairwise(ends))
 
 
-def test_one_made_while_it_is_paused_is_followed_once_it_runs_again():
+@pytest.mark.parametrize("reopened", [-1, AT - STEP, AT + 1000, AT + 4000 + 2 * STEP])
+def test_one_made_while_it_is_paused_is_followed_once_it_runs_again(reopened):
     """By the clock it was more than half an hour before the rate changed."""
     history, issued = watched(), 0.0
     for t in range(0, AT + 4000 + FOLLOWED, STEP):
@@ -136,6 +138,7 @@ def test_one_made_while_it_is_paused_is_followed_once_it_runs_again():
         value = 3 if t < AT + 600 else 6
         one = replace(sample(t, scan), tunables={"zfs_vdev_scrub_max_active": value})
         history.push(one)
+        history = again(history) if t == reopened else history
     found = view(history, one)
     assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
     assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
@@ -182,3 +185,18 @@ def test_how_far_ahead_it_is_goes_by_the_estimate_that_is_shown():
     assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
     whole = one.t - T + found.estimate.eta
     assert found.comparison.ahead == pytest.approx(took - whole, abs=1)
+
+
+@pytest.mark.parametrize("seconds", [-STEP, STEP, FOLLOWED - STEP, FOLLOWED + 600])
+def test_the_next_console_follows_it_as_well(seconds):
+    """By what a console that was opened since told, the end was hours later."""
+    rates, values = {0: 10.0, AT: 20.0}, {0: 3, AT: 6}
+    kept = new = watched()
+    for one in course(rates, values, AT + max(seconds, FOLLOWED) + 10 * STEP):
+        kept.push(one)
+        new = again(kept) if one.t == T + AT + seconds else new
+        if new is not kept:
+            new.push(one)
+    found = view(new, one)
+    assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.1)
+    assert found.estimate == view(kept, one).estimate

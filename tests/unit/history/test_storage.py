@@ -196,7 +196,13 @@ def test_no_damage_to_a_file_gets_further_than_a_note(data):
     assert estimate.eta is None or estimate.eta >= 0
 
 
-DOCUMENT = encode(watched(range(2, 20)), GUID, T)
+def _document() -> bytes:
+    history = watched(range(2, 20))
+    history.scans.tracks[0].past.mark(T + 10, "zfs_vdev_scrub_max_active=6")
+    return encode(history, GUID, T)
+
+
+DOCUMENT = _document()
 
 
 def _places(node):
