@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from zconsole.actions.target import FAILED, Target
 from zconsole.diagnosis.device_errors.faults import SUSPECTS, Deltas, ProbeResults, judge
 from zconsole.swap.view import MachineView
@@ -30,7 +32,7 @@ def cable_advice(v: MachineView, target: Target) -> str:
     if cause_of(v, target) != "cable":
         return ""
     name = target.argument if target.vdev.state in FAILED else target.name
-    clear = f"zpool clear {v.situation.pool.name} {name}"
+    clear = shlex.join(("zpool", "clear", v.situation.pool.name, name))
     return (
         f"{SUSPECTS['cable']}: check the cable and port, then clear the errors ({clear});"
         " replace it if they come back"

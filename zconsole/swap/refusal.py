@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import NamedTuple
 
 from zconsole.actions.conditions import no_checkpoint
@@ -67,7 +68,8 @@ def partition_of(target: Target) -> str | None:
 
 def refusal(s: Situation, target: Target, old: SwapDisk) -> Refusal | None:
     """Why this leaf can't be swapped by a checklist; None when it can."""
-    leaf, pool, name = target.vdev, s.pool.name, target.argument
+    leaf = target.vdev
+    pool, name = shlex.quote(s.pool.name), shlex.quote(target.argument)
     if (why := no_checkpoint().check(s)) is not None:
         return _checkpointed(s, why)
     if (found := _no_disk(pool, name, leaf) or _newcomer(pool, name, target)) is not None:
@@ -82,14 +84,17 @@ def _checkpointed(s: Situation, why: str) -> Refusal:
     """No swap comes to its end while a checkpoint exists: neither replace nor resilver does."""
     pool, going = s.pool.name, s.pool.checkpoint is not None and s.pool.checkpoint.discarding
     ended = left_behind(s.pool.root) and s.active("resilver") is None
+    quoted = shlex.quote(pool)
     again = "then resilver again, which ends the replace that was begun (S has it)"
     return Refusal(
         f"{why}. A resilver doesn't complete beside one either",
         (
             "wait until the checkpoint is discarded"
             if going
-            else ManualStep("discard the checkpoint (A has it)", (f"zpool checkpoint -d {pool}",)),
-            *((ManualStep(again, (f"zpool resilver {pool}",)),) * ended),
+            else ManualStep(
+                "discard the checkpoint (A has it)", (f"zpool checkpoint -d {quoted}",)
+            ),
+            *((ManualStep(again, (f"zpool resilver {quoted}",)),) * ended),
         ),
         f"{pool} HAS A CHECKPOINT: {'it is being discarded' if going else 'discard it first'}",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from zconsole.actions.target import Target
 from zconsole.swap.disk import disk_of_leaf, leaves_of
 from zconsole.swap.names import gone_from, is_being_replaced
@@ -29,7 +31,7 @@ def suspension(v: MachineView) -> Refusal | None:
             f"bring {bring} back, into the same bay; check cable, port and power"
             if bring
             else "check cables, ports and power of its disks",
-            ManualStep("then resume the pool (A has it)", (f"zpool clear {pool}",)),
+            ManualStep("then resume the pool (A has it)", (f"zpool clear {shlex.quote(pool)}",)),
             "pull nothing until then",
         ),
         f"{pool} IS SUSPENDED: {title}",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from zconsole.actions.plan import Situation
+from zconsole.actions.plan import Situation, zpool
 from zconsole.actions.target import FAILED, Target, disk_path, find, stands_in
 from zconsole.hardware.light import LASTING
 from zconsole.pool.redundancy import is_complete
@@ -79,13 +80,13 @@ def _of_old(c: Checklist, v: MachineView) -> Iterator[str]:
         return
     group = target.group
     if group is not None and group.kind == "replacing":
-        detach = f"zpool detach {s.pool.name} {disk_path(group.children[-1])}"
+        detach = _zpool("detach", s.pool.name, disk_path(group.children[-1]))
         yield (
             f"{group.children[-1].name} still takes the place of {c.old.words}: let the resilver"
             f" go on, nothing is lost; or run {detach}"
         )
     elif group is not None and c.spare is not None:
-        detach = f"zpool detach {s.pool.name} {disk_path(group.children[-1])}"
+        detach = _zpool("detach", s.pool.name, disk_path(group.children[-1]))
         yield f"hot spare {group.children[-1].name} still stands in for it: run {detach}"
     if v.devices and device_of(c.old, v.devices) is None and not c.was_gone:
         what = f"put it back, then run {_online(s, target)}, or replace it (zpool replace)"
@@ -103,8 +104,14 @@ def taken_offline(c: Checklist, v: MachineView) -> tuple[tuple[Situation, Target
         (s, target)
         for s, target in found
         if target.vdev.state == "OFFLINE"
-        if any(e.command.startswith(f"zpool offline {s.pool.name} ") for e in c.log)
+        if any(_took_offline(e.command, s.pool.name) for e in c.log)
     )
+
+
+def _took_offline(command: str, pool: str) -> bool:
+    """Whether a command of the log, quoted for a shell, took a device of this pool offline."""
+    words = shlex.split(command)
+    return words[:2] == ["zpool", "offline"] and words[-2] == pool
 
 
 def others_offline(c: Checklist, v: MachineView) -> Iterator[str]:
@@ -131,21 +138,34 @@ def _of_beside(c: Checklist, disk: SwapDisk, target: Target) -> str:
     part = partition_of(target)
     where = f" in {disk.place}" if disk.place else ""
     said = f"{disk.name} of {disk.pool} was on the same disk{where} and is {target.vdev.state}:"
-    said += f" it needs a swap of its own (zconsole swap {disk.pool} {disk.name})"
+    said += (
+        f" it needs a swap of its own ({shlex.join(('zconsole', 'swap', disk.pool, disk.name))})"
+    )
     if part is None or c.new is None:
         return said
     new = f"{c.new.whole}-part{part}"
-    replace = f"zpool replace {disk.pool} {disk.name} {new}"
+    replace = _zpool("replace", disk.pool, disk.name, new)
     return f"{said}, or, where the new disk has that partition: {replace}"
 
 
 def light_words(c: Checklist) -> Iterator[str]:
     """That the light of the bay is still on, and what to run."""
     if c.lit and "light-off" not in c.passed:
-        yield f"the light of {c.old.spot} is still on: run zconsole light off {c.old.whole}"
+        yield f"the light of {c.old.spot} is still on: run {_dark(c.old)}"
+
+
+def _dark(disk: SwapDisk) -> str:
+    """The command that switches its light off; its path is unknown where another disk took it."""
+    named = disk.whole or disk.serial
+    return shlex.join(("zconsole", "light", "off", *((named,) if named else ())))
 
 
 def _online(s: Situation, target: Target) -> str:
     if target.vdev.state == "FAULTED":
-        return f"zpool clear {s.pool.name} {target.argument}"
-    return f"zpool online {s.pool.name} {disk_path(target.vdev)}"
+        return _zpool("clear", s.pool.name, target.argument)
+    return _zpool("online", s.pool.name, disk_path(target.vdev))
+
+
+def _zpool(verb: str, *operands: str) -> str:
+    """A command to run by hand: names may hold blanks, as those of pools do (zpool-create(8))."""
+    return shlex.join(zpool(verb, operands=operands))

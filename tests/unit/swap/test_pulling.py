@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+
+import pytest
+
 from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play
 from zconsole.diagnosis.device_errors.faults import SmartCounts
@@ -117,9 +121,9 @@ def partitioned(play: Play, bay: str, number: int, leaf: Leaf) -> None:
     leaf.slot, leaf.device = disk.slot, f"{disk.device[:-1]}{number}"
 
 
-def with_second_pool(play: Play, *bays: str) -> PoolState:
+def with_second_pool(play: Play, *bays: str, name: str = "fast") -> PoolState:
     """A second pool, a mirror of partitions on the disks in these bays."""
-    make = Build(3, "fast", play.pool.start)
+    make = Build(3, name, play.pool.start)
     leaves = make.leaves(len(bays), SSD_400G)
     second = make.pool([make.mirror(leaves, fill=0.01)], host=play.pool.host)
     for bay, leaf in zip(bays, leaves, strict=True):
@@ -169,15 +173,20 @@ def test_the_other_pool_on_the_disk_is_said_to_need_a_swap_of_its_own(play: Play
     assert f"zpool replace fast {name} {play.checklist.new.whole}-part2" in said
 
 
-def test_the_way_back_puts_both_pools_online(play: Play):
-    second = with_second_pool(play, OLD, "Slot 08")
+@pytest.mark.parametrize("name", ["fast", "my pool", "it's"])
+def test_the_way_back_puts_both_pools_online(play: Play, name: str):
+    """Whatever the name: in the log of the checklist its commands are quoted for a shell."""
+    second = with_second_pool(play, OLD, "Slot 08", name=name)
     play.begin(PULL_FIRST)
     play.do()
     play.do()
-    assert any("fast, on the same disk, is still OFFLINE" in text for text in play.look().undone)
+    said = [text for text in play.look().undone if "is still OFFLINE" in text]
+    (other,) = [text for text in said if f"of {name}, on the same disk" in text]
+    words = shlex.split(other.partition(": run ")[2])
+    assert words[:3] == ["zpool", "online", name]
     stage = play.look()
     assert stage.back is not None
-    assert stage.back.text.endswith("of fast online again")
+    assert stage.back.text.endswith(f"of {name} online again")
     play.back()
     play.back()
     for _ in range(20):
