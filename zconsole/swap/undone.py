@@ -110,7 +110,10 @@ def taken_offline(c: Checklist, v: MachineView) -> tuple[tuple[Situation, Target
 
 def _took_offline(command: str, pool: str) -> bool:
     """Whether a command of the log, quoted for a shell, took a device of this pool offline."""
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a checklist that was damaged has to open all the same
+        return False
     return words[:2] == ["zpool", "offline"] and words[-2] == pool
 
 

@@ -21,6 +21,7 @@ from zconsole.swap.explain import explained
 from zconsole.swap.guide import Guide, started
 from zconsole.swap.report import markdown
 from zconsole.swap.store import FileSwapStore
+from zconsole.swap.undone import taken_offline
 
 
 def test_the_word_of_the_operator_counts_where_nothing_shows_the_pull(play: Play):
@@ -195,6 +196,16 @@ def test_the_way_back_puts_both_pools_online(play: Play, name: str):
     assert not second.tops[0].lost()
     assert stage.back is not None
     assert stage.back.closes
+
+
+def test_a_command_of_the_log_that_was_damaged_is_none(play: Play):
+    with_second_pool(play, OLD, "Slot 08")
+    play.begin(PULL_FIRST)
+    play.do()
+    play.do()
+    log = [replace(entry, command=f"{entry.command}'") for entry in play.checklist.log]
+    assert taken_offline(play.checklist, play.view())
+    assert not taken_offline(replace(play.checklist, log=tuple(log)), play.view())
 
 
 def test_a_wrong_disk_is_brought_back_into_each_pool_on_it(play: Play):
