@@ -71,7 +71,7 @@ def judge(name: str, samples: Sequence[Sample | SampleFailure]) -> list[Judged]:
     found: dict[object, Judged] = {}
     for sample in samples:
         if isinstance(sample, SampleFailure):
-            history.push_trouble(sample)
+            history.push_failure(sample)
             continue
         history.push(sample)
         for view in history.scan_views:

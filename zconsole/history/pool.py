@@ -90,22 +90,22 @@ class PoolHistory:
         self.series.put_scans({v.key: (v.scan_rate, v.issue_rate) for v in self.scan_views})
         self.tree, self._last = tree, sample
 
-    def push_trouble(self, trouble: SampleFailure) -> None:
+    def push_failure(self, failure: SampleFailure) -> None:
         """Take in a failed sample; the figures of diskstats continue."""
-        if trouble.gap and not self._in_gap:
-            self._events.append(Event(trouble.t, "gap", trouble.text, "info", None, "console"))
-        self._in_gap = trouble.gap
-        tree = {key: _with_block(place, trouble) for key, place in self.tree.items()}
+        if failure.gap and not self._in_gap:
+            self._events.append(Event(failure.t, "gap", failure.text, "info", None, "console"))
+        self._in_gap = failure.gap
+        tree = {key: _with_block(place, failure) for key, place in self.tree.items()}
         for key, place in tree.items():
-            lost = bool(trouble.block and self.tree[key].vdev.block and not place.vdev.block)
-            if (lost or place.vdev.path in trouble.gone) and key not in self.missing:
-                self.missing[key] = trouble.t
+            lost = bool(failure.block and self.tree[key].vdev.block and not place.vdev.block)
+            if (lost or place.vdev.path in failure.gone) and key not in self.missing:
+                self.missing[key] = failure.t
                 name = place.vdev.name
                 text = f"the device of {name} is gone"
-                self._events.append(Event(trouble.t, "device_gone", text, "error", name, "console"))
+                self._events.append(Event(failure.t, "device_gone", text, "error", name, "console"))
             elif place.vdev.block and self.tree[key].vdev.state == "ONLINE":
                 self.missing.pop(key, None)  # it is back, which the pool cannot say yet
-        self._measure(trouble.t, trouble.clock, tree)
+        self._measure(failure.t, failure.clock, tree)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -245,8 +245,8 @@ def _subject(event: Event) -> tuple[str, str | None]:
     return event.name, event.vdev and event.vdev.rpartition("/")[2]
 
 
-def _with_block(place: Placed, trouble: SampleFailure) -> Placed:
+def _with_block(place: Placed, failure: SampleFailure) -> Placed:
     """The vdev with only the block counters that are still available."""
-    block: BlockCounters | None = trouble.block.get(place.vdev.path or "")
+    block: BlockCounters | None = failure.block.get(place.vdev.path or "")
     vdev = place.vdev._replace(io=None, rates=None, histograms={}, block=block)
     return place._replace(vdev=vdev)

@@ -69,10 +69,11 @@ class ScanTrack:
         past: PastRates | None = None,
     ) -> None:
         self.scan = scan
-        self.past = PastRecorder(past)
+        self.timeline = PastRecorder(past)
+        """Its issue rate since it began, with marks, and that of a scan it restarts."""
         self._tunables: Mapping[str, int] = {}
         self.course = ProgressCurve() if course is None else course
-        tuned = (mark.t for mark in self.past.past.marks if _TUNED.search(mark.text))
+        tuned = (mark.t for mark in self.timeline.past.marks if _TUNED.search(mark.text))
         self._known = KnownChange(tuned, self.course.points)
         self.restarts = restarts
         self.notes = list(notes)
@@ -110,13 +111,13 @@ class ScanTrack:
         # Nothing is issued while it is paused, nor before the walk has found what to issue.
         idle = scan.state == "paused" or scan.stage == "scanning"
         rate = self._issue_rate
-        self.past.add(sample.t, 0.0 if rate is None and idle else rate)
+        self.timeline.add(sample.t, 0.0 if rate is None and idle else rate)
         self.lag = self._lag(scan)
 
     def go_on(self, before: ScanTrack, t: float, why: str) -> None:
         """Take the rates of the scan that this one follows for its own, with a mark at ``t``."""
-        self.past = before.past
-        self.past.mark(t, why)
+        self.timeline = before.timeline
+        self.timeline.mark(t, why)
 
     def _mark_changes(self, sample: Sample, scan: Scan) -> None:
         """Mark a pause, a resume, the end of the metadata walk, and tunables that changed."""
@@ -125,15 +126,15 @@ class ScanTrack:
         if not scan.active:
             return
         if old.state != scan.state:
-            self.past.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
+            self.timeline.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
         if (old.stage, scan.stage) == ("scanning", "issuing"):
-            self.past.mark(sample.t, "issuing")
+            self.timeline.mark(sample.t, "issuing")
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
         if changed:
             self._known.add()
             many = len(changed) > MARKED_TUNABLES
             text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
-            self.past.mark(sample.t, text)
+            self.timeline.mark(sample.t, text)
 
     @property
     def _issue_rate(self) -> float | None:
@@ -152,7 +153,7 @@ class ScanTrack:
         if self._present is None or scan.stage == "scanning" or done is None or total is None:
             return None
         told, eta = self.lag is not None, self.forecast.estimate.eta
-        return rate_lag(self._present.rate, total - done[0], eta, self.past.past, told)
+        return rate_lag(self._present.rate, total - done[0], eta, self.timeline.past, told)
 
     def _present_rate(self, scan: Scan) -> PresentRate | None:
         """The rate now; None where the estimate's own, or zpool's, says more."""
@@ -272,7 +273,7 @@ class ScanTrack:
             stalled=stalled,
             full=_to_full(sample.pool.root, scan, shown) if running else None,
             notes=tuple(self.notes),
-            past=self.past.past,
+            past=self.timeline.past,
             comparison=self.comparison if running else None,
             lag=lag if stalled is None else None,
         )

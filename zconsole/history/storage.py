@@ -192,7 +192,7 @@ def _rounded(column: Sequence[float | None]) -> list[float | None]:
 
 
 def _saved(track: ScanTrack) -> dict[str, Any]:
-    scan, last, past = track.scan, track.course.last, track.past.past
+    scan, last, past = track.scan, track.course.last, track.timeline.past
     return {
         "function": scan.function,
         "vdev": scan.vdev,

@@ -18,9 +18,8 @@ from zconsole.zfs.sources.blockdev import device_facts
 
 DEADLINE = 2.0
 """Seconds; /sys and udev's database answer at once or not at all."""
-
 LIGHTS_DEADLINE = 10.0
-
+"""Seconds; enclosures answer slot by slot."""
 LABELS = {
     "device": "device",
     "disks": "on",

@@ -115,7 +115,7 @@ class PoolMonitor:
         that diskstats still has. A pool that never gave a sample has only its name and the reason.
         """
         history = self.history
-        history.push_trouble(failure)
+        history.push_failure(failure)
         if last is None:
             why = unreachable(failure, 0.0)._replace(reasons=(failure.text,))
             return Frame(failure.pool, None, failure, why, history.series)

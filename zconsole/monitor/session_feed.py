@@ -27,18 +27,18 @@ class SessionFeed(Feed):
         session: Session,
         interval: float,
         details: Callable[[str], Awaitable[Pairs]] | None = None,
-        signs: DeviceProber | None = None,
+        prober: DeviceProber | None = None,
         lights: Callable[[], Awaitable[Lights]] | None = None,
     ) -> None:
         """``details`` maps a leaf's path to further facts; ``lights`` asks the enclosures.
 
-        With ``signs``, devices in trouble are probed in the background.
+        With ``prober``, devices in trouble are probed in the background.
         """
         super().__init__(interval)
         self._source = source
         self._session = session
         self._details = details
-        self._signs = signs
+        self._prober = prober
         self._lights = lights
         self._shown = False
         """Whether there was a round: before the first, there is nothing that keys could move."""
@@ -50,8 +50,8 @@ class SessionFeed(Feed):
             self._session.end()
             return None
         frames = await self._frames(raws)
-        if self._signs is not None:
-            frames = self._signs.look(frames)
+        if self._prober is not None:
+            frames = self._prober.look(frames)
         return Update(frames, self._source.capabilities, notes=self._session.take_notes())
 
     async def _frames(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
@@ -83,6 +83,6 @@ class SessionFeed(Feed):
     async def close_sources(self) -> None:
         """See Feed.close_sources."""
         self._session.close()
-        if self._signs is not None:
-            await self._signs.aclose()
+        if self._prober is not None:
+            await self._prober.aclose()
         await self._source.aclose()

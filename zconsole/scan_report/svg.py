@@ -75,15 +75,16 @@ def _ceiling(report: ScanReport) -> Iterator[str]:
     """The estimated maximum, if it is within the chart."""
     if not report.ceiling or report.ceiling > _top(report):
         return
-    y = _y(report, Moment(report.start, report.ceiling))
+    y = _y(report.ceiling, _top(report))
     ends = f'x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"'
     yield f'<line {ends} stroke="#777" stroke-dasharray="4 4"/>'
     yield _text(WIDTH - RIGHT, y - 4, f"estimated maximum {rate(report.ceiling)}", "end", 10)
 
 
 def _curve(report: ScanReport) -> Iterator[str]:
+    top = _top(report)
     points = " ".join(
-        f"{_x(report, m):.1f},{_y(report, m):.1f}"
+        f"{_x(report, m.t):.1f},{_y(m.issue_rate, top):.1f}"
         for m in report.moments
         if m.issue_rate is not None
     )
@@ -95,7 +96,7 @@ def _causes(report: ScanReport) -> Iterator[str]:
     """A strip below the axis, and its legend."""
     y = HEIGHT - BOTTOM + 26
     for cause, here, after in _runs(report):
-        x, end = _x(report, here), _x(report, after)
+        x, end = _x(report, here.t), _x(report, after.t)
         colour = COLOURS.get(cause or "", "#bbbbbb")
         width = max(0.5, end - x)
         yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="8" fill="{colour}"/>'
@@ -120,7 +121,7 @@ def _runs(report: ScanReport) -> Iterator[tuple[str | None, Moment, Moment]]:
 
 def _changes(report: ScanReport) -> Iterator[str]:
     for change in report.changes:
-        x = _x(report, Moment(change.t, None))
+        x = _x(report, change.t)
         ends = f'x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{HEIGHT - BOTTOM}"'
         yield f'<line {ends} stroke="#c2a21a"/>'
         yield _text(x + 3, TOP + 10, f"{change.name}={change.after}", "start", 10)
@@ -133,14 +134,15 @@ def _top(report: ScanReport) -> float:
     return report.ceiling if near and report.ceiling else best
 
 
-def _x(report: ScanReport, moment: Moment) -> float:
-    share = (moment.t - report.start) / report.duration if report.duration > 0 else 0.0
+def _x(report: ScanReport, t: float) -> float:
+    share = (t - report.start) / report.duration if report.duration > 0 else 0.0
     return LEFT + min(1.0, max(0.0, share)) * (WIDTH - LEFT - RIGHT)
 
 
-def _y(report: ScanReport, moment: Moment) -> float:
+def _y(issue_rate: float, top: float) -> float:
+    """Where a rate is, with that of the upper edge; both in bytes/s."""
     floor = HEIGHT - BOTTOM
-    return floor - (moment.issue_rate or 0.0) / _top(report) * (floor - TOP)
+    return floor - issue_rate / top * (floor - TOP)
 
 
 def _text(x: float, y: float, words: str, anchor: str, points: int = 12) -> str:

@@ -191,22 +191,22 @@ def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left()
         history.push(sample(n, a, b))
     left = {"/dev/a": block(300, 1.0)}
     trouble = SampleFailure("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
-    history.push_trouble(trouble)
+    history.push_failure(trouble)
     assert history.rates["a"].busy == 0.5
     assert history.missing.get("b") == T + 2
     assert history.missing.get("a") is None
     assert history.events[-1].text == "the device of b is gone"
-    history.push_trouble(SampleFailure("tank", T + 3, 3.0, "no answer"))
+    history.push_failure(SampleFailure("tank", T + 3, 3.0, "no answer"))
     assert history.rates["a"].busy is None
     assert history.missing.get("b") == T + 2
     both = {"/dev/a": block(300, 1.0), "/dev/b": block(0, 0.0)}
-    history.push_trouble(SampleFailure("tank", T + 4, 4.0, "no answer", block=both))
+    history.push_failure(SampleFailure("tank", T + 4, 4.0, "no answer", block=both))
     assert history.missing.get("b") is None  # the disk was put back
 
 
 def test_trouble_before_the_first_sample_is_no_matter():
     history = PoolHistory()
-    history.push_trouble(SampleFailure("tank", T, 0.0, "no answer"))
+    history.push_failure(SampleFailure("tank", T, 0.0, "no answer"))
     assert history.events == ()
 
 

@@ -198,7 +198,7 @@ def test_no_damage_to_a_file_gets_further_than_a_note(data):
 
 def _document() -> bytes:
     history = watched(range(2, 20))
-    history.scans.tracks[0].past.mark(T + 10, "zfs_vdev_scrub_max_active=6")
+    history.scans.tracks[0].timeline.mark(T + 10, "zfs_vdev_scrub_max_active=6")
     return encode(history, GUID, T)
 
 
@@ -238,11 +238,11 @@ def test_a_note_says_what_is_wrong_with_a_file(tmp_path):
 def test_the_rates_of_the_whole_scan_are_kept_with_their_marks():
     old = watched(range(2, 100))
     (track,) = old.scans.tracks
-    track.past.mark(T + 50, "restart")
+    track.timeline.mark(T + 50, "restart")
     (new,) = again(old).scans.tracks
-    assert len(new.past.past.rates) == 98
-    assert new.past.past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
-    assert new.past.past.marks == ((T + 50, "restart"),)
+    assert len(new.timeline.past.rates) == 98
+    assert new.timeline.past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
+    assert new.timeline.past.marks == ((T + 50, "restart"),)
 
 
 def test_a_file_of_a_version_that_kept_no_rates_is_read():
@@ -250,7 +250,7 @@ def test_a_file_of_a_version_that_kept_no_rates_is_read():
     del document["scans"][0]["past"]
     history = PoolHistory()
     restore(history, document, GUID)
-    assert history.scans.tracks[0].past.past.rates == ()
+    assert history.scans.tracks[0].timeline.past.rates == ()
 
 
 @pytest.mark.parametrize(
