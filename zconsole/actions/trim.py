@@ -46,8 +46,8 @@ def plan_initialize(s: Situation, key: str, change: str = "start") -> ActionPlan
 
 def _plan_work(s: Situation, key: str, change: str, work: _Work) -> ActionPlan:
     target = find(s.pool, key)
-    if target is None or change not in CHANGES:
-        return refuse(work.verb, f"{work.verb} a device", s.pool.name, must.NOT_THERE)
+    if target is None:
+        return refuse(work.verb, f"{work.verb.capitalize()} a device", s.pool.name, must.NOT_THERE)
     argv = zpool(work.verb, *CHANGES[change], operands=(s.pool.name, target.argument))
     verb = (
         work.verb.capitalize()
@@ -83,7 +83,7 @@ def _work_is(target: Target, change: str, work: _Work) -> Precondition:
 
     def _why_not(_: Situation, now: Target) -> str | None:
         if now.vdev.children or now.vdev.vclass in ("spare", "cache"):
-            return f"{target.name} cannot be {work.verb}ed"
+            return f"{target.name} is not a device that holds data"
         if now.vdev.state not in ("ONLINE", "DEGRADED"):
             return f"{now.name} is {now.vdev.state}"
         if work is _TRIM and now.vdev.trimmable is False:

@@ -90,11 +90,15 @@ class Onlooker:
     async def _asked(self, devices: Iterable[Device], now: float) -> Mapping[str, SmartCounts]:
         """The counts of these disks by path, not older than ``AGE``."""
         wanted = {(device.path, device.serial): device for device in devices if device.node}
-        due = [disk for disk in wanted if now - self._smart.get(disk, (-AGE, None))[0] >= AGE]
+        due = [disk for disk in wanted if not self._is_fresh(disk, now)]
         found = await asyncio.gather(*(self._smart_of(wanted[disk].node) for disk in due))
         self._smart.update(zip(due, ((now, counts) for counts in found), strict=True))
         known = ((disk[0], self._smart[disk][1]) for disk in wanted)
         return {path: counts for path, counts in known if counts is not None}
+
+    def _is_fresh(self, disk: tuple[str, str], now: float) -> bool:
+        """Whether what a disk said last still counts; not after the clock was set back."""
+        return disk in self._smart and 0.0 <= now - self._smart[disk][0] < AGE
 
 
 def _situation(frame: Frame) -> Situation | None:

@@ -141,9 +141,8 @@ def _of_beside(c: Checklist, disk: SwapDisk, target: Target) -> str:
     part = partition_of(target)
     where = f" in {disk.place}" if disk.place else ""
     said = f"{disk.name} of {disk.pool} was on the same disk{where} and is {target.vdev.state}:"
-    said += (
-        f" it needs a swap of its own ({shlex.join(('zconsole', 'swap', disk.pool, disk.name))})"
-    )
+    swap = shlex.join(("zconsole", "swap", disk.pool, disk.name))
+    said += f" it needs a swap of its own ({swap})"
     if part is None or c.new is None:
         return said
     new = f"{c.new.whole}-part{part}"

@@ -194,6 +194,7 @@ def test_a_scrub_says_how_long_the_last_one_took():
             "already",
         ),
         (plan_trim(raidz2(), "1000", "cancel"), "not trimming"),
+        (plan_trim(raidz2(), "100"), "raidz2-0 is not a device that holds data"),
         (
             plan_trim(raidz2(changes=(disk("d00", 1000, trimmable=False),)), "1000"),
             "takes no trims",

@@ -53,6 +53,17 @@ async def test_the_disk_of_the_swap_and_free_disks_are_asked_once_in_a_while(pla
     assert len(smart.asked) == 4
 
 
+async def test_disks_are_asked_again_where_the_clock_was_set_back(play):
+    """Else what a disk said yesterday counts until that hour comes again."""
+    play.hands.insert(0, "Slot 11")
+    session, smart = Session(), Smart()
+    look = Onlooker(SimulatedFacts(play.world), smart, "boot")
+    found = frames(play.world, session)
+    for t in (0.0, -3600.0):
+        await look.look([replace(f, t=f.t + t) for f in found], lambda _: True)
+    assert len(smart.asked) == 2
+
+
 async def test_a_machine_that_does_not_answer_is_given_up():
     world = World("swap", 1)
 
