@@ -46,7 +46,7 @@ def of_scan(**fields):
 def test_the_cells_of_a_resilver():
     assert [line.rstrip() for line in said(frames.resilver())] == [
         " ETA 17h52m  ends tomorrow 06:33  RATE 124M/s =   REDUNDANCY LEFT     NEW ERRORS",
-        " 16h10m to 21h40m, zpool 12h41m   best 410M/s     raidz2-0: 1 disk    0 in 1 h",
+        " 16h10m to 21h40m, zpool 12h41m   30 % of best    raidz2-0: 1 disk    0 in 1 h",
     ]
 
 

@@ -209,8 +209,8 @@ def _scan_rate(view: ScanView, place: Place) -> CellRows:
         best = look.rate(ceiling.rate)
         said = [f"best seen {best}", f"best {best}"]
         if ceiling.share is not None:
-            share = f"{percent(ceiling.share, 0)} of best seen"
-            said = [f"{share} ({best})", share, *said]
+            share = f"{percent(ceiling.share, 0)} of best"
+            said = [f"{share} seen ({best})", f"{share} seen", share, *said]
     over = "over this pass" if view.window is None else f"last {units.duration(view.window)}"
     shown = over if view.issue_rate is not None else ""
     return [[first], [(Span(_fitting(said, place.width)),)], [(Span(shown, "dim"),)]]
