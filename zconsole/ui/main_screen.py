@@ -67,7 +67,6 @@ class MainScreen(Screen[None]):
         self._status: HeaderStatus | None = None
         self._failed = WorkedOut[bool]()
         self._balance = WorkedOut[tuple[Line, ...]]()
-        self._keys = WorkedOut[Line]()
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
@@ -391,13 +390,8 @@ class MainScreen(Screen[None]):
             first=wanted_action(frame, failed),
             pane=self._hinted(),
         )
-
-        def keys(width: int) -> Line:
-            inputs = (*footer.args, *footer.keywords.values(), width)
-            return self._keys.of(inputs, partial(footer, width))
-
         position = (playback_line(played, state.look, width),) if played is not None else ()
-        self.query_one("#footer", FooterView).share(position, keys)
+        self.query_one("#footer", FooterView).share(position, footer)
 
     def _paint_notice(self, frame: Frame, width: int) -> None:
         self._resize(Heights(0, 0, 0, 0), header=1, tabs=0)

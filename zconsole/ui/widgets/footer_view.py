@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
+from zconsole.monitor.worked_out import WorkedOut
 from zconsole.ui.widgets.draw import Line, crop, spread, width_of
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -23,8 +25,9 @@ class FooterView(LinesView):
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self._keys: Sequence[Line] = ()
-        self._beside: Callable[[int], Line] | None = None
+        self._beside: partial[Line] | None = None
         """Makes the keys for the cells that a message leaves them in its line."""
+        self._line = WorkedOut[Line]()
         self._height = -1
 
     def on_mount(self) -> None:
@@ -37,10 +40,10 @@ class FooterView(LinesView):
         self._keys = lines if title is None else (title, *lines)
         self.tell()
 
-    def share(self, above: Sequence[Line], keys: Callable[[int], Line]) -> None:
+    def share(self, above: Sequence[Line], keys: partial[Line]) -> None:
         """Show the keys in one line, with messages: a short one moves nothing on the screen."""
         self._beside = keys
-        self.show((*above, keys(self.app.size.width)))
+        self.show((*above, self._fitted(keys, self.app.size.width)))
 
     def show_whole(self, lines: Sequence[Line]) -> None:
         """See LinesView.show_whole: it is never any less."""
@@ -60,9 +63,11 @@ class FooterView(LinesView):
             self.styles.height = max(1, self._height)
         super().show(shown)
 
-    def _shared(
-        self, said: Line, keys: Callable[[int], Line], *, is_brief: bool
-    ) -> tuple[Line, ...]:
+    def _fitted(self, keys: partial[Line], width: int) -> Line:
+        """The keys in so many cells; made anew only where what they follow from changed."""
+        return self._line.of((*keys.args, *keys.keywords.values(), width), partial(keys, width))
+
+    def _shared(self, said: Line, keys: partial[Line], *, is_brief: bool) -> tuple[Line, ...]:
         """A message and, at the right, keys in what it leaves, else below; ``is_brief``: beside."""
         width = self.app.size.width
         if is_brief:
@@ -70,5 +75,5 @@ class FooterView(LinesView):
             said = crop(said, width - _BRIEF - 1, ellipsis)
         room = width - width_of(said) - 1
         if room < _BRIEF:
-            return said, keys(width)
-        return (spread(said, keys(room), width),)
+            return said, self._fitted(keys, width)
+        return (spread(said, self._fitted(keys, room), width),)
