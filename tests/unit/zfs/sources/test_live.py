@@ -29,6 +29,12 @@ from zconsole.zfs.sources import live
 from zconsole.zfs.sources.live import LOCK_HELD, LiveSource, load_lzc, pool_exists
 
 
+@pytest.fixture(autouse=True)
+def _files_are_waited_for(monkeypatch):
+    """Threads of a busy machine are late; a test whose files hang sets its own deadline."""
+    monkeypatch.setattr(live, "FILES_DEADLINE", 30.0)
+
+
 async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
     made = source(tmp_path)
     (raw,) = await made.sample()
@@ -96,7 +102,10 @@ async def test_the_first_sample_does_not_claim_to_know_the_cpu_load(tmp_path):
     await made.aclose()
 
 
-async def test_kstats_that_do_not_answer_are_no_sign_that_no_pool_is_imported(tmp_path):
+async def test_kstats_that_do_not_answer_are_no_sign_that_no_pool_is_imported(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(live, "FILES_DEADLINE", 0.2)
     made = source(tmp_path)
     state = tmp_path / "proc/spl/kstat/zfs/tank/state"
     state.unlink()
@@ -287,13 +296,14 @@ async def test_one_stuck_pool_alone_is_told_from_the_lock_by_asking_another(tmp_
 
 async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp_path, monkeypatch):
     monkeypatch.setattr(live, "PATIENCE", 0.01)
-    process = helper(lambda pool: None)
+    asked = asyncio.Event()
+    process = helper(lambda pool: asked.set())
     spawn = FakeSpawner({"helper": lambda: process, "zpool": FakeProcess})
     made = source(tmp_path, spawn=spawn, deadline=30)
     made._interval = 0.01
     answer = answered("tank", config_of("tank"))
     first = asyncio.create_task(made.sample())
-    await asyncio.sleep(0.05)
+    await asyncio.wait_for(asked.wait(), 30)
     assert not first.done()
     process.say(answer)
     assert "libzfs" in (await first)[0]
@@ -306,7 +316,8 @@ async def test_a_slow_pool_is_waited_for_first_and_later_shown_when_it_comes(tmp
 
 async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(live, "PATIENCE", 0.01)
-    process = helper(lambda pool: None)
+    asked = asyncio.Event()
+    process = helper(lambda pool: asked.set())
     made = source(
         tmp_path,
         spawn=FakeSpawner({"helper": lambda: process, "zpool": FakeProcess}),
@@ -317,7 +328,7 @@ async def test_a_sample_says_when_its_reading_began_however_late_it_is_shown(tmp
     answer = answered("tank", config_of("tank"))
     now = 50.0
     first = asyncio.create_task(made.sample())
-    await asyncio.sleep(0.05)
+    await asyncio.wait_for(asked.wait(), 30)
     process.say(answer)
     (sample,) = decode((await first)[0])
     assert (sample.pool.name, sample.began) == ("tank", 50.0)
