@@ -1,0 +1,1 @@
+"""What zconsole does, pinned by what it prints: `python -m tests.lock make|check|show [PART]`."""

@@ -1,0 +1,34 @@
+"""Differences that are meant: lines of meant.toml, each with its issue and its reason."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+FILE = Path(__file__).parent / "meant.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A difference that somebody wants. ``case`` is a pattern as of fnmatch(3)."""
+
+    part: str
+    case: str
+    issue: int
+    why: str
+
+
+def read() -> tuple[Meant, ...]:
+    """Return all lines of the file."""
+    return tuple(Meant(**line) for line in tomllib.loads(FILE.read_text()).get("meant", ()))
+
+
+def reason(lines: Sequence[Meant], part: str, case: str) -> str:
+    """Return the issue and reason for a difference of a case; empty where nobody wants one."""
+    for line in lines:
+        if line.part == part and fnmatchcase(case, line.case):
+            return f"issue {line.issue}: {line.why}"
+    return ""
