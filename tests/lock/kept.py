@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 KEPT = Path(__file__).parent / "kept"
@@ -12,38 +12,65 @@ LIMIT = 4_000_000
 HEAD, INDENT = "=== ", " "
 
 
+def sections(texts: Mapping[str, str]) -> str:
+    """Return texts by name as one text."""
+    return "".join(
+        f"{HEAD}{name}\n" + "".join(f"{INDENT}{line}\n" for line in texts[name].split("\n"))
+        for name in sorted(texts)
+    )
+
+
+def split(text: str) -> dict[str, str]:
+    """Return the texts by name that `sections` wrote."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    # Not splitlines(): an observation may hold any character that Unicode calls a line's end.
+    for line in text.split("\n")[:-1]:
+        if line.startswith(HEAD):
+            lines = found[line.removeprefix(HEAD)] = []
+        else:
+            lines.append(line.removeprefix(INDENT))
+    return {name: "\n".join(lines) for name, lines in found.items()}
+
+
 def read(part: str) -> dict[str, str]:
     """Return the texts of a part's cases by name."""
     texts: dict[str, str] = {}
-    for file in sorted((KEPT / part).rglob("*.txt")):
+    for file in _files(part):
         group = file.relative_to(KEPT / part).with_suffix("").as_posix()
-        lines: list[str] = []
-        # Not splitlines(): an observation may hold any character that Unicode calls a line's end.
-        for line in file.read_text(encoding="utf-8", errors="surrogateescape").split("\n")[:-1]:
-            if line.startswith(HEAD):
-                lines = []
-                texts[f"{group}/{line.removeprefix(HEAD)}"] = ""
-                name = f"{group}/{line.removeprefix(HEAD)}"
-            else:
-                lines.append(line.removeprefix(INDENT))
-                texts[name] = "\n".join(lines)
+        content = file.read_bytes().decode("utf-8", "surrogateescape")
+        texts |= {f"{group}/{name}": text for name, text in split(content).items()}
     return texts
 
 
-def write(part: str, texts: Mapping[str, str]) -> None:
-    """Replace everything kept of a part."""
+def write(part: str, texts: Mapping[str, str], commit: str) -> None:
+    """Replace everything kept of a part, and note the commit that it was seen in."""
     shutil.rmtree(KEPT / part, ignore_errors=True)
-    groups: dict[str, list[str]] = {}
-    for name in sorted(texts):
+    groups: dict[str, dict[str, str]] = {}
+    for name, text in texts.items():
         group, _, case = name.rpartition("/")
-        indented = (f"{INDENT}{line}\n" for line in texts[name].split("\n"))
-        groups.setdefault(group, []).append(f"{HEAD}{case}\n{''.join(indented)}")
-    for group, sections in groups.items():
+        groups.setdefault(group, {})[case] = text
+    for group, below in groups.items():
+        # Not with_suffix(): a group may be called 2.4.4.
         file = KEPT / part / f"{group}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(sections), encoding="utf-8", errors="surrogateescape")
+        file.write_bytes(sections(below).encode("utf-8", "surrogateescape"))
+    _commit(part).write_text(f"{commit}\n")
+
+
+def commit(part: str) -> str:
+    """Return the commit in which a part was seen; empty if none is noted."""
+    return _commit(part).read_text().strip() if _commit(part).exists() else ""
 
 
 def size() -> int:
     """Return the bytes that all parts take together."""
     return sum(file.stat().st_size for file in KEPT.rglob("*") if file.is_file())
+
+
+def _files(part: str) -> Iterable[Path]:
+    return sorted((KEPT / part).rglob("*.txt"))
+
+
+def _commit(part: str) -> Path:
+    return KEPT / part / "commit"

@@ -1,112 +1,119 @@
-"""Seeing the cases of a part, and telling how they differ from what is kept."""
+"""Seeing the cases of a part, and comparing them with what is kept."""
 
 from __future__ import annotations
 
-import atexit
-import difflib
-import math
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 
-from tests.lock import kept, meant
-from tests.lock.case import Case
+from tests.lock import difference, meant
+from tests.lock.case import Case, digest
 
 PARTS = ("data", "libzfs", "screens", "plans", "state")
-TREE = Path(__file__).parents[2]
-DRAW = 10.0
+DRAW = 8.0
 """Seconds of a processor that the short draw of a part takes."""
-SHOWN = 60
-"""Lines of a difference that are printed."""
+RAISED = "raised: "
+"""How the text of a case begins that could not be seen."""
+SHOWN = 20
+"""Differences that are shown with their lines; of more, the names."""
 
 
-def cases(part: str) -> list[Case]:
-    """Return all cases of a part: the module of its name makes them."""
-    return list(import_module(f"tests.lock.{part}").cases())
+def cases(part: str, prefix: str = "") -> list[Case]:
+    """Return the cases of a part whose names begin with a prefix: its module makes them."""
+    return [case for case in _module(part).cases() if case.name.startswith(prefix)]
+
+
+def missing(part: str) -> tuple[str, ...]:
+    """Return the beginnings of the names of cases that read what this machine does not have.
+
+    A part's module may name such directories in ``BESIDE``.
+    """
+    beside: Mapping[str, Path] = getattr(_module(part), "BESIDE", {})
+    return tuple(prefix for prefix, directory in beside.items() if not directory.exists())
+
+
+def _module(part: str) -> ModuleType:
+    return import_module(f"tests.lock.{part}")
 
 
 def drawn(chosen: Iterable[Case], seconds: float = DRAW) -> list[Case]:
-    """Return every nth case by name, so many that they take about that long: always the same."""
-    ordered = sorted(chosen, key=lambda case: case.name)
-    return ordered[:: math.ceil(sum(case.cost for case in ordered) / seconds) or 1]
-
-
-_CASES: dict[str, dict[str, Case]] = {}
-
-
-def _see(place: tuple[str, str]) -> str:
-    """See one case, in a process of the pool."""
-    part, name = place
-    if part not in _CASES:
-        _CASES[part] = {case.name: case for case in cases(part)}
-    return _CASES[part][name].see(False)
-
-
-def seen(part: str, chosen: Sequence[Case], jobs: int) -> dict[str, str]:
-    """See cases side by side; returns their texts by name."""
-    ordered = sorted(chosen, key=lambda case: -case.cost)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        texts = pool.map(_see, [(part, case.name) for case in ordered])
-        return {case.name: text for case, text in zip(ordered, texts, strict=True)}
-
-
-def check(part: str, texts: Mapping[str, str], all_seen: bool = True) -> int:
-    """Print each difference from what is kept; returns how many nobody meant."""
-    old, lines, failed = kept.read(part), meant.read(), 0
-    for name in sorted(old.keys() | texts.keys() if all_seen else texts.keys()):
-        if old.get(name) == texts.get(name):
-            continue
-        reason = meant.reason(lines, part, name)
-        failed += not reason
-        print(f"\n{part}/{name}: {reason or 'differs'}")
-        if not reason:
-            before, after = old.get(name), texts.get(name)
-            print("\n".join(difference(f"{part}/{name}", before, after)))
-    return failed
-
-
-def difference(place: str, before: str | None, after: str | None) -> list[str]:
-    """Return the lines that differ, as a person reads them.
-
-    Where only digests of them were kept, both sides are made again: the old one by the commit that
-    `make` noted.
-    """
-    if before is not None and after is not None and "\nsha256 " in before:
-        before, after = _shown(place, _noted_tree()) or before, _shown(place, TREE) or after
-    lines = list(
-        difflib.unified_diff(
-            (before or "").split("\n"), (after or "").split("\n"), "kept", "now", lineterm="", n=2
-        )
-    )
-    more = len(lines) - SHOWN
-    return lines[:SHOWN] + ([f"… {more} more lines"] if more > 0 else [])
-
-
-def _shown(place: str, tree: Path | None) -> str:
-    """Return a case as a tree sees it, whole; empty where it cannot."""
-    if tree is None:
-        return ""
-    command = [sys.executable, "-m", "tests.lock", "show", place]
-    done = subprocess.run(command, cwd=tree, capture_output=True, check=False)
-    return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+    """Return cases of all kinds that take about that long together: always the same."""
+    found, left = [], seconds
+    for case in sorted(chosen, key=lambda case: digest(case.name)):
+        if case.cost <= left:
+            found.append(case)
+            left -= case.cost
+    return found
 
 
 @cache
-def _noted_tree() -> Path | None:
-    """Return a checkout of the commit that the newest `make` noted; None where git lacks it."""
-    commit = (kept.KEPT / "commit").read_text().strip()
-    tree = Path(tempfile.mkdtemp(prefix="zconsole-lock-")) / "main"
-    shared = TREE.parent / "shared"
-    command = ["git", "worktree", "add", "--detach", "--quiet", str(tree), commit]
-    if subprocess.run(command, cwd=TREE, capture_output=True, check=False).returncode:
-        return None
-    atexit.register(subprocess.run, ["git", "worktree", "remove", "-f", str(tree)], cwd=TREE)
-    if shared.exists():
-        (tree.parent / "shared").symlink_to(shared)
-    return tree
+def _by_name(part: str) -> dict[str, Case]:
+    return {case.name: case for case in cases(part)}
+
+
+def see(part: str, name: str, whole: bool = False) -> str:
+    """See one case; what it raises is what was seen."""
+    try:
+        return _by_name(part)[name].see(whole)
+    except Exception:
+        return RAISED + traceback.format_exc().strip()
+
+
+def _see(place: tuple[str, str, bool]) -> str:
+    return see(*place)
+
+
+def seen(part: str, names: Sequence[str], jobs: int, whole: bool = False) -> dict[str, str]:
+    """See cases side by side, in processes that imported nothing yet; returns texts by name."""
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        texts = pool.map(_see, [(part, name, whole) for name in names])
+        return dict(zip(names, texts, strict=True))
+
+
+def dearest_first(chosen: Iterable[Case]) -> list[str]:
+    """Return the names of cases in the order in which they keep all processes at work."""
+    return [case.name for case in sorted(chosen, key=lambda case: (-case.cost, case.name))]
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check found."""
+
+    cases: int = 0
+    meant: int = 0
+    failed: list[str] = field(default_factory=list)
+    used: set[meant.Meant] = field(default_factory=set)
+
+
+def check(
+    part: str, texts: Mapping[str, str], old: Mapping[str, str], say: Callable[[str], None] = print
+) -> Checked:
+    """Tell each difference from what is kept, and whether a line of meant.toml allows it."""
+    found, lines = Checked(len(texts)), meant.read()
+    for name in sorted(old.keys() | texts.keys()):
+        if old.get(name) == texts.get(name):
+            continue
+        line = meant.of(lines, part, name)
+        if line is None:
+            found.failed.append(name)
+        else:
+            found.used.add(line)
+            found.meant += 1
+            say(f"{part}/{name}: meant by issue {line.issue}: {line.why}")
+    shown = found.failed[:SHOWN]
+    again = difference.Again(
+        part, [n for n in shown if difference.hidden(old.get(n), texts.get(n))]
+    )
+    for name in shown:
+        say(f"\n{part}/{name}:")
+        for text in again.lines(name, old.get(name), texts.get(name)):
+            say(text)
+    for name in found.failed[SHOWN:]:
+        say(f"{part}/{name}: differs, too")
+    return found

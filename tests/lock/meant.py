@@ -26,9 +26,6 @@ def read() -> tuple[Meant, ...]:
     return tuple(Meant(**line) for line in tomllib.loads(FILE.read_text()).get("meant", ()))
 
 
-def reason(lines: Sequence[Meant], part: str, case: str) -> str:
-    """Return the issue and reason for a difference of a case; empty where nobody wants one."""
-    for line in lines:
-        if line.part == part and fnmatchcase(case, line.case):
-            return f"issue {line.issue}: {line.why}"
-    return ""
+def of(lines: Sequence[Meant], part: str, case: str) -> Meant | None:
+    """Return the first line that wants a case to differ."""
+    return next((ln for ln in lines if ln.part == part and fnmatchcase(case, ln.case)), None)

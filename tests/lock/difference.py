@@ -1,0 +1,142 @@
+"""A difference between two texts of a case, as a person reads it."""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from tests.lock import kept
+
+TREE = Path(__file__).parents[2]
+DIGEST = "sha256 "
+LINES = 40
+"""Lines of one difference that are shown."""
+PATIENCE = 300.0
+"""Seconds that seeing cases once more may take."""
+
+
+def hidden(before: str | None, after: str | None) -> bool:
+    """Whether nothing but digests differs, so that both sides have to be seen whole."""
+    return before is not None and after is not None and _bare(before) == _bare(after)
+
+
+def _bare(text: str) -> list[str]:
+    return [line.partition(DIGEST)[0] for line in text.split("\n")]
+
+
+class Again:
+    """The differences of a part's cases; some of them are seen again, whole."""
+
+    def __init__(self, part: str, names: Sequence[str]) -> None:
+        self._part = part
+        self._before: dict[str, str] = {}
+        self._after: dict[str, str] = {}
+        self._why = ""
+        if names:
+            places = [f"{part}/{name}" for name in names]
+            commit = kept.commit(part)
+            tree, self._why = _checkout(commit)
+            if tree is not None:
+                self._before, self._after = _shown(tree, places), _shown(TREE, places)
+                self._why = f"the tree of {commit[:12]} does not show it"
+
+    def lines(self, name: str, before: str | None, after: str | None) -> Iterator[str]:
+        """Return the lines that tell a difference."""
+        if before is None or after is None:
+            yield "is new" if before is None else "is kept, but no longer seen"
+            return
+        if not hidden(before, after):
+            yield from shown_lines(_without_digests(before, after))
+            return
+        place = f"{self._part}/{name}"
+        old, new = self._before.get(place, ""), self._after.get(place, "")
+        if not old or not new:
+            yield f"only what is kept as digests differs, and {self._why}"
+        elif _bare(old) == _bare(new):
+            yield "the same values in another order of keys, or wider than rounding shows"
+        else:
+            yield from shown_lines(_without_digests(old, new))
+
+
+def _without_digests(before: str, after: str) -> tuple[list[str], list[str]]:
+    """Return both texts without digests, which say nothing beside lines that differ."""
+    old, new = before.split("\n"), after.split("\n")
+    return [line.partition(DIGEST)[0] for line in old], [line.partition(DIGEST)[0] for line in new]
+
+
+def shown_lines(texts: tuple[Sequence[str], Sequence[str]]) -> Iterator[str]:
+    """Return the lines that differ, below the less indented lines that they belong to."""
+    before, after = texts
+    told: list[str] = []
+    count = 0
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        above = _above(before, a) if a < b else _above(after, c)
+        changed = [*(f"- {line}" for line in before[a:b]), *(f"+ {line}" for line in after[c:d])]
+        for line in (*(f"  {line}" for line in above if line not in told), *changed):
+            count += 1
+            if count <= LINES:
+                yield line
+        told = above
+    if count > LINES:
+        yield f"… and {count - LINES} lines more"
+
+
+def _above(lines: Sequence[str], at: int) -> list[str]:
+    """Return the lines that a line is indented below, from the outermost."""
+    found: list[str] = []
+    indent = _indent(lines[at])
+    for line in reversed(lines[:at]):
+        if line.strip() and _indent(line) < indent:
+            found.append(line)
+            indent = _indent(line)
+        if not indent:
+            break
+    return found[::-1]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _shown(tree: Path, places: Sequence[str]) -> dict[str, str]:
+    """Return cases whole, as a tree sees them; none where it cannot."""
+    command = [sys.executable, "-m", "tests.lock", "show", *places]
+    try:
+        done = subprocess.run(command, cwd=tree, capture_output=True, timeout=PATIENCE, check=True)
+    except subprocess.SubprocessError:
+        return {}
+    return kept.split(done.stdout.decode("utf-8", "surrogateescape"))
+
+
+@cache
+def _checkout(commit: str) -> tuple[Path | None, str]:
+    """Return a tree of a commit, kept until this process ends; else None and the reason."""
+    if not commit:
+        return None, "no commit is noted that they could be seen again in"
+    try:
+        command = ["git", "archive", commit]
+        done = subprocess.run(command, cwd=TREE, capture_output=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None, f"git has no commit {commit[:12]} here, which they were seen in"
+    holder = _HOLDERS.setdefault(commit, tempfile.TemporaryDirectory(prefix="zconsole-lock-"))
+    tree = Path(holder.name) / "main"
+    tree.mkdir()
+    subprocess.run(["tar", "-x", "-C", str(tree)], input=done.stdout, check=True)
+    if (shared := TREE.parent / "shared").exists():
+        (tree.parent / "shared").symlink_to(shared.resolve())
+    # The cases are today's, where that tree has older ones or none: they know nothing of its ways.
+    if not (tree / "tests/lock/kept").exists():
+        shutil.copytree(TREE / "tests/lock", tree / "tests/lock", dirs_exist_ok=True)
+    return tree, ""
+
+
+_HOLDERS: dict[str, tempfile.TemporaryDirectory[str]] = {}
