@@ -60,11 +60,12 @@ class LargeRounds:
 
     async def sample(self) -> tuple[Raw, ...]:
         received = await asyncio.to_thread(self._source.receive)
+        answers = self._source.read(received)  # in use, another process does
         self.working.set()
         if self.begun is None:
             self.begun = now()
         raws = []
-        for raw in self._source.raws(received):
+        for raw in self._source.raws(received, answers):
             raws.append(raw)
             await asyncio.sleep(0)  # each pool's answer comes on its own
         self._source.ask()

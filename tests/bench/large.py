@@ -1,10 +1,10 @@
-"""Large pools that count on without being simulated: what the libzfs helper would answer.
+"""Large pools that count on without being simulated: the packed configs that the kernel would give.
 
-Simulating ten thousand disks takes more time and memory than the console, so they are simulated up
-to their first sample, and from then on every counter grows by the same each second. An answer has
-the form that the helper sends (``zfs.sources.libzfs.nvlist``): what stays, once, and what moves,
-arrays of it packed. ``python -m tests.bench.large LEAVES`` gives them to ``LargeSource`` from a
-process of its own, so that neither its time nor its memory counts for the console's.
+Simulating thousands of disks takes more time and memory than the console, so they are simulated
+up to their first sample, and from then on every counter grows by the same each second. ``python -m
+tests.bench.large LEAVES`` packs them and gives them to ``LargeSource`` from a process of its own,
+so that neither its time nor its memory counts for the console's. What the libzfs helper does with
+a packed config is a step of its own (``LargeSource.read``).
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import argparse
 import marshal
 import subprocess
 import sys
-from array import array
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Self, cast
 
+from tests.unit.zfs.sources.libzfs.nvpack import pack
 from zconsole.sim import scan, simulation
 from zconsole.sim.build import BULK, Build
 from zconsole.sim.models import EXOS_16T
 from zconsole.sim.source import EPOCH, raw
 from zconsole.sim.state import SCRUB
 from zconsole.sim.topology import Top
-from zconsole.zfs.raw import QUEUES, Raw
-from zconsole.zfs.sources.libzfs.nvlist import Form, Values, assembled
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, assembled
+from zconsole.zfs.sources.libzfs.wire import Answers, packed
 from zconsole.zfs.sources.pool_poller import leaf_paths
 
 WIDTH = 10
@@ -34,22 +35,12 @@ BEFORE = 600.0
 STEPS = 12
 BYTES, OPS = 150_000_000, 600
 """What a leaf reads in a second."""
-_MOVING = {"error_count", *(name for pair in QUEUES.values() for name in pair)}
 _SUMMED = {9: OPS, 15: BYTES}
 """Where ``vdev_stats`` counts reads."""
 _SCAN = {5: BYTES, 9: BYTES, 13: BYTES, 14: BYTES}
 """Where ``scan_stats`` counts what was scanned and issued, for each leaf."""
 _SLOW, _FAST = 22, 24
 """Buckets of a histogram of latencies: 4 and 16 ms."""
-
-
-class _Node(NamedTuple):
-    """What moves in one nvlist: integers, and arrays by the position they have."""
-
-    values: list[Any]
-    stats: int | None
-    """Where its ``vdev_stats`` are."""
-    leaves: int
 
 
 class LargePool:
@@ -59,8 +50,8 @@ class LargePool:
         first = _first(name, leaves, seed)
         self.name = name
         self._leaves = leaves
-        self._nodes: list[_Node] = []
-        self.form = self._taken(cast("dict[str, Any]", first.pop("libzfs")))
+        self._config = cast("dict[str, Any]", first.pop("libzfs"))
+        self._nodes = [(node, _leaves(node)) for node in _vdevs(self._config["vdev_tree"])]
         self._rows = [(row[2], int(row[3]), int(row[5]), int(row[6])) for row in first["diskstats"]]
         first.pop("diskstats")
         first["events"] = []
@@ -70,27 +61,21 @@ class LargePool:
     def advance(self) -> None:
         """A second passes."""
         self._ticks += 1
-        for node in self._nodes:
-            if node.stats is None:
-                continue
-            stats = node.values[node.stats]
+        for node, leaves in self._nodes:
+            stats = node["vdev_stats"]
             stats[0] += 1_000_000_000
             for at, more in _SUMMED.items():
-                stats[at] += more * node.leaves
-            if node.leaves == 1:
-                for value in node.values:
-                    if isinstance(value, array) and value is not stats:
-                        value[_FAST] += OPS - 100
-                        value[_SLOW] += 100
+                stats[at] += more * leaves
+            for value in node.get("vdev_stats_ex", {}).values() if leaves == 1 else ():
+                if isinstance(value, list):
+                    value[_FAST] += OPS - 100
+                    value[_SLOW] += 100
         for at, more in _SCAN.items():
-            self._scan[at] += more * self._leaves
+            self._config["vdev_tree"]["scan_stats"][at] += more * self._leaves
 
-    def values(self) -> list[Values]:
-        """Every nvlist's values, as the helper reads them."""
-        return [
-            tuple(v.tobytes() if isinstance(v, array) else v for v in node.values)
-            for node in self._nodes
-        ]
+    def packed(self) -> bytes:
+        """The pool's config, as the kernel packs it."""
+        return bytes(pack(self._config))
 
     def diskstats(self) -> list[str]:
         """The lines of /proc/diskstats."""
@@ -106,29 +91,6 @@ class LargePool:
         """All of the first raw form but what moves."""
         return self._raw
 
-    def _taken(self, node: Mapping[str, Any], below: str = "") -> Form:
-        """The form of an nvlist; what moves in it is kept in the same order."""
-        kept: dict[str, Any] = {}
-        names, values = [], []
-        for key, value in node.items():
-            if _packs(value) and key != "children":
-                names.append(key)
-                values.append(array("Q", value))
-                if key == "scan_stats":
-                    self._scan = values[-1]
-            elif key in _MOVING:
-                names.append(key)
-                values.append(value)
-            elif not isinstance(value, (dict, list)):
-                kept[key] = value
-        self._nodes.append(_Node(values, *_place(names, node)))
-        nested = (
-            (key, isinstance(value, list), tuple(self._taken(each, key) for each in _each(value)))
-            for key, value in node.items()
-            if isinstance(value, dict) or (isinstance(value, list) and not _packs(value))
-        )
-        return kept, tuple(names), tuple(nested)
-
 
 def large_pools(leaves: int, pools: int = 4) -> list[LargePool]:
     """Pools of so many leaves together."""
@@ -143,9 +105,11 @@ class LargeSource:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe)
         self._pools = pools
-        self._first: list[tuple[Form, dict[str, Any]]] = self.receive()
-        shelves = [shelf for _, begun in self._first for shelf in begun.pop("enclosures", ())]
-        for _, begun in self._first:
+        self._readers = [ConfigReader() for _ in range(pools)]
+        self._forms: list[Any] = [None] * pools
+        self._first: list[dict[str, Any]] = self.receive()
+        shelves = [shelf for begun in self._first for shelf in begun.pop("enclosures", ())]
+        for begun in self._first:
             begun["enclosures"] = shelves  # those of the machine, whatever pool is in them
 
     def __enter__(self) -> Self:
@@ -161,12 +125,24 @@ class LargeSource:
         self._process.stdin.flush()
 
     def receive(self) -> list[Any]:
-        """What the process counted, an answer for each pool, as the helper gives them."""
+        """What the process counted of each pool: seconds, packed config, lines of disks."""
         return [self._received() for _ in range(self._pools)]
 
-    def raws(self, received: list[Any]) -> Iterator[Raw]:
+    def read(self, received: list[Any]) -> list[bytes]:
+        """The answers of the helper, which reads the packed configs."""
+        configs = (config for _, config, _ in received)
+        found = (
+            reader.read(memoryview(c)) for reader, c in zip(self._readers, configs, strict=True)
+        )
+        return [packed({"form": form, "values": values}) for form, values in found]
+
+    def raws(self, received: list[Any], answers: list[bytes]) -> Iterator[Raw]:
         """The raw forms of a round, as the live source makes them."""
-        return map(_raw, self._first, received)
+        for at, ((ticks, _, lines), data) in enumerate(zip(received, answers, strict=True)):
+            (answer,) = Answers().take(data)
+            self._forms[at] = answer["form"] or self._forms[at]
+            config = assembled(self._forms[at], iter(answer["values"]))
+            yield _raw(self._first[at], ticks, config, lines)
 
     def _received(self) -> Any:
         output = self._process.stdout
@@ -175,13 +151,12 @@ class LargeSource:
         return marshal.loads(output.read(size))  # noqa: S302 - our own process
 
 
-def _raw(first: tuple[Form, dict[str, Any]], now: tuple[int, list[Values], list[str]]) -> Raw:
-    (form, begun), (ticks, values, lines) = first, now
+def _raw(begun: dict[str, Any], ticks: int, config: Mapping[str, Any], lines: list[str]) -> Raw:
     moved = {
         "t": begun["t"] + ticks,
         "clock": begun["clock"] + ticks,
         "began": begun["clock"] + ticks,
-        "libzfs": assembled(form, iter(values)),
+        "libzfs": config,
         "diskstats": [line.split() for line in lines],
     }
     raw = cast("Raw", {**begun, **moved})
@@ -193,15 +168,15 @@ def _raw(first: tuple[Form, dict[str, Any]], now: tuple[int, list[Values], list[
 def serve(pools: list[LargePool]) -> None:
     """Send what stays of the pools, then what moved for each line that is read."""
     for pool in pools:
-        _send((pool.form, pool.begun))
+        _send(pool.begun)
     for ticks, _ in enumerate(sys.stdin.buffer, 1):
         for pool in pools:
             pool.advance()
         for pool in pools:
-            _send((ticks, pool.values(), pool.diskstats()))
+            _send((ticks, pool.packed(), pool.diskstats()))
 
 
-def _send(answer: tuple[Any, ...]) -> None:
+def _send(answer: Any) -> None:
     body = marshal.dumps(answer)
     sys.stdout.buffer.write(len(body).to_bytes(8, "little") + body)
     sys.stdout.buffer.flush()
@@ -221,17 +196,10 @@ def _first(name: str, leaves: int, seed: int) -> dict[str, Any]:
     return cast("dict[str, Any]", raw(pool))
 
 
-def _packs(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], int)
-
-
-def _each(value: Any) -> Iterator[Mapping[str, Any]]:
-    yield from value if isinstance(value, list) else (value,)
-
-
-def _place(names: list[str], node: Mapping[str, Any]) -> tuple[int | None, int]:
-    """Where ``vdev_stats`` is among the names, and how many leaves are below the node."""
-    return (names.index("vdev_stats") if "vdev_stats" in names else None), _leaves(node)
+def _vdevs(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("children", ()):
+        yield from _vdevs(child)
 
 
 def _leaves(node: Mapping[str, Any]) -> int:

@@ -1,0 +1,26 @@
+"""What a refresh, a first paint, a tick and a start take, by `tests/bench`: printed, not judged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+TREE = Path(__file__).parents[2]
+SAVED = "tests/fixtures/captures/2.4.4/replace-running/status.txt"
+BENCHES = (
+    ("terminal_bytes",),
+    ("first_paint",),
+    ("tick", "--leaves", "1000", "--pools", "1"),
+    ("start", SAVED),
+)
+PATIENCE = 600.0
+"""Seconds that one of them may take."""
+
+
+def main() -> None:
+    """Print the figures. A bench that is over its own budget still goes on to the next."""
+    for name, *words in BENCHES:
+        print(f"== {' '.join((name, *words))}", flush=True)
+        command = [sys.executable, "-m", f"tests.bench.{name}", *words]
+        subprocess.run(command, cwd=TREE, timeout=PATIENCE, check=False)
