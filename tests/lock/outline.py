@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 from tests.lock.case import digest
@@ -110,7 +109,7 @@ def _key(key: str) -> str:
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Named:
     """Return what differs in ``after``, as an object of its own."""
     found: Named = {}
-    for key in chain(after, before.keys() - after.keys()):
+    for key in dict.fromkeys((*after, *before)):
         old, new = before.get(key), after.get(key, GONE)
         if isinstance(old, dict) and isinstance(new, dict):
             if inner := changes(old, new):
