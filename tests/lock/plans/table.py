@@ -1,0 +1,58 @@
+"""Every plan of a situation as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from tests.lock.case import digest
+from tests.lock.plans import adapter
+from zconsole.actions.plan import ActionPlan, Situation
+
+EVERY = 150
+"""Of so many plans one is kept as it is, for who reads what is kept; of the others a digest."""
+
+
+def planned(place: str, s: Situation, later: Situation | None, whole: bool) -> Iterator[str]:
+    """Return every plan of a pool; not ``whole``: what each vdev can do, a digest, some plans."""
+    number = int(digest(place), 16)  # else the same plans would be kept of every place
+    for about, wanted in groupby(adapter.wishes(s), key=lambda wish: wish.about):
+        texts: list[str] = []
+        possible: list[str] = []
+        target = None
+        for wish in wanted:
+            plan, target = wish.plan(s), wish.target
+            texts.append(safe(f"{wish.name} of {about}: {_told(plan, s, later)}"))
+            possible += [wish.name] * (plan.refused is None)
+            number += 1
+            if whole or number % EVERY == 0:
+                yield texts[-1]
+        yield safe(f"{about} can: {', '.join(possible) or 'nothing'}")
+        fitting = [safe(f"for {about}, {line}") for line in adapter.candidates(s, target)]
+        yield from fitting if whole else ()
+        if not whole:
+            yield f"sha256 {digest(chr(10).join(texts + fitting))} {safe(about)}"
+
+
+def _told(plan: ActionPlan, s: Situation, later: Situation | None) -> str:
+    said = [*adapter.lines(plan), *(["  runs without a log, too"] * adapter.always(plan, s))]
+    if later is not None and plan.steps:
+        said += (f"  {line}" for line in adapter.afterwards(plan, later))
+    return "\n".join(said)
+
+
+def alike(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Return each text once, after all that it is said of."""
+    found: dict[str, list[str]] = {}
+    for text, of in pairs:
+        found.setdefault(text, []).append(of)
+    return (f"{', '.join(dict.fromkeys(each))}: {text}" for text, each in found.items())
+
+
+def safe(text: str) -> str:
+    """Return a text without what a terminal would obey, or a line of a file could not hold."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        mark if mark.isprintable() or mark == "\n" else ascii(mark)[1:-1] for mark in text
+    )
