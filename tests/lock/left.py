@@ -48,7 +48,7 @@ def pack(area: Path, to: Path) -> None:
     with tarfile.open(to, "w:xz", preset=9) as tar:
         _add(tar, NOTE, json.dumps(note).encode())
         for path in sorted(area.rglob("*")):
-            if path.name.endswith(("-shm", ".lock", ".keeper", ".holder")):
+            if path.name.endswith("-shm"):
                 continue
             tar.add(path, str(path.relative_to(area)), recursive=False, filter=_plain)
 

@@ -7,72 +7,126 @@ was left, what they do about it, and what is there afterwards.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-import shutil
+import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from tests.lock import apart, left
-from tests.lock.apart import Machine, Said
-from tests.lock.case import Case
-from tests.lock.leave import NOON, environment
+from tests.lock import apart, left, order
+from tests.lock.apart import Machine
+from tests.lock.case import Case, digest
+from tests.lock.going_on import WAYS
+from tests.lock.leave import BOX, LIVE, NOON, NOW, environment, held
 
-NIGHT = (2026, 1, 15, 23)
+NIGHT = (*NOON[:3], 23)
 """The time of day at which jobs go on: in the hours of the one that waits."""
-_SEEN_HERE = re.compile(r"^stderr\| (note: |it fits: ).*\n", re.MULTILINE)
+HOUR = 3600.0
+LED = "machine/" + BOX + "/Slot 0{}/locate"
+PARAMETERS = "machine/sys/module/zfs/parameters"
+BOOT = "machine/proc/sys/kernel/random/boot_id"
+_FIGURES = re.compile(r'"(seconds|rate|mean_rate|eta_seconds)": [^,}]+')
+"""What a job says of its pace, which is another in each run."""
+_SEEN_HERE = re.compile(r"^stderr\| (?:note: |it fits: ).*\n", re.MULTILINE)
 """What a plan says of this machine, not of the job."""
+_HERE = re.compile(r"\(\w+ has no rewrite\)")
+
+
+@dataclass(slots=True)
+class Area:
+    """An archive unpacked, and what was seen of it so far."""
+
+    place: Path
+    machine: Machine
+    environ: dict[str, str] = field(default_factory=dict)
+    seen: list[str] = field(default_factory=list)
+
+    def run(self, *words: str) -> None:
+        """Run a command, and note what it said."""
+        self._note(" ".join(("zconsole", *words)), apart.run(words, self.environ, self.machine))
+
+    def go_on(self, act: str, *words: str) -> None:
+        """Go on by a function of `going_on`, and note what it said."""
+        said = apart.run(words, self.environ, self.machine, f"tests.lock.going_on:{act}")
+        self._note(" ".join((f"({act}", *words)) + ")", said)
+
+    def _note(self, title: str, said: apart.Said) -> None:
+        text = _SEEN_HERE.sub("", str(said).replace(str(self.place), "AREA"))
+        text = _HERE.sub("(... has no rewrite)", _FIGURES.sub(r'"\1": ...', text))
+        self.seen.append(f"$ {title.replace(str(self.place), 'AREA')}\n{text}")
+
+    def note(self, title: str, lines: Iterable[str]) -> None:
+        """Note what is there."""
+        self.seen.append("\n".join((title, *lines)))
+
+    def write(self, name: str, value: object) -> None:
+        """Replace a small file."""
+        (self.place / name).write_text(f"{value}\n")
+
+
+@contextmanager
+def _opened(packed: Path, state: str = "state") -> Iterator[Area]:
+    """Unpack an archive for a while."""
+    shm = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="zc-", dir=shm if shm.is_dir() else None) as base:
+        place = Path(base).resolve() / "area"
+        left.unpack(packed, place)
+        environ = {**environment(place), "ZCONSOLE_STATE": str(place / state)}
+        root = place / "machine"
+        yield Area(place, Machine(str(root) if root.exists() else "", NOW + 120), environ)
 
 
 def cases() -> Iterable[Case]:
     """Return a case for each thing that can be done with each archive."""
     for packed in sorted(left.ARCHIVES.glob("*/*.tar.xz")):
-        name, version = packed.name.removesuffix(".tar.xz"), packed.parent.name
-        if name.startswith("job-"):
-            moment = name.removeprefix("job-")
-            yield Case(f"{version}/jobs/{moment}", partial(_job, packed), 0.5)
+        kind, _, name = packed.name.removesuffix(".tar.xz").partition("-")
+        for case, act, cost in KINDS[kind](name):
+            yield Case(f"{packed.parent.name}/{kind}/{case}", partial(_seen, packed, act), cost)
+    yield from order.cases()
 
 
-@contextmanager
-def _opened(packed: Path) -> Iterator[Path]:
-    """Unpack an archive for a while."""
-    shm = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="zc-", dir=shm if shm.is_dir() else None) as base:
-        left.unpack(packed, Path(base) / "area")
-        yield Path(base) / "area"
+Act = Callable[[Area], None]
+Cases = Iterable[tuple[str, Act, float]]
+"""Name, act and cost of each case of an archive."""
 
 
-def _told(said: Said, area: Path) -> str:
-    """Return what was said, without what depends on this machine."""
-    text = str(said).replace(str(area), "AREA")
-    text = re.sub(r'"(seconds|mean_rate)": [0-9.e+-]+', r'"\1": ...', text)
-    text = re.sub(r"\(\w+ has no rewrite\)", "(... has no rewrite)", text)
-    return _SEEN_HERE.sub("", text)
+def _seen(packed: Path, act: Act, _whole: bool) -> str:
+    with _opened(packed) as area:
+        act(area)
+        return "\n\n".join(area.seen)
 
 
 # Jobs.
 
 
-def _job(packed: Path, _whole: bool) -> str:
-    with _opened(packed) as area:
-        (record,) = (area / "state/rebalance").glob("*.json")
-        machine = Machine(local=NIGHT, rewrites=True)
-        environ, journal = environment(area), record.with_suffix(".db")
+def _jobs(moment: str) -> Cases:
+    yield moment, _job, 0.6
+    if moment == "stopped":
+        yield "of-a-later-version", _later_job, 0.1
 
-        def said(*words: str) -> str:
-            found = apart.run(("rebalance", *words), environ, machine)
-            return f"$ zconsole rebalance {words[0]}\n{_told(found, area)}"
 
-        parts = [
-            said("status"),
-            said("status", "--json", record.stem),
-            said("run", "--json", f"--journal={journal}"),
-            said("status", "--json", record.stem),
-            "\n".join(_files(area / "tree")),
-        ]
-    return "\n\n".join(parts)
+def _job(area: Area) -> None:
+    (record,) = (area.place / "state/rebalance").glob("*.json")
+    area.machine = Machine(local=NIGHT, rewrites=True)
+    area.run("rebalance", "status")
+    area.run("rebalance", "status", record.stem)
+    area.run("rebalance", "run", "--json", f"--journal={record.with_suffix('.db')}")
+    area.run("rebalance", "status", "--json", record.stem)
+    area.note("files", _files(area.place / "tree"))
+
+
+def _later_job(area: Area) -> None:
+    (journal,) = (area.place / "state/rebalance").glob("*.db")
+    with closing(sqlite3.connect(journal)) as db:
+        db.execute("UPDATE meta SET value = value + 1 WHERE key = 'format'")
+        db.commit()
+    area.run("rebalance", "status")
+    area.run("rebalance", "run", "--json", f"--journal={journal}")
 
 
 def _files(root: Path) -> Iterator[str]:
@@ -81,11 +135,236 @@ def _files(root: Path) -> Iterator[str]:
     for path in (root, *sorted(root.rglob("*"))):
         status, name = path.lstat(), str(path.relative_to(root.parent))
         known = first.setdefault(status.st_ino, name)
-        content = "directory" if path.is_dir() else _digest(path)
+        data = b"" if path.is_dir() else path.read_bytes()
+        content = f"{len(data)} bytes {hashlib.sha256(data).hexdigest()[:12]}"
         same = f" = {known}" if known != name else ""
-        yield f"{status.st_mode:o} {status.st_mtime_ns} {content} {name}{same}"
+        what = "directory" if path.is_dir() else content
+        yield f"{status.st_mode:o} {status.st_mtime_ns} {what} {name}{same}"
 
 
-def _digest(path: Path) -> str:
-    data = path.read_bytes()
-    return f"{len(data)} bytes {hashlib.sha256(data).hexdigest()[:12]}"
+# Lights.
+
+
+def _lights(_name: str) -> Cases:
+    yield "go-on", _lights_go_on, 0.1
+    yield "time-over", partial(_lights_resumed, later=5 * HOUR), 0.1
+    yield "clock-set-back", partial(_lights_resumed, later=-24 * HOUR), 0.1
+    yield "somebody-switched-one-off", partial(_lights_resumed, leds=(0, 1)), 0.1
+    yield "after-a-reboot", partial(_lights_resumed, boot="boot-2", leds=(0, 0)), 0.1
+    yield "enclosure-gone", _lights_of_none, 0.1
+
+
+def _lights_go_on(area: Area) -> None:
+    with held(area.place / "state/lights.holder"):
+        area.run("light", "list")
+        area.run("light", "list", "--json")
+        area.run("light", "resume")
+        area.run("light", "off", "S2")
+        area.run("light", "off")
+    _leds(area)
+
+
+def _lights_resumed(
+    area: Area, later: float = 120.0, boot: str = "boot-1", leds: Sequence[int] = (1, 1)
+) -> None:
+    area.machine = replace(area.machine, now=NOW + later)
+    area.write(BOOT, boot)
+    for number, value in enumerate(leds, 1):
+        area.write(LED.format(number), value)
+    with held(area.place / "state/lights.holder"):
+        area.run("light", "resume")
+        area.run("light", "list", "--json")
+    _leds(area)
+
+
+def _lights_of_none(area: Area) -> None:
+    box = area.place / "machine" / BOX
+    box.rename(box.with_name("away"))
+    area.write(f"machine/{BOX.replace('0:0:8:0', 'away')}/id", "another")
+    with held(area.place / "state/lights.holder"):
+        area.run("light", "resume")
+        area.run("light", "off")
+        area.run("light", "list", "--json")
+
+
+def _leds(area: Area) -> None:
+    texts = [(area.place / LED.format(number)).read_text().strip() for number in (1, 2)]
+    area.note("lights", texts)
+
+
+# Tunables.
+
+
+def _tunables(name: str) -> Cases:
+    yield f"{name}-restored", _tunables_restored, 0.1
+    yield f"{name}-one-restored", partial(_tunables_restored, names=("zfs_scrub_min_time_ms",)), 0.1
+    yield f"{name}-changed-by-others", _tunables_changed, 0.1
+    yield f"{name}-after-a-reboot", _tunables_rebooted, 0.1
+    yield f"{name}-set-again", _tunables_set_again, 0.1
+    if name == "autopilot":
+        yield "autopilot-off", _autopilot_off, 0.1
+
+
+def _tunables_restored(area: Area, names: Sequence[str] = ()) -> None:
+    _listed(area)
+    area.go_on("tunables")
+    area.run("tunables", "restore", "--json", *names)
+    area.run("tunables", "restore", *names)
+    area.go_on("tunables")
+    _parameters(area)
+
+
+def _tunables_changed(area: Area) -> None:
+    area.write(f"{PARAMETERS}/zfs_scrub_min_time_ms", 1234)
+    area.go_on("tunables")
+    area.run("tunables", "restore")
+    _parameters(area)
+
+
+def _tunables_rebooted(area: Area) -> None:
+    area.write(BOOT, "boot-2")
+    for name, value in LIVE.items():
+        area.write(f"{PARAMETERS}/{name}", value)
+    _listed(area)
+    area.run("tunables", "restore")
+    area.go_on("tunables")
+
+
+def _tunables_set_again(area: Area) -> None:
+    area.run("tunables", "set", "zfs_scrub_min_time_ms=2500", "--json")
+    area.run("tunables", "restore")
+    _parameters(area)
+
+
+def _autopilot_off(area: Area) -> None:
+    area.run("tunables", "hold-latency", "off")
+    area.go_on("tunables")
+    _parameters(area)
+
+
+def _listed(area: Area) -> None:
+    """Note what is listed of the tunables that the machine has."""
+    area.run("tunables", "list")
+    area.run("tunables", "list", "--json")
+    for at, text in enumerate(area.seen[-2:], len(area.seen) - 2):
+        lines = text.split("\n")
+        known = [line for line in lines if any(name in line for name in LIVE)]
+        area.seen[at] = "\n".join((lines[0], *known, lines[-1]))
+
+
+def _parameters(area: Area) -> None:
+    place = area.place / PARAMETERS
+    area.note("parameters", (f"{p.name}={p.read_text().strip()}" for p in sorted(place.iterdir())))
+
+
+# The hours of scrubs.
+
+
+def _hours(looks: str) -> Cases:
+    yield f"after-{looks}-looks", partial(_hours_go_on, looks=looks), 0.4
+
+
+def _hours_go_on(area: Area, looks: str) -> None:
+    area.machine = Machine()
+    area.run("scrub", "list")
+    area.run("scrub", "list", "--json")
+    area.go_on("hours", looks)
+    area.run("scrub", "list", "--json")
+
+
+# Swaps.
+
+
+def _swaps(way: str) -> Cases:
+    for acts in range(len(WAYS[way])):
+        yield f"{way}-{acts}", partial(_swap, way=way, acts=acts), 0.4
+    yield f"{way}-of-a-later-version", _later_swap, 0.1
+
+
+def _swap(area: Area, way: str, acts: int) -> None:
+    _without_zfs(area, str(acts))
+    area.run("swap", "--json")
+    area.go_on("swap", way, str(acts))
+
+
+def _later_swap(area: Area) -> None:
+    _without_zfs(area, "0")
+    (file,) = (area.place / "state/0").glob("swap-*.json")
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "format": document["format"] + 1}))
+    area.run("swap", "--json")
+
+
+def _without_zfs(area: Area, state: str) -> None:
+    """Let the machine have no pools, and another state directory."""
+    area.machine = Machine(str(area.place / "machine"), NOW)
+    area.environ["ZCONSOLE_STATE"] = str(area.place / "state" / state)
+
+
+# Histories and reports.
+
+
+def _watches(scenario: str) -> Cases:
+    yield f"{scenario}-goes-on", _watch, 0.5
+    yield f"{scenario}-reports", _reports, 0.4
+    yield f"{scenario}-of-a-later-version", _later_watch, 0.4
+    yield f"{scenario}-of-another-pool", _other_watch, 0.4
+
+
+def _watch(area: Area) -> None:
+    area.go_on("watch", str(area.place / "after.jsonl"))
+    area.run("report", "--list", "--json")
+    area.run("report")
+
+
+def _reports(area: Area) -> None:
+    area.run("report", "--list")
+    area.run("report", "--list", "--json")
+    area.run("report")
+    area.run("report", "--compare", "1", "1")
+    area.run("report", "--json")
+    area.run("report", "--svg")
+    area.seen[-2:] = [f"{t.partition(chr(10))[0]}\nsha256 {digest(t)}" for t in area.seen[-2:]]
+
+
+def _later_watch(area: Area) -> None:
+    _edited(area, lambda document: {**document, "format": document["format"] + 1})
+    area.go_on("watch", str(area.place / "after.jsonl"))
+    area.run("report", "--list", "--json")
+
+
+def _other_watch(area: Area) -> None:
+    _edited(area, lambda document: {**document, "guid": "1" + document["guid"]})
+    area.go_on("watch", str(area.place / "after.jsonl"))
+    area.run("report", "--list", "--json")
+
+
+def _edited(area: Area, edit: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    for file in (area.place / "state").glob("*.json"):
+        file.write_text(json.dumps(edit(json.loads(file.read_text()))))
+
+
+# The configuration.
+
+
+def _configuration(_name: str) -> Cases:
+    yield "shown", _config, 0.1
+
+
+def _config(area: Area) -> None:
+    area.machine = Machine(ordinary=True)
+    for action in ("path", "show", "check"):
+        area.run("config", action)
+        area.run("config", action, "--json")
+
+
+KINDS: dict[str, Callable[[str], Cases]] = {
+    "job": _jobs,
+    "lights": _lights,
+    "tunables": _tunables,
+    "hours": _hours,
+    "swap": _swaps,
+    "watch": _watches,
+    "configuration": _configuration,
+}
+"""The cases of an archive by the first word of its name, given the rest of it."""
