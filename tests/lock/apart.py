@@ -33,7 +33,10 @@ from typing import Any
 TREE = Path(__file__).parents[2]
 REWRITE = 0x40208303
 """ZFS_IOC_REWRITE (sys/fs/zfs.h), which other filesystems do not have."""
-MADE_UP = ("/sys/", "/proc/sys/kernel/random/boot_id")
+MADE_UP = (
+    *("/sys/", "/proc/sys/kernel/random/boot_id", "/dev/zfs"),
+    *("/usr/sbin/zpool", "/sbin/zpool", "/usr/local/sbin/zpool"),
+)
 """Where paths begin that `Machine.root` has instead."""
 PATIENCE = 120
 """Seconds that a command may take."""
@@ -134,7 +137,9 @@ def made_up() -> None:
     def rewritten(fd: int, request: int, *rest: Any) -> Any:
         if not MACHINE.rewrites or request != REWRITE:
             return ioctl(fd, request, *rest)
-        print("rewrite: offset {}, length {}".format(*struct.unpack("=4Q", rest[0])), file=sys.stderr)
+        print(
+            "rewrite: offset {}, length {}".format(*struct.unpack("=4Q", rest[0])), file=sys.stderr
+        )
         return b""
 
     fcntl.ioctl = rewritten  # type: ignore[assignment]
@@ -180,8 +185,10 @@ def serve() -> None:
     package = importlib.import_module("zconsole.cli")
     for module in pkgutil.iter_modules(package.__path__, "zconsole.cli."):
         importlib.import_module(module.name)
-    for name in ("zconsole.rebalance.job.runner", "zconsole.rebalance.job.creation"):
-        importlib.import_module(name)
+    # What commands import late: each fork would do so again.
+    for name in ("rebalance.job.runner", "rebalance.job.creation"):
+        importlib.import_module(f"zconsole.{name}")
+    importlib.import_module("tests.lock.going_on")
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         with TemporaryFile() as out, TemporaryFile() as err:

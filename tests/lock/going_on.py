@@ -126,32 +126,38 @@ WAYS: dict[str, tuple[Act, ...]] = {
 """What is done in a swap, one after another."""
 
 
-def played(way: str, acts: int, state: Path | None) -> Play:
-    """Play the first acts of a swap and one more look; keep its checklist in a directory."""
+def left(way: str, states: Path) -> None:
+    """Play a swap; keep its checklist, as it is after each act, in a directory of its own."""
     play = Play(lights=True)
-    if state is not None:
-        play.store = FileSwapStore(state)
-    for act in WAYS[way][: acts + 1]:
+    for number, act in enumerate(WAYS[way]):
         act(play)
-    play.look()
-    play.store.close()
-    return play
+        play.look()
+        state = states / str(number)
+        state.mkdir(mode=0o700)
+        store = FileSwapStore(state)
+        store.save(play.checklist)
+        store.close()
 
 
 def swap(words: Sequence[str]) -> int:
-    """Go on with the checklist of the state directory, left after so many acts of a way."""
-    way, acts = words[0], int(words[1])
-    play = played(way, acts, None)
-    play.store = FileSwapStore(state_dir(False))
-    (kept,) = play.store.read()
-    play.guide = Guide(kept, play.store)
-    play.steps.clear()
-    print(f"{play.look().step}: {play.look().title}")
-    for act in WAYS[way][acts + 1 :]:
+    """Go on with a swap from each checklist that was kept of it, by one act each."""
+    way, states = words[0], Path(words[1])
+    play = Play(lights=True)
+    for number, act in enumerate(WAYS[way]):
         act(play)
-        print(f"{play.look().step}: {play.look().title}")
+        print(f"then: {_step(play)}")
+        play.store = FileSwapStore(states / str(number))
+        (kept,) = play.store.read()
+        play.guide = Guide(kept, play.store)
+        print(f"kept after act {number}: {_step(play)}")
     print(markdown(play.checklist, UTC))
     return 0
+
+
+def _step(play: Play) -> str:
+    stage = play.look()
+    log = [f"{entry.t:.0f} {entry.text}" for entry in play.checklist.log]
+    return f"{stage.step}: {stage.title} ({'; '.join(log[-1:])})"
 
 
 # Histories and reports.
@@ -159,15 +165,14 @@ def swap(words: Sequence[str]) -> int:
 
 def watch(words: Sequence[str]) -> int:
     """Go on with histories and reports: watch the samples of a recording."""
-    return event_loop.run(_watched(words[0]))
+    return event_loop.run(_watched(words))
 
 
-async def _watched(recording: str) -> int:
-    feed = SessionFeed(ReplaySource(recording), local.session(keep=True), 0.0)
+async def _watched(words: Sequence[str]) -> int:
+    feed = SessionFeed(ReplaySource(words[0]), local.session(keep=True), 0.0)
     async for update in event_loop.rounds(feed):
         for note in update.notes:
             output.say(note)
-        output.show(update.frames, False, UTC)
-        output.show(update.frames, True, UTC)
+        output.show(update.frames, "--json" in words, UTC)
     await feed.aclose()
     return 0

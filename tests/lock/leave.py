@@ -295,18 +295,15 @@ def hours(words: Sequence[str]) -> int:
 
 def leave_swaps(area: Path, way: str) -> Said:
     """Leave a swap at each of its steps, each in a state directory of its own."""
-    return apart.run((way, str(area)), environment(area), Machine(), "tests.lock.leave:swaps")
+    words = (way, str(area / "state"))
+    return apart.run(words, environment(area), Machine(), "tests.lock.leave:swaps")
 
 
 def swaps(words: Sequence[str]) -> int:
     """Play a swap, and keep its checklist as it is after each act."""
     from tests.lock import going_on
 
-    area = Path(words[1])
-    for acts in range(len(going_on.WAYS[words[0]])):
-        state = area / "state" / str(acts)
-        state.mkdir(mode=0o700)
-        going_on.played(words[0], acts, state)
+    going_on.left(words[0], Path(words[1]))
     return 0
 
 
@@ -347,12 +344,12 @@ def watch(words: Sequence[str]) -> int:
 CONFIGURATION = """\
 # As somebody wrote it, and as the console changed it.
 interval = 2.5
-theme = "paper"
+theme = "colorblind"
 units = "decimal"
 panes = ["scan", "devices", "events"]
 columns = ["errors", "rates", "bay"]
 sort = "latency"
-chassis = ["4x6"]
+chassis = ["SAS3x40: 4x6 by-column from-bottom"]
 ascii = true
 no-mouse = true
 hosts = ["nas", "root@vault"]
@@ -360,12 +357,11 @@ stalled-after = 900
 scrub-overdue-after = "60d"  # after the holidays
 slip = "30%"
 free-floor = 0.1
-hook = "/usr/local/bin/tell"
-bell = true
+bell = 1
 of-tomorrow = 1
 
 [keys]
-scrub = "F"
+sort = "F"
 quit = ["q", "x"]
 """
 

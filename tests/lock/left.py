@@ -100,9 +100,7 @@ def _settle_files(area: Path, entries: Mapping[str, Any], shift: float) -> None:
         os.utime(path, ns=(atime, mtime + int(shift * 1e9) if recent else mtime))
 
 
-def _settle_journal(
-    journal: Path, note: Mapping[str, Any], area: Path, shift: float
-) -> None:
+def _settle_journal(journal: Path, note: Mapping[str, Any], area: Path, shift: float) -> None:
     """Write paths, numbers and times of here into a journal."""
     here = {name: (area / name).lstat() for name in note["entries"]}
     numbers = {entry[0]: here[name].st_ino for name, entry in note["entries"].items()}

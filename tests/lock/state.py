@@ -44,6 +44,8 @@ class Area:
     place: Path
     machine: Machine
     environ: dict[str, str] = field(default_factory=dict)
+    whole: bool = False
+    """Whether long texts are noted whole, not as digests."""
     seen: list[str] = field(default_factory=list)
 
     def run(self, *words: str) -> None:
@@ -60,6 +62,12 @@ class Area:
         text = _HERE.sub("(... has no rewrite)", _FIGURES.sub(r'"\1": ...', text))
         self.seen.append(f"$ {title.replace(str(self.place), 'AREA')}\n{text}")
 
+    def abridge(self) -> None:
+        """Keep only a digest of what was noted last, unless all is wanted."""
+        title, _, text = self.seen[-1].partition("\n")
+        if not self.whole:
+            self.seen[-1] = f"{title}\nsha256 {digest(text)}"
+
     def note(self, title: str, lines: Iterable[str]) -> None:
         """Note what is there."""
         self.seen.append("\n".join((title, *lines)))
@@ -70,15 +78,15 @@ class Area:
 
 
 @contextmanager
-def _opened(packed: Path, state: str = "state") -> Iterator[Area]:
+def _opened(packed: Path) -> Iterator[Area]:
     """Unpack an archive for a while."""
     shm = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="zc-", dir=shm if shm.is_dir() else None) as base:
         place = Path(base).resolve() / "area"
         left.unpack(packed, place)
-        environ = {**environment(place), "ZCONSOLE_STATE": str(place / state)}
         root = place / "machine"
-        yield Area(place, Machine(str(root) if root.exists() else "", NOW + 120), environ)
+        machine = Machine(str(root) if root.exists() else "", NOW + 120)
+        yield Area(place, machine, environment(place))
 
 
 def cases() -> Iterable[Case]:
@@ -95,8 +103,9 @@ Cases = Iterable[tuple[str, Act, float]]
 """Name, act and cost of each case of an archive."""
 
 
-def _seen(packed: Path, act: Act, _whole: bool) -> str:
+def _seen(packed: Path, act: Act, whole: bool) -> str:
     with _opened(packed) as area:
+        area.whole = whole
         act(area)
         return "\n\n".join(area.seen)
 
@@ -105,9 +114,9 @@ def _seen(packed: Path, act: Act, _whole: bool) -> str:
 
 
 def _jobs(moment: str) -> Cases:
-    yield moment, _job, 0.6
+    yield moment, _job, 0.3
     if moment == "stopped":
-        yield "of-a-later-version", _later_job, 0.1
+        yield "of-a-later-version", _later_job, 0.05
 
 
 def _job(area: Area) -> None:
@@ -146,12 +155,12 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def _lights(_name: str) -> Cases:
-    yield "go-on", _lights_go_on, 0.1
-    yield "time-over", partial(_lights_resumed, later=5 * HOUR), 0.1
-    yield "clock-set-back", partial(_lights_resumed, later=-24 * HOUR), 0.1
-    yield "somebody-switched-one-off", partial(_lights_resumed, leds=(0, 1)), 0.1
-    yield "after-a-reboot", partial(_lights_resumed, boot="boot-2", leds=(0, 0)), 0.1
-    yield "enclosure-gone", _lights_of_none, 0.1
+    yield "go-on", _lights_go_on, 0.06
+    yield "time-over", partial(_lights_resumed, later=5 * HOUR), 0.06
+    yield "clock-set-back", partial(_lights_resumed, later=-24 * HOUR), 0.06
+    yield "somebody-switched-one-off", partial(_lights_resumed, leds=(0, 1)), 0.06
+    yield "after-a-reboot", partial(_lights_resumed, boot="boot-2", leds=(0, 0)), 0.06
+    yield "enclosure-gone", _lights_of_none, 0.06
 
 
 def _lights_go_on(area: Area) -> None:
@@ -197,7 +206,7 @@ def _leds(area: Area) -> None:
 
 def _tunables(name: str) -> Cases:
     yield f"{name}-restored", _tunables_restored, 0.1
-    yield f"{name}-one-restored", partial(_tunables_restored, names=("zfs_scrub_min_time_ms",)), 0.1
+    yield f"{name}-one-restored", _tunables_one_restored, 0.1
     yield f"{name}-changed-by-others", _tunables_changed, 0.1
     yield f"{name}-after-a-reboot", _tunables_rebooted, 0.1
     yield f"{name}-set-again", _tunables_set_again, 0.1
@@ -205,12 +214,18 @@ def _tunables(name: str) -> Cases:
         yield "autopilot-off", _autopilot_off, 0.1
 
 
-def _tunables_restored(area: Area, names: Sequence[str] = ()) -> None:
+def _tunables_restored(area: Area) -> None:
     _listed(area)
     area.go_on("tunables")
-    area.run("tunables", "restore", "--json", *names)
-    area.run("tunables", "restore", *names)
+    area.run("tunables", "restore")
+    area.run("tunables", "restore")
     area.go_on("tunables")
+    _parameters(area)
+
+
+def _tunables_one_restored(area: Area) -> None:
+    area.run("tunables", "restore", "zfs_scrub_min_time_ms")
+    area.run("tunables", "restore")
     _parameters(area)
 
 
@@ -243,13 +258,13 @@ def _autopilot_off(area: Area) -> None:
 
 
 def _listed(area: Area) -> None:
-    """Note what is listed of the tunables that the machine has."""
+    """Note what is listed of the tunables that were set, or differ from their defaults."""
     area.run("tunables", "list")
     area.run("tunables", "list", "--json")
-    for at, text in enumerate(area.seen[-2:], len(area.seen) - 2):
-        lines = text.split("\n")
-        known = [line for line in lines if any(name in line for name in LIVE)]
-        area.seen[at] = "\n".join((lines[0], *known, lines[-1]))
+    for at, mark in ((-2, " (was "), (-1, '"set_by_us": ')):
+        title, *lines, code = area.seen[at].split("\n")
+        told = [line for line in lines if mark in line and '"set_by_us": null' not in line]
+        area.seen[at] = "\n".join((title, *told, code))
 
 
 def _parameters(area: Area) -> None:
@@ -261,7 +276,7 @@ def _parameters(area: Area) -> None:
 
 
 def _hours(looks: str) -> Cases:
-    yield f"after-{looks}-looks", partial(_hours_go_on, looks=looks), 0.4
+    yield f"after-{looks}-looks", partial(_hours_go_on, looks=looks), 0.35
 
 
 def _hours_go_on(area: Area, looks: str) -> None:
@@ -276,39 +291,47 @@ def _hours_go_on(area: Area, looks: str) -> None:
 
 
 def _swaps(way: str) -> Cases:
-    for acts in range(len(WAYS[way])):
-        yield f"{way}-{acts}", partial(_swap, way=way, acts=acts), 0.4
-    yield f"{way}-of-a-later-version", _later_swap, 0.1
+    yield f"{way}-listed", _swaps_listed, 0.5
+    yield f"{way}-goes-on", partial(_swap, way=way), 0.5
+    yield f"{way}-of-a-later-version", _later_swap, 0.05
 
 
-def _swap(area: Area, way: str, acts: int) -> None:
-    _without_zfs(area, str(acts))
-    area.run("swap", "--json")
-    area.go_on("swap", way, str(acts))
+def _swaps_listed(area: Area) -> None:
+    for state in _without_zfs(area):
+        area.environ["ZCONSOLE_STATE"] = str(state)
+        area.run("swap")
+        area.run("swap", "--json")
+        if state.name != "0":
+            area.abridge()
+
+
+def _swap(area: Area, way: str) -> None:
+    area.go_on("swap", way, str(area.place / "state"))
 
 
 def _later_swap(area: Area) -> None:
-    _without_zfs(area, "0")
+    area.environ["ZCONSOLE_STATE"] = str(_without_zfs(area)[0])
     (file,) = (area.place / "state/0").glob("swap-*.json")
     document = json.loads(file.read_text())
     file.write_text(json.dumps({**document, "format": document["format"] + 1}))
     area.run("swap", "--json")
 
 
-def _without_zfs(area: Area, state: str) -> None:
-    """Let the machine have no pools, and another state directory."""
+def _without_zfs(area: Area) -> list[Path]:
+    """Let the machine have no pools; return the state directories of the swap."""
     area.machine = Machine(str(area.place / "machine"), NOW)
-    area.environ["ZCONSOLE_STATE"] = str(area.place / "state" / state)
+    return sorted((area.place / "state").iterdir(), key=lambda path: int(path.name))
 
 
 # Histories and reports.
 
 
 def _watches(scenario: str) -> Cases:
-    yield f"{scenario}-goes-on", _watch, 0.5
-    yield f"{scenario}-reports", _reports, 0.4
-    yield f"{scenario}-of-a-later-version", _later_watch, 0.4
-    yield f"{scenario}-of-another-pool", _other_watch, 0.4
+    yield f"{scenario}-goes-on", _watch, 0.3
+    yield f"{scenario}-goes-on-as-json", _as_json, 0.3
+    yield f"{scenario}-reports", _reports, 0.2
+    yield f"{scenario}-of-a-later-version", _later_watch, 0.3
+    yield f"{scenario}-of-another-pool", _other_watch, 0.3
 
 
 def _watch(area: Area) -> None:
@@ -317,14 +340,19 @@ def _watch(area: Area) -> None:
     area.run("report")
 
 
+def _as_json(area: Area) -> None:
+    area.go_on("watch", str(area.place / "after.jsonl"), "--json")
+    area.abridge()
+
+
 def _reports(area: Area) -> None:
     area.run("report", "--list")
     area.run("report", "--list", "--json")
     area.run("report")
     area.run("report", "--compare", "1", "1")
-    area.run("report", "--json")
-    area.run("report", "--svg")
-    area.seen[-2:] = [f"{t.partition(chr(10))[0]}\nsha256 {digest(t)}" for t in area.seen[-2:]]
+    for form in ("--json", "--svg"):
+        area.run("report", form)
+        area.abridge()
 
 
 def _later_watch(area: Area) -> None:
