@@ -22,12 +22,12 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import SimpleNamespace
 from typing import Any
 
 TREE = Path(__file__).parents[2]
@@ -121,28 +121,28 @@ def run(
 
 # In the process.
 
-MACHINE = Machine()
-"""What the command of this process sees."""
+SEEN = SimpleNamespace(machine=Machine())
+"""The machine that the command of this process sees."""
 
 
 def made_up() -> None:
-    """Put clock and kernel in place, to do as `MACHINE` says. Before zconsole is imported."""
+    """Put clock and kernel in place, to do as `SEEN` says. Before zconsole is imported."""
     assert "zconsole" not in sys.modules
     clock = time.time
-    time.time = lambda: MACHINE.now or clock()
-    datetime.datetime = _Local  # type: ignore[misc]
+    time.time = lambda: SEEN.machine.now or clock()
+    datetime.datetime = _Local
     ioctl, user = fcntl.ioctl, os.geteuid
-    os.geteuid = lambda: 1000 if MACHINE.ordinary else user()
+    os.geteuid = lambda: user() or (1000 if SEEN.machine.ordinary else 0)
 
     def rewritten(fd: int, request: int, *rest: Any) -> Any:
-        if not MACHINE.rewrites or request != REWRITE:
+        if not SEEN.machine.rewrites or request != REWRITE:
             return ioctl(fd, request, *rest)
         print(
             "rewrite: offset {}, length {}".format(*struct.unpack("=4Q", rest[0])), file=sys.stderr
         )
         return b""
 
-    fcntl.ioctl = rewritten  # type: ignore[assignment]
+    fcntl.ioctl = rewritten
     for module, names in (
         (os, ("open", "stat", "lstat", "access", "listdir", "scandir", "readlink")),
         (io, ("open",)),
@@ -156,7 +156,7 @@ class _Local(datetime.datetime):
     @classmethod
     def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
         """The time as the machine tells it."""
-        return cls(*MACHINE.local, tzinfo=tz) if MACHINE.local else super().now(tz)  # type: ignore[arg-type,misc]
+        return cls(*SEEN.machine.local, tzinfo=tz) if SEEN.machine.local else super().now(tz)
 
 
 def _elsewhere(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -166,12 +166,12 @@ def _elsewhere(call: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def redirected(path: Any, *rest: Any, **more: Any) -> Any:
-        if not MACHINE.root or not isinstance(path, (str, bytes, os.PathLike)):
+        if not SEEN.machine.root or not isinstance(path, (str, bytes, os.PathLike)):
             return call(path, *rest, **more)
         text = os.fsdecode(path)
         if not f"{text}/".startswith(MADE_UP):
             return call(path, *rest, **more)
-        found = call(MACHINE.root + text, *rest, **more)
+        found = call(SEEN.machine.root + text, *rest, **more)
         if isinstance(found, os.stat_result):
             return os.stat_result((found[0], zlib.crc32(text.encode()), *found[2:]))
         return found
@@ -207,7 +207,6 @@ def serve() -> None:
 
 def _become(asked: Mapping[str, Any], out: int, err: int) -> None:
     """Run a command and end."""
-    global MACHINE
     code = 70
     try:
         signal.alarm(PATIENCE)
@@ -217,7 +216,7 @@ def _become(asked: Mapping[str, Any], out: int, err: int) -> None:
         os.environ.clear()
         os.environ.update(asked["environ"])
         time.tzset()
-        MACHINE = Machine(**asked["machine"])
+        SEEN.machine = Machine(**asked["machine"])
         module, _, name = asked["act"].partition(":")
         code = int(getattr(importlib.import_module(module), name)(asked["words"]))
     except SystemExit as end:
@@ -233,7 +232,7 @@ def _become(asked: Mapping[str, Any], out: int, err: int) -> None:
 
 
 if __name__ == "__main__":
-    # As the module that others import, so that they see the same MACHINE.
+    # As the module that others import, so that they have the same SEEN.
     from tests.lock import apart
 
     apart.serve()

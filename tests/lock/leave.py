@@ -103,10 +103,10 @@ def _ordered(order: str) -> None:
         (record,) = job_store.records()
         words = (sys.executable, "-m", "zconsole", "rebalance", order, record.job)
         subprocess.run(words, cwd=apart.TREE, check=True, stderr=subprocess.DEVNULL)
-        Sys.open_new = create  # type: ignore[method-assign]
+        Sys.open_new = create
         return create(*arguments)
 
-    Sys.open_new = ordering  # type: ignore[method-assign]
+    Sys.open_new = ordering
 
 
 def _rewrites() -> None:

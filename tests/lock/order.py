@@ -50,8 +50,13 @@ def _seen(_whole: bool) -> str:
                 machine = Machine(local=NOON)
                 said = apart.run(words, environment(area), machine, "tests.lock.order:recorded")
                 return said.out if said.code == 0 else str(said)
-    print(f"{NAME}: skipped, as no filesystem here has extended attributes", file=sys.stderr)
-    return kept.read("state")[NAME]
+    return skipped(NAME, "no filesystem here has extended attributes")
+
+
+def skipped(name: str, why: str) -> str:
+    """Say that a case of this part cannot be seen here, and return what is kept of it."""
+    print(f"state/{name}: skipped: {why}", file=sys.stderr)
+    return kept.read("state")[name]
 
 
 def _built(root: Path) -> bool:
@@ -122,7 +127,7 @@ def recorded(words: Sequence[str]) -> int:
         if not name.startswith("_") and name not in LEFT_OUT:
             setattr(Sys, name, _noting(calls, name, value))
     connect = sqlite3.connect
-    sqlite3.connect = lambda *a, **k: connect(*a, factory=_traced(calls), **k)  # type: ignore[assignment]
+    sqlite3.connect = lambda *a, **k: connect(*a, factory=_traced(calls), **k)
     out = os.dup(1)
     os.dup2(2, 1)
     code = main(words)
