@@ -1,0 +1,238 @@
+"""Commands of zconsole in processes of their own, with a clock and a kernel that are made up.
+
+`Apart` starts one process that imports zconsole; each command runs in a fork of that, so that it
+costs no start. What is made up is put in place below zconsole: in `time`, `datetime`, `os` and
+`fcntl`, before it is imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import datetime
+import fcntl
+import importlib
+import io
+import json
+import os
+import pkgutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryFile
+from types import SimpleNamespace
+from typing import Any
+
+TREE = Path(__file__).parents[2]
+REWRITE = 0x40208303
+"""ZFS_IOC_REWRITE (sys/fs/zfs.h), which other filesystems do not have."""
+MADE_UP = (
+    *("/sys/", "/proc/sys/kernel/random/boot_id", "/dev/zfs"),
+    *("/usr/sbin/zpool", "/sbin/zpool", "/usr/local/sbin/zpool"),
+)
+"""Where paths begin that `Machine.root` has instead."""
+PATIENCE = 120
+"""Seconds that a command may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a command sees that is not so."""
+
+    root: str = ""
+    """Folder with a /sys and a boot id; empty: those of this machine."""
+    now: float = 0.0
+    """The time, epoch seconds; 0: it passes as ever."""
+    local: tuple[int, ...] = ()
+    """The time as `datetime.now` tells it: year, month, day, hour; empty: as ever."""
+    rewrites: bool = False
+    """Whether files of any filesystem can be rewritten in place."""
+    ordinary: bool = False
+    """Whether the user is not root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came of a command."""
+
+    code: int
+    """Of the process; negative: the signal that ended it."""
+    out: str
+    err: str
+
+    def __str__(self) -> str:
+        parts = (("stdout", self.out), ("stderr", self.err))
+        lines = [f"{name}| {line}" for name, text in parts for line in text.splitlines()]
+        return "\n".join([*lines, f"exit {self.code}"])
+
+
+@dataclass(slots=True)
+class Apart:
+    """The process that commands are forked from."""
+
+    _process: subprocess.Popen[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        command = [sys.executable, "-m", "tests.lock.apart"]
+        pipe = subprocess.PIPE
+        environ = {**os.environ, "PYTHONUTF8": "1"}
+        self._process = subprocess.Popen(command, cwd=TREE, stdin=pipe, stdout=pipe, env=environ)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+
+    def run(
+        self, words: Sequence[str], environ: Mapping[str, str], machine: Machine, act: str
+    ) -> Said:
+        """See `run`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"words": words, "environ": dict(environ), "machine": asdict(machine), "act": act}
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        return Said(**json.loads(self._process.stdout.readline()))
+
+
+@cache
+def _apart(_process: int) -> Apart:
+    return Apart()
+
+
+def run(
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    machine: Machine | None = None,
+    act: str = "zconsole.cli.main:main",
+) -> Said:
+    """Run a function of command line words, `module:name`, by default the program's own."""
+    return _apart(os.getpid()).run(words, environ, machine or Machine(), act)
+
+
+# In the process.
+
+SEEN = SimpleNamespace(machine=Machine())
+"""The machine that the command of this process sees."""
+
+
+def made_up() -> None:
+    """Put clock and kernel in place, to do as `SEEN` says. Before zconsole is imported."""
+    assert "zconsole" not in sys.modules
+    clock = time.time
+    time.time = lambda: SEEN.machine.now or clock()
+    datetime.datetime = _Local
+    ioctl, user = fcntl.ioctl, os.geteuid
+    os.geteuid = lambda: user() or (1000 if SEEN.machine.ordinary else 0)
+
+    def rewritten(fd: int, request: int, *rest: Any) -> Any:
+        if not SEEN.machine.rewrites or request != REWRITE:
+            return ioctl(fd, request, *rest)
+        print(
+            "rewrite: offset {}, length {}".format(*struct.unpack("=4Q", rest[0])), file=sys.stderr
+        )
+        return b""
+
+    fcntl.ioctl = rewritten
+    for module, names in (
+        (os, ("open", "stat", "lstat", "access", "listdir", "scandir", "readlink")),
+        (io, ("open",)),
+        (builtins, ("open",)),
+    ):
+        for name in names:
+            setattr(module, name, _elsewhere(getattr(module, name)))
+
+
+class _Local(datetime.datetime):
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+        """The time as the machine tells it."""
+        return cls(*SEEN.machine.local, tzinfo=tz) if SEEN.machine.local else super().now(tz)
+
+
+def _elsewhere(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call whose first argument may be a path of the made-up kernel.
+
+    What `stat` says there has an inode number that follows from the path.
+    """
+
+    def redirected(path: Any, *rest: Any, **more: Any) -> Any:
+        if not SEEN.machine.root or not isinstance(path, (str, bytes, os.PathLike)):
+            return call(path, *rest, **more)
+        text = os.fsdecode(path)
+        if not f"{text}/".startswith(MADE_UP):
+            return call(path, *rest, **more)
+        found = call(SEEN.machine.root + text, *rest, **more)
+        if isinstance(found, os.stat_result):
+            return os.stat_result((found[0], zlib.crc32(text.encode()), *found[2:]))
+        return found
+
+    return redirected
+
+
+def serve() -> None:
+    """Run one command after another, each in a fork."""
+    made_up()
+    package = importlib.import_module("zconsole.cli")
+    for module in pkgutil.iter_modules(package.__path__, "zconsole.cli."):
+        importlib.import_module(module.name)
+    # What commands import late: each fork would do so again.
+    for name in ("rebalance.job.runner", "rebalance.job.creation"):
+        importlib.import_module(f"zconsole.{name}")
+    importlib.import_module("tests.lock.going_on")
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        with TemporaryFile() as out, TemporaryFile() as err:
+            child = os.fork()
+            if child == 0:
+                _become(asked, out.fileno(), err.fileno())
+            _, status = os.waitpid(child, 0)
+            texts = {}
+            for name, file in (("out", out), ("err", err)):
+                file.seek(0)
+                texts[name] = file.read().decode("utf-8", "surrogateescape")
+        answer = {"code": os.waitstatus_to_exitcode(status), **texts}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def _become(asked: Mapping[str, Any], out: int, err: int) -> None:
+    """Run a command and end."""
+    code = 70
+    try:
+        signal.alarm(PATIENCE)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for number, fd in enumerate((null, out, err)):
+            os.dup2(fd, number)
+        os.environ.clear()
+        os.environ.update(asked["environ"])
+        time.tzset()
+        SEEN.machine = Machine(**asked["machine"])
+        module, _, name = asked["act"].partition(":")
+        code = int(getattr(importlib.import_module(module), name)(asked["words"]))
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # the fork must not come back to what it was forked from
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    # As the module that others import, so that they have the same SEEN.
+    from tests.lock import apart
+
+    apart.serve()

@@ -1,0 +1,155 @@
+"""What a zconsole left behind, as an archive, and the same on another machine.
+
+An area is a folder with `state` (the state directory), and what else belongs to it: `tree` (files
+of a job), `machine` (a made-up /sys). Its archive holds it as it was, and in `left.json` what an
+archive cannot bring back: paths, inode and device numbers, and times that must be recent.
+`unpack` writes those of the new place into journals, where those of the old one were. Everything
+else, above all digests, stays as the version wrote it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import json
+import os
+import sqlite3
+import struct
+import tarfile
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+ARCHIVES = Path(__file__).parents[1] / "fixtures" / "state"
+NOTE = "left.json"
+GONE = 1 << 40
+"""Added to the number of an inode that was gone, so that no file here has it."""
+APART = 5_000_000
+"""Nanoseconds between two changes that are to stay apart."""
+_HANDLE = struct.Struct("=Ii")
+
+
+def archive(version: str, name: str) -> Path:
+    """Return where the archive of an area is."""
+    return ARCHIVES / version / f"{name}.tar.xz"
+
+
+def pack(area: Path, to: Path) -> None:
+    """Write an area's archive."""
+    entries = {}
+    for path in sorted(area.glob("tree/**")) + sorted(area.glob("tree/**/*")):
+        status = path.lstat()
+        times = (status.st_atime_ns, status.st_mtime_ns, status.st_ctime_ns)
+        entries[str(path.relative_to(area))] = [status.st_ino, status.st_mode & 0o7777, *times]
+    note = {"area": str(area), "taken": time.time(), "entries": entries}
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(to, "w:xz", preset=9) as tar:
+        _add(tar, NOTE, json.dumps(note).encode())
+        for path in sorted(area.rglob("*")):
+            if path.name.endswith("-shm"):
+                continue
+            tar.add(path, str(path.relative_to(area)), recursive=False, filter=_plain)
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(data)
+    tar.addfile(entry, io.BytesIO(data))
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def unpack(packed: Path, area: Path) -> None:
+    """Put an area in a new, empty place."""
+    area.mkdir(mode=0o700)
+    with tarfile.open(packed) as tar:
+        # As an attribute: the first releases of 3.11 know no parameter for it.
+        tar.extraction_filter = lambda entry, _: entry
+        for entry in tar:
+            entry.uid, entry.gid = os.geteuid(), os.getegid()
+            tar.extract(entry, area)
+    note = json.loads((area / NOTE).read_text())
+    (area / NOTE).unlink()
+    shift = time.time() - note["taken"]
+    _settle_files(area, note["entries"], shift)
+    for file in area.glob("state/**/*"):
+        if file.suffix == ".json" or file.parent.name == "locks":
+            text = file.read_text()
+            file.write_text(text.replace(note["area"], str(area)))
+    for journal in area.glob("state/**/*.db"):
+        _settle_journal(journal, note, area, shift)
+
+
+def _settle_files(area: Path, entries: Mapping[str, Any], shift: float) -> None:
+    """Give files their modes and times, in the order in which they were changed.
+
+    A directory that the job had changed was changed just now.
+    """
+    last = 0
+    for name, (_, mode, atime, mtime, ctime) in sorted(entries.items(), key=lambda e: e[1][4]):
+        if ctime - last > APART:
+            time.sleep(APART / 1e9 * 2)
+        last = ctime
+        path = area / name
+        path.chmod(mode)
+        recent = path.is_dir() and mtime > ctime - 10**12
+        os.utime(path, ns=(atime, mtime + int(shift * 1e9) if recent else mtime))
+
+
+def _settle_journal(journal: Path, note: Mapping[str, Any], area: Path, shift: float) -> None:
+    """Write paths, numbers and times of here into a journal."""
+    here = {name: (area / name).lstat() for name in note["entries"]}
+    numbers = {entry[0]: here[name].st_ino for name, entry in note["entries"].items()}
+    paths = {here[name].st_ino: area / name for name in note["entries"]}
+
+    def number(before: int | None) -> int | None:
+        return numbers.get(before, before + GONE) if before else before
+
+    def handle(before: bytes, inode: int | None) -> bytes:
+        return handle_of(paths[inode]) if before and inode in paths else before
+
+    def text(value: str) -> str:
+        return value.replace(note["area"], str(area))
+
+    def raw(value: bytes) -> bytes:
+        return value.replace(os.fsencode(note["area"]), os.fsencode(area))
+
+    with closing(sqlite3.connect(journal)) as db:
+        for function in (number, handle, text, raw):
+            db.create_function(function.__name__, -1, function)
+        device = (area / "tree").stat().st_dev
+        db.execute("UPDATE dirs SET ino = number(ino), dev = ?, name = raw(name)", (device,))
+        db.execute("UPDATE dirs SET intent = intent + ?", (shift,))
+        db.execute("UPDATE files SET ino = number(ino), old = number(old), new = number(new)")
+        db.execute("UPDATE files SET handle = handle(handle, new)")
+        db.execute("UPDATE meta SET value = text(value)")
+        db.execute("UPDATE meta SET value = value + ? WHERE key = 'changing_until'", (shift,))
+        keys = json.dumps({str(area / "tree"): _filesystem(area)})
+        db.execute("UPDATE meta SET value = ? WHERE key = 'keys'", (keys,))
+        db.commit()
+
+
+def handle_of(path: Path) -> bytes:
+    """Return a file's handle (name_to_handle_at(2)); empty where there are none."""
+    found = ctypes.create_string_buffer(_HANDLE.pack(128, 0), 8 + 128)
+    mount, libc = ctypes.c_int(), ctypes.CDLL(None)
+    if libc.name_to_handle_at(-100, os.fsencode(path), found, ctypes.byref(mount), 0) == -1:
+        return b""
+    return found.raw[: 8 + _HANDLE.unpack_from(found)[0]]
+
+
+def _filesystem(path: Path) -> str:
+    """Return what journals call a filesystem that is not ZFS: its kind and its source."""
+    mounts = []
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        words = line.split()
+        kind, source = words[words.index("-") + 1 :][:2]
+        if path.is_relative_to(words[4]):
+            mounts.append((len(words[4]), f"{kind}:{source}:"))
+    return max(mounts, key=lambda mount: mount[0])[1]
