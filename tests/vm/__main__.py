@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.vm import image, named, traces
+from tests.vm import image, named, packed, traces
 from tests.vm.errors import NotAvailableError, VmError
 from tests.vm.machine import DEFAULT_DISKS, DEFAULT_MEMORY_MB, Machine
 from tests.vm.releases import RELEASES
@@ -86,6 +86,14 @@ def _traces(arguments: argparse.Namespace) -> int:
     with Machine.boot(image.build(arguments.release)) as machine:
         machine.push_tree()
         traces.record_all(machine, arguments.names, arguments.directory)
+    return 0
+
+
+def _packed(arguments: argparse.Namespace) -> int:
+    sizes = [DEFAULT_DISKS[0]] * packed.DISKS
+    with Machine.boot(image.build(arguments.release), sizes) as machine:
+        machine.push_tree()
+        packed.save_all(machine, arguments.names)
     return 0
 
 
@@ -218,6 +226,11 @@ def _add_machine_commands(add: Add) -> None:
     record.add_argument("--release", type=_release, default="trixie", metavar="|".join(RELEASES))
     record.add_argument("directory", type=Path)
     record.add_argument("names", nargs="*", metavar="NAME")
+    save = add(
+        "packed", _packed, "save packed configs of pools in all states, an archive a release"
+    )
+    save.add_argument("release", type=_release, metavar="|".join(RELEASES))
+    save.add_argument("names", nargs="*", metavar="STATE")
     add("list", _list, "machines that are up")
 
 

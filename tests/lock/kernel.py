@@ -1,0 +1,120 @@
+"""Packed configs of real pools, and a helper process that gets them in the kernel's place.
+
+An archive a release, ``tests/fixtures/libzfs/VERSION.tar.xz``, made by `tests.vm.packed`: of each
+state of a pool ``STATE/1.nvlist``, as the kernel packed it, and ``STATE/1.json``, the rest of the
+raw form of the same moment; then ``2`` some seconds later, where the pool still answered.
+
+``python -m tests.lock.kernel`` is the helper. It takes ``VERSION/STATE`` for a pool's name, and
+answers with the configs of that state in turn, over and over.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import io
+import itertools
+import json
+import os
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from zconsole.zfs.sources.libzfs.helper import Helper
+from zconsole.zfs.sources.libzfs.library import (
+    DESTINATION,
+    DESTINATION_AT,
+    KernelStats,
+    Library,
+    LibraryUnusableError,
+    LibzfsPool,
+)
+
+ARCHIVES = Path(__file__).parents[1] / "fixtures" / "libzfs"
+COMMAND = (sys.executable, "-m", "tests.lock.kernel")
+
+
+class Packed(NamedTuple):
+    """A pool at one moment: its packed config, and the raw form without it."""
+
+    config: bytes
+    rest: Mapping[str, Any]
+
+
+@cache
+def states(archive: Path) -> Mapping[str, Sequence[Packed]]:
+    """Return the moments of each state that an archive holds."""
+    with tarfile.open(archive) as tar:
+        files = {entry.name: tar.extractfile(entry) for entry in tar}
+        read = {name: file.read() for name, file in files.items() if file}
+    found: dict[str, list[Packed]] = {}
+    for name in sorted(name for name in read if name.endswith(".nvlist")):
+        rest = json.loads(read[name.replace(".nvlist", ".json")])
+        found.setdefault(Path(name).parent.name, []).append(Packed(read[name], rest))
+    return found
+
+
+def write(archive: Path, found: Mapping[str, Sequence[Packed]]) -> None:
+    """Write an archive, the same bytes for the same states."""
+    with tarfile.open(archive, "w:xz", preset=9) as tar:
+        for state, moments in sorted(found.items()):
+            for number, packed in enumerate(moments, 1):
+                for suffix, data in (
+                    ("json", json.dumps(packed.rest, sort_keys=True).encode()),
+                    ("nvlist", packed.config),
+                ):
+                    entry = tarfile.TarInfo(f"{state}/{number}.{suffix}")
+                    entry.size = len(data)
+                    tar.addfile(entry, io.BytesIO(data))
+
+
+class Ioctl:
+    """Answers ioctl(2) on /dev/zfs with packed configs in turn, as ZFS_IOC_POOL_STATS does."""
+
+    def __init__(self, configs: Sequence[bytes]) -> None:
+        self._configs = itertools.cycle(configs)
+        self._next = next(self._configs)
+
+    def __call__(self, _device: int, _request: int, command: bytearray) -> int:
+        """Write the next config where the command wants it, or say how much room it takes."""
+        address, room = DESTINATION.unpack_from(command, DESTINATION_AT)
+        size = len(self._next)
+        DESTINATION.pack_into(command, DESTINATION_AT, address, size)
+        if size > room:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        ctypes.memmove(address, self._next, size)
+        self._next = next(self._configs)
+        return 0
+
+
+def _unasked(*_: object) -> int:
+    raise LibraryUnusableError("the kernel's answer was not understood")
+
+
+LIBRARY = Library(
+    "libzfs.so.4",
+    {
+        "libzfs_init": lambda: 1,
+        "zpool_open_canfail": lambda _library, _name: 1,
+        "zpool_refresh_stats": _unasked,
+        "nvlist_size": _unasked,
+        "nvlist_pack": _unasked,
+    },
+)
+"""Knows every pool, and leaves all else to the kernel."""
+
+
+def _opened(name: str) -> LibzfsPool:
+    release, _, state = name.partition("/")
+    configs = [each.config for each in states(ARCHIVES / f"{release}.tar.xz")[state]]
+    kernel = KernelStats(name.encode(), Path(os.devnull), Ioctl(configs))
+    return LibzfsPool(LIBRARY, name, kernel)
+
+
+if __name__ == "__main__":
+    helper = Helper(0, os.dup(1), lambda name: _opened(name).read)
+    helper.say({"ready": LIBRARY.soname})
+    helper.serve(lambda: os._exit(0))

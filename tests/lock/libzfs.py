@@ -1,0 +1,91 @@
+"""What the kernel says of a pool, packed, and the JSON that comes of it.
+
+Configs of real pools take the way of live ones: through the helper process and the console's end of
+it. What else a sample has (messages, disk counters, tunables, host) is of the same moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, cast
+
+from tests.lock.case import Case, digest
+from tests.lock.kernel import ARCHIVES, COMMAND, states
+from zconsole.monitor.session import Session
+from zconsole.output.json import line, sample_object
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.process import DeadlineError
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.libzfs.client import LibzfsReader
+from zconsole.zfs.sources.reader import ReaderUnusableError, ReadFailedError
+
+PATIENCE = 30.0
+WHOLE = "2.3.9/"
+"""The release of which the last samples are kept whole; of all others there are digests."""
+
+
+def cases() -> Iterable[Case]:
+    """Return a case for each state of each release."""
+    for archive in sorted(ARCHIVES.glob("*.tar.xz")):
+        release = archive.name.removesuffix(".tar.xz")
+        for state in states(archive):
+            yield Case(f"{release}/{state}", partial(_see, archive, f"{release}/{state}"), 0.02)
+
+
+def _see(archive: Path, name: str, whole: bool) -> str:
+    """Return the JSON of each sample of a state; one that is not kept whole as a digest."""
+    moments = states(archive)[name.partition("/")[2]]
+    session, shown = Session(), []
+    for number, (moment, form) in enumerate(
+        zip(moments, _forms(name, len(moments)), strict=True), 1
+    ):
+        (frame,) = session.advance([cast("Raw", {**moment.rest, **form})])
+        lines = "\n".join(_lines(json.loads(line(sample_object(frame)))))
+        kept = whole or (name.startswith(WHOLE) and number == len(moments))
+        shown += [f"sample {number}", lines if kept else f"sha256 {digest(lines)}"]
+    return "\n".join(shown)
+
+
+def _lines(sample: Mapping[str, Any]) -> Iterator[str]:
+    """Return a line for each of a sample's values, and one for each of its vdevs."""
+    for key, value in sample.items():
+        if key != "topology":
+            yield f"{key}: {json.dumps(value)}"
+    if sample["topology"]:
+        yield from _rows(sample["topology"])
+
+
+def _rows(node: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    below = node["children"]
+    yield f"{depth * '  '}{json.dumps({**node, 'children': len(below)})}"
+    for child in below:
+        yield from _rows(child, depth + 1)
+
+
+def _forms(name: str, count: int) -> list[Mapping[str, Any]]:
+    """Return what the helper makes of a state's configs, or why nothing came of one."""
+    reader = _reader()
+
+    async def read() -> Mapping[str, Any]:
+        try:
+            return await reader.read(name, PATIENCE)
+        except (ReaderUnusableError, ReadFailedError, DeadlineError) as error:
+            return {"problem": str(error)}
+
+    return [_loop().run_until_complete(read()) for _ in range(count)]
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
+@cache
+def _reader() -> LibzfsReader:
+    """Return the reader of this process; its helper ends with it."""
+    return LibzfsReader(ProcessRunner(), COMMAND, Path(os.devnull))

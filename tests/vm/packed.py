@@ -1,0 +1,80 @@
+"""Packed configs of pools in every state, saved as the kernel answers: see `tests.lock.kernel`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.lock.kernel import ARCHIVES, Packed, states, write
+from tests.vm.errors import VmError
+from tests.vm.machine import TREE_IN_GUEST, Machine
+from tests.vm.pools import PoolFactory, clear
+from tests.vm.states import STATES, State
+from tests.vm.stuck import suspended
+
+DISKS = 10
+APART = 3.0
+"""Seconds between the two samples of a state: a slow disk moves on, and its rates are seen."""
+
+
+def hole(pool: PoolFactory) -> None:
+    """A log device that was removed leaves a hole before the vdevs behind it."""
+    pool.create("raidz3 d0 d1 d2 d3 d4 log d5")
+    pool.zpool("add", "-f", "tank", "special", "mirror", "d6", "d7")
+    pool.fill(20)
+    pool.zpool("remove", "tank", "d5")
+
+
+def offline_disks(pool: PoolFactory) -> None:
+    pool.create("raidz1 d0 d1 d2 raidz2 d3 d4 d5 d6")
+    pool.fill(20)
+    for disk in ("d2", "d3"):
+        pool.zpool("offline", "tank", disk)
+
+
+SAVED = (
+    *STATES,
+    State("hole", hole),
+    State("offline disks", offline_disks),
+    State("suspended", suspended),
+)
+
+
+def save_all(machine: Machine, names: Sequence[str]) -> None:
+    """Save the named states, or all that the machine's release has, into its archive.
+
+    States that are not named stay in it. Raises VmError where one could not be saved, once all the
+    others are.
+    """
+    known = {state.name: state for state in SAVED if state.since <= machine.image.zfs_version}
+    if unknown := sorted(set(names) - set(known)):
+        raise VmError(f"no such state: {', '.join(unknown)} (there are {', '.join(known)})")
+    archive = ARCHIVES / f"{machine.image.zfs}.tar.xz"
+    found = dict(states(archive)) if names and archive.exists() else {}
+    failed = []
+    for name in names or known:
+        start = time.monotonic()
+        try:
+            found[name] = _moments(machine, known[name])
+        except VmError as error:
+            failed.append(name)
+            print(f"{name}: {error}", file=sys.stderr)
+        clear(machine)
+        write(archive, found)
+        seconds = time.monotonic() - start
+        print(f"{name}: {seconds:.0f} s, {archive.stat().st_size:,} bytes", flush=True)
+    if failed:
+        raise VmError(f"not saved: {', '.join(failed)}")
+
+
+def _moments(machine: Machine, state: State) -> Sequence[Packed]:
+    """Put a pool into a state and return its samples there."""
+    state.enter(PoolFactory(machine))
+    program = ["env", f"PYTHONPATH={TREE_IN_GUEST}", "/opt/zc/bin/python"]
+    words = [*program, "-m", "tests.vm.inside.packed", state.pool, str(APART)]
+    lines = machine.run(words, timeout=180).stdout.splitlines()
+    if not lines:
+        raise VmError("no sample")
+    return [Packed(bytes.fromhex(config), rest) for rest, config in map(json.loads, lines)]
