@@ -48,14 +48,15 @@ class Told(Play):
     said: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     marked: bool = True
-    """Whether zpool has marked already what is being filled."""
+    """Whether zpool shows a resilver that has just begun, and what it fills."""
 
     def situation(self, pool: PoolState) -> Situation:
         """Return a pool as zpool shows it."""
         found = super().situation(pool)
         if self.marked:
             return found
-        return replace(found, pool=replace(found.pool, root=_unmarked(found.pool.root)))
+        pool_now = replace(found.pool, root=_unmarked(found.pool.root), scans=())
+        return replace(found, pool=pool_now)
 
     def choice(self, bay: str = OLD) -> SwapChoice:
         """Write down what is to be known before it begins."""
@@ -202,7 +203,7 @@ def _spared(told: Told) -> None:
 
 
 def _spared_unmarked(told: Told) -> None:
-    """The resilver has not marked yet what it fills."""
+    """The resilver that was begun is not to be seen yet."""
     told.pool.spares.append(fresh())
     told.begin(SPARE_FIRST)
     told.do()
