@@ -9,12 +9,15 @@ from tests.lock.case import digest
 from tests.lock.plans import adapter
 from tests.lock.plans.table import safe
 from tests.unit.swap.playing import EMPTY, NEW, OLD, SMALL, Play, fresh
+from zconsole.actions.plan import Situation
 from zconsole.hardware.device import Contents, Device
+from zconsole.pool.model import Vdev
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
 from zconsole.sim.disk import CANT_OPEN, FAULTED, Leaf
 from zconsole.sim.models import SSD_400G
 from zconsole.sim.source import World
+from zconsole.sim.state import PoolState
 from zconsole.swap.checklist import PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.choice import SwapChoice, choose
 from zconsole.swap.explain import explained
@@ -44,6 +47,16 @@ class Told(Play):
 
     said: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
+    marked: bool = True
+    """Whether zpool shows a resilver that has just begun, and what it fills."""
+
+    def situation(self, pool: PoolState) -> Situation:
+        """Return a pool as zpool shows it."""
+        found = super().situation(pool)
+        if self.marked:
+            return found
+        pool_now = replace(found.pool, root=_unmarked(found.pool.root), scans=())
+        return replace(found, pool=pool_now)
 
     def choice(self, bay: str = OLD) -> SwapChoice:
         """Write down what is to be known before it begins."""
@@ -187,6 +200,22 @@ def _spared(told: Told) -> None:
     told.exchanged()
     told.do()
     told.answer("no-wait")
+
+
+def _spared_unmarked(told: Told) -> None:
+    """The resilver that was begun is not to be seen yet."""
+    told.pool.spares.append(fresh())
+    told.begin(SPARE_FIRST)
+    told.do()
+    told.marked = False
+    for seconds in (1.0, 10.0, 60.0):
+        told.look()
+        told.wait(seconds)
+
+
+def _unmarked(vdev: Vdev) -> Vdev:
+    children = tuple(map(_unmarked, vdev.children))
+    return vdev._replace(children=children, resilvering=False, unfilled=None)
 
 
 def _spared_already(told: Told) -> None:
@@ -428,6 +457,7 @@ _SWAPS: Mapping[str, Callable[[Told], object]] = {
     "blinking": _blinking,
     "replaced first": _replaced_first,
     "a hot spare first": _spared,
+    "a hot spare not marked yet": _spared_unmarked,
     "a hot spare already": _spared_already,
     "begun by somebody else": _adopted,
     "a disk that is gone": _gone,
