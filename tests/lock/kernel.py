@@ -5,7 +5,8 @@ state of a pool ``STATE/1.nvlist``, as the kernel packed it, and ``STATE/1.json`
 raw form of the same moment; then ``2`` some seconds later, where the pool still answered.
 
 ``python -m tests.lock.kernel`` is the helper. It takes ``VERSION/STATE`` for a pool's name, and
-answers with the configs of that state in turn, over and over.
+answers with the configs of that state in turn, over and over; with all of them for ``VERSION/all``,
+as of one pool that becomes another each time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import os
 import sys
 import tarfile
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -34,6 +36,7 @@ from zconsole.zfs.sources.libzfs.library import (
 )
 
 ARCHIVES = Path(__file__).parents[1] / "fixtures" / "libzfs"
+ALL = "all"
 COMMAND = (sys.executable, "-m", "tests.lock.kernel")
 
 
@@ -69,6 +72,14 @@ def write(archive: Path, found: Mapping[str, Sequence[Packed]]) -> None:
                     entry = tarfile.TarInfo(f"{state}/{number}.{suffix}")
                     entry.size = len(data)
                     tar.addfile(entry, io.BytesIO(data))
+
+
+def moments(name: str) -> Sequence[Packed]:
+    """Return the moments of ``VERSION/STATE``, or of all states of a version by their time."""
+    release, _, state = name.partition("/")
+    found = states(ARCHIVES / f"{release}.tar.xz")
+    every = found.values() if state == ALL else [found[state]]
+    return sorted(itertools.chain(*every), key=lambda moment: moment.rest["t"])
 
 
 class Ioctl:
@@ -108,13 +119,18 @@ LIBRARY = Library(
 
 
 def _opened(name: str) -> LibzfsPool:
-    release, _, state = name.partition("/")
-    configs = [each.config for each in states(ARCHIVES / f"{release}.tar.xz")[state]]
-    kernel = KernelStats(name.encode(), Path(os.devnull), Ioctl(configs))
-    return LibzfsPool(LIBRARY, name, kernel)
+    ioctl = Ioctl([moment.config for moment in moments(name)])
+    return LibzfsPool(LIBRARY, name, KernelStats(name.encode(), Path(os.devnull), ioctl))
+
+
+def _leave(error: threading.ExceptHookArgs) -> None:
+    """End with a thread that would have answered, as else nobody would notice for long."""
+    print(repr(error.exc_value), file=sys.stderr, flush=True)
+    os._exit(1)
 
 
 if __name__ == "__main__":
+    threading.excepthook = _leave
     helper = Helper(0, os.dup(1), lambda name: _opened(name).read)
     helper.say({"ready": LIBRARY.soname})
     helper.serve(lambda: os._exit(0))

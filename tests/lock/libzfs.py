@@ -7,7 +7,6 @@ it. What else a sample has (messages, disk counters, tunables, host) is of the s
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tests.lock.case import Case, digest
-from tests.lock.kernel import ARCHIVES, COMMAND, states
+from tests.lock.kernel import ALL, ARCHIVES, COMMAND, moments, states
 from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
 from zconsole.system.async_process import ProcessRunner
@@ -30,39 +29,39 @@ WHOLE = "2.3.9/"
 
 
 def cases() -> Iterable[Case]:
-    """Return a case for each state of each release."""
+    """Return a case for each state of each release, and one for all of them in turn."""
     for archive in sorted(ARCHIVES.glob("*.tar.xz")):
-        release = archive.name.removesuffix(".tar.xz")
-        for state in states(archive):
-            yield Case(f"{release}/{state}", partial(_see, archive, f"{release}/{state}"), 0.02)
+        release, found = archive.name.removesuffix(".tar.xz"), states(archive)
+        for state in found:
+            yield Case(f"{release}/{state}", partial(_see, f"{release}/{state}"), 0.02)
+        yield Case(f"{release}/{ALL}", partial(_see, f"{release}/{ALL}"), 0.02 * len(found))
 
 
-def _see(archive: Path, name: str, whole: bool) -> str:
-    """Return the JSON of each sample of a state; one that is not kept whole as a digest."""
-    moments = states(archive)[name.partition("/")[2]]
-    session, shown = Session(), []
-    for number, (moment, form) in enumerate(
-        zip(moments, _forms(name, len(moments)), strict=True), 1
-    ):
-        (frame,) = session.advance([cast("Raw", {**moment.rest, **form})])
-        lines = "\n".join(_lines(json.loads(line(sample_object(frame)))))
-        kept = whole or (name.startswith(WHOLE) and number == len(moments))
+def _see(name: str, whole: bool) -> str:
+    """Return the JSON of each sample of a state, one that is not kept whole as a digest."""
+    session, shown, saved = Session(), [], moments(name)
+    last = len(saved) if name.startswith(WHOLE) and not name.endswith(f"/{ALL}") else None
+    for number, (moment, form) in enumerate(zip(saved, _forms(name, len(saved)), strict=True), 1):
+        raw = {**moment.rest, **form}
+        frames = session.advance([cast("Raw", raw)])
+        lines = "\n".join(each for frame in frames for each in _lines(sample_object(frame)))
+        kept = whole or number == last
         shown += [f"sample {number}", lines if kept else f"sha256 {digest(lines)}"]
     return "\n".join(shown)
 
 
 def _lines(sample: Mapping[str, Any]) -> Iterator[str]:
-    """Return a line for each of a sample's values, and one for each of its vdevs."""
+    """Return the JSON of a sample: a line for each value, and one for each vdev."""
     for key, value in sample.items():
         if key != "topology":
-            yield f"{key}: {json.dumps(value)}"
+            yield line({key: value})
     if sample["topology"]:
         yield from _rows(sample["topology"])
 
 
 def _rows(node: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     below = node["children"]
-    yield f"{depth * '  '}{json.dumps({**node, 'children': len(below)})}"
+    yield depth * "  " + line({**node, "children": len(below)})
     for child in below:
         yield from _rows(child, depth + 1)
 
