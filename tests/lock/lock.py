@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import difflib
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -79,13 +80,19 @@ def difference(place: str, before: str | None, after: str | None) -> list[str]:
     """
     if before is not None and after is not None and "\nsha256 " in before:
         before, after = _shown(place, _noted_tree()) or before, _shown(place, TREE) or after
-    lines = list(
-        difflib.unified_diff(
-            (before or "").split("\n"), (after or "").split("\n"), "kept", "now", lineterm="", n=2
-        )
-    )
+    old, new = (before or "").split("\n"), (after or "").split("\n")
+    lines = list(difflib.unified_diff(old, new, "kept", "now", lineterm="", n=2))
+    for at, line in enumerate(lines):
+        if found := re.match(r"@@ -\d+(?:,\d+)? \+(\d+)", line):
+            steps = [step.split(" ", 2)[2] for step in new[: int(found[1])] if _is_step(step)]
+            lines[at] = f"{line} {' '.join(steps)}".rstrip()
     more = len(lines) - SHOWN
     return lines[:SHOWN] + ([f"… {more} more lines"] if more > 0 else [])
+
+
+def _is_step(line: str) -> bool:
+    """Tell whether a line is the head of a step: its number and what was done, "> 7 Enter"."""
+    return bool(re.match(r"> \d+ \S", line))
 
 
 def _shown(place: str, tree: Path | None) -> str:
