@@ -3,8 +3,8 @@
 Whoever holds the other end of the socket CONTROL, a descriptor, moves the clock on. Nothing but the
 standard library is replaced: its clocks, sleeping and waiting for files, and chance. The event loop
 goes on only when all other threads wait, and then takes what they hand it: the order of events does
-not depend on which thread the machine lets run first. Waits of the threading module (`Event.wait`,
-`Queue.get`) keep to the real clock: nothing that is to be seen may end by such a deadline.
+not depend on which thread the machine lets run first. What waits in C with a deadline
+(`SimpleQueue.get`, `Lock.acquire`, `Thread.join`) keeps to the real clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import threading
 import time
 from asyncio.base_events import BaseEventLoop
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -38,22 +39,24 @@ _POLLED = {selectors.EVENT_READ: select.POLLIN, selectors.EVENT_WRITE: select.PO
 _sleep, _poll, _select = time.sleep, select.poll, select.select
 
 
-def tasks(process: int | str, but: Iterable[int] = ()) -> tuple[tuple[str, ...], bool]:
-    """Return what changes when a thread of a process runs, and whether all of them wait.
+def tasks(process: int | str, but: Iterable[int] = ()) -> tuple[str, ...]:
+    """Return what changes when a thread of a process runs; nothing while one of them does.
 
     A thread is counted when it stops running, and can run again only after it was woken: where two
     looks see the same counts and nobody running, nothing has run between them (proc_pid_status(5)).
     """
     found: list[str] = []
     try:
-        numbers = os.listdir(f"/proc/{process}/task")  # noqa: PTH208 - often asked
-        for number in numbers:
+        for number in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208 - often asked
             if int(number) not in but:
                 with open(f"/proc/{process}/task/{number}/status") as status:  # noqa: PTH123
-                    found += (number, *_FACTS.findall(status.read()))
+                    state, *counts = _FACTS.findall(status.read())
+                if state not in "SZ":
+                    return ()
+                found += (number, *counts)
     except OSError:  # a thread has ended just now
-        return (), False
-    return tuple(found), all(state in "SZ" for state in found[1::4])
+        return ()
+    return tuple(found)
 
 
 class Clock:
@@ -62,31 +65,40 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
         self._lock = threading.Lock()
-        self._waiting: dict[int, tuple[float, bool]] = {}
-        """By event descriptor, until when a thread waits, and whether it is the main one."""
+        self._alarms: dict[Callable[[], object], tuple[float, bool]] = {}
+        """By what they call, when they go off, and whether the main thread waits for them."""
+
+    @contextmanager
+    def alarm(self, seconds: float | None, call: Callable[[], object]) -> Iterator[None]:
+        """Have something called when so much time has passed, unless this was left before."""
+        if seconds is not None:
+            is_main = threading.current_thread() is threading.main_thread()
+            with self._lock:
+                self._alarms[call] = (self.now + seconds, is_main)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._alarms.pop(call, None)
 
     def wait(self, seconds: float | None, events: Iterable[tuple[int, int]] = ()) -> None:
         """Wait until so much time has passed, or for events of poll(2)."""
         wake, poll = os.eventfd(0), _poll()
         for descriptor, mask in ((wake, select.POLLIN), *events):
             poll.register(descriptor, mask)
-        if seconds is not None:
-            is_main = threading.current_thread() is threading.main_thread()
-            with self._lock:
-                self._waiting[wake] = (self.now + seconds, is_main)
-        poll.poll()
-        with self._lock:
-            self._waiting.pop(wake, None)
-            os.close(wake)
+        with self.alarm(seconds, partial(os.eventfd_write, wake, 1)):
+            poll.poll()
+        os.close(wake)
 
     def step(self, until: float, main_only: bool) -> None:
-        """Move on to the next moment that a thread waits for, or that the main one does."""
+        """Move on to the next alarm, or to the next one of the main thread."""
         with self._lock:
-            ends = [end for end, is_main in self._waiting.values() if is_main or not main_only]
+            ends = [end for end, is_main in self._alarms.values() if is_main or not main_only]
             self.now = max(self.now, min((until, *ends)))
-            for wake, (end, _) in self._waiting.items():
-                if end <= self.now:
-                    os.eventfd_write(wake, 1)
+            due = [call for call, (end, _) in self._alarms.items() if end <= self.now]
+            for call in due:
+                del self._alarms[call]
+                call()
 
 
 def _replace_clocks(clock: Clock) -> None:
@@ -149,9 +161,9 @@ def _hand_over_in_turn() -> deque[asyncio.Handle]:
 def _replace_selectors(clock: Clock, control: int) -> None:
     """Have selectors wait by the clock, and those of an event loop for all other threads, too.
 
-    ``control``: the thread that is not waited for.
+    ``control``: the thread that moves the clock on.
     """
-    handed = _hand_over_in_turn()
+    handed, others = _hand_over_in_turn(), Others(control)
 
     def _selecting(own: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         def _selected(self: selectors.BaseSelector, timeout: float | None = None) -> list[Any]:
@@ -159,7 +171,7 @@ def _replace_selectors(clock: Clock, control: int) -> None:
             end = None if timeout is None else clock.now + timeout
             while True:
                 if loop is not None:
-                    _await_others(control)
+                    others.await_all()
                 ready = own(self, 0)
                 if loop is not None and handed:
                     loop._ready.extend(handed)
@@ -198,16 +210,47 @@ def _replace_select(clock: Clock) -> None:
     select.select = _selected
 
 
-def _await_others(control: int) -> None:
-    """Wait until all other threads of this process wait."""
-    but = (threading.get_native_id(), control)
-    if threading.active_count() <= len(but):
-        return
-    before, (after, waiting) = None, tasks("self", but)
-    while not waiting or before != after:
-        if not waiting:
-            _sleep(_GLANCE)
-        before, (after, waiting) = after, tasks("self", but)
+def _replace_conditions(clock: Clock) -> None:
+    """Have conditions wait by the clock, and events, queues and futures with them."""
+    own = threading.Condition.wait
+
+    def _wait(self: Any, timeout: float | None = None) -> bool:
+        if timeout is None:
+            return own(self)
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        saved = self._release_save()
+        try:
+            with clock.alarm(max(0.0, timeout), waiter.release):
+                if timeout > 0:
+                    waiter.acquire()
+        finally:
+            self._acquire_restore(saved)
+        notified = waiter not in self._waiters
+        if not notified:
+            self._waiters.remove(waiter)
+        return notified
+
+    threading.Condition.wait = _wait  # type: ignore[method-assign,assignment]
+    threading._time = time.monotonic  # type: ignore[attr-defined]
+
+
+class Others:
+    """The threads of this process but those of the event loop and of the clock."""
+
+    def __init__(self, control: int) -> None:
+        self._but = (threading.get_native_id(), control)
+        self._seen: tuple[str, ...] = ()
+
+    def await_all(self) -> None:
+        """Wait until all of them wait; what was seen last time is the first of two looks."""
+        if threading.active_count() <= len(self._but):
+            return
+        while not (seen := tasks("self", self._but)) or seen != self._seen:
+            if not seen:
+                _sleep(_GLANCE)
+            self._seen = seen
 
 
 def _replace_chance() -> None:
@@ -236,6 +279,7 @@ def main() -> None:
     _replace_selectors(clock, control.native_id or 0)
     _replace_select(clock)
     _replace_clocks(clock)
+    _replace_conditions(clock)
     sys.argv = ["zconsole", *sys.argv[2:]]
     runpy.run_module("zconsole", run_name="__main__", alter_sys=True)
 

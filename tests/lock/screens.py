@@ -80,16 +80,20 @@ def _do(terminal: Terminal, key: str) -> None:
 
 
 def _changed(screens: list[list[Row]]) -> Iterator[str]:
-    """Return the rows of the newest screen that differ from the earlier one most like it.
+    """Return the rows of the newest screen that differ from the one before it.
 
-    Back from a dialog that is the screen before it. Which one, is said where it is not the last.
+    Or from an earlier one that is much more like it, which is then named: a dialog was left.
     """
     *earlier, new = screens
-    alike = [at for at, screen in enumerate(earlier) if len(screen) == len(new)]
-    at = min(reversed(alike), key=lambda at: _distance(earlier[at], new), default=-1)
-    if alike and at != len(earlier) - 1:
-        yield f"as after {at}{', but' if earlier[at] != new else ''}"
-    base = earlier[at] if alike else [Row("", "")] * len(new)
+    apart = [_distance(screen, new) for screen in earlier]
+    base = [Row("", "")] * len(new)
+    if apart and min(apart) < len(new):
+        nearest = max(at for at, rows in enumerate(apart) if rows == min(apart))
+        if 2 * apart[nearest] < apart[-1]:
+            yield f"as after {nearest}{', but' if apart[nearest] else ''}"
+            base = earlier[nearest]
+        elif len(earlier[-1]) == len(new):
+            base = earlier[-1]
     for number, (old, row) in enumerate(zip(base, new, strict=True), 1):
         if old.text != row.text:
             yield f"{number:2} {row.text}"
@@ -98,6 +102,9 @@ def _changed(screens: list[list[Row]]) -> Iterator[str]:
 
 
 def _distance(old: list[Row], new: list[Row]) -> int:
+    """Return how many rows differ: all of them where the terminal had another size."""
+    if len(old) != len(new):
+        return len(new)
     return sum(before != after for before, after in zip(old, new, strict=True))
 
 

@@ -54,7 +54,7 @@ class Script:
 def read() -> Iterator[Script]:
     """Return all scripts: those of the scenarios, and those of scripts.toml."""
     for name in (*ALL_SIZES, *TWO_SIZES):
-        larger = "120x40 200x50 3s q" if name in ALL_SIZES else "q"
+        larger = "120x40 200x50 q" if name in ALL_SIZES else "q"
         keys = f"5s End Tab z Esc 60x15 3s {larger}"
         yield Script(f"scenarios/{name}", f"demo {name} --seed 7", keys)
     tables = tomllib.loads(FILE.read_text())

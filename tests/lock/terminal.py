@@ -204,8 +204,9 @@ class Terminal:
 
     def take_copied(self) -> list[str]:
         """Return what the program sent to the clipboard since this was asked last."""
-        taken, self._copied = self._copied, []
-        return [base64.b64decode(text).decode() for text in taken]
+        taken = [base64.b64decode(text).decode() for text in self._copied]
+        self._copied.clear()
+        return [text.replace(self.home.name, self._alias) for text in taken]
 
     def take_files(self) -> Iterator[str]:
         """Return the names of new files where it was started, with their lines if they are text."""
@@ -229,18 +230,19 @@ class Terminal:
     def _settle(self) -> None:
         """Wait until every thread of the program waits, and show what it wrote."""
         end = time.monotonic() + _PATIENCE
-        before, data = None, b""
+        before: tuple[str, ...] = ()
+        data = b""
         while time.monotonic() < end:
-            after, waiting = tasks(self.process.pid)
+            after = tasks(self.process.pid)
             came = self._read()
             data += came
             if self.process.poll() is not None:
                 data += self._read()
                 break
-            if waiting and not came and before == after:
+            if after and not came and before == after:
                 break
             before = after
-            if not waiting:
+            if not after:
                 time.sleep(_GLANCE)
         else:
             raise TimeoutError("the program does not come to rest")
