@@ -1,0 +1,288 @@
+"""Run zconsole on a clock that stands still: `python -m tests.lock.frozen CONTROL WORD…`.
+
+Whoever holds the other end of the socket CONTROL, a descriptor, moves the clock on. Nothing but the
+standard library is replaced: its clocks, sleeping and waiting for files, and chance. The event loop
+goes on only when all other threads wait, and then takes what they hand it: the order of events does
+not depend on which thread the machine lets run first. What waits in C with a deadline
+(`SimpleQueue.get`, `Lock.acquire`, `Thread.join`) keeps to the real clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import random
+import re
+import runpy
+import select
+import selectors
+import socket
+import sys
+import threading
+import time
+from asyncio.base_events import BaseEventLoop
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+START = 1_795_860_000.0
+"""Epoch seconds at which the program starts: 2026-11-28 10:00:00 UTC."""
+_BOOTED = 90_000.0
+"""Seconds that the machine has run then."""
+_GLANCE = 0.0002
+"""Real seconds between two looks at threads that run."""
+_FACTS = re.compile(r"^(?:State|(?:non)?voluntary_ctxt_switches):\t(\w+)", re.MULTILINE)
+_POLLED = {selectors.EVENT_READ: select.POLLIN, selectors.EVENT_WRITE: select.POLLOUT}
+_sleep, _poll, _select = time.sleep, select.poll, select.select
+
+
+def tasks(process: int | str, but: Iterable[int] = ()) -> tuple[str, ...]:
+    """Return what changes when a thread of a process runs; nothing while one of them does.
+
+    A thread is counted when it stops running, and can run again only after it was woken: where two
+    looks see the same counts and nobody running, nothing has run between them (proc_pid_status(5)).
+    """
+    found: list[str] = []
+    try:
+        for number in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208 - often asked
+            if int(number) not in but:
+                with open(f"/proc/{process}/task/{number}/status") as status:  # noqa: PTH123
+                    state, *counts = _FACTS.findall(status.read())
+                if state not in "SZ":
+                    return ()
+                found += (number, *counts)
+    except OSError:  # a thread has ended just now
+        return ()
+    return tuple(found)
+
+
+class Clock:
+    """Seconds since the start, the same until they are moved on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._lock = threading.Lock()
+        self._alarms: dict[Callable[[], object], tuple[float, bool]] = {}
+        """By what they call, when they go off, and whether the main thread waits for them."""
+
+    @contextmanager
+    def alarm(self, seconds: float | None, call: Callable[[], object]) -> Iterator[None]:
+        """Have something called when so much time has passed, unless this was left before."""
+        if seconds is not None:
+            is_main = threading.current_thread() is threading.main_thread()
+            with self._lock:
+                self._alarms[call] = (self.now + seconds, is_main)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._alarms.pop(call, None)
+
+    def wait(self, seconds: float | None, events: Iterable[tuple[int, int]] = ()) -> None:
+        """Wait until so much time has passed, or for events of poll(2)."""
+        wake, poll = os.eventfd(0), _poll()
+        for descriptor, mask in ((wake, select.POLLIN), *events):
+            poll.register(descriptor, mask)
+        with self.alarm(seconds, partial(os.eventfd_write, wake, 1)):
+            poll.poll()
+        os.close(wake)
+
+    def step(self, until: float, main_only: bool) -> None:
+        """Move on to the next alarm, or to the next one of the main thread."""
+        with self._lock:
+            ends = [end for end, is_main in self._alarms.values() if is_main or not main_only]
+            self.now = max(self.now, min((until, *ends)))
+            due = [call for call, (end, _) in self._alarms.items() if end <= self.now]
+            for call in due:
+                del self._alarms[call]
+                call()
+
+
+def _replace_clocks(clock: Clock) -> None:
+    """Have every function that tells the time tell that of the clock."""
+    seconds: dict[str, Callable[[], float]] = {
+        "time": lambda: START + clock.now,
+        "monotonic": lambda: _BOOTED + clock.now,
+        "perf_counter": lambda: _BOOTED + clock.now,
+        "process_time": lambda: 0.0,
+        "thread_time": lambda: 0.0,
+    }
+    for name, tell in seconds.items():
+        setattr(time, name, tell)
+        setattr(time, f"{name}_ns", partial(lambda tell: round(tell() * 1e9), tell))
+    wall, steady = seconds["time"], seconds["monotonic"]
+    time.clock_gettime = lambda kind: (wall if kind == time.CLOCK_REALTIME else steady)()
+    time.clock_gettime_ns = lambda kind: round(time.clock_gettime(kind) * 1e9)
+    time.sleep = clock.wait
+    for name in ("localtime", "gmtime", "ctime"):
+        own = getattr(time, name)
+        setattr(time, name, partial(lambda own, t=None: own(wall() if t is None else t), own))
+    form = time.strftime
+    time.strftime = lambda text, t=None: form(text, time.localtime() if t is None else t)
+
+    class Date(datetime.date):
+        @classmethod
+        def today(cls) -> Any:
+            return cls.fromtimestamp(wall())
+
+    class Moment(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Any:
+            return cls.fromtimestamp(wall(), tz)
+
+        @classmethod
+        def utcnow(cls) -> Any:
+            return cls.fromtimestamp(wall(), datetime.UTC).replace(tzinfo=None)
+
+        today = now
+
+    datetime.date, datetime.datetime = Date, Moment  # type: ignore[misc]
+
+
+def _hand_over_in_turn() -> deque[asyncio.Handle]:
+    """Return where the event loop finds what other threads have for it."""
+    handed: deque[asyncio.Handle] = deque()
+    own = BaseEventLoop.call_soon_threadsafe
+
+    def _call_soon_threadsafe(self: Any, call: Any, *args: Any, context: Any = None) -> Any:
+        if threading.get_ident() == self._thread_id or not self.is_running():
+            return own(self, call, *args, context=context)
+        handed.append(asyncio.Handle(call, args, self, context))
+        self._write_to_self()
+        return handed[-1]
+
+    BaseEventLoop.call_soon_threadsafe = _call_soon_threadsafe  # type: ignore[method-assign]
+    return handed
+
+
+def _replace_selectors(clock: Clock, control: int) -> None:
+    """Have selectors wait by the clock, and those of an event loop for all other threads, too.
+
+    ``control``: the thread that moves the clock on.
+    """
+    handed, others = _hand_over_in_turn(), Others(control)
+
+    def _selecting(own: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def _selected(self: selectors.BaseSelector, timeout: float | None = None) -> list[Any]:
+            loop: Any = asyncio._get_running_loop()
+            end = None if timeout is None else clock.now + timeout
+            while True:
+                if loop is not None:
+                    others.await_all()
+                ready = own(self, 0)
+                if loop is not None and handed:
+                    loop._ready.extend(handed)
+                    handed.clear()
+                    return ready
+                if ready or (end is not None and end <= clock.now):
+                    return ready
+                clock.wait(None if end is None else end - clock.now, _events(self))
+
+        return _selected
+
+    for kind in (selectors.EpollSelector, selectors.SelectSelector, selectors.PollSelector):
+        kind.select = _selecting(kind.select)  # type: ignore[method-assign]
+
+
+def _events(selector: selectors.BaseSelector) -> list[tuple[int, int]]:
+    """Return what a selector waits for, as poll(2) knows it."""
+    if isinstance(selector, selectors.EpollSelector):
+        return [(selector.fileno(), select.POLLIN)]
+    return [
+        (key.fd, sum(_POLLED[event] for event in _POLLED if event & key.events))
+        for key in selector.get_map().values()
+    ]
+
+
+def _replace_select(clock: Clock) -> None:
+    """Have select(2) wait by the clock."""
+
+    def _selected(read: Any, write: Any, odd: Any, timeout: float | None = None) -> Any:
+        if timeout is None or write:  # whoever reads the terminal is as fast as time stands still
+            return _select(read, write, odd)
+        if timeout > 0 and not any(_select(read, (), odd, 0)):
+            clock.wait(timeout, [(file, select.POLLIN) for file in read])
+        return _select(read, (), odd, 0)
+
+    select.select = _selected
+
+
+def _replace_conditions(clock: Clock) -> None:
+    """Have conditions wait by the clock, and events, queues and futures with them."""
+    own = threading.Condition.wait
+
+    def _wait(self: Any, timeout: float | None = None) -> bool:
+        if timeout is None:
+            return own(self)
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        saved = self._release_save()
+        try:
+            with clock.alarm(max(0.0, timeout), waiter.release):
+                if timeout > 0:
+                    waiter.acquire()
+        finally:
+            self._acquire_restore(saved)
+        notified = waiter not in self._waiters
+        if not notified:
+            self._waiters.remove(waiter)
+        return notified
+
+    threading.Condition.wait = _wait  # type: ignore[method-assign,assignment]
+    threading._time = time.monotonic  # type: ignore[attr-defined]
+
+
+class Others:
+    """The threads of this process but those of the event loop and of the clock."""
+
+    def __init__(self, control: int) -> None:
+        self._but = (threading.get_native_id(), control)
+        self._seen: tuple[str, ...] = ()
+
+    def await_all(self) -> None:
+        """Wait until all of them wait; what was seen last time is the first of two looks."""
+        if threading.active_count() <= len(self._but):
+            return
+        while not (seen := tasks("self", self._but)) or seen != self._seen:
+            if not seen:
+                _sleep(_GLANCE)
+            self._seen = seen
+
+
+def _replace_chance() -> None:
+    """Have what is drawn come from a seed."""
+    drawn = random.Random(7)
+    os.urandom = drawn.randbytes
+    random._urandom = drawn.randbytes  # type: ignore[attr-defined]
+    random.seed(7)
+
+
+def main() -> None:
+    """Run zconsole with the words behind the descriptor."""
+    clock, driver = Clock(), socket.socket(fileno=int(sys.argv[1]))
+
+    def _obey() -> None:
+        with driver.makefile("rw") as stream:
+            for line in stream:
+                until, whose = line.split()
+                clock.step(float(until), main_only=whose == "main")
+                stream.write(f"{clock.now!r}\n")
+                stream.flush()
+
+    control = threading.Thread(target=_obey, daemon=True, name="clock")
+    control.start()
+    _replace_chance()
+    _replace_selectors(clock, control.native_id or 0)
+    _replace_select(clock)
+    _replace_clocks(clock)
+    _replace_conditions(clock)
+    sys.argv = ["zconsole", *sys.argv[2:]]
+    runpy.run_module("zconsole", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

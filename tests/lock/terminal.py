@@ -1,0 +1,267 @@
+"""zconsole on a pseudo-terminal, as somebody sees it who types."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import re
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pyte
+from pyte.screens import Char
+from wcwidth import wcwidth
+
+from tests.lock.frozen import tasks
+
+TREE = Path(__file__).parents[2]
+KEYS = {
+    "Enter": "\r",
+    "Esc": "\x1b",
+    "Tab": "\t",
+    "Shift-Tab": "\x1b[Z",
+    "Space": " ",
+    "Backspace": "\x7f",
+    "Up": "\x1b[A",
+    "Down": "\x1b[B",
+    "Right": "\x1b[C",
+    "Left": "\x1b[D",
+    "Home": "\x1b[H",
+    "End": "\x1b[F",
+    "PgUp": "\x1b[5~",
+    "PgDn": "\x1b[6~",
+    "F1": "\x1bOP",
+    **{f"^{letter}": chr(ord(letter) - 64) for letter in "BCFPUY"},
+}
+"""What a terminal sends for a key that has a name."""
+_PATIENCE = 300.0
+"""Real seconds for the program to come to rest, on a machine however busy."""
+_GLANCE = 0.001
+"""Real seconds between two looks at a program that runs."""
+_AFTER = 0.2
+"""Seconds of the program's time that follow a key."""
+_STYLE = re.compile(r"\x1b\[([0-9;]*)m")
+_LEAVES = "\x1b[?1049l"
+_CLIPBOARD = re.compile(rb"\x1b\]52;[^;]*;([^\x07\x1b]*)(?:\x07|\x1b\\)")
+_NOT_DRAWN = re.compile(rb"\x1b\[[<=>][0-9;]*[A-Za-z]|\x1b\[\?[0-9;]*\$p|\x1bP.*?\x1b\\", re.DOTALL)
+"""Questions to the terminal, and modes of its keyboard: pyte would draw their ends."""
+
+
+@cache
+def _cell(char: str, style: Char) -> Char | None:
+    """Return a cell with a character; None where it takes more or less than one."""
+    return style._replace(data=char) if wcwidth(char) == 1 else None
+
+
+@cache
+def _styled(before: Char, numbers: str) -> Char:
+    """Return what the numbers of a style make of the style before; faint text blinks."""
+    screen = pyte.Screen(1, 1)
+    screen.cursor.attrs = before
+    codes = iter([int(number or 0) for number in numbers.split(";")])
+    for code in codes:
+        if code in (38, 48):
+            kind = next(codes)
+            color = [next(codes) for _ in range(3 if kind == 2 else 1)]
+            screen.select_graphic_rendition(code, kind, *color)
+        else:  # pyte knows no faint text, and nothing blinks
+            screen.select_graphic_rendition(*{2: (5,), 22: (22, 25)}.get(code, (code,)))
+    return screen.cursor.attrs
+
+
+class Screen(pyte.Screen):
+    """A terminal that remembers styles and cells, which pyte makes anew each time."""
+
+    def __init__(self, columns: int, lines: int) -> None:
+        super().__init__(columns, lines)
+        self._stream = pyte.Stream(self)
+
+    def write(self, text: str) -> None:
+        """Show what is written on the terminal; sequences are whole."""
+        for number, part in enumerate(_STYLE.split(text)):
+            if number % 2:
+                self.cursor.attrs = _styled(self.cursor.attrs, part)
+            elif part:
+                self._stream.feed(part)
+
+    def draw(self, data: str) -> None:
+        """Draw text."""
+        cursor, line = self.cursor, self.buffer[self.cursor.y]
+        cells = [_cell(char, cursor.attrs) for char in data]
+        if None in cells or cursor.x + len(cells) > self.columns:
+            super().draw(data)
+            return
+        line.update(enumerate(cells, cursor.x))
+        cursor.x += len(cells)
+
+
+def typed(*keys: str) -> bytes:
+    """Return what a terminal sends for keys."""
+    return "".join(KEYS.get(key, key) for key in keys).encode()
+
+
+class Terminal:
+    """A terminal of a size in which zconsole runs, alone with its time."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        size: tuple[int, int],
+        env: Mapping[str, str],
+        files: Sequence[Path],
+        early: bytes,
+    ) -> None:
+        """``files`` are copied to where it is started; ``early`` is typed before it is loaded."""
+        self.home = Path(tempfile.mkdtemp(prefix="lock-", dir="/tmp"))
+        self._alias = "lock-".ljust(len(self.home.name), "x")
+        for file in files:
+            shutil.copy(file, self.home)
+        self.screen = Screen(*size)
+        self._copied: list[bytes] = []
+        self._files = set(self.home.iterdir())
+        self._now = 0.0
+        self._master, self._slave = os.openpty()
+        os.set_blocking(self._master, False)
+        self._set_size(size)
+        os.write(self._master, early)
+        ours, theirs = socket.socketpair()
+        self._control = ours.makefile("rw")
+        ours.close()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.lock.frozen", str(theirs.fileno()), *words],
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            cwd=self.home,
+            env=self._environment() | dict(env),
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+        )
+        theirs.close()
+        self._settle()
+        self.pass_time(_AFTER)
+
+    def _environment(self) -> dict[str, str]:
+        home = str(self.home)
+        return {
+            "PATH": "/usr/bin:/bin",
+            "HOME": home,
+            "USER": "operator",
+            "LOGNAME": "operator",
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "LANG": "C.UTF-8",
+            "TZ": "UTC0",
+            "XDG_CONFIG_HOME": f"{home}/config",
+            "XDG_STATE_HOME": f"{home}/state",
+            "ZCONSOLE_STATE": f"{home}/zconsole",
+            "PYTHONPATH": str(TREE),
+            "PYTHONHASHSEED": "0",
+        }
+
+    def _set_size(self, size: tuple[int, int]) -> None:
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("4H", size[1], size[0], 0, 0))
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Give the terminal another size."""
+        self.screen.resize(size[1], size[0])
+        self._set_size(size)
+        self._settle()
+        self.pass_time(_AFTER)
+
+    def send(self, data: bytes) -> None:
+        """Type bytes in one packet."""
+        os.write(self._master, data)
+        poll = select.poll()
+        poll.register(self._slave, select.POLLIN)
+        poll.poll(0)  # has the kernel hand them on now (n_tty_poll), and not when it likes
+        self._settle()
+        self.pass_time(_AFTER)
+
+    def pass_time(self, seconds: float, main_only: bool = False) -> None:
+        """Let the program's time pass, from one moment that a thread waits for to the next.
+
+        With ``main_only`` other threads find their moment passed when the main one's has come.
+        """
+        until = self._now + seconds
+        while self._now < until and self.process.poll() is None:
+            self._control.write(f"{until!r} {'main' if main_only else 'all'}\n")
+            self._control.flush()
+            self._now = float(self._control.readline() or until)
+            self._settle()
+
+    def take_copied(self) -> list[str]:
+        """Return what the program sent to the clipboard since this was asked last."""
+        taken = [base64.b64decode(text).decode() for text in self._copied]
+        self._copied.clear()
+        return [text.replace(self.home.name, self._alias) for text in taken]
+
+    def take_files(self) -> Iterator[str]:
+        """Return the names of new files where it was started, with their lines if they are text."""
+        new = {path for path in self.home.iterdir() if path.is_file()} - self._files
+        self._files |= new
+        for path in sorted(new):
+            yield path.name
+            if path.suffix == ".md":
+                text = path.read_text().replace(self.home.name, self._alias)
+                yield from (f"  {line}".rstrip() for line in text.splitlines())
+
+    def close(self) -> None:
+        """End the program, however it is."""
+        self.process.kill()
+        self.process.wait()
+        self._control.close()
+        os.close(self._master)
+        os.close(self._slave)
+        shutil.rmtree(self.home)
+
+    def _settle(self) -> None:
+        """Wait until every thread of the program waits, and show what it wrote."""
+        end = time.monotonic() + _PATIENCE
+        before: tuple[str, ...] = ()
+        data = b""
+        while time.monotonic() < end:
+            after = tasks(self.process.pid)
+            came = self._read()
+            data += came
+            if self.process.poll() is not None:
+                data += self._read()
+                break
+            if after and not came and before == after:
+                break
+            before = after
+            if not after:
+                time.sleep(_GLANCE)
+        else:
+            raise TimeoutError("the program does not come to rest")
+        self._show(data)
+
+    def _read(self) -> bytes:
+        """Return what the program wrote."""
+        poll, data = select.poll(), b""
+        poll.register(self._master, select.POLLIN)
+        while poll.poll(0):  # which has the kernel hand it on, as in send
+            data += os.read(self._master, 65536)
+        return data
+
+    def _show(self, data: bytes) -> None:
+        """Show what was written; once the program leaves its screen, only what it leaves."""
+        self._copied += _CLIPBOARD.findall(data)
+        text = _NOT_DRAWN.sub(b"", data).decode(errors="replace")
+        *parts, last = text.replace(self.home.name, self._alias).split(_LEAVES)
+        for part in parts:
+            self.screen.write(part)
+            self.screen.reset()
+        self.screen.write(last)
