@@ -197,15 +197,16 @@ def _add(printed: _Printed, command: str, name: str) -> None:
 
 
 def _saved_output(files: Sequence[Path], command: str, whole: bool) -> str:
-    printed = _Printed(whole)
+    # Of captures, which have several files, the libzfs part shows the JSON of the same states.
+    printed = _Printed(whole, outlined=len(files) == 1)
     for file in files:
         _add(printed, command, save(file.name, file.read_bytes()))
     return "\n".join(printed.lines)
 
 
 def _cut(file: Path, lines: int, whole: bool) -> str:
-    """Show what is printed of the first lines of a file; of JSON, what is other than of all."""
-    printed, content = _Printed(whole), file.read_bytes()
+    """Show what is printed of the first lines of a file, and is other than of all."""
+    printed, content = _Printed(whole, outlined=False), file.read_bytes()
     command = "balance" if "list" in (file.parent.name, file.name.partition("-")[0]) else "status"
     _add(printed, command, save(file.name, content))
     printed.lines.clear()
