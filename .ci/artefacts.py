@@ -25,6 +25,8 @@ OLDEST = "3.11"
 """The oldest Python it runs on."""
 COMPILED = ("psutil",)
 COMMAND = "/usr/bin/zconsole"
+TOPICS = ("zconsole-security",)
+"""Manual pages of section 7."""
 SHELLS = {
     "bash": "usr/share/bash-completion/completions/zconsole",
     "zsh": "usr/share/zsh/vendor-completions/_zconsole",
@@ -96,13 +98,15 @@ def add_documents(program: Path, root: Path) -> None:
     for shell, path in SHELLS.items():
         write(root / path, printed("completion", shell))
     for name, words in manual_pages().items():
-        write_packed(root / f"usr/share/man/man1/{name}.1.gz", printed("man", *words))
+        section = 7 if name in TOPICS else 1
+        page = root / f"usr/share/man/man{section}/{name}.{section}.gz"
+        write_packed(page, printed("man", *words))
 
 
 def manual_pages() -> dict[str, list[str]]:
     """The words after `zconsole man` that print each page."""
     code = "from zconsole.cli.options import COMMANDS; print(*COMMANDS)"
-    names = python("-c", code).split()
+    names = [*python("-c", code).split(), *(name.removeprefix("zconsole-") for name in TOPICS)]
     return {"zconsole": [], **{f"zconsole-{name}": [name] for name in names}}
 
 

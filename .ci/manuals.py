@@ -1,6 +1,6 @@
 """Write all manual pages and completions, for packages: `manuals.py DIRECTORY`.
 
-They are made from the sources beside this file: man1/*.1, completions/bash/zconsole,
+They are made from the sources beside this file: man1/*.1, man7/*.7, completions/bash/zconsole,
 completions/zsh/_zconsole and completions/fish/zconsole.fish.
 """
 
@@ -22,6 +22,8 @@ def main(directory: Path) -> None:
     """Write the files; what is there of the same names is replaced."""
     for name in man_page.names():
         write(directory / "man1" / f"{man_page.title(name)}.1", man_page.page(name))
+    for name in man_page.TOPICS:
+        write(directory / "man7" / f"{man_page.title(name)}.7", man_page.page(name))
     for shell, script in SCRIPTS.items():
         write(directory / "completions" / shell / NAMES[shell], script())
 

@@ -20,6 +20,10 @@ COMMON = "options of every command"
 _Taken = TypeVar("_Taken", Argument, Option)
 
 
+TOPICS = {"security": "what zconsole trusts, what other users can do, and what it logs"}
+"""Pages of section 7, with what each is about."""
+
+
 def names() -> tuple[str | None, ...]:
     """The commands that have a page, and None for zconsole(1)."""
     return (None, *(command.words[0] for command in command_tree().commands))
@@ -31,7 +35,7 @@ def title(name: str | None) -> str:
 
 
 def page(name: str | None) -> str:
-    """The page of a command, or zconsole(1), in the language of man(7), all ASCII.
+    """Return the page of a command or topic, or zconsole(1), in the language of man(7), all ASCII.
 
     It names no date, so that the same version always prints the same.
     """
@@ -39,25 +43,33 @@ def page(name: str | None) -> str:
     command = next((each for each in tree.commands if each.words[0] == name), tree)
     texts = tomllib.loads((resources.files("zconsole") / "share" / "man.toml").read_text("utf-8"))
     prose: Mapping[str, Any] = texts["pages"].get(name or "zconsole", {})
-    heading = f'.TH {_escaped(title(name).upper())} 1 "" "zconsole {__version__}" "User Commands"'
-    sections = {
-        "NAME": _wrapped(f"{title(name)} - {command.about}"),
-        "SYNOPSIS": _synopsis(command),
-        "DESCRIPTION": _paragraphs(prose.get("description", ())),
-        "COMMANDS": _commands(command),
-        "OPTIONS": _options(command),
-        "KEYS": [] if name else _keys(prose["keys"]),
-        "EXIT STATUS": _exit_codes({**texts["exit"], **prose.get("exit", {})}),
-        "ENVIRONMENT": _entries(texts["environment"], prose.get("environment"), every=not name),
-        "FILES": _entries(texts["files"], prose.get("files"), every=not name),
-        "EXAMPLES": _examples(prose.get("examples", ())),
-        "SEE ALSO": _see(tree if not name else None, prose.get("see", ())),
-    }
+    description = _paragraphs(prose.get("description", ()))
+    more = {title_of: _paragraphs(text) for title_of, text in prose.get("sections", {}).items()}
+    if name in TOPICS:
+        about, number = TOPICS[name], '7 "" "zconsole {}" "Miscellaneous"'
+        sections = {"DESCRIPTION": description, **more}
+    else:
+        about, number = command.about, '1 "" "zconsole {}" "User Commands"'
+        sections = {
+            "SYNOPSIS": _synopsis(command),
+            "DESCRIPTION": description,
+            "COMMANDS": _commands(command),
+            "OPTIONS": _options(command),
+            "KEYS": [] if name else _keys(prose["keys"]),
+            **more,
+            "EXIT STATUS": _exit_codes({**texts["exit"], **prose.get("exit", {})}),
+            "ENVIRONMENT": _entries(texts["environment"], prose.get("environment"), every=not name),
+            "FILES": _entries(texts["files"], prose.get("files"), every=not name),
+            "EXAMPLES": _examples(prose.get("examples", ())),
+        }
+    heading = f".TH {_escaped(title(name).upper())} {number.format(__version__)}"
     lines = [heading, ".ad l", ".nr HY 0"]  # no hyphenation: names can be copied
+    lines += [".SH NAME", *_wrapped(f"{title(name)} - {about}")]
     for section, body in sections.items():
         if body:
             lines += [f".SH {section}", *body]
-    return "\n".join(lines) + "\n"
+    see = _see(tree if not name else None, prose.get("see", ()))
+    return "\n".join([*lines, ".SH SEE ALSO", *see]) + "\n"
 
 
 # Sections

@@ -343,8 +343,9 @@ def _configure_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_man(parser: argparse.ArgumentParser) -> None:
-    text = "a command (default: zconsole itself); read its page with | man -l -"
-    parser.add_argument("command", nargs="?", choices=tuple(COMMANDS), metavar="COMMAND", help=text)
+    text = "a command, or security (default: zconsole itself); read its page with | man -l -"
+    pages = (*COMMANDS, "security")
+    parser.add_argument("command", nargs="?", choices=pages, metavar="COMMAND", help=text)
 
 
 def _configure_completion(parser: argparse.ArgumentParser) -> None:

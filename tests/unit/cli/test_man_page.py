@@ -16,13 +16,14 @@ from tests.unit.source import PACKAGE, modules
 from zconsole.cli.completion_scripts import SCRIPTS
 from zconsole.cli.grammar import command_tree
 from zconsole.cli.main import command_of, main
-from zconsole.cli.man_page import names, page, title
+from zconsole.cli.man_page import TOPICS, names, page, title
 from zconsole.cli.options import COMMANDS, parser_of
 from zconsole.errors import ExitCode
 from zconsole.ui.keys import EVERY_GROUP, keys_of, shown
 
 TEXTS = tomllib.loads((PACKAGE / "share" / "man.toml").read_text("utf-8"))
 PAGES = {name: page(name) for name in names()}
+EVERY = {**PAGES, **{name: page(name) for name in TOPICS}}
 WANTED = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES", "SEE ALSO")
 
 
@@ -40,8 +41,9 @@ def section(text: str, name: str) -> str:
 
 def test_there_is_a_page_for_every_command_and_prose_for_every_page():
     assert names() == (None, *COMMANDS)
-    assert set(TEXTS["pages"]) == {"zconsole", *COMMANDS}
-    assert all(each["description"] and each["examples"] for each in TEXTS["pages"].values())
+    assert set(TEXTS["pages"]) == {"zconsole", *COMMANDS, *TOPICS}
+    assert all(each["description"] for each in TEXTS["pages"].values())
+    assert all(TEXTS["pages"][name or "zconsole"]["examples"] for name in names())
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -102,14 +104,14 @@ def test_examples_are_commands_that_parse(name):
 
 
 def test_only_ascii_and_no_date_of_today_is_in_a_page():
-    assert all(text.isascii() for text in PAGES.values())
-    assert {text.splitlines()[0].split('"')[1] for text in PAGES.values()} == {""}
+    assert all(text.isascii() for text in EVERY.values())
+    assert {text.splitlines()[0].split('"')[1] for text in EVERY.values()} == {""}
 
 
-@pytest.mark.parametrize("name", [None, "status"])
+@pytest.mark.parametrize("name", [None, "status", "security"])
 def test_the_command_prints_the_page(name, capsys):
     assert main(["man", name] if name else ["man"]) == 0
-    assert capsys.readouterr().out == PAGES[name]
+    assert capsys.readouterr().out == EVERY[name]
 
 
 def test_a_page_does_not_depend_on_how_the_program_was_started(monkeypatch):
@@ -126,14 +128,14 @@ def checked(argv: list[str], text: str) -> str:
     return done.stderr if argv[0] != "mandoc" else done.stdout
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EVERY)
 def test_groff_has_no_warning(name):
-    assert checked(["groff", "-man", "-ww", "-Tutf8", "-z"], PAGES[name]) == ""
+    assert checked(["groff", "-man", "-ww", "-Tutf8", "-z"], EVERY[name]) == ""
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EVERY)
 def test_mandoc_finds_only_that_there_is_no_date(name):
-    found = checked(["mandoc", "-Tlint"], PAGES[name]).splitlines()
+    found = checked(["mandoc", "-Tlint"], EVERY[name]).splitlines()
     assert [line for line in found if "missing date" not in line] == []
 
 
@@ -142,7 +144,9 @@ def test_the_packages_get_every_page_and_script(tmp_path):
     subprocess.run([sys.executable, str(written), str(tmp_path)], check=True)
     for name, text in PAGES.items():
         assert (tmp_path / "man1" / f"{title(name)}.1").read_text() == text
+    for name in TOPICS:
+        assert (tmp_path / "man7" / f"{title(name)}.7").read_text() == EVERY[name]
     scripts = Path(tmp_path, "completions")
     for path in ("bash/zconsole", "zsh/_zconsole", "fish/zconsole.fish"):
         assert (scripts / path).read_text() == SCRIPTS[path.partition("/")[0]]()
-    assert len([each for each in tmp_path.rglob("*") if each.is_file()]) == len(PAGES) + 3
+    assert len([each for each in tmp_path.rglob("*") if each.is_file()]) == len(EVERY) + 3
