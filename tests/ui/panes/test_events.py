@@ -89,7 +89,7 @@ class TestPane:
         assert "only root is told which files" in text(pane_lines(frame, None, LOOK, 80))
         # zpool counts damaged blocks: one file may have hundreds.
         blocks = replace(damaged(), error_count=512, errors=FILES[:1])
-        assert "more" not in text(pane_lines(blocks, None, LOOK, 80))
+        assert "511 more" not in text(pane_lines(blocks, None, LOOK, 80))
 
     def test_what_zpool_said_before_a_pool_was_suspended_is_no_advice_any_more(self):
         resilvering = replace(

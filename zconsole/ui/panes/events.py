@@ -118,7 +118,7 @@ def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
         yield _Message(_DAMAGED, text, "error", "x", is_path=not note)
     if frame.seen.error_count and not names:
         yield _Message(_DAMAGED, "only root is told which files: zpool status -v", "dim")
-    # Only names can be missing here: error_count counts damaged blocks, of which a file may have many.
+    # Not error_count: it counts damaged blocks, of which one file may have many.
     if rest := len(names) - shown:
         yield _Message(_DAMAGED, f"and {rest} more", "error", "x")
 
