@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zconsole.actions.plan import ActionOutcome, Follow, Situation
-from zconsole.actions.target import Swap, Target, find, find_path, stands_in
+from zconsole.actions.target import FAILED, Swap, Target, find, find_path, stands_in
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import settling
@@ -13,7 +13,7 @@ from zconsole.units import counted
 
 
 def replaced(s: Situation, swaps: tuple[Swap, ...]) -> Follow:
-    """Ends when every old device is gone, or its group stays after the resilver's end."""
+    """Ends when every old device is gone and its successor judged, or its group stays."""
     spared = {w.old for w in swaps if (t := find(s.pool, w.old)) and t.group is not None}
     since = s.t
 
@@ -69,6 +69,8 @@ def onlined(s: Situation, key: str, name: str) -> Follow:
     written to it. Only a repair begun after ``s`` that has ended makes it complete.
     """
     since = s.t
+    before = find(s.pool, key)
+    known_errors = before.vdev.errors.total if before else 0
 
     def _follow(now: Situation) -> ActionOutcome | None:
         target = find(now.pool, key)
@@ -76,8 +78,10 @@ def onlined(s: Situation, key: str, name: str) -> Follow:
             return ActionOutcome(False, "the device is no longer in the pool")
         if target.vdev.state != "ONLINE":
             return None
-        if _ended_since(now, since) is not None and is_complete(target.vdev):
-            return ActionOutcome(True, f"{name} is online and complete")
+        ended = _ended_since(now, since)
+        if ended is not None and is_complete(target.vdev):
+            trouble = _trouble(ended, target.vdev, known_errors)
+            return ActionOutcome(not trouble, f"{name} is online{trouble or ' and complete'}")
         runs = any(scan.active and scan.function in REPAIRS for scan in now.pool.scans)
         word = "has begun" if runs else "begins now"
         return ActionOutcome(
@@ -103,17 +107,25 @@ def leftover(vdev: Vdev) -> str | None:
     return None
 
 
+def filled(s: Situation, device: str, place: str) -> Follow:
+    """Ends when a device that a plan adds is filled; well if its resilver had no errors."""
+    since = s.t
+    return lambda now: _filled(now, device, place, since)
+
+
 def _one_replace(now: Situation, swap: Swap, spared: bool, since: float) -> ActionOutcome | None:
     old = find(now.pool, swap.old)
     if old is None:
-        return _new_device(now, swap)
+        gone = ActionOutcome(False, f"neither the old device nor {swap.new} is in the pool")
+        return _filled(now, swap.new, "in place", since, gone)
     if old.group is None:
         return ActionOutcome(False, f"backed out: only {old.name} is in its place")
     ended = _ended_since(now, since)
     if ended is None:
         return None
     if old.group.kind == "spare" and not spared:
-        used = ActionOutcome(True, f"a spare is in use for {old.name}")
+        trouble = _trouble(ended)
+        used = ActionOutcome(not trouble, f"a spare is in use for {old.name}{trouble}")
         return used if stands_in(old) else None
     if settling(now.t, ended.end) or any(leaf.awaiting_resilver for leaf in now.pool.root.leaves()):
         return None
@@ -124,13 +136,46 @@ def _one_replace(now: Situation, swap: Swap, spared: bool, since: float) -> Acti
     )
 
 
-def _new_device(now: Situation, swap: Swap) -> ActionOutcome | None:
-    device = now.facts.device(swap.new)
-    paths = (swap.new, *((device.path, *device.aliases) if device else ()))
-    new = find_path(now.pool, paths)
-    if new is not None and not is_complete(new.vdev):
+def _filled(
+    now: Situation, device: str, place: str, since: float, absent: ActionOutcome | None = None
+) -> ActionOutcome | None:
+    """The outcome for a new device, by its state, its errors and how its resilver ended.
+
+    ``absent`` is the outcome while the device is not in the pool.
+    """
+    info = now.facts.device(device)
+    new = find_path(now.pool, (device, *((info.path, *info.aliases) if info else ())))
+    if new is None:
+        return absent
+    if new.vdev.state in FAILED:
+        return ActionOutcome(False, f"{device} is {place}, but {new.vdev.state}")
+    if not is_complete(new.vdev) or any(
+        scan.active and scan.function in REPAIRS for scan in now.pool.scans
+    ):
         return None
-    return ActionOutcome(True, f"{swap.new} is in place and complete")
+    ended = _ended_since(now, since)
+    if ended is not None:
+        trouble = _trouble(ended, new.vdev)
+        return ActionOutcome(not trouble, f"{device} is {place}{trouble or ' and complete'}")
+    if any((scan.start or 0.0) >= int(since) for scan in now.pool.scans):
+        # The kernel keeps only the newest scrub or resilver.
+        return ActionOutcome(
+            False, f"{device} is {place}; how its resilver ended was not seen: scrub, then check"
+        )
+    return None
+
+
+def _trouble(ended: Scan, vdev: Vdev | None = None, known_errors: int = 0) -> str:
+    """What keeps a filled device from being called complete, to follow its place; else empty."""
+    if ended.state == "canceled":
+        return f", but the {ended.name} was canceled"
+    if ended.errors:
+        errors = counted(ended.errors, "error")
+        return f", but the {ended.name} ended with {errors}: data is damaged, see the events"
+    new_errors = (vdev.errors.total if vdev else 0) - known_errors
+    if new_errors > 0:
+        return f", but had {counted(new_errors, 'error')} meanwhile: check its cable, then scrub"
+    return ""
 
 
 def _ended_since(now: Situation, since: float) -> Scan | None:

@@ -6,15 +6,25 @@ from collections.abc import Callable
 
 from zconsole.actions import conditions as must
 from zconsole.actions.candidates import cautions
-from zconsole.actions.follow import when
-from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
+from zconsole.actions.follow import filled, when
+from zconsole.actions.plan import (
+    ActionOutcome,
+    ActionPlan,
+    Follow,
+    Precondition,
+    Situation,
+    Step,
+    decide,
+    refuse,
+    zpool,
+)
 from zconsole.actions.running_scans import disturbed
-from zconsole.actions.target import Target, disk_path, find, find_path, members
+from zconsole.actions.target import FAILED, Target, disk_path, find, find_path, members
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import is_complete
 from zconsole.pool.spares import LABELS
 from zconsole.pool.topology import is_group
-from zconsole.units import size
+from zconsole.units import counted, size
 
 WORTH = 0.05
 """Share by which the disks must exceed the vdev: less is rounding to metaslabs."""
@@ -106,7 +116,7 @@ def plan_attach(s: Situation, key: str, new: str) -> ActionPlan:
             *(_raidz_needs() if raidz else ()),
         ),
         needs_typed=target.vdev.name if raidz else None,
-        follow=when(_arrived(new, target), f"{new} is part of {target.vdev.name} and complete"),
+        follow=_expanded(new, target) if raidz else filled(s, new, f"part of {target.vdev.name}"),
         begins="expansion" if raidz else "resilver",
     )
     return decide(plan, s)
@@ -204,15 +214,21 @@ def _grown(target: Target) -> Callable[[Situation], bool]:
     return _holds
 
 
-def _arrived(new: str, target: Target) -> Callable[[Situation], bool]:
-    """The new device is complete, and a raidz has moved its blocks."""
+def _expanded(new: str, target: Target) -> Follow:
+    """Ends when a raidz has moved its blocks onto the new device, well if that had no errors."""
 
-    def _holds(now: Situation) -> bool:
+    def _follow(now: Situation) -> ActionOutcome | None:
         device = now.facts.device(new)
         found = find_path(now.pool, (new, *((device.path, *device.aliases) if device else ())))
-        moving = target.vdev.kind.startswith("raidz") and any(
-            a.kind == "expansion" and a.state in ("running", "paused") for a in now.pool.activities
-        )
-        return found is not None and is_complete(found.vdev) and not moving
+        expansions = [a for a in now.pool.activities if a.kind == "expansion"]
+        if found is None or any(each.state in ("running", "paused") for each in expansions):
+            return None
+        place = f"{new} is part of {target.vdev.name}"
+        if found.vdev.state in FAILED or found.vdev.errors.total:
+            errors = counted(found.vdev.errors.total, "error")
+            return ActionOutcome(False, f"{place}, but {found.vdev.state} with {errors}")
+        if not is_complete(found.vdev):
+            return None
+        return ActionOutcome(True, f"{place} and its blocks are moved")
 
-    return _holds
+    return _follow

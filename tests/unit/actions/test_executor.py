@@ -372,7 +372,8 @@ def test_a_replace_is_followed_to_each_of_its_ends():
     assert follow(replacing(running("resilver", start=1001.0))) is None
     assert follow(replacing(awaiting=True)) is None
     new = replace(disk("n", 1900), path="/dev/new")
-    done = follow(at(pool(top("mirror", 0, 2, new)), NO_DISKS))
+    whole = running("resilver", state="finished", start=1001.0, end=1100.0)
+    done = follow(at(pool(top("mirror", 0, 2, new), scans=(whole,)), NO_DISKS))
     assert done is not None
     assert done.ok
     backed_out = follow(mirror())

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.actions.pools import disk, raidz2, running
+from tests.records import replace
+from tests.unit.actions.pools import MODERN, NEW, at, disk, group, pool, raidz2, running, top
 from zconsole.actions.follow import onlined
+from zconsole.actions.growth import plan_attach
 from zconsole.actions.plan import ActionOutcome, Situation
+from zconsole.actions.replace import plan_replace
+from zconsole.actions.target import Swap
+from zconsole.pool.model import Activity, ErrorCounters
 
 AWAY = raidz2(changes=(disk("d00", 1000, "OFFLINE"),))
 
@@ -45,3 +50,114 @@ def test_a_device_that_left_the_pool_is_not_online():
     end = onlined(AWAY, "7", "d00")(AWAY)
     assert end is not None
     assert not end.ok
+
+
+# Success is never told of a device whose state, errors and resilver were not looked at.
+
+ENDED = {"state": "finished", "start": 1001.0, "end": 1100.0}
+NEWCOMER = replace(disk("new", 77), path=f"{NEW}-part1")
+MIRROR = at(pool(top("mirror", 0, 2, disk("d00", 1000, "FAULTED"))))
+
+
+def later(*tops, scan=None, t=2000.0, **fields):
+    found = pool(*tops, scans=(scan,) if scan else (), **fields)
+    return Situation(found, MODERN, t=t)
+
+
+def of_replace(new, scan):
+    """How a replace of d00 is told to have ended, once d00 has left the pool."""
+    plan = plan_replace(MIRROR, Swap("1000", NEW))
+    return plan.follow(later(top("mirror", 0, 2, new), scan=scan))
+
+
+def of_attach(new, scan):
+    before = at(pool(top("mirror", 0, 2)))
+    plan = plan_attach(before, "1000", NEW)
+    return plan.follow(later(top("mirror", 0, 3, disk("d00", 1000), new), scan=scan))
+
+
+def of_online(new, scan):
+    before = at(pool(top("mirror", 0, 2, replace(NEWCOMER, state="OFFLINE"))))
+    return onlined(before, "77", "new")(later(top("mirror", 0, 2, new), scan=scan))
+
+
+BAD_ENDS = [
+    (NEWCOMER, running("resilver", **ENDED, errors=406), "406 errors"),
+    (NEWCOMER, running("rebuild", **ENDED, errors=1), "1 error"),
+    (NEWCOMER, running("resilver", **ENDED | {"state": "canceled"}), "canceled"),
+    (
+        replace(NEWCOMER, errors=ErrorCounters(0, 0, 812)),
+        running("resilver", **ENDED),
+        "812 errors",
+    ),
+    (
+        replace(NEWCOMER, errors=ErrorCounters(0, 3, 0)),
+        running("resilver", **ENDED, errors=0),
+        "3 errors",
+    ),
+]
+
+
+@pytest.mark.parametrize("told", [of_replace, of_attach, of_online])
+@pytest.mark.parametrize(("new", "scan", "said"), BAD_ENDS)
+def test_no_success_is_told_of_a_resilver_or_device_with_errors(told, new, scan, said):
+    end = told(new, scan)
+    assert end is not None
+    assert not end.ok
+    assert said in end.text
+    assert "complete" not in end.text
+
+
+@pytest.mark.parametrize("told", [of_replace, of_attach, of_online])
+def test_success_is_told_of_a_resilver_without_errors(told):
+    end = told(NEWCOMER, running("resilver", **ENDED, errors=0))
+    assert end is not None
+    assert end.ok
+    assert end.text.endswith("and complete")
+
+
+@pytest.mark.parametrize("told", [of_replace, of_attach])
+def test_a_resilver_that_a_scrub_hides_is_not_called_a_success(told):
+    assert told(NEWCOMER, None) is None
+    end = told(NEWCOMER, running("scrub", start=1200.0))
+    assert end is not None
+    assert not end.ok
+    assert "not seen" in end.text
+
+
+@pytest.mark.parametrize("told", [of_replace, of_attach])
+@pytest.mark.parametrize("state", ["FAULTED", "UNAVAIL", "REMOVED"])
+def test_a_new_device_that_fails_is_told(told, state):
+    end = told(replace(NEWCOMER, state=state), running("resilver", **ENDED))
+    assert end is not None
+    assert not end.ok
+    assert state in end.text
+
+
+def test_both_devices_gone_is_no_success():
+    end = of_replace(disk("other", 5), running("resilver", **ENDED))
+    assert end is not None
+    assert not end.ok
+
+
+def test_a_spare_filled_with_errors_is_told():
+    plan = plan_replace(MIRROR, Swap("1000", NEW))
+    pair = group("spare", disk("d00", 1000, "FAULTED"), NEWCOMER)
+    end = plan.follow(later(top("mirror", 0, 2, pair), scan=running("resilver", **ENDED, errors=2)))
+    assert end is not None
+    assert not end.ok
+    assert "2 errors" in end.text
+
+
+@pytest.mark.parametrize(
+    ("new", "ok"),
+    [(NEWCOMER, True), (replace(NEWCOMER, errors=ErrorCounters(0, 0, 7)), False)],
+)
+def test_an_expansion_is_judged_by_the_errors_of_the_new_device(new, ok):
+    before = at(pool(top("raidz1", 0, 3)), MODERN)
+    follow = plan_attach(before, "100", NEW).follow
+    wide = top("raidz1", 0, 4, new)
+    assert follow(later(wide, activities=(Activity("expansion", "running"),))) is None
+    end = follow(later(wide, activities=(Activity("expansion", "finished"),)))
+    assert end is not None
+    assert end.ok == ok

@@ -34,7 +34,6 @@ UNSTEADY = 0.15
 """Variation of write rates from which they count as unsteady: a held disk is held evenly."""
 WAITING = 8.0
 """Requests waiting to be sent, from which a queue counts as kept short."""
-FULL_QUEUE = 0.93
 OTHERS = 0.33
 """Share of requests in flight that are applications' from which they are the limit."""
 SEEKING = 0.5
@@ -167,8 +166,11 @@ def _filled(seen: Evidence) -> Verdict | None:
 
 
 def _kept_short(disk: Disk) -> bool:
-    """Whether requests wait though the disk is at times idle: few are sent at once."""
-    return disk.pending >= WAITING and 0.1 < (disk.busy or 1.0) < FULL_QUEUE
+    """Whether requests wait though the disk is idle at times: few are sent at once.
+
+    A disk that is busy most of the time may be at its own limit, whatever waits for it.
+    """
+    return disk.pending >= WAITING and 0.1 < (disk.busy or 1.0) < SATURATED
 
 
 def _short(seen: Evidence, disk: Disk) -> Verdict:

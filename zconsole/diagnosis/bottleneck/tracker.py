@@ -43,7 +43,7 @@ class BottleneckTracker:
         self._judged_at = float("-inf")
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
-        self._steady = Hysteresis()
+        self._steady, self._settled = Hysteresis(), Settled()
         self._trials = TunableTrials()
 
     def steps(
@@ -76,7 +76,8 @@ class BottleneckTracker:
 
     def _begin(self, scan: ScanKey, clock: float) -> None:
         self._scan, self._since = scan, clock
-        self._turns, self._sorted, self._steady = StageCycleTracker(), None, Hysteresis()
+        self._turns, self._sorted = StageCycleTracker(), None
+        self._steady, self._settled = Hysteresis(), Settled()
         self._trials = TunableTrials()
         for past in self._past.values():
             past.begin()
@@ -144,7 +145,10 @@ class BottleneckTracker:
         if found is not None and found.tunable:
             found = found._replace(tried=self._trials.steps.get(found.tunable))
         between = self._turns.stage is not None and turns.limited
-        self.verdict = self._steady.push(sample.clock, seen.stage, found) if between else found
+        if between:
+            self.verdict = self._steady.push(sample.clock, seen.stage, found)
+        else:
+            self.verdict = self._settled.push(sample.clock, seen.stage, found)
         shared = self.verdict is not None and self.verdict.cause == "bus"
         if not between or seen.stage == "issuing":
             self.ceiling = ceiling_of(seen, self._load.most if shared else None)
@@ -154,6 +158,35 @@ SPAN = 120.0
 """Seconds of issuing that count."""
 UNEVEN = 0.9
 """Share of what all vdevs can do together, below which it is one of them that a scrub waits for."""
+
+
+LASTING = 15.0
+"""Seconds for which another cause must be found before it takes the place of the one shown: three
+transaction groups, so that one burst of writes changes nothing."""
+
+
+class Settled:
+    """The verdict of a stage, which changes its cause only with evidence that lasts."""
+
+    def __init__(self) -> None:
+        self._shown: Verdict | None = None
+        self._stage: str | None = None
+        self._other: tuple[str, str] | None = None
+        """Cause and device of a verdict that may take its place."""
+        self._since = 0.0
+
+    def push(self, clock: float, stage: str | None, found: Verdict | None) -> Verdict | None:
+        """Take in a verdict found at the monotonic ``clock``; returns the one to show."""
+        shown = self._shown
+        if found is None or shown is None or shown.sure == 0 or stage != self._stage:
+            self._shown, self._stage, self._other = found, stage, None
+        elif (found.cause, found.disk) == (shown.cause, shown.disk):
+            self._shown, self._other = found, None
+        elif (found.cause, found.disk) != self._other:
+            self._other, self._since = (found.cause, found.disk), clock
+        elif clock - self._since >= LASTING:
+            self._shown, self._other = found, None
+        return self._shown
 
 
 class Hysteresis:

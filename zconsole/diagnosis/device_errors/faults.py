@@ -48,13 +48,16 @@ class SmartCounts(NamedTuple):
 
 
 class Deltas(NamedTuple):
-    """New errors of one device within ``seconds``."""
+    """New errors of one device, which fell within ``seconds``."""
 
     read: int = 0
     write: int = 0
     cksum: int = 0
     slow: int = 0
     seconds: float = 3600.0
+    is_shared: bool = False
+    """Whether the checksum errors tell nothing of this device: its siblings have as many, as where
+    no copy of a block is good, or it was being filled and never given the data."""
 
     @property
     def total(self) -> int:
@@ -127,7 +130,8 @@ def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Weighed:
     if flaps:
         found.append((returned(flaps), 1))
     found += _counted(signs, "crc", "CRC errors on its link")
-    if deltas.cksum > 3 * max(1, deltas.read) and not smart.pending:
+    lone = deltas.cksum > 3 * max(1, deltas.read) and not deltas.is_shared
+    if lone and not smart.pending:
         found.append(("it returns damaged data without an error", 1))
     if any(_says(line, LINK_WORDS) for line in signs.kernel):
         found.append(("the kernel resets its link", 1))

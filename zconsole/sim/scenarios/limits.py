@@ -93,6 +93,7 @@ def few_requests(seed: int, start: float) -> tuple[PoolState, ...]:
         host=Host(memory=256 << 30),
     )
     pool.tunables["zfs_vdev_scrub_max_active"] = 8
+    pool.tunables["zfs_vdev_async_write_min_active"] = 1
     scan.begin(pool, RESILVER, [new])
     return (pool,)
 

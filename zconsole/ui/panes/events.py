@@ -118,8 +118,8 @@ def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
         yield _Message(_DAMAGED, text, "error", "x", is_path=not note)
     if frame.seen.error_count and not names:
         yield _Message(_DAMAGED, "only root is told which files: zpool status -v", "dim")
-    rest = max(len(names), frame.seen.error_count or 0) - shown if names else 0
-    if rest:
+    # Not error_count: it counts damaged blocks, of which one file may have many.
+    if rest := len(names) - shown:
         yield _Message(_DAMAGED, f"and {rest} more", "error", "x")
 
 

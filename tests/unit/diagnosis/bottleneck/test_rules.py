@@ -127,6 +127,22 @@ def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():
     assert limit.figures["write_rate"] == pytest.approx(1.86e9, rel=0.1)
 
 
+@pytest.mark.parametrize("busy", [0.85, 0.9, 0.93, 0.99])
+def test_a_busy_disk_at_its_ceiling_is_never_a_throttle(busy):
+    """Live, a new disk capped at 4 MB/s was called one, with a tunable that could not help."""
+    past = LeafStats(pending={"async_w": 20.0}, active={"async_w": 2.2})
+    new = Disk("new", "raidz1-0", True, IoRates(0.0, 4e6, 0.0, 40.0, 0.05, busy), past)
+    olds = [
+        Disk(f"d{n}", "raidz1-0", False, IoRates(4e6, 0.0, 40.0, 0.0, 0.002, 0.2), LeafStats())
+        for n in range(2)
+    ]
+    scan = Scan("resilver", "running", "issuing", total_bytes=10**12, scanned_bytes=10**12)
+    found = judge(Evidence(scan, "issuing", 12e6, (new, *olds), seconds=60.0))
+    assert found is not None
+    assert found.cause == "new-disk"
+    assert "raise" not in found.advice
+
+
 def test_disks_that_nobody_measured_are_not_called_idle():
     """A recording without the disks' own counters tells no limit, least of all a throttle."""
     world, session = World("new-disk", 1), Session()

@@ -7,7 +7,7 @@ from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
-from zconsole.diagnosis.bottleneck.tracker import SPAN, Hysteresis, ceiling_of
+from zconsole.diagnosis.bottleneck.tracker import LASTING, SPAN, Hysteresis, Settled, ceiling_of
 from zconsole.monitor.session import Session
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.sim.source import World
@@ -46,6 +46,46 @@ def test_before_any_issuing_was_judged_it_is_what_was_found():
 
 def test_what_was_long_ago_is_forgotten():
     assert told(*[("issuing", MEMORY)] * 200, *[("issuing", NEW)] * int(SPAN)) == NEW
+
+
+THROTTLE = Verdict("throttle", "a throttle: only 2.2 writes in flight", {}, 0.8, "raise it")
+
+
+def shown(*found, stage="issuing"):
+    """The causes shown for verdicts found at every second."""
+    settled = Settled()
+    return [
+        verdict.cause if (verdict := settled.push(float(n), stage, each)) else None
+        for n, each in enumerate(found)
+    ]
+
+
+def test_a_verdict_changes_only_with_evidence_that_lasts():
+    """On a live disk at its ceiling, 5 of 19 looks called it a throttle."""
+    looks = [NEW, NEW, THROTTLE, NEW, NEW, THROTTLE, THROTTLE, UNCLEAR, NEW] * 3
+    assert set(shown(*looks)) == {"new-disk"}
+    lasting = int(LASTING)
+    causes = shown(*[NEW] * 5, *[THROTTLE] * (lasting + 2))
+    assert causes[: 5 + lasting] == ["new-disk"] * (5 + lasting)
+    assert causes[-1] == "throttle"
+
+
+def test_a_first_verdict_and_another_stage_are_shown_at_once():
+    assert shown(TOO_LITTLE, NEW) == ["unclear", "new-disk"]
+    assert shown(NEW, None) == ["new-disk", None]
+    settled = Settled()
+    assert settled.push(0.0, "scanning", MEMORY) == MEMORY
+    assert settled.push(1.0, "issuing", NEW) == NEW
+
+
+def test_another_slow_disk_takes_the_place_of_the_first_only_after_a_while():
+    slow = Verdict("slow-disk", "a is slow", {}, 0.9, "", "a")
+    assert shown(slow, slow._replace(disk="b")) == ["slow-disk"] * 2
+    settled = Settled()
+    for n in range(int(LASTING) + 3):
+        last = settled.push(float(n), "issuing", slow._replace(disk="b") if n else slow)
+    assert last is not None
+    assert last.disk == "b"
 
 
 def test_mirrors_top_out_at_one_disk_each_summed():

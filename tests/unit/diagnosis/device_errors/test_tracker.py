@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from zconsole.diagnosis.device_errors.tracker import HOUR, DeviceErrorTracker
 from zconsole.monitor.session import Session
 from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev
@@ -24,10 +26,67 @@ def test_new_errors_are_counted_for_an_hour():
     now = tree(read=41, cksum=30)
     tracker.push(1060.0, now)
     (found,) = tracker.faults(1100.0, now, ())
-    assert (found.deltas.read, found.deltas.cksum, found.deltas.seconds) == (1, 30, 100.0)
+    assert (found.deltas.read, found.deltas.cksum, found.deltas.seconds) == (1, 30, 60.0)
     assert found.cause == "cable"
     assert "30 checksum" in found.text
     assert tracker.faults(1061.0 + HOUR, now, ()) == ()
+
+
+def test_errors_have_the_window_in_which_they_fell():
+    """``38 write errors in 4m51s`` went on to ``in 6m26s`` while there were no more."""
+    tracker = DeviceErrorTracker()
+    for t, write in ((0.0, 0), (290.0, 0), (291.0, 30), (300.0, 38), (301.0, 38), (386.0, 38)):
+        tracker.push(1000.0 + t, tree(write=write))
+    for later in (1301.0, 1386.0):
+        (found,) = tracker.faults(later, tree(write=38), ())
+        assert "38 write errors in 10s" in found.text
+
+
+def side_by_side(kind="raidz1", filling=(), **counts):
+    """A vdev of leaves with so many checksum errors; those named in ``filling`` are resilvered."""
+    leaves = tuple(
+        Vdev(name, "disk", guid=name, errors=ErrorCounters(0, 0, n), resilvering=name in filling)
+        for name, n in counts.items()
+    )
+    top = Vdev(f"{kind}-0", kind, guid="2", children=leaves)
+    return {p.key: p for p in placed(Vdev("tank", "root", guid="1", children=(top,)))}
+
+
+@pytest.mark.parametrize(
+    ("counts", "filling", "blamed"),
+    [
+        ({"a": 9, "b": 9, "c": 9, "d": 9}, (), set()),  # one damaged file
+        ({"a": 9, "b": 8, "c": 9, "d": 10}, (), set()),
+        ({"a": 40, "b": 0, "c": 0, "d": 0}, (), {"a"}),
+        ({"a": 40, "b": 9, "c": 9, "d": 9}, (), {"a"}),
+        ({"a": 812, "b": 0}, ("a",), set()),  # its sources were pulled
+    ],
+)
+def test_checksum_errors_name_a_cause_only_where_one_disk_stands_out(counts, filling, blamed):
+    tracker = DeviceErrorTracker()
+    tracker.push(1000.0, side_by_side(filling=filling, **dict.fromkeys(counts, 0)))
+    now = side_by_side(filling=filling, **counts)
+    tracker.push(1010.0, now)
+    found = tracker.faults(1020.0, now, ())
+    assert {fault.name for fault in found if fault.cause == "cable"} == blamed
+    assert {fault.name for fault in found if "likely" in fault.text} == blamed
+
+
+def test_errors_of_a_newcomer_name_no_cause():
+    def replacing(errors: int):
+        pair = tuple(
+            Vdev(name, "disk", guid=name, errors=ErrorCounters(0, 0, n))
+            for name, n in (("old", 0), ("new", errors))
+        )
+        group = Vdev("replacing-0", "replacing", guid="5", children=pair)
+        return {p.key: p for p in placed(Vdev("tank", "root", guid="1", children=(group,)))}
+
+    tracker = DeviceErrorTracker()
+    tracker.push(1000.0, replacing(0))
+    tracker.push(1010.0, replacing(812))
+    (found,) = tracker.faults(1020.0, replacing(812), ())
+    assert found.cause == "unclear"
+    assert "likely" not in found.text
 
 
 def test_clearing_the_counters_is_no_error():
@@ -75,6 +134,13 @@ def test_taking_a_device_offline_by_hand_is_no_flap():
     for t, state in ((0.0, "ONLINE"), (10.0, "OFFLINE"), (40.0, "ONLINE")):
         tracker.push(1000.0 + t, tree(state))
     assert tracker.faults(1050.0, tree(), ()) == ()
+
+
+def test_a_device_that_is_offline_is_not_called_disconnected():
+    tracker = DeviceErrorTracker()
+    for t, state in ((0.0, "ONLINE"), (10.0, "REMOVED"), (20.0, "OFFLINE")):
+        tracker.push(1000.0 + t, tree(state))
+    assert not any(fault.gone for fault in tracker.faults(1030.0, tree("OFFLINE"), ()))
 
 
 def test_a_fault_that_was_cleared_is_no_flap():
