@@ -205,7 +205,7 @@ class Frame:
     @property
     def suspended(self) -> bool:
         """Whether it waits for a device, so that nothing moves."""
-        return "SUSPENDED" in (self.state, self.kstat)
+        return self.seen.suspended or self.kstat == "SUSPENDED"
 
     @property
     def host(self) -> HostLoad | None:
