@@ -56,7 +56,7 @@ class ScrubTracker:
             if is_full_scrub(scan, sample.version):
                 self.recall(scan.end)
         self.recall(pool.full_scrub)
-        told = not (pool.listed or pool.lacks)
+        told = pool.scans_told and not pool.lacks
         never = self._last is None and (pool.created is not None or (told and not pool.scans))
         since = self._last if self._last is not None else pool.created
         if since is None or not sample.dated:

@@ -310,10 +310,10 @@ class Pool:
     """Why all I/O is suspended: MULTIHOST, ERRORS or UNEXPLAINED; None while it is not. zpool may
     print another ``state`` meanwhile (before 0.8 that of the devices)."""
     lacks: str | None = None
-    """What the source leaves out, so that the pool's health cannot be told: ``the text ends before
-    its table``. None where it is complete."""
-    listed: bool = False
-    """Whether the source is a list of pools to import, which knows of no scans."""
+    """What the source leaves out without which no pool can be called OK: ``the text ends before its
+    table``. None where it is complete."""
+    scans_told: bool = True
+    """Whether the source tells of scans; a list of pools to import, or a table alone, does not."""
     scans: tuple[Scan, ...] = ()
     """Every scan known: running ones first, then newest first."""
     activities: tuple[Activity, ...] = ()

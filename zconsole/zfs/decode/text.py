@@ -221,7 +221,7 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
         see=see,
         suspension=suspension(state, message, see, block.first("errors")),
         lacks=lacks,
-        listed=block.first("id") is not None,
+        scans_told=block.first("pool") is not None and block.first("id") is None,
         scans=scans,
         activities=activities,
         error_count=count,
