@@ -304,7 +304,7 @@ def _by_average(work: Work, why: str) -> Forecast:
     """From zpool's average when there is one; that is all a single sample has."""
     left = work.total - work.issued
     if is_past(left, work):
-        return Forecast(nothing(PAST_TOTAL))
+        return Forecast(nothing(PAST_TOTAL), work.average)
     if not work.average or work.average <= 0:
         return Forecast(nothing(f"no estimate yet: {why}"))
     average = f"zpool averages {units.rate(work.average)} over this pass"

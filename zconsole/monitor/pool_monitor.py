@@ -114,8 +114,9 @@ class PoolMonitor:
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:
         """The frame of a pool without a sample, from ``last``, the frame of its newest sample.
 
-        Its tree and ETA stay, aged, with the reason why there is no newer one, unless it is suspended
-        and so nothing ends; rates are those that diskstats still has. A pool that never gave a sample has only its name and the reason.
+        Its tree and ETA stay, aged, with the reason why there is no newer one; rates are those
+        that diskstats still has. While it is suspended nothing moves, so there is no ETA. A pool
+        that never gave a sample has only its name and the reason.
         """
         history = self.history
         history.push_failure(failure)

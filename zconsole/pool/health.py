@@ -38,7 +38,7 @@ _HARMLESS = re.compile(
     r"feature|on-disk (?:format|version)|compatibility|being resilvered|block size", re.IGNORECASE
 )
 """In what zpool says of pools that are well (print_status_reason, cmd/zpool/zpool_main.c)."""
-OTHER_HOST = "all I/O is suspended: multihost writes failed, another host may have imported the pool"
+OTHER_HOST = "all I/O is suspended: multihost writes failed, another host may have the pool"
 MILDER = ("OFFLINE", "DEGRADED")
 """States of devices that come after those of devices that are gone: someone chose the first, and
 the second still reads."""
@@ -90,13 +90,13 @@ def health(
     if unrestored or pool.error_count or pool.damaged:
         return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
     doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
-    if not pool.root.children and (lacks or pool.state is None):
-        return Health("UNKNOWN", "notice", (*lacks, *doubts))
-    if pool.state not in (None, "ONLINE") or any(map(_is_impaired, away)):
+    bare = not pool.root.children and bool(lacks or pool.state is None)
+    if not bare and (pool.state not in (None, "ONLINE") or any(map(_is_impaired, away))):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
-    if lacks:
-        return Health("UNKNOWN", "notice", (*lacks, *doubts, *reasons[: -len(lacks)]))
+    if bare or lacks:
+        known = (reason for reason in reasons if reason not in lacks)
+        return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
     if doubts or blocked or any(spare.severity == "warning" for spare in spares):
         return Health("ATTENTION", "warning", (*doubts, *reasons))
     return Health("OK", "ok", reasons)
@@ -124,7 +124,11 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 def _is_impaired(vdev: Vdev) -> bool:
     """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
-    return vdev.state not in ("", "UNKNOWN") and vdev.kind != "root" and vdev.vclass not in ("spare", "cache")
+    return (
+        vdev.state not in ("", "UNKNOWN")
+        and vdev.kind != "root"
+        and vdev.vclass not in ("spare", "cache")
+    )
 
 
 def _lost(pool: Pool, away: Iterable[Vdev]) -> Iterator[str]:
@@ -136,7 +140,7 @@ def _lost(pool: Pool, away: Iterable[Vdev]) -> Iterator[str]:
     elif pool.suspended:
         yield "all I/O is suspended: reconnect the device, then clear"
         if pool.root.children and not any(v.vclass != "spare" and not v.children for v in away):
-            yield "no device is missing: with multihost on, make sure first that no other host has it"
+            yield "no device is missing: if multihost is on, make sure that no other host has it"
     elif pool.message:
         yield pool.message
 

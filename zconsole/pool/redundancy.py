@@ -111,7 +111,10 @@ def is_complete(vdev: Vdev) -> bool:
 
     Of a replacing vdev only the old device counts, unless the kernel says that the new one is
     filled: it takes the old one out once it is (spa_vdev_resilver_done_hunt, module/zfs/spa.c).
+    A vdev that cannot be opened gives nothing, whatever its devices are called.
     """
+    if vdev.children and vdev.state not in ("ONLINE", "DEGRADED", ""):
+        return False
     if vdev.kind == "replacing" and vdev.children:
         old, *new = vdev.children
         return is_complete(old) or any(v.unfilled is False and is_complete(v) for v in new)
@@ -197,7 +200,8 @@ def _of_top_level(vdev: Vdev, name: str) -> Redundancy:
     members = vdev.children if vdev.kind not in GROUP_KINDS and vdev.children else (vdev,)
     domains = vdev.failure_group or len(members)
     missing = {n % domains for n, member in enumerate(members) if not is_complete(member)}
-    left = max(0, parity(vdev) - len(missing))
+    is_open = vdev.state in ("ONLINE", "DEGRADED", "")
+    left = max(0, parity(vdev) - len(missing)) if is_open else 0
     others = tuple(member for n, member in enumerate(members) if n % domains not in missing)
     return Redundancy(name, left, () if left else _untouchable(others))
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from zconsole.actions.clear import plan_clear
 from zconsole.actions.conditions import OTHER_HOST
 from zconsole.actions.target import find
-from zconsole.pool.model import MULTIHOST
 from zconsole.hardware.light import LASTING
+from zconsole.pool.model import MULTIHOST
 from zconsole.swap import after, before, pulling
 from zconsole.swap.checklist import (
     NOT_NEEDED,

@@ -187,9 +187,9 @@ def _about_out(
     yield f"The machine lost {_all(disks)}; {_old_words(c, v)}."
     for pool in dict.fromkeys(disk.pool for disk in out if disk.pool):
         yield f"{pool} needs the data on {_it(disks)}."
-    for pool in {each.s.pool.name: each.s.pool for each in known if each.s.suspended}.values():
+    for held in {each.s.pool.name: each.s.pool for each in known if each.s.suspended}.values():
         waits = "it continues once the disk is back and cleared"
-        yield f"{pool.name} is suspended: {OTHER_HOST if pool.suspension == MULTIHOST else waits}."
+        yield f"{held.name} is suspended: {OTHER_HOST if held.suspension == MULTIHOST else waits}."
     yield f"If nobody pulled {_it(disks)}, look there: a failed disk, or a lost link."
 
 

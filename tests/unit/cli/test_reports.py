@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from zconsole.__main__ import main
+from zconsole.errors import NotUnderstoodError
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 REPORTS = FIXTURES / "reports"
@@ -106,7 +110,9 @@ CASES = (
     Case("57-unnamed-top-vdev-57.txt", "DEGRADED", 10, UNTOLD, says=("loop2 UNAVAIL",)),
     Case("F9-guids.txt", "DEGRADED", 10, UNTOLD, says=("9482223333344444555 FAULTED",)),
     # F10: no config: line
-    Case("22-no-config-line-nickb.txt", "DEGRADED", 10, {"raidz2-0": 1}, ("sdd UNAVAIL",), (), None),
+    Case(
+        "22-no-config-line-nickb.txt", "DEGRADED", 10, {"raidz2-0": 1}, ("sdd UNAVAIL",), (), None
+    ),
     # F11: every device that is not ONLINE is named
     Case("62-offline-still-resilvering-6570.txt", "DEGRADED", 10, says=("sdd OFFLINE",)),
     # F12: nothing to estimate by
@@ -134,7 +140,9 @@ CASES = (
         says=("  One or more devices has experienced an unrecoverable error.",),
     ),
     Case("F16-scrub-with-errors.txt", "ATTENTION", 0, says=("the last scrub ended with 3 errors",)),
-    Case("F16-missing-label.txt", "ATTENTION", 0, says=("  One or more devices could not be used",)),
+    Case(
+        "F16-missing-label.txt", "ATTENTION", 0, says=("  One or more devices could not be used",)
+    ),
     # F17: a list of pools to import
     Case("47-import-listing-41.txt", "UNAVAIL", 11, never=("last full scrub",), errors=None),
     # wishes
@@ -150,9 +158,21 @@ CASES = (
     ),
     Case("F-wish-errors-only-mirror.txt", "DEGRADED", 10, UNTOLD),
     # what a text leaves out
-    Case("cut-before-the-table.txt", "UNKNOWN", 5, says=("the text ends before its table",), errors=None),
+    Case(
+        "cut-before-the-table.txt",
+        "UNKNOWN",
+        5,
+        says=("the text ends before its table",),
+        errors=None,
+    ),
     Case("cut-name-only.txt", "UNKNOWN", 5, says=("the text ends before its state",), errors=None),
-    Case("cut-before-errors.txt", "UNKNOWN", 5, says=("the text ends before its errors",), errors=None),
+    Case(
+        "cut-before-errors.txt",
+        "UNKNOWN",
+        5,
+        says=("the text ends before its errors",),
+        errors=None,
+    ),
     Case("cut-json.json", "UNKNOWN", 5, says=("no tree",), errors=None),
 )
 
@@ -200,15 +220,9 @@ SAVED = sorted(
 )
 BEFORE_A_TABLE = {"024-scrub-in-progress-no-config.txt"}
 """Saved with nothing but the lines above the table."""
-WORST = ("OK", "ATTENTION", "DEGRADED", "ERRORS", "NOT RESTORED", "UNAVAIL", "FAULTED", "SUSPENDED")
 
 
-def _read(text: str) -> list[Any]:
-    from datetime import UTC
-
-    from zconsole.errors import NotUnderstoodError
-    from zconsole.monitor.session import Session
-
+def _read(text: str) -> list[Frame]:
     try:
         return list(Session(zone=UTC).advance(({"t": 1.8e9, "undated": True, "text": text},)))
     except NotUnderstoodError:
@@ -224,21 +238,23 @@ def test_a_text_cut_after_any_line_is_right_or_unknown() -> None:
             unknown = [frame.pool for frame in whole.values() if frame.health.word == "UNKNOWN"]
             wrong += [f"{path}: complete, but {pool} is UNKNOWN" for pool in unknown]
         for end in range(1, len(lines)):
+            cut = f"{path} to line {end}"
             for frame in _read("".join(lines[:end])):
-                wrong += [f"{path} to line {end}: {why}" for why in _better(frame, whole)]
+                wrong += [f"{cut}: {why}" for why in _better(frame, whole)]
     assert wrong == []
 
 
-def _better(frame: Any, whole: Mapping[str, Any]) -> list[str]:
+def _better(frame: Frame, whole: Mapping[str, Frame]) -> list[str]:
     """Why a part of a text makes a pool look better than all of it."""
     full = whole.get(frame.pool)
     if full is None or frame.health.word == "UNKNOWN":
         return []
-    found = []
+    left = {entry.vdev: entry.left for entry in full.redundancy}
+    found = [
+        f"{entry.vdev} has {entry.left} left, not {left[entry.vdev]}"
+        for entry in frame.redundancy
+        if entry.left > left.get(entry.vdev, entry.left)
+    ]
     if (frame.health.word == "OK") != (full.health.word == "OK"):
         found.append(f"{frame.health.word}, not {full.health.word}")
-    left = {entry.vdev: entry.left for entry in full.redundancy}
-    for entry in frame.redundancy:
-        if entry.left > left.get(entry.vdev, entry.left):
-            found.append(f"{entry.vdev} has {entry.left} left, not {left[entry.vdev]}")
     return found

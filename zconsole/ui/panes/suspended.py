@@ -23,11 +23,11 @@ def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
     if not frame.suspended:
         return ""
     if frame.seen.suspension == MULTIHOST:
-        ways = (
+        ways = [
             "make sure no other host has the pool, then reboot and import it; do not clear it",
             "no other host has it? then reboot and import",
             "reboot, then import",
-        )
+        ]
         return next((way for way in ways if cell_len(way) <= room), ways[-1])
     key, disks = look.keys.way("actions"), [row.vdev for row in missing_devices(frame)]
     if not disks:

@@ -221,7 +221,7 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
         see=see,
         suspension=suspension(state, message, see, block.first("errors")),
         lacks=lacks,
-        scans_told=block.first("pool") is not None and block.first("id") is None,
+        scans_told=_tells_scans(block, scans),
         scans=scans,
         activities=activities,
         error_count=count,
@@ -229,6 +229,17 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
         errors=names,
         comment=block.first("comment") or None,
     )
+
+
+def _tells_scans(block: _Block, scans: Sequence[Scan]) -> bool:
+    """Whether no scan in the text means that there was none.
+
+    A table alone and a list of pools to import show none, and a line of no known form is of one.
+    """
+    if block.first("pool") is None or block.first("id") is not None:
+        return False
+    lines = [" ".join(section.lines).strip() for section in block.all("scan", "scrub")]
+    return bool(scans) or all(line in ("", "none requested") for line in lines)
 
 
 def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:

@@ -144,7 +144,7 @@ def scan_marker(function: str | None, processed: int, deferred: bool) -> str:
 
 _OTHER_HOSTS = re.compile(r"multihost writes|ZFS-8000-MM\b", re.IGNORECASE)
 _NO_IO = re.compile(
-    r"in response to I/?O failures|ZFS-8000-(?:HC|JQ)\b|pool is suspended|I/O is currently suspended",
+    r"in response to I/?O failures|ZFS-8000-(?:HC|JQ)\b|pool is suspended|is currently suspended",
     re.IGNORECASE,
 )
 """What zpool prints of no pool but a suspended one (check_status in lib/libzfs/libzfs_status.c)."""
