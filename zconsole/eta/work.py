@@ -117,7 +117,7 @@ def _counts_skipped(scan: Scan, root: Vdev) -> bool:
     Before 2.2, while a resilver scans: nothing is read of what is on vdevs that lack nothing. What
     is on the only vdev with data a new device lacks as a whole.
     """
-    if scan.function != "resilver" or scan.skipped_bytes is not None or scan.stage != "scanning":
+    if scan.function != "resilver" or not scan.issues_skipped or scan.stage != "scanning":
         return False
     if len(data_vdevs(root)) == 1 and any(map(is_group, root.walk())):
         return False

@@ -225,6 +225,8 @@ class Scan(NamedTuple):
     """Bytes of rounding in ``issued_bytes`` (half the last printed digit); 0 when exact."""
     printed: bool = False
     """Whether its bytes are those printed for people, perhaps but for ``issued_bytes``."""
+    issues_skipped: bool = False
+    """Whether bytes that it skips are counted as issued (before 2.2)."""
     two_stage: bool = True
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
     thorough: bool | None = None

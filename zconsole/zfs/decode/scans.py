@@ -143,6 +143,7 @@ def _scan(scan: _Node, zone: tzinfo) -> Scan:
         pass_scanned=count(scan, "bytes_per_scan"),
         pass_issued=_known(scan, "issued_bytes_per_scan"),
         pass_paused=float(count(scan, "scrub_spent_paused")),
+        issues_skipped=issued is not None and _known(scan, "skipped") is None,
         two_stage=issued is not None,
         thorough=_is_thorough(scan),
     )

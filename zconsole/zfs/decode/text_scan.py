@@ -253,13 +253,14 @@ def _with_two_stages(scan: Scan, match: re.Match[str]) -> Scan:
     walked = match["sc"] == match["tot"] or (
         "itot" in fields and match["sr"] is None and bool(scanned)
     )
-    told = to_issue is not None and total is not None
+    differs = to_issue is not None and to_issue != match["tot"] and total is not None
     return scan._replace(
         stage=_if_running(scan, "issuing" if walked else "scanning"),
         scanned_bytes=scanned,
         total_bytes=total,
         issued_bytes=_bytes(match["is"]),
-        skipped_bytes=max(0, (total or 0) - (_bytes(to_issue) or 0)) if told else None,
+        skipped_bytes=max(0, (total or 0) - (_bytes(to_issue) or 0)) if differs else None,
+        issues_skipped="itot" not in fields,
         zpool_scan_rate=_bytes(match["sr"]),
         zpool_issue_rate=_bytes(match["ir"]),
         resolution=size_resolution(match["is"] or ""),
