@@ -19,7 +19,6 @@ from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.damage import explained
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
-from zconsole.pool.topology import data_vdevs
 from zconsole.system.printable import clean
 from zconsole.units import counted, days, duration, latency, percent, rate, size
 
@@ -96,19 +95,12 @@ def _heading(frame: Frame) -> Iterator[str]:
         yield f"  {frame.problem}"
     if frame.redundancy:
         yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
-    if untold := _untold(frame):
-        yield f"  redundancy unknown: {', '.join(untold)} (not all of it is shown)"
+    if frame.untold:
+        yield f"  redundancy unknown: {', '.join(frame.untold)} (not all of it is shown)"
     if frame.seen.message:
         yield f"  zpool says: {frame.seen.message}"
     if frame.seen.action:
         yield f"  action: {frame.seen.action}"
-
-
-def _untold(frame: Frame) -> list[str]:
-    """Names of the vdevs with data whose redundancy cannot be told."""
-    told = [entry.vdev.partition("#")[0] for entry in frame.redundancy]
-    tops = data_vdevs(frame.root) if frame.root is not None else ()
-    return [vdev.name for vdev in tops if vdev.name not in told]
 
 
 def limit_lines(frame: Frame) -> Iterator[str]:
