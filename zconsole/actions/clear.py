@@ -8,7 +8,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find, key_of
-from zconsole.pool.model import MULTIHOST, Vdev
+from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
 from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs
 
@@ -59,7 +59,11 @@ def _clear_erases(s: Situation) -> str:
 def _suspended_warnings(s: Situation) -> tuple[str, ...]:
     if not s.suspended or s.pool.suspension == MULTIHOST:
         return ()
-    return ("a reboot or forced export instead loses what was not written yet (the last seconds)",)
+    doubt = "if multihost is on, make sure first that no other host has imported it"
+    return (
+        *([doubt] if s.pool.suspension != ERRORS else []),
+        "a reboot or forced export instead loses what was not written yet (the last seconds)",
+    )
 
 
 def _devices_back() -> Precondition:

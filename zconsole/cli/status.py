@@ -65,7 +65,7 @@ def _saved(args: argparse.Namespace) -> Found:
     zone = output.local_zone()
     gaps = Gaps()
     raws = read_states(args.saved, zone, gaps)
-    session = Session(zone=zone, gaps=gaps)
+    session = Session(zone=zone, gaps=gaps, scrub_overdue_after=None)
     # A gap in a recording is a frame with a problem; the frame before it is shown.
     shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
     session.end()

@@ -102,12 +102,15 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
 
 
 def _averaged(scan: Scan) -> float | None:
-    """Seconds over which zpool averages its rate, worked out from printed bytes."""
-    if not scan.printed:
-        return None
-    done, rate = scan.scanned_bytes, scan.zpool_scan_rate
+    """Seconds over which zpool averages its rate, which are those of the bytes of this pass.
+
+    Text does not tell these, but of most scans the first pass is the only one.
+    """
     if scan.two_stage and scan.zpool_issue_rate:
-        done, rate = scan.issued_bytes, scan.zpool_issue_rate
+        passed, whole, rate = scan.pass_issued, scan.issued_bytes, scan.zpool_issue_rate
+    else:
+        passed, whole, rate = scan.pass_scanned, scan.scanned_bytes, scan.zpool_scan_rate
+    done = whole if passed is None else passed
     return done / rate if done is not None and rate else None
 
 

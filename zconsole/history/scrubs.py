@@ -35,8 +35,8 @@ UNKNOWN = ScrubAge()
 class ScrubTracker:
     """Remembers a pool's last full scrub, which a later scan takes the place of in samples."""
 
-    def __init__(self, overdue_after: float = SCRUB_OVERDUE_AFTER) -> None:
-        """``overdue_after``: seconds."""
+    def __init__(self, overdue_after: float | None = SCRUB_OVERDUE_AFTER) -> None:
+        """``overdue_after``: seconds; None for a pool that is not judged, as of saved output."""
         self._overdue_after = overdue_after
         self._last: float | None = None
         self._guid: str | None = None
@@ -62,7 +62,8 @@ class ScrubTracker:
         if since is None or not sample.dated:
             return ScrubAge(self._last, never=never)
         age = max(0.0, sample.t - since)
-        return ScrubAge(self._last, age, age > self._overdue_after, never)
+        overdue = None if self._overdue_after is None else age > self._overdue_after
+        return ScrubAge(self._last, age, overdue, never)
 
 
 def is_full_scrub(scan: Scan, version: str | None) -> bool:

@@ -43,9 +43,9 @@ class PoolMonitor:
         self,
         zone: tzinfo = UTC,
         flags: tuple[str, ...] = (),
-        scrub_overdue_after: float = SCRUB_OVERDUE_AFTER,
+        scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
     ) -> None:
-        """``scrub_overdue_after``: seconds."""
+        """``scrub_overdue_after``: seconds; None: scrubs are not judged."""
         self.history = PoolHistory(zone)
         self.scrubs = ScrubTracker(scrub_overdue_after)
         self._flags = flags

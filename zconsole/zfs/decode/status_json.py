@@ -123,13 +123,19 @@ def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zo
         suspension=suspension(
             state, *(text_of(node.get(key)) for key in ("status", "msgid", "moreinfo"))
         ),
-        lacks=None if root.children or node.get("vdevs") else "the JSON has no tree of devices",
+        lacks=None if root.children or _has_tree(node) else "the JSON has no tree of devices",
         scans=scans_of(scan, now, zone),
         activities=activities_of(node, _removed(node), _expanding(node, root), now, zone),
         error_count=errors,
         errors=damaged_files(node.get("errlist"), errors),
         comment=text_of(node.get("comment")),
     )
+
+
+def _has_tree(pool: _Node) -> bool:
+    """Whether anything is said of what is below the root vdev, if only that there is nothing."""
+    vdevs = mapping(pool.get("vdevs"), "vdevs")
+    return any("vdevs" in mapping(value, key) for key, value in vdevs.items())
 
 
 def _removed(pool: _Node) -> str | None:
