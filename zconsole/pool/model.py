@@ -226,7 +226,7 @@ class Scan(NamedTuple):
     printed: bool = False
     """Whether its bytes are those printed for people, perhaps but for ``issued_bytes``."""
     issues_skipped: bool = False
-    """Whether bytes that it skips are counted as issued (before 2.2)."""
+    """Whether bytes that it skips are counted as issued while it runs (before 2.2)."""
     two_stage: bool = True
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
     thorough: bool | None = None
