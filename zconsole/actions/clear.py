@@ -8,7 +8,7 @@ from zconsole.actions import conditions as must
 from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.target import Target, find, key_of
-from zconsole.pool.model import Vdev
+from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
 from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs
 
@@ -27,7 +27,7 @@ def plan_clear(s: Situation, key: str | None = None) -> ActionPlan:
         consequences=_clear_effects(s),
         not_undone=(_clear_erases(s),),
         warnings=_suspended_warnings(s),
-        preconditions=(_devices_back(),),
+        preconditions=(must.of_this_host(), _devices_back()),
         alternatives=_back_first(s),
         follow=when(_cleared(target), f"{whose} is clear"),
         saves_evidence=True,
@@ -57,9 +57,13 @@ def _clear_erases(s: Situation) -> str:
 
 
 def _suspended_warnings(s: Situation) -> tuple[str, ...]:
-    if not s.suspended:
+    if not s.suspended or s.pool.suspension == MULTIHOST:
         return ()
-    return ("a reboot or forced export instead loses what was not written yet (the last seconds)",)
+    doubt = "if multihost is on, make sure first that no other host has imported it"
+    return (
+        *([doubt] if s.pool.suspension != ERRORS else []),
+        "a reboot or forced export instead loses what was not written yet (the last seconds)",
+    )
 
 
 def _devices_back() -> Precondition:
@@ -90,6 +94,8 @@ def _away(s: Situation, leaf: Vdev) -> str | None:
 def _back_first(s: Situation) -> tuple[str, ...]:
     if not s.suspended:
         return ()
+    if s.pool.suspension == MULTIHOST:
+        return ("make sure that no other host has it", "then reboot this machine and import it")
     return (
         "bring the device back first: check cable, power, bay; then try again",
         "clear the pool once its label can be read",

@@ -10,6 +10,7 @@ from zconsole.actions.running_scans import describe
 from zconsole.actions.target import Target, find
 from zconsole.hardware.device import Device
 from zconsole.history.scans import WORDS
+from zconsole.pool.model import MULTIHOST
 from zconsole.pool.scan_outcome import has_checkpoint
 from zconsole.pool.version import Version
 from zconsole.units import size
@@ -17,16 +18,34 @@ from zconsole.units import size
 NOT_THERE = "the device is not in the pool"
 
 
+OTHER_HOST = (
+    "multihost writes failed: another host may have imported the pool, and a clear is refused or"
+    " hangs. Make sure that no other host has it, then reboot and import it"
+)
+"""Of a pool that ZFS suspended to keep two hosts from writing to it (ZFS-8000-MM)."""
+
+
 def answering() -> Precondition:
     """The pool is not suspended."""
-    return Precondition(
-        "the pool is not suspended",
-        lambda s: (
+
+    def _check(s: Situation) -> str | None:
+        if not s.suspended:
+            return None
+        if s.pool.suspension == MULTIHOST:
+            return f"the pool is suspended and takes no command: {OTHER_HOST}"
+        return (
             "the pool is suspended and takes no command: bring the missing device back, then"
             " clear the pool"
-            if s.suspended
-            else None
-        ),
+        )
+
+    return Precondition("the pool is not suspended", _check)
+
+
+def of_this_host() -> Precondition:
+    """The pool is not suspended because another host may have imported it."""
+    return Precondition(
+        "no other host may have imported the pool",
+        lambda s: OTHER_HOST if s.suspended and s.pool.suspension == MULTIHOST else None,
     )
 
 

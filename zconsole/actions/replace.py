@@ -14,8 +14,7 @@ from zconsole.actions.follow import replaced
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import disturbed
 from zconsole.actions.target import FAILED, Swap, Target, find
-from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
-from zconsole.pool.topology import data_vdevs
+from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity
 
 SEQUENTIAL_KINDS = ("mirror", "draid", "disk", "file", "replacing", "spare")
 """Top-level layouts that can be rebuilt from space maps alone; the last four are single disks."""
@@ -247,8 +246,7 @@ def _healing_or_sequential(sequential: bool) -> str:
 
 def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[str, ...]:
     """How many more devices may fail while it runs, one sentence a vdev it touches."""
-    entries = redundancy(s.pool.root, s.pool.scans)
-    left = dict(zip((id(v) for v in data_vdevs(s.pool.root)), entries, strict=True))
+    left = {id(vdev): entry for vdev, entry in of_pool(s.pool)}
     said: list[str] = []
     for top in {id(t.top): t.top for t in targets}.values():
         entry = left.get(id(top))

@@ -23,7 +23,6 @@ NONE = "no pools are imported"
 FAULTED = frozenset({"FAULTED", "SUSPENDED", "UNAVAIL"})
 LONG_BEFORE = 60.0
 """Seconds after which a recording's last sample of a pool counts as old."""
-FINE = WELL | {"UNKNOWN"}
 
 Sentence = tuple[str, str | None]
 """What zpool prints instead of a pool, and the pool's name if it concerns one."""
@@ -46,13 +45,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def exit_status(frames: Sequence[Frame]) -> ExitCode:
-    """The worst of all pools: 11 faulted or suspended, 10 degraded or with data errors."""
+    """The worst of all pools: 11 faulted or suspended, 10 degraded or with data errors.
+
+    5 where nothing is worse than that the health of one cannot be told.
+    """
     worst = ExitCode.OK
     for frame in frames:
         words = (frame.state, frame.kstat if frame.problem else None, frame.health.word)
         if FAULTED.intersection(words):
             return ExitCode.FAULTED
-        if frame.problem or frame.seen.error_count or frame.health.word not in FINE:
+        if frame.health.word == "UNKNOWN" and not frame.problem:
+            worst = worst or ExitCode.NOT_UNDERSTOOD
+        elif frame.problem or frame.seen.error_count or frame.health.word not in WELL:
             worst = ExitCode.DEGRADED
     return worst
 
@@ -61,7 +65,7 @@ def _saved(args: argparse.Namespace) -> Found:
     zone = output.local_zone()
     gaps = Gaps()
     raws = read_states(args.saved, zone, gaps)
-    session = Session(zone=zone, gaps=gaps)
+    session = Session(zone=zone, gaps=gaps, scrub_overdue_after=None)
     # A gap in a recording is a frame with a problem; the frame before it is shown.
     shown = tuple(frame for frame in session.advance(raws) if not frame.problem)
     session.end()

@@ -40,9 +40,14 @@ WALKED_SECONDS = 30.0
 SKIPPED_FACTOR = 1.3
 UNBLURRED = 2.0**29
 """Bytes next to which what is queued is little."""
+SUSPENDED = "no estimate: the pool is suspended, nothing moves"
 PAST_TOTAL = "past 100 %: remaining unknown"
 PAST_SHARE = 0.01
 """Writes during a scan carry its bytes a little past the total without anything wrong."""
+LEAST_AVERAGED = 15.0
+"""Seconds that an average must cover to say anything of the rest."""
+LONGEST = 365 * 86400.0
+"""Seconds beyond which an average is one of a scan that has hardly begun, or stands still."""
 UNDONE_TAIL = 2.0
 """Seconds the devices still work after the last byte was issued, if nothing shows that."""
 
@@ -90,6 +95,12 @@ class Work(NamedTuple):
     """Bytes of rounding in ``issued``."""
     average: float | None = None
     """Bytes/s that zpool averages over this pass."""
+    averaged: float | None = None
+    """Seconds of that pass; None where they are not known."""
+    skips: bool = False
+    """Whether ``issued`` has bytes that were skipped, so that the average says nothing."""
+    ends_at_total: bool = True
+    """Whether the work is over at ``total``, give or take what is written meanwhile."""
     verb: str = "issuing"
     by_turns: bool = False
     """Whether metadata is still walked, and what that finds may be issued by turns."""
@@ -140,7 +151,7 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     progress = _progress(xs, points, work)
     if progress is None:
         return _by_average(work, "it advances in bursts")
-    if progress.left < -PAST_SHARE * work.total * progress.unit:
+    if is_past(progress.left / progress.unit, work):
         return Forecast(nothing(PAST_TOTAL))
     left = max(0.0, progress.left)
     ts = [p.t for p in points]
@@ -292,10 +303,22 @@ def _reason(work: Work, speed: Speed) -> str:
 def _by_average(work: Work, why: str) -> Forecast:
     """From zpool's average when there is one; that is all a single sample has."""
     left = work.total - work.issued
-    if left < -PAST_SHARE * work.total:
-        return Forecast(nothing(PAST_TOTAL))
+    if is_past(left, work):
+        return Forecast(nothing(PAST_TOTAL), work.average)
     if not work.average or work.average <= 0:
         return Forecast(nothing(f"no estimate yet: {why}"))
-    reason = f"zpool averages {units.rate(work.average)} over this pass ({why})"
+    average = f"zpool averages {units.rate(work.average)} over this pass"
+    if work.skips:
+        return Forecast(nothing(f"no estimate: {average}, with what it skipped"), work.average)
+    if work.averaged is not None and work.averaged < LEAST_AVERAGED:
+        over = f"zpool averages over {units.duration(work.averaged)} only"
+        return Forecast(nothing(f"no estimate yet: {over}"), work.average)
     eta = max(0.0, left) / work.average + work.tail
-    return Forecast(ranged(eta, MAX_SPREAD, reason), work.average)
+    if eta > LONGEST:
+        return Forecast(nothing(f"no estimate yet: {average}, as good as nothing"), work.average)
+    return Forecast(ranged(eta, MAX_SPREAD, f"{average} ({why})"), work.average)
+
+
+def is_past(left: float, work: Work) -> bool:
+    """Whether more than all is done, so that what is left is not known."""
+    return left < -PAST_SHARE * work.total if work.ends_at_total else left <= 0

@@ -7,11 +7,14 @@ from zconsole.eta.estimate import Work
 from zconsole.eta.past import Totals
 from zconsole.eta.progress_curve import ProgressReading
 from zconsole.pool.model import Activity, Scan, Vdev
+from zconsole.pool.topology import data_vdevs, is_group
 
 PERCENT_STEP = 0.00005
 """Half the last printed digit of ``percent``, as a share."""
 PROCESSED_SLACK = 32 * 2**20
 """Repaired bytes rounded more coarsely than a queue is deep say less than issued bytes do."""
+LEAST_REPAIRED = 0.5
+"""Share of what the issued bytes should have repaired below which many of them were skipped."""
 REBUILD_TAIL = 4.0
 """Seconds: a rebuild ends with one more transaction group synced (``vdev_rebuild_complete``)."""
 
@@ -20,13 +23,15 @@ def issued_bytes(scan: Scan) -> tuple[float, float] | None:
     """Bytes of work done and their rounding; None when the source says nothing of it.
 
     One-stage dialects work as they scan. In text the percentage is often finer than the bytes; in
-    JSON, which has the counters of the pass, it is worked out from them.
+    JSON, which has the counters of the pass, it is worked out from them. That of a rebuild is of
+    the bytes scanned (print_rebuild_status_impl, cmd/zpool/zpool_main.c).
     """
     done = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
     total = scan.to_issue_bytes
     if done is None:
         return None
-    printed = scan.percent if scan.pass_start is None else None
+    told = scan.pass_start is None and scan.function != "rebuild"
+    printed = scan.percent if told else None
     return _finest(done, printed, total, scan.resolution)
 
 
@@ -86,12 +91,44 @@ def scan_work(scan: Scan, root: Vdev) -> Work | None:
         tail=REBUILD_TAIL if rebuild else 0.0,
         resolution=done[1],
         average=scan.zpool_issue_rate if scan.two_stage else scan.zpool_scan_rate,
+        averaged=_averaged(scan),
+        skips=_counts_skipped(scan, root),
         verb="issuing"
         if scan.two_stage and not rebuild
         else "rebuilding"
         if rebuild
         else "scanning",
     )
+
+
+def _averaged(scan: Scan) -> float | None:
+    """Seconds over which zpool averages its rate, which are those of the bytes of this pass.
+
+    Text does not tell these, but of most scans the first pass is the only one.
+    """
+    if scan.two_stage and scan.zpool_issue_rate:
+        passed, whole, rate = scan.pass_issued, scan.issued_bytes, scan.zpool_issue_rate
+    else:
+        passed, whole, rate = scan.pass_scanned, scan.scanned_bytes, scan.zpool_scan_rate
+    done = whole if passed is None else passed
+    return done / rate if done is not None and rate else None
+
+
+def _counts_skipped(scan: Scan, root: Vdev) -> bool:
+    """Whether the bytes issued are partly skipped ones, which go by as fast as they are scanned.
+
+    Before 2.2, while a resilver scans: nothing is read of what is on vdevs that lack nothing. What
+    is on the only vdev with data a new device lacks as a whole.
+    """
+    if scan.function != "resilver" or not scan.issues_skipped or scan.stage != "scanning":
+        return False
+    if len(data_vdevs(root)) == 1 and any(map(is_group, root.walk())):
+        return False
+    share = repaired_share(scan, root)
+    if share is None:
+        return len(data_vdevs(root)) > 1
+    expected = share * (scan.issued_bytes or 0)
+    return scan.processed_bytes is not None and scan.processed_bytes < LEAST_REPAIRED * expected
 
 
 def scan_totals(scan: Scan) -> Totals | None:
@@ -188,6 +225,13 @@ def activity_reading(t: float, clock: float, activity: Activity) -> ProgressRead
     return None if done is None else ProgressReading(t, clock, activity.state == "running", done[0])
 
 
+def _since_start(activity: Activity) -> float | None:
+    """Seconds of the average that zpool prints of printed bytes, which is that since the start."""
+    if not (activity.resolution and activity.zpool_rate and activity.done_bytes):
+        return None
+    return activity.done_bytes / activity.zpool_rate
+
+
 def activity_work(activity: Activity) -> Work | None:
     """What is left of an activity; None when that is unknown."""
     done, total = copied_bytes(activity), activity.total_bytes
@@ -199,5 +243,7 @@ def activity_work(activity: Activity) -> Work | None:
         start=activity.start,
         resolution=done[1],
         average=activity.zpool_rate,
+        averaged=_since_start(activity),
         verb="moving",
+        ends_at_total=False,
     )

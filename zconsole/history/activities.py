@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.eta.estimate import Forecast, forecast, nothing
+from zconsole.eta.estimate import SUSPENDED, Forecast, forecast, nothing
 from zconsole.eta.progress_curve import ProgressCurve
 from zconsole.eta.work import activity_reading, activity_work
 from zconsole.history.views import ActivityView
@@ -72,6 +72,8 @@ class ActivityTracker:
         self._standing = moved
 
     def _view(self, activity: Activity, sample: Sample) -> ActivityView:
+        if sample.pool.suspended and activity.state == "running":
+            return ActivityView(activity, None, nothing(SUSPENDED))
         expected, still = self._forecast(activity), self._still(activity, sample)
         stalled = still if still is not None and still >= STUCK_SECONDS else None
         if still is None and self._is_awaited(activity, sample):

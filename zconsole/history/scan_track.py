@@ -8,7 +8,15 @@ from math import inf
 
 from zconsole import units
 from zconsole.eta.daily import EVEN, Daily
-from zconsole.eta.estimate import PAST_TOTAL, Estimate, Forecast, forecast, nothing, ranged
+from zconsole.eta.estimate import (
+    PAST_TOTAL,
+    SUSPENDED,
+    Estimate,
+    Forecast,
+    forecast,
+    nothing,
+    ranged,
+)
 from zconsole.eta.past import (
     Comparison,
     PastScan,
@@ -30,6 +38,7 @@ from zconsole.history.present_rate import PresentRate, present_rate, rate_by_tur
 from zconsole.history.rate_lag import RateLag, rate_lag
 from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample, Scan, Vdev
+from zconsole.pool.scan_outcome import passed_over, scan_notes
 
 STALL_SECONDS = 60.0
 """A dozen transaction groups without a byte."""
@@ -38,6 +47,8 @@ FROM_START = 30.0
 STAGE_SECONDS = 3.0
 """How far back what moved counts: at least to the sample before."""
 ENDED_SHARE = 0.98
+FINAL = (PAST_TOTAL, SUSPENDED)
+"""Reasons for no estimate against which no earlier scan helps."""
 MAX_NOTES = 8
 MARKED_TUNABLES = 2
 """Of more that change at once, only the number is marked: a preset sets many."""
@@ -184,7 +195,7 @@ class ScanTrack:
         past = chosen(known, scan.function, scan.vdev, totals) if totals else None
         own = self._own_forecast(sample, scan, EVEN if past is None else Daily(past.pace))
         self.comparison = None
-        if scan.state != "running" or not sample.dated or own.estimate.reason == PAST_TOTAL:
+        if scan.state != "running" or not sample.dated or own.estimate.reason in FINAL:
             return own
         if past is None or totals is None or scan.start is None or not self.course.points:
             return own
@@ -211,6 +222,8 @@ class ScanTrack:
 
     def _own_forecast(self, sample: Sample, scan: Scan, day: Daily) -> Forecast:
         work = scan_work(scan, sample.pool.root)
+        if sample.pool.suspended:
+            return Forecast(nothing(SUSPENDED))
         if scan.state == "paused":
             return Forecast(nothing("paused"))
         if work is None:
@@ -259,20 +272,20 @@ class ScanTrack:
         if stalled is not None:
             why = f"stalled: no progress for {units.duration(stalled)}"
             shown = shown._replace(estimate=shown.estimate._replace(reason=why))
-        running = scan.state == "running"
+        running = scan.state == "running" and not sample.pool.suspended
         return ScanView(
             scan=scan,
             key=series_key(scan),
             stage=self.stage(sample, scan),
             percent=scan.percent,
             scan_rate=self.scan_rate if running else None,
-            issue_rate=self._issue_rate if scan.active else None,
+            issue_rate=self._issue_rate if scan.active and not sample.pool.suspended else None,
             window=shown.window if self._present is None else self._present.seconds,
             estimate=shown.estimate,
             restarts=self.restarts,
             stalled=stalled,
             full=_to_full(sample.pool.root, scan, shown) if running else None,
-            notes=tuple(self.notes),
+            notes=(*self.notes, *scan_notes(sample.pool.root, scan)),
             past=self.timeline.past,
             comparison=self.comparison if running else None,
             lag=lag if stalled is None else None,
@@ -332,7 +345,7 @@ def _broken_note(before: float, after: float, pass_start: float | None, when: st
 
 def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
     """To full redundancy when devices wait for another pass: this one and a whole further one."""
-    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves())
+    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves()) + len(passed_over(root, scan))
     estimate, total = shown.estimate, scan.to_issue_bytes
     if not waiting or scan.function != "resilver" or not shown.rate or total is None:
         return None

@@ -35,8 +35,8 @@ UNKNOWN = ScrubAge()
 class ScrubTracker:
     """Remembers a pool's last full scrub, which a later scan takes the place of in samples."""
 
-    def __init__(self, overdue_after: float = SCRUB_OVERDUE_AFTER) -> None:
-        """``overdue_after``: seconds."""
+    def __init__(self, overdue_after: float | None = SCRUB_OVERDUE_AFTER) -> None:
+        """``overdue_after``: seconds; None for a pool that is not judged, as of saved output."""
         self._overdue_after = overdue_after
         self._last: float | None = None
         self._guid: str | None = None
@@ -56,12 +56,14 @@ class ScrubTracker:
             if is_full_scrub(scan, sample.version):
                 self.recall(scan.end)
         self.recall(pool.full_scrub)
-        never = self._last is None and (pool.created is not None or not pool.scans)
+        told = pool.scans_told and not pool.lacks
+        never = self._last is None and (pool.created is not None or (told and not pool.scans))
         since = self._last if self._last is not None else pool.created
         if since is None or not sample.dated:
             return ScrubAge(self._last, never=never)
         age = max(0.0, sample.t - since)
-        return ScrubAge(self._last, age, age > self._overdue_after, never)
+        overdue = None if self._overdue_after is None else age > self._overdue_after
+        return ScrubAge(self._last, age, overdue, never)
 
 
 def is_full_scrub(scan: Scan, version: str | None) -> bool:

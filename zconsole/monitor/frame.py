@@ -25,6 +25,7 @@ from zconsole.pool.model import (
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.pool.spares import SpareTrouble
+from zconsole.pool.topology import data_vdevs
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
@@ -205,7 +206,14 @@ class Frame:
     @property
     def suspended(self) -> bool:
         """Whether it waits for a device, so that nothing moves."""
-        return "SUSPENDED" in (self.state, self.kstat)
+        return self.seen.suspended or self.kstat == "SUSPENDED"
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Names of the vdevs with data of which too little is shown to tell their redundancy."""
+        told = [entry.vdev.partition("#")[0] for entry in self.redundancy]
+        tops = data_vdevs(self.root) if self.root is not None else ()
+        return tuple(vdev.name for vdev in tops if vdev.name not in told)
 
     @property
     def host(self) -> HostLoad | None:

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
+from typing import TypeVar
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import returned
 from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.diagnosis.outliers import slow_siblings
+from zconsole.eta.estimate import SUSPENDED, nothing
 from zconsole.history.pool import PoolHistory
 from zconsole.history.rates import NONE
 from zconsole.history.scrubs import ScrubTracker
+from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.monitor.worked_out import WorkedOut
 from zconsole.pool.balance import Balance, balance
@@ -25,8 +28,8 @@ from zconsole.pool.health import (
     unreachable,
     without_redundancy,
 )
-from zconsole.pool.model import Pool, Sample, SampleFailure
-from zconsole.pool.redundancy import REPAIRS, Redundancy, redundancy
+from zconsole.pool.model import Pool, Sample, SampleFailure, Vdev
+from zconsole.pool.redundancy import REPAIRS, Redundancy, of_pool
 from zconsole.pool.spares import spare_troubles
 
 _ROW = partial(tuple.__new__, VdevRow)
@@ -40,9 +43,9 @@ class PoolMonitor:
         self,
         zone: tzinfo = UTC,
         flags: tuple[str, ...] = (),
-        scrub_overdue_after: float = SCRUB_OVERDUE_AFTER,
+        scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
     ) -> None:
-        """``scrub_overdue_after``: seconds."""
+        """``scrub_overdue_after``: seconds; None: scrubs are not judged."""
         self.history = PoolHistory(zone)
         self.scrubs = ScrubTracker(scrub_overdue_after)
         self._flags = flags
@@ -51,7 +54,7 @@ class PoolMonitor:
         self._counted: object = None
         """``history.still`` when errors and states of devices were last taken in."""
         self._states = WorkedOut[DeviceStates]()
-        self._redundancy = WorkedOut[tuple[Redundancy, ...]]()
+        self._redundancy = WorkedOut[tuple[tuple[Vdev, Redundancy], ...]]()
         self._balance = WorkedOut[Balance]()
 
     def push(self, sample: Sample) -> Frame:
@@ -76,7 +79,7 @@ class PoolMonitor:
         left = self._redundancy_of(pool)
         word = health(pool, sample.t, history.regrouped, unsteady, damaged, spares, states)
         if any(scan.active and scan.function in REPAIRS for scan in pool.scans):
-            word = without_redundancy(word, pool.root, left)
+            word = without_redundancy(word, left)
         yield Frame(
             pool=pool.name,
             sample=sample,
@@ -84,7 +87,7 @@ class PoolMonitor:
             health=word,
             scans=history.scan_views,
             activities=history.activity_views,
-            redundancy=left,
+            redundancy=tuple(entry for _, entry in left),
             rows=_rows(history),
             balance=self._balance.of(
                 (history.still, sample.version), partial(balance, pool.root, sample.version)
@@ -102,30 +105,47 @@ class PoolMonitor:
             past=history.scans.past,
         )
 
-    def _redundancy_of(self, pool: Pool) -> tuple[Redundancy, ...]:
-        repairs = tuple(scan for scan in pool.scans if scan.active and scan.function in REPAIRS)
-        returned = self.history.returned
-        work = partial(redundancy, pool.root, repairs, returned)
-        return self._redundancy.of((self.history.still, repairs, returned), work)
+    def _redundancy_of(self, pool: Pool) -> tuple[tuple[Vdev, Redundancy], ...]:
+        repairs = tuple(scan for scan in pool.scans if scan.function in REPAIRS)
+        returned, checkpoint = self.history.returned, pool.checkpoint is not None
+        work = partial(of_pool, pool, returned)
+        return self._redundancy.of((self.history.still, repairs, returned, checkpoint), work)
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:
         """The frame of a pool without a sample, from ``last``, the frame of its newest sample.
 
         Its tree and ETA stay, aged, with the reason why there is no newer one; rates are those
-        that diskstats still has. A pool that never gave a sample has only its name and the reason.
+        that diskstats still has. While it is suspended nothing moves, so there is no ETA. A pool
+        that never gave a sample has only its name and the reason.
         """
         history = self.history
         history.push_failure(failure)
         if last is None:
             why = unreachable(failure, 0.0)._replace(reasons=(failure.text,))
             return Frame(failure.pool, None, failure, why, history.series)
+        still = failure.kstat == "SUSPENDED"
         return replace(
             last,
             failure=failure,
             health=unreachable(failure, max(0.0, failure.t - last.t)),
+            scans=tuple(map(_halted, last.scans)) if still else last.scans,
+            activities=tuple(map(_halted, last.activities)) if still else last.activities,
             rows=tuple(_aged(row, history) for row in last.rows),
             events=history.events,
         )
+
+
+_View = TypeVar("_View", ScanView, ActivityView)
+
+
+def _halted(view: _View) -> _View:
+    """The view of a scan or activity while its pool is suspended; of one that is over, as it is."""
+    work = view.scan if isinstance(view, ScanView) else view.activity
+    if work.state != "running":
+        return view
+    if isinstance(view, ScanView):
+        view = view._replace(scan_rate=None, issue_rate=None, full=None, lag=None)
+    return view._replace(estimate=nothing(SUSPENDED))
 
 
 def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:

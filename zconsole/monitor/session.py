@@ -56,13 +56,14 @@ class Session:
         writer: AsyncWriter | None = None,
         notes: Iterable[str] = (),
         gaps: Gaps | None = None,
-        scrub_overdue_after: float = SCRUB_OVERDUE_AFTER,
+        scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
     ) -> None:
         """By default a session that stores nothing, as for recordings, demos and saved output.
 
         ``store`` keeps histories between runs, ``reports`` those of scans; ``writer`` writes them
         in the background, and ``notes`` are their problems at the start. ``gaps`` counts unreadable
-        samples of a recording, which then don't end it. ``scrub_overdue_after``: seconds.
+        samples of a recording, which then don't end it. ``scrub_overdue_after``: seconds;
+        None: scrubs are not judged.
         """
         self._zone = zone
         self._flags = flags

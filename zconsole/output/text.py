@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
-from zconsole.eta.estimate import Estimate
+from zconsole.eta.estimate import SUSPENDED, Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.facts import (
     range_words,
@@ -36,7 +36,7 @@ def status_report(frame: Frame, zone: tzinfo | None = None) -> str:
     """
     parts: list[str] = [*_heading(frame)]
     for view in frame.scans:
-        parts.extend(_scan(view, frame.t, zone))
+        parts.extend(_scan(view, frame, zone))
     parts.extend(limit_lines(frame))
     parts.extend(_last_scrub(frame, zone))
     parts.extend(_activity(activity, frame.t, zone) for activity in frame.activities)
@@ -95,6 +95,8 @@ def _heading(frame: Frame) -> Iterator[str]:
         yield f"  {frame.problem}"
     if frame.redundancy:
         yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
+    if frame.untold:
+        yield f"  redundancy unknown: {', '.join(frame.untold)} (not all of it is shown)"
     if frame.seen.message:
         yield f"  zpool says: {frame.seen.message}"
     if frame.seen.action:
@@ -121,8 +123,8 @@ def _left(entry: Redundancy) -> str:
     return f"{entry.vdev} 0: do not remove {', '.join(entry.untouchable)}"
 
 
-def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
-    scan = view.scan
+def _scan(view: ScanView, frame: Frame, zone: tzinfo | None) -> Iterator[str]:
+    scan, now = view.scan, frame.t
     if not scan.active:
         yield _ended(view, now, zone)
         return
@@ -130,11 +132,14 @@ def _scan(view: ScanView, now: float, zone: tzinfo | None) -> Iterator[str]:
     errors = f", {counted(scan.errors, 'error')}" if scan.errors else ""
     done = "progress unknown" if view.percent is None else f"{view.percent:.2f} % done"
     yield f"{work_name(scan.name, scan.vdev)}: {scan.state}{stage}, {done}{errors}"
+    if scan.paused_since is not None:
+        began = f", started {_day_clock(scan.start, now, zone)}" if scan.start is not None else ""
+        yield f"  paused since {_day_clock(scan.paused_since, now, zone)}{began}"
     if amounts := _amounts(view):
         yield f"  {amounts}"
-    yield f"  {_eta(view, now, zone)}"
+    yield f"  {_eta(view, frame, zone)}"
     if view.full is not None and view.full.eta is not None:
-        yield f"  full redundancy in {_span(view.full, now, zone)}; {view.full.reason}"
+        yield f"  full redundancy in {_span(view.full, frame, zone)}; {view.full.reason}"
     yield from (f"  {note}" for note in view.notes)
 
 
@@ -181,14 +186,16 @@ def _amounts(view: ScanView) -> str:
     return ", ".join(words)
 
 
-def _eta(view: ScanView, now: float, zone: tzinfo | None) -> str:
+def _eta(view: ScanView, frame: Frame, zone: tzinfo | None) -> str:
     found = view.estimate
+    if found.reason == SUSPENDED:  # what zpool says is of the time before
+        return _no_eta(found.reason)
     zpool = f"; zpool says {duration(view.scan.zpool_eta, 'nothing')}"
     if found.eta is None:
         return f"{_no_eta(found.reason)}{zpool}"
     count = view.restarts or 0
     restarts = f", {count} restart{'s' * (count > 1)}" if count else ""
-    return f"ETA {_span(found, now, zone)}; {found.reason}{zpool}{restarts}"
+    return f"ETA {_span(found, frame, zone)}; {found.reason}{zpool}{restarts}"
 
 
 def _no_eta(reason: str) -> str:
@@ -197,10 +204,12 @@ def _no_eta(reason: str) -> str:
     return told if told.startswith("no ETA") else f"no ETA: {reason}"
 
 
-def _span(found: Estimate, now: float, zone: tzinfo | None) -> str:
-    """``1h26m (1h01m to 2h01m), Sun 22 Nov 20:05``."""
+def _span(found: Estimate, frame: Frame, zone: tzinfo | None) -> str:
+    """``1h26m (1h01m to 2h01m), Sun 22 Nov 20:05``; no date where it is unknown what "now" was."""
     span = " ".join(filter(None, (duration(found.eta), range_words(found))))
-    return f"{span}, {_day_clock(now + (found.eta or 0.0), now, zone)}"
+    if frame.sample is not None and not frame.sample.dated:
+        return span
+    return f"{span}, {_day_clock(frame.t + (found.eta or 0.0), frame.t, zone)}"
 
 
 def _activity(view: ActivityView, now: float, zone: tzinfo | None) -> str:
@@ -311,6 +320,9 @@ def _table_row(row: VdevRow, width: int, disks: int) -> str:
 
 def balance_lines(found: Balance) -> Iterator[str]:
     """Spread and bytes out of place; per vdev its name, bar, fill, free and share of new writes."""
+    if all(vdev.fill is None for vdev in found.vdevs):
+        yield "balance: needs zpool list -v"
+        return
     spread, moving = percent(found.spread, 1), size(found.imbalance_bytes)
     yield f"balance: spread {spread}, {moving} raw out of place"
     width = max((cells(clean(v.name)) for v in found.vdevs), default=0)

@@ -6,12 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from zconsole.pool.model import Pool, SampleFailure, Vdev
+from zconsole.pool.model import MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Vdev
 from zconsole.pool.redundancy import Redundancy, parity
 from zconsole.pool.scan_outcome import blocked_repair, not_restored
 from zconsole.pool.spares import SpareTrouble
-from zconsole.pool.topology import data_vdevs
-from zconsole.units import duration, size
+from zconsole.units import counted, duration, size
 
 
 class Health(NamedTuple):
@@ -22,9 +21,9 @@ class Health(NamedTuple):
     and no repair runs); ERRORS (damaged data); DEGRADED, by the states of devices, too: where the
     kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
     module/zfs/spa.c 2.4.4); ATTENTION (devices collect errors, a spare failed or is in use for
-    nothing, a checkpoint blocks the resilver that runs); OK. UNKNOWN where the source shows
-    neither a state nor a device, as with the scan lines of saved output alone. STALE, NOT IMPORTED
-    and CONNECTING while no sample comes."""
+    nothing, a checkpoint blocks the resilver that runs, the last scrub ended with errors, zpool has
+    its own doubt); OK. UNKNOWN where the source leaves out what is needed to call the pool OK.
+    STALE, NOT IMPORTED and CONNECTING while no sample comes."""
     severity: str
     """ok, notice, warning or error."""
     reasons: tuple[str, ...] = ()
@@ -35,6 +34,11 @@ CONNECTING = Health("CONNECTING", "notice", ("no answer yet",))
 
 _UPKEEP = re.compile(r"\((?:\d+% )?(?:un)?(?:initializ|trim)")
 """How notes of initialize and trim begin: they don't explain why a device is gone."""
+_HARMLESS = re.compile(
+    r"feature|on-disk (?:format|version)|compatibility|being resilvered|block size", re.IGNORECASE
+)
+"""In what zpool says of pools that are well (print_status_reason, cmd/zpool/zpool_main.c)."""
+OTHER_HOST = "all I/O is suspended: multihost writes failed, another host may have the pool"
 MILDER = ("OFFLINE", "DEGRADED")
 """States of devices that come after those of devices that are gone: someone chose the first, and
 the second still reads."""
@@ -77,33 +81,35 @@ def health(
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
     idle, (away, errors) = tuple(spare.text for spare in spares), states or device_states(pool.root)
-    blocked = tuple(blocked_repair(pool))
-    reasons = (*unrestored, *blocked, *_data_errors(pool), *_devices(away), *idle)
-    if pool.state in LOST_STATES:
-        return Health(pool.state or "", "error", (*_lost(pool), *reasons))
+    blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
+    reasons = (*unrestored, *blocked, *_data_errors(pool), *_devices(away), *idle, *lacks)
+    if pool.suspended or pool.state in LOST_STATES:
+        word = "SUSPENDED" if pool.suspended else pool.state
+        return Health(word or "", "error", (*_lost(pool, away), *reasons))
     # Missing redundancy before damaged files: the next failing disk would add to them.
     if unrestored or pool.error_count or pool.damaged:
         return Health("NOT RESTORED" if unrestored else "ERRORS", "error", reasons)
-    if pool.state is None and not pool.root.children:
-        return Health("UNKNOWN", "notice", reasons)
-    if pool.state not in (None, "ONLINE") or any(map(_is_impaired, away)):
+    doubts = (*errors, *unsteady, *_doubts(pool, bool(errors)))
+    bare = not pool.root.children and bool(lacks or pool.state is None)
+    if not bare and (pool.state not in (None, "ONLINE") or any(map(_is_impaired, away))):
         word = pool.state if pool.state not in (None, "ONLINE") else "DEGRADED"
         return Health(word or "", "warning", reasons)
-    noisy = (*errors, *unsteady)
-    if noisy or blocked or any(spare.severity == "warning" for spare in spares):
-        return Health("ATTENTION", "warning", (*noisy, *reasons))
+    if bare or lacks:
+        known = (reason for reason in reasons if reason not in lacks)
+        return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
+    if doubts or blocked or any(spare.severity == "warning" for spare in spares):
+        return Health("ATTENTION", "warning", (*doubts, *reasons))
     return Health("OK", "ok", reasons)
 
 
-def without_redundancy(found: Health, root: Vdev, left: Iterable[Redundancy]) -> Health:
+def without_redundancy(found: Health, left: Iterable[tuple[Vdev, Redundancy]]) -> Health:
     """The health of a pool under repair: not OK while a vdev has nothing ``left`` of what it had.
 
     zpool calls such a pool ONLINE, as when a disk is back and lacks what was written meanwhile.
     """
     if found.word != "OK":
         return found
-    entries = zip(data_vdevs(root), left, strict=True)
-    bare = [entry.vdev for vdev, entry in entries if parity(vdev) > entry.left == 0]
+    bare = [entry.vdev for vdev, entry in left if parity(vdev) > entry.left == 0]
     reasons = (f"{name}: no redundancy until the resilver ends" for name in bare)
     return Health("ATTENTION", "warning", (*reasons, *found.reasons)) if bare else found
 
@@ -118,13 +124,36 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 def _is_impaired(vdev: Vdev) -> bool:
     """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
-    return vdev.state != "" and vdev.kind != "root" and vdev.vclass not in ("spare", "cache")
+    return (
+        vdev.state not in ("", "UNKNOWN")
+        and vdev.kind != "root"
+        and vdev.vclass not in ("spare", "cache")
+    )
 
 
-def _lost(pool: Pool) -> Iterator[str]:
-    if pool.state == "SUSPENDED":
+def _lost(pool: Pool, away: Iterable[Vdev]) -> Iterator[str]:
+    if pool.suspension == MULTIHOST:
+        yield OTHER_HOST
+        yield "do not clear it: make sure that no other host has it, then reboot and import it"
+    elif pool.suspension == UNEXPLAINED and pool.lacks:
+        yield "all I/O is suspended, for a reason that is not shown"
+    elif pool.suspended:
         yield "all I/O is suspended: reconnect the device, then clear"
+        if pool.root.children and not any(v.vclass != "spare" and not v.children for v in away):
+            yield "no device is missing: if multihost is on, make sure that no other host has it"
     elif pool.message:
+        yield pool.message
+
+
+def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
+    """Why a pool whose devices are all ONLINE is not OK all the same.
+
+    ``explained``: whether error counters show what zpool's sentence is about.
+    """
+    scrub = next((s for s in pool.scans if s.function == "scrub" and s.state == "finished"), None)
+    if scrub is not None and scrub.errors:
+        yield f"the last scrub ended with {counted(scrub.errors, 'error')}"
+    elif pool.message and not explained and not _HARMLESS.search(pool.message):
         yield pool.message
 
 
@@ -137,7 +166,7 @@ def _data_errors(pool: Pool) -> Iterator[str]:
 
 
 def _devices(away: Iterable[Vdev]) -> Iterator[str]:
-    leaves = [v for v in away if not v.children and not v.resilvering]
+    leaves = [v for v in away if not v.children and v.state]
     gone = [v for v in leaves if v.kind != "root" and v.vclass != "spare"]
     for vdev in sorted(gone, key=lambda v: v.state in MILDER):
         why = vdev.note.partition("  ")[0]

@@ -22,6 +22,11 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 SITTING_OUT = "(sitting out)"
 """The note of a leaf whose property ``sit_out`` is on; zpool prints none."""
+MULTIHOST, ERRORS, UNEXPLAINED = "multihost", "errors", "unexplained"
+"""Why a pool is suspended: the writes that keep other hosts from importing it failed; devices
+failed; or the source does not say."""
+UNKNOWN_KIND = "unknown"
+"""Kind of a vdev with devices below it whose layout the source does not tell."""
 GROUP_KINDS = frozenset({"replacing", "spare"})
 """Interior vdevs that exist only while a device is being replaced or spared."""
 
@@ -103,6 +108,8 @@ class Vdev(NamedTuple):
     unfilled: bool | None = None
     """Whether it was attached and is not filled yet; None where the source doesn't say."""
     removing: bool = False
+    partial: bool = False
+    """Whether it may have devices that the source does not show."""
     alloc_bytes: int | None = None
     size_bytes: int | None = None
     """Allocatable bytes of a top-level vdev or the pool; the device's size for a leaf."""
@@ -117,6 +124,8 @@ class Vdev(NamedTuple):
     nparity: int | None = None
     data_disks: int | None = None
     """dRAID: data devices in a redundancy group."""
+    width: int | None = None
+    """dRAID: devices in all, shown or not."""
     failure_group: int | None = None
     """dRAID with several failure groups: devices of each. They are listed group by group, so that
     the first of every group are of one failure domain, as are the second."""
@@ -216,6 +225,8 @@ class Scan(NamedTuple):
     """Bytes of rounding in ``issued_bytes`` (half the last printed digit); 0 when exact."""
     printed: bool = False
     """Whether its bytes are those printed for people, perhaps but for ``issued_bytes``."""
+    issues_skipped: bool = False
+    """Whether bytes that it skips are counted as issued while it runs (before 2.2)."""
     two_stage: bool = True
     """False where scanned bytes are the only counter, and so the work (before 0.8)."""
     thorough: bool | None = None
@@ -297,6 +308,14 @@ class Pool:
     """The ``status:`` text, unwrapped to one line."""
     action: str | None = None
     see: str | None = None
+    suspension: str | None = None
+    """Why all I/O is suspended: MULTIHOST, ERRORS or UNEXPLAINED; None while it is not. zpool may
+    print another ``state`` meanwhile (before 0.8 that of the devices)."""
+    lacks: str | None = None
+    """What the source leaves out without which no pool can be called OK: ``the text ends before its
+    table``. None where it is complete."""
+    scans_told: bool = True
+    """Whether the source tells of scans; a list of pools to import, or a table alone, does not."""
     scans: tuple[Scan, ...] = ()
     """Every scan known: running ones first, then newest first."""
     activities: tuple[Activity, ...] = ()
@@ -318,6 +337,11 @@ class Pool:
     def scan(self) -> Scan:
         """The running scan, else the newest, else one whose function is ``none``."""
         return self.scans[0] if self.scans else Scan()
+
+    @property
+    def suspended(self) -> bool:
+        """Whether all I/O is suspended, so that nothing moves."""
+        return self.suspension is not None or self.state == "SUSPENDED"
 
     @property
     def checkpoint(self) -> Activity | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, Scan, Vdev
+from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, Pool, Scan, Vdev
 from zconsole.pool.topology import data_vdevs
 from zconsole.units import counted
 
@@ -28,8 +28,26 @@ def may_fail(left: int) -> str:
 
 
 def redundancy(
-    root: Vdev, scans: Iterable[Scan] = (), returned: Collection[str] = ()
+    root: Vdev,
+    scans: Iterable[Scan] = (),
+    returned: Collection[str] = (),
+    checkpoint: bool = False,
 ) -> tuple[Redundancy, ...]:
+    """The redundancy left in each top-level vdev of which it can be told, as ``by_vdev``."""
+    return tuple(entry for _, entry in by_vdev(root, scans, returned, checkpoint))
+
+
+def of_pool(pool: Pool, returned: Collection[str] = ()) -> tuple[tuple[Vdev, Redundancy], ...]:
+    """The top-level vdevs of a pool, with the redundancy left in them, as ``by_vdev``."""
+    return by_vdev(pool.root, pool.scans, returned, pool.checkpoint is not None)
+
+
+def by_vdev(
+    root: Vdev,
+    scans: Iterable[Scan] = (),
+    returned: Collection[str] = (),
+    checkpoint: bool = False,
+) -> tuple[tuple[Vdev, Redundancy], ...]:
     """One entry a data-holding top-level vdev, in tree order; names made unique with ``#1``.
 
     A resilvering, waiting or not-ONLINE leaf counts as missing; a replacing or spare vdev counts
@@ -39,24 +57,67 @@ def redundancy(
     only once the first bytes were written; so is a spare of which the source does not tell, where
     the repair has nothing else to fill. Of a dRAID's failure domain, no stripe has two devices
     (vdev_draid.c): however many of them are missing, they count as one.
+    ``checkpoint``: whether one exists. It alone can keep a replacing vdev whose newcomer is whole.
+    Vdevs of which too little is shown (``is_incomplete``) have no entry.
     """
-    repairs = [scan for scan in scans if scan.active and scan.function in REPAIRS]
-    spares = bool(repairs) and not _fills_others(root, returned)
-    entries: list[Redundancy] = []
+    known = tuple(scans)
+    repairs = [scan for scan in known if scan.active and scan.function in REPAIRS]
+    own = {id(vdev): _of_own_data(vdev, repairs) for vdev in data_vdevs(root)}
+    told = [own.get(id(vdev), vdev) for vdev in root.children]
+    spares = bool(repairs) and not _fills_others(told, returned)
+    entries: list[tuple[Vdev, Redundancy]] = []
     taken: dict[str, int] = {}
     for vdev in data_vdevs(root):
         count = taken.get(vdev.name, 0)
         taken[vdev.name] = count + 1
-        filling = any(scan.vdev in (None, vdev.name) for scan in repairs)
         name = f"{vdev.name}#{count}" if count else vdev.name
-        own = _of_own_data(vdev)
-        marked = _filled(own, returned, spares) if filling else own
-        entries.append(_of_top_level(marked, name))
+        if any(scan.vdev in (None, vdev.name) for scan in repairs):
+            marked = _filled(own[id(vdev)], returned, spares)
+        else:
+            marked = _repaired(own[id(vdev)], _has_failed(known, vdev), checkpoint)
+        entry = _of_top_level(marked, name)
+        # What a text that was cut off does not show can only make it worse.
+        if not is_incomplete(vdev) and not (vdev.partial and entry.left):
+            entries.append((vdev, entry))
     return tuple(entries)
 
 
+def is_incomplete(top: Vdev) -> bool:
+    """Whether what is shown of a top-level vdev is too little to tell its redundancy.
+
+    Its layout is unknown (``-g``), devices are left out (``-e``), or their states.
+    """
+    below = [vdev for vdev in top.walk() if vdev is not top]
+    if top.kind == UNKNOWN_KIND or any(v.state in ("", "UNKNOWN") for v in below):
+        return True
+    if any(v.kind in GROUP_KINDS and len(v.children) == 1 for v in top.walk()):
+        return True
+    if top.width is not None and len(top.children) < top.width and _shows_bad_only(top):
+        return True
+    layout = "mirror" if top.kind == "mirror" else parity(top)
+    if not layout:
+        return False
+    least = 2 if layout == "mirror" else parity(top) + 1
+    unexplained = top.state not in ("ONLINE", "") and all(v.state == "ONLINE" for v in below)
+    return len(top.children) < least or unexplained
+
+
+def _shows_bad_only(top: Vdev) -> bool:
+    return all(v.state != "ONLINE" or v.errors.total for v in top.children)
+
+
 def is_complete(vdev: Vdev) -> bool:
-    """Whether all of this device's data is on it and readable: ONLINE and not being filled."""
+    """Whether all of this device's data is on it and readable: ONLINE and not being filled.
+
+    Of a replacing vdev only the old device counts, unless the kernel says that the new one is
+    filled: it takes the old one out once it is (spa_vdev_resilver_done_hunt, module/zfs/spa.c).
+    A vdev that cannot be opened gives nothing, whatever its devices are called.
+    """
+    if vdev.children and vdev.state not in ("ONLINE", "DEGRADED", ""):
+        return False
+    if vdev.kind == "replacing" and vdev.children:
+        old, *new = vdev.children
+        return is_complete(old) or any(v.unfilled is False and is_complete(v) for v in new)
     if vdev.children:
         return any(is_complete(child) for child in vdev.children)
     return vdev.state == "ONLINE" and not (vdev.resilvering or vdev.awaiting_resilver)
@@ -71,27 +132,56 @@ def parity(vdev: Vdev) -> int:
     return 1 if vdev.kind == "raidz" else 0
 
 
-def _fills_others(root: Vdev, returned: Collection[str]) -> bool:
+def _fills_others(tops: Iterable[Vdev], returned: Collection[str]) -> bool:
     """Whether a repair is known to fill anything but spares that stand in, or is at work on one."""
     return any(
         vdev.resilvering or vdev.kind == "replacing" or vdev.name in returned
-        for vdev in root.walk()
+        for top in tops
+        for vdev in top.walk()
     )
 
 
-def _of_own_data(vdev: Vdev) -> Vdev:
+def _has_failed(scans: Iterable[Scan], top: Vdev) -> bool:
+    """Whether the last repair of a top-level vdev ended with errors or was canceled."""
+    ended = [s for s in scans if s.function in REPAIRS and s.vdev in (None, top.name)]
+    newest = max(ended, key=lambda s: s.end or 0.0, default=None)
+    return newest is not None and (newest.state == "canceled" or bool(newest.errors))
+
+
+def _of_own_data(vdev: Vdev, repairs: Iterable[Scan]) -> Vdev:
     """A dRAID without the marks of devices that only take their part of a distributed spare.
 
     zpool calls each of them "(resilvering)", as repairs are written to all; the kernel knows that
-    nothing of their own is missing (no ZPOOL_CONFIG_RESILVER_TXG, vdev.c).
+    nothing of their own is missing (no ZPOOL_CONFIG_RESILVER_TXG, vdev.c). Where the source does
+    not have its word, marks say nothing during a rebuild, nor where there are more than can be
+    missing.
     """
     if not vdev.kind.startswith("draid"):
         return vdev
+    rebuilt = any(scan.function == "rebuild" and scan.vdev == vdev.name for scan in repairs)
+    spread = rebuilt or sum(child.resilvering for child in vdev.children) > parity(vdev)
     children = (
-        child._replace(resilvering=False) if child.unfilled is False else child
+        child._replace(resilvering=False)
+        if child.unfilled is False or (child.unfilled is None and spread)
+        else child
         for child in vdev.children
     )
     return vdev._replace(children=tuple(children))
+
+
+def _repaired(vdev: Vdev, failed: bool, checkpoint: bool) -> Vdev:
+    """A vdev at which no repair is at work, with the devices marked that none has filled.
+
+    ``failed``: the last repair ended with errors, and may have left out a part.
+    """
+    if not vdev.children:
+        return vdev._replace(resilvering=True) if vdev.unfilled and not checkpoint else vdev
+    *old, new = (_repaired(child, failed, checkpoint) for child in vdev.children)
+    if vdev.kind == "replacing" and checkpoint and not failed and new.unfilled is None:
+        new = new._replace(unfilled=False)
+    if vdev.kind == "spare" and failed and new.unfilled is not False:
+        new = new._replace(resilvering=True)
+    return vdev._replace(children=(*old, new))
 
 
 def _filled(vdev: Vdev, returned: Collection[str], spares: bool) -> Vdev:
@@ -110,7 +200,8 @@ def _of_top_level(vdev: Vdev, name: str) -> Redundancy:
     members = vdev.children if vdev.kind not in GROUP_KINDS and vdev.children else (vdev,)
     domains = vdev.failure_group or len(members)
     missing = {n % domains for n, member in enumerate(members) if not is_complete(member)}
-    left = max(0, parity(vdev) - len(missing))
+    is_open = vdev.state in ("ONLINE", "DEGRADED", "")
+    left = max(0, parity(vdev) - len(missing)) if is_open else 0
     others = tuple(member for n, member in enumerate(members) if n % domains not in missing)
     return Redundancy(name, left, () if left else _untouchable(others))
 

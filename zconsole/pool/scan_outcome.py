@@ -19,6 +19,8 @@ KEEP_OLD = "keep the old disk: it still counts"
 """Of redundancy that a repair left to the old disk."""
 BY_SPARE = "a spare stands in: replace or detach the lost disk"
 """Of redundancy that is whole by a hot spare, which stays INUSE until then."""
+SEEN = 5.0
+"""Percent of a resilver from which every device that it fills has got some bytes."""
 GRACE = 20.0
 """Seconds after a scan's end in which the kernel still takes out what was replaced
 (spa_vdev_resilver_done, an asynchronous task some transaction groups later) and in which a
@@ -142,9 +144,16 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
     """A rebuild copies without checksums; the scrub that follows may not repair everything."""
     rebuilt = [s.end for s in scans if s.function == "rebuild"]
     for scan in scans:
-        own = scan.start is not None and settling(scan.start, *rebuilt)
+        own = (start := _started(scan)) is not None and settling(start, *rebuilt)
         if scan.function == "scrub" and scan.state == "finished" and scan.processed_bytes and own:
             yield f"the scrub after the rebuild repaired {size(scan.processed_bytes)}: scrub again"
+
+
+def _started(scan: Scan) -> float | None:
+    """When a finished scan began; text has its end and length, in whole seconds each."""
+    if scan.start is not None or scan.end is None or scan.duration is None:
+        return scan.start
+    return scan.end - scan.duration + 1.0
 
 
 def has_checkpoint(pool: Pool) -> bool:
@@ -197,6 +206,45 @@ def _unfilled(pool: Pool, newest: Scan | None) -> Iterator[Vdev]:
     for vdev in filter(is_group, pool.root.walk()):
         if newest is not None or not _stands_in(vdev) or pool.checkpoint is not None:
             yield vdev
+
+
+def passed_over(root: Vdev, scan: Scan) -> tuple[str, ...]:
+    """Names of the newcomers that a running resilver writes nothing to while it fills others.
+
+    Before 0.8 nothing marks them, nor where they wait for another reason than a deferred resilver;
+    they are filled in a further pass.
+    """
+    begun = scan.function == "resilver" and scan.state == "running" and (scan.percent or 0) >= SEEN
+    if not begun or not any(leaf.resilvering for leaf in root.leaves()):
+        return ()
+    news = (vdev.children[-1] for vdev in root.walk() if vdev.kind == "replacing" and vdev.children)
+    return tuple(
+        new.name
+        for new in news
+        if new.state == "ONLINE" and not new.children and new.unfilled is not False
+        if not (new.resilvering or new.awaiting_resilver)
+    )
+
+
+def scan_notes(root: Vdev, scan: Scan) -> Iterator[str]:
+    """What is odd about a running resilver, by the devices it fills."""
+    if names := passed_over(root, scan):
+        yield f"{', '.join(names)} not being filled in this pass: another one has to follow"
+    if scan.function == "resilver" and scan.state == "running" and _fills_nothing(root, scan):
+        yield "no device is shown that lacks data, and nothing has been written so far"
+
+
+def _fills_nothing(root: Vdev, scan: Scan) -> bool:
+    at_work = scan.issued_bytes if scan.two_stage else scan.scanned_bytes
+    lacking = any(
+        is_group(vdev)
+        or vdev.resilvering
+        or vdev.awaiting_resilver
+        or vdev.unfilled
+        or (vdev.state != "ONLINE" and vdev.vclass != "spare")
+        for vdev in root.walk()
+    )
+    return bool(at_work) and scan.processed_bytes == 0 and bool(root.children) and not lacking
 
 
 def _newest_repair(scans: tuple[Scan, ...]) -> Scan | None:

@@ -24,7 +24,8 @@ class SpareTrouble(NamedTuple):
 
     kind: str
     """``failed``; ``idle``: in use though the device it stood in for is back; ``small``: too small
-    for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool."""
+    for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool;
+    ``several``: in use for a device that has got another spare or a replacement, too."""
     name: str
     text: str
     """What is wrong, in one line, and what to do."""
@@ -123,7 +124,7 @@ def _room(spare: Vdev) -> int:
 
 
 def _failed(spare: Vdev) -> Iterator[SpareTrouble]:
-    if spare.state not in STANDING:
+    if spare.state and spare.state not in STANDING:
         why = f" ({spare.note})" if spare.note else ""
         text = f"spare {spare.name} is {spare.state}{why} and can't stand in"
         yield SpareTrouble("failed", spare.name, f"{text}: remove it and add another one")
@@ -140,10 +141,19 @@ def _in_use(
         # Only zpool itself looks through the other pools (print_status_config, zpool_main.c).
         text = f"spare {spare.name} is INUSE, but not in this pool: it can't stand in here"
         yield SpareTrouble("elsewhere", spare.name, text)
-    elif is_complete(first := group.children[0]) and first.name not in returned:
+    elif (first := group.children[0]).children:
+        # One device may have got several, as each spare and each replacement can fail in its turn.
+        lost = [leaf.name for leaf in first.leaves() if leaf.state != "ONLINE"] or [first.name]
+        text = f"spare {spare.name} is still INUSE for {', '.join(lost)}"
+        advice = f"detach {lost[0]} once its replacement is complete, then the spare"
+        yield SpareTrouble("several", spare.name, f"{text}: {advice}")
+    elif is_complete(first) and first.name not in returned:
         text = f"spare {spare.name} is still INUSE though {first.name} is ONLINE and complete"
         advice = f"detach the spare, or {first.name} if it is to be replaced"
         yield SpareTrouble("idle", spare.name, f"{text}: {advice}")
+    elif any(group in other.walk() and other is not group for other in groups):
+        text = f"spare {spare.name} is still INUSE for {first.name} ({first.state})"
+        yield SpareTrouble("several", spare.name, f"{text}, beside another spare")
 
 
 def _holds(group: Vdev, spare: Vdev) -> bool:

@@ -12,12 +12,13 @@ from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import (
     REPAIRS,
     Redundancy,
+    by_vdev,
     is_complete,
     may_fail,
+    of_pool,
     parity,
-    redundancy,
 )
-from zconsole.pool.topology import data_vdevs, is_group
+from zconsole.pool.topology import is_group
 from zconsole.swap.disk import (
     SwapDisk,
     device_of,
@@ -196,12 +197,8 @@ def untouchable(s: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
     """Disks whose loss loses data once this one is out: all that no redundancy covers then."""
     target = find(s.pool, old.key)
     root = s.pool.root if target is None else _without(s.pool.root, target.vdev)
-    entries = redundancy(root, s.pool.scans)
-    names = [
-        (top, name)
-        for top, entry in zip(data_vdevs(root), entries, strict=True)
-        for name in entry.untouchable
-    ]
+    entries = by_vdev(root, s.pool.scans, checkpoint=s.pool.checkpoint is not None)
+    names = [(top, name) for top, entry in entries for name in entry.untouchable]
     disks = {id(leaf): disk_of_leaf(s, leaf, key) for key, leaf in leaves_of(s.pool)}
     return tuple(
         disks[id(leaf)]
@@ -213,7 +210,7 @@ def untouchable(s: Situation, old: SwapDisk) -> tuple[SwapDisk, ...]:
 
 def redundancy_words(s: Situation) -> tuple[str, ...]:
     """How many more devices each top-level vdev may lose now, one sentence each."""
-    return tuple(_of_vdev(entry) for entry in redundancy(s.pool.root, s.pool.scans))
+    return tuple(_of_vdev(entry) for _, entry in of_pool(s.pool))
 
 
 def vdev_words(s: Situation, target: Target) -> str:
@@ -236,8 +233,7 @@ def kept_words(s: Situation, target: Target) -> str:
 
 
 def _entry(s: Situation, target: Target) -> Redundancy | None:
-    entries = zip(data_vdevs(s.pool.root), redundancy(s.pool.root, s.pool.scans), strict=True)
-    return next((entry for top, entry in entries if top is target.top), None)
+    return next((entry for top, entry in of_pool(s.pool) if top is target.top), None)
 
 
 def _of_vdev(entry: Redundancy) -> str:

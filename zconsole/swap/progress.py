@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from zconsole.actions.clear import plan_clear
+from zconsole.actions.conditions import OTHER_HOST
 from zconsole.actions.target import find
 from zconsole.hardware.light import LASTING
+from zconsole.pool.model import MULTIHOST
 from zconsole.swap import after, before, pulling
 from zconsole.swap.checklist import (
     NOT_NEEDED,
@@ -112,6 +114,9 @@ def _suspended(c: Checklist, v: MachineView) -> SwapStage | None:
     s = v.situation
     if not s.suspended:
         return None
+    if s.pool.suspension == MULTIHOST:
+        title = f"{s.pool.name} is suspended: another host may have it"
+        return SwapStage(c.at, title, (f"{OTHER_HOST}.", "Pull nothing."), alarm=True)
     return SwapStage(
         c.at,
         f"{s.pool.name} is suspended: bring its devices back",

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zconsole.actions.clear import plan_clear
+from zconsole.actions.conditions import OTHER_HOST
 from zconsole.actions.offline import plan_online
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.target import FAILED, Target, find
+from zconsole.pool.model import MULTIHOST
 from zconsole.pool.redundancy import is_complete
 from zconsole.swap.checklist import PUT_BACK, Checklist
 from zconsole.swap.disk import SwapDisk, device_of, disk_of, disk_of_leaf, leaves_of
@@ -185,8 +187,9 @@ def _about_out(
     yield f"The machine lost {_all(disks)}; {_old_words(c, v)}."
     for pool in dict.fromkeys(disk.pool for disk in out if disk.pool):
         yield f"{pool} needs the data on {_it(disks)}."
-    for pool in dict.fromkeys(each.s.pool.name for each in known if each.s.suspended):
-        yield f"{pool} is suspended: it continues once the disk is back and cleared."
+    for held in {each.s.pool.name: each.s.pool for each in known if each.s.suspended}.values():
+        waits = "it continues once the disk is back and cleared"
+        yield f"{held.name} is suspended: {OTHER_HOST if held.suspension == MULTIHOST else waits}."
     yield f"If nobody pulled {_it(disks)}, look there: a failed disk, or a lost link."
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 
+from zconsole.actions.conditions import OTHER_HOST
 from zconsole.actions.target import Target
+from zconsole.pool.model import MULTIHOST
 from zconsole.swap.disk import disk_of_leaf, leaves_of
 from zconsole.swap.names import gone_from, is_being_replaced
 from zconsole.swap.refusal import ManualStep, Refusal
@@ -17,6 +19,12 @@ def suspension(v: MachineView) -> Refusal | None:
     if not s.suspended:
         return None
     out, pool = gone_from(v), s.pool.name
+    if s.pool.suspension == MULTIHOST:
+        return Refusal(
+            f"not while the pool is suspended: {OTHER_HOST}",
+            ("make sure that no other host has it, then reboot this machine and import it",),
+            f"{pool} IS SUSPENDED: another host may have it",
+        )
     back = [target for target in out if not is_being_replaced(target)]
     bring = " and ".join(_words(v, target) for target in back)
     spots = " and ".join(_spot(v, target) for target in back)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Pool
-from zconsole.pool.redundancy import redundancy
+from zconsole.pool.redundancy import of_pool
 from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.control import Control, TunableRecord, put_back
 from zconsole.tunables.hold_latency import (
@@ -40,7 +40,7 @@ def histograms(pool: Pool) -> dict[str, list[int]]:
 
 def at_risk(pool: Pool) -> bool:
     """Whether the next failure of a device may lose data of this pool."""
-    return any(entry.left == 0 for entry in redundancy(pool.root, pool.scans))
+    return any(entry.left == 0 for _, entry in of_pool(pool))
 
 
 def levers(parameters: Parameters) -> dict[str, int]:

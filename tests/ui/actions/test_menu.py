@@ -10,6 +10,7 @@ import pytest
 from tests.ui.actions.acting import RUN, acting, pick
 from tests.ui.drawn import plain
 from tests.unit.actions.pools import mirror, raidz2
+from zconsole.pool.model import MULTIHOST
 from zconsole.ui.actions.menu import Entry, entry_about, first_entry, menu_lines, row_entries
 from zconsole.ui.actions.wizards import replace_flow
 from zconsole.ui.display_format import DisplayFormat
@@ -346,6 +347,17 @@ def test_what_resumes_a_suspended_pool_comes_first():
     stuck = replace(calm, suspended=True)
     assert row_entries(stuck, "1000")[0].text == "Clear the errors of the pool, or resume it"
     assert len(row_entries(stuck, "1000")) == len(row_entries(calm, "1000"))
+
+
+def test_a_pool_that_another_host_may_have_offers_no_clear():
+    calm = mirror()
+    taken = replace(calm, suspended=True, pool=replace(calm.pool, suspension=MULTIHOST))
+    entries = [e for e in row_entries(taken, "1001") if e.text.startswith("Clear")]
+    assert entries
+    assert all("no other host has it, then reboot and import it" in str(e.refused) for e in entries)
+    assert not any(entry.wanted for entry in row_entries(taken, "1001"))
+    others = [entry for entry in row_entries(taken, "1001") if entry not in entries]
+    assert not [e.text for e in others if "clear the pool" in str(e.refused)]
 
 
 def test_the_cursor_waits_on_what_resumes_a_suspended_pool_while_its_disk_is_away():

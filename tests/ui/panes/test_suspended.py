@@ -9,7 +9,7 @@ from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.drawn import LOOK
 from zconsole.pool.chassis import LeafDisk
-from zconsole.pool.model import BlockCounters, Vdev
+from zconsole.pool.model import MULTIHOST, BlockCounters, Vdev
 from zconsole.ui.panes.suspended import way_out
 
 
@@ -34,6 +34,17 @@ def test_of_many_disks_without_a_bay_two_are_named():
     many = replace(base, rows=rows)
     assert " and 3 more, then clear the pool (A)" in way_out(many, LOOK, 100)
     assert way_out(many, LOOK, 60) == "reconnect 5 disks, then clear the pool (A)"
+
+
+@pytest.mark.parametrize("room", [100, 60, 30])
+def test_a_pool_that_another_host_may_have_is_not_to_be_cleared(room):
+    base = frames.suspended()
+    pool = replace(base.seen, suspension=MULTIHOST)
+    said = way_out(replace(base, sample=replace(base.sample, pool=pool)), LOOK, room)
+    assert len(said) <= room
+    assert "import" in said
+    assert "then clear" not in said
+    assert "reconnect" not in said
 
 
 def test_nothing_is_said_of_a_pool_that_moves():

@@ -23,6 +23,8 @@ config:
 \tNAME        STATE     READ WRITE CKSUM
 \ttank        ONLINE       0     0     0
 \t  sda       ONLINE       0     0    12
+
+errors: No known data errors
 """
 
 

@@ -36,8 +36,9 @@ def report(text: str) -> str:
     return status_report(frame, UTC)
 
 
-def test_an_estimate_beyond_all_calendars_is_printed():
-    assert " 9892 " in report(STUCK)
+def test_a_scan_that_has_hardly_begun_gets_no_date_beyond_all_calendars():
+    assert "no ETA yet" in report(STUCK)
+    assert " 9892 " not in report(STUCK)
 
 
 def test_columns_line_up_by_the_cells_of_a_terminal():

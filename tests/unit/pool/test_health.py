@@ -93,11 +93,11 @@ def test_a_lost_cache_device_degrades_no_pool():
     assert (found.word, found.reasons) == ("OK", ("c FAULTED",))
 
 
-def test_a_disk_being_filled_is_no_failed_one_and_notes_are_not_bracketed_twice():
+def test_every_device_that_is_not_online_is_named_and_notes_are_not_bracketed_twice():
     filling = disk("n", state="DEGRADED", note="(resilvering)", resilvering=True)
     gone = disk("g", state="UNAVAIL", note="(awaiting resilver)")
     found = judged(pool(filling, gone, state="DEGRADED"))
-    assert found.reasons == ("g UNAVAIL (awaiting resilver)",)
+    assert found.reasons == ("g UNAVAIL (awaiting resilver)", "n DEGRADED (resilvering)")
 
 
 @pytest.mark.parametrize(
@@ -268,15 +268,14 @@ def test_a_pool_that_was_exported_is_not_called_stale():
 def test_an_online_pool_that_has_no_redundancy_until_a_repair_ends_is_not_ok(left, word):
     """A disk of a raidz1 was back, and lacked what was written: "OK" beside "none"."""
     root = pool(disk("a"), disk("b")).root
-    entries = (Redundancy("raidz2-0", left),)
-    found = without_redundancy(Health("OK", "ok"), root, entries)
+    entries = ((root.children[0], Redundancy("raidz2-0", left)),)
+    found = without_redundancy(Health("OK", "ok"), entries)
     assert found.word == word
     assert found.reasons == ("raidz2-0: no redundancy until the resilver ends",) * (not left)
     worse = Health("DEGRADED", "warning")
-    assert without_redundancy(worse, root, entries) is worse
+    assert without_redundancy(worse, entries) is worse
 
 
 def test_a_single_disk_has_no_redundancy_to_lose():
-    root = Vdev("tank", "root", children=(disk("a"),))
     fine = Health("OK", "ok")
-    assert without_redundancy(fine, root, (Redundancy("a", 0, ("a",)),)) == fine
+    assert without_redundancy(fine, ((disk("a"), Redundancy("a", 0, ("a",))),)) == fine

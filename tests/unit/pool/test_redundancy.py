@@ -105,7 +105,7 @@ def test_top_levels_of_one_name_are_both_reported():
 
 
 @pytest.mark.parametrize(
-    ("scan", "expected"),
+    ("scan", "beside_checkpoint"),
     [
         (Scan("resilver", "running"), 0),
         (Scan("rebuild", "running", vdev="raidz1-0"), 0),
@@ -114,10 +114,23 @@ def test_top_levels_of_one_name_are_both_reported():
         (Scan("resilver", "finished"), 1),
     ],
 )
-def test_a_newcomer_is_being_filled_from_the_first_second_of_a_repair(scan, expected):
+def test_a_newcomer_is_whole_only_once_its_replacing_vdev_is_gone(scan, beside_checkpoint):
+    """Beside a checkpoint the kernel keeps it however well the resilver went."""
     pair = group("replacing", disk("old", "UNAVAIL"), disk("new"))
-    found = redundancy(pool(group("raidz1", disk("a"), disk("b"), pair)), (scan,))
-    assert found[0].left == expected
+    top = group("raidz1", disk("a"), disk("b"), pair)
+    assert redundancy(pool(top), (scan,))[0].left == 0
+    assert redundancy(pool(top), (scan,), checkpoint=True)[0].left == beside_checkpoint
+
+
+@pytest.mark.parametrize(
+    "scan", [Scan("resilver", "finished", end=1.0, errors=3), Scan("resilver", "canceled", end=1.0)]
+)
+def test_a_spare_is_not_whole_after_a_repair_that_failed(scan):
+    stands_in = group("spare", disk("gone", "FAULTED"), disk("spare"))
+    top = group("raidz2", disk("a"), disk("b"), stands_in, disk("c"))
+    assert redundancy(pool(top), (scan,))[0].left == 1
+    good = Scan("resilver", "finished", end=1.0, errors=0)
+    assert redundancy(pool(top), (good,))[0].left == 2
 
 
 def test_a_device_that_came_back_lacks_what_was_written_meanwhile_until_repaired():
@@ -157,7 +170,7 @@ def test_a_spare_is_being_filled_where_a_repair_fills_nothing_else(other):
 def test_what_the_kernel_has_yet_to_fill_is_missing_whatever_else_is_filled(top):
     other = group("raidz1", group("replacing", disk("x", "FAULTED"), disk("y")), disk("z"))
     assert redundancy(pool(top, other), (Scan("resilver", "running"),))[0].left == 0
-    assert redundancy(pool(top, other), (Scan("scrub", "running"),))[0].left == 1
+    assert redundancy(pool(top, other), (Scan("scrub", "running"),))[0].left == 0
 
 
 def test_a_spare_that_the_kernel_says_is_filled_is_there():

@@ -33,6 +33,7 @@ from zconsole.actions.scrub_window import (
 from zconsole.actions.sit_out import has_parity, plan_autosit, plan_sit_out
 from zconsole.actions.target import Target, find, key_of
 from zconsole.actions.trim import CHANGES, plan_initialize, plan_trim
+from zconsole.pool.model import MULTIHOST
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.ui.actions.add_flow import add_flow
@@ -236,9 +237,14 @@ def _work(verb: str, plan: Callable[..., ActionPlan], key: str) -> list[Entry]:
     ]
 
 
+def _resumes(s: Situation) -> bool:
+    """Whether a clear is what a suspended pool waits for."""
+    return s.suspended and s.pool.suspension != MULTIHOST
+
+
 def _of_pool(s: Situation) -> list[Entry]:
     return [
-        Entry("Clear the errors of the pool, or resume it", (plan_clear,), wanted=s.suspended),
+        Entry("Clear the errors of the pool, or resume it", (plan_clear,), wanted=_resumes(s)),
         Entry("Discard the checkpoint", (plan_discard,)),
         Entry(
             "Add a vdev, log, cache, hot spare or special vdev",

@@ -53,7 +53,7 @@ def balance_lines(
 
     Where not all fit into ``room`` lines, those that a rebalance moves between come first.
     """
-    if not balance.vdevs:
+    if all(vdev.fill is None for vdev in balance.vdevs):
         return ((Span(" the source gives no sizes of vdevs", "dim"),),)
     shares, most = len(balance.vdevs) > 1, _LONG_NAME if width >= _WIDE else _NAME
     longest = max(cell_len(look.text(vdev.name)) for vdev in balance.vdevs)

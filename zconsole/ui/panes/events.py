@@ -128,7 +128,7 @@ def _words(frame: Frame, source: Capabilities | None) -> Iterator[_Message]:
     pool = frame.seen
     words_of_zpool: tuple[tuple[str, str | None], ...]
     words_of_zpool = (("zpool says", pool.message), ("action", pool.action), ("see", pool.see))
-    if frame.suspended and pool.state != "SUSPENDED":
+    if frame.suspended and not pool.suspended:
         # zpool is not asked any more: what it said is of the time before.
         words_of_zpool = (("action", _RESUME),)
     yield from (_Message(fit(label, _LABEL), text) for label, text in words_of_zpool if text)

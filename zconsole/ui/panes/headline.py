@@ -298,7 +298,7 @@ def _redundancy(place: Place) -> CellRows:
     """How many more devices may fail: of the vdev that is worst off, and how the others are."""
     label: Line = (Span("REDUNDANCY" if place.small else "REDUNDANCY LEFT", "dim"),)
     ordered = sorted(place.frame.redundancy, key=lambda entry: entry.left)
-    if not ordered:
+    if not ordered or (ordered[0].left and place.frame.untold):  # what isn't known may be worse
         return [[label], [(Span("unknown", "dim"),)]]
     alarming = place.frame.health.severity != "ok" and not ordered[0].left
     value: Line = (Span(_worst(ordered, place, alarming), "error" if alarming else ""),)

@@ -153,9 +153,9 @@ def _state(frame: Frame, look: DisplayFormat, width: int) -> Line:
 
 def _left(frame: Frame, *_: object) -> Line:
     """How many more devices the weakest vdev can lose."""
-    if not frame.redundancy:
+    left = min((entry.left for entry in frame.redundancy), default=None)
+    if left is None or (left and frame.untold):  # what isn't known may be worse
         return (Span("-", "dim"),)
-    left = min(entry.left for entry in frame.redundancy)
     alarming = frame.health.severity != "ok"
     return (Span(str(left) if left else "NONE", "error" if alarming and not left else ""),)
 

@@ -6,6 +6,7 @@ from rich.cells import cell_len
 
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.suspension import are_there, missing_devices
+from zconsole.pool.model import MULTIHOST
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.short_names import in_runs, middle
 
@@ -21,6 +22,13 @@ def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
     """
     if not frame.suspended:
         return ""
+    if frame.seen.suspension == MULTIHOST:
+        ways = [
+            "make sure no other host has the pool, then reboot and import it; do not clear it",
+            "no other host has it? then reboot and import",
+            "reboot, then import",
+        ]
+        return next((way for way in ways if cell_len(way) <= room), ways[-1])
     key, disks = look.keys.way("actions"), [row.vdev for row in missing_devices(frame)]
     if not disks:
         there = "its disks are there:" if are_there(frame) else "once its disks are back,"

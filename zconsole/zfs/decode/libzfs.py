@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.leaf_path import FAILED
-from zconsole.pool.model import NOTHING, ErrorCounters, Pool, Progress, Vdev
+from zconsole.pool.model import ERRORS, MULTIHOST, NOTHING, ErrorCounters, Pool, Progress, Vdev
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.memory import Histograms, PoolMemory, Queues, counters, moved
@@ -36,6 +36,7 @@ from zconsole.zfs.decode.words import (
     scan_marker,
     spare_word,
     state_word,
+    suspension,
 )
 from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
@@ -48,6 +49,8 @@ _NOALLOC = 46
 """Elements of ``vdev_stats`` before 2.2, which brought vs_noalloc (include/sys/fs/zfs.h)."""
 _TRIMS = 41
 """Elements of it from 0.8 on, which brought trim."""
+_SUSPENDED_BY_MULTIHOST = 2
+"""ZIO_SUSPEND_MMP of ``zio_suspend_reason_t`` (include/sys/zio.h)."""
 _UNFILLED = ("resilver_txg", "rebuild_txg")
 """Set when a leaf is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c)."""
 
@@ -89,14 +92,16 @@ def pool_of(
     context = _Context(names, active_function(scans), blocks, disks, memory or PoolMemory())
     root = _root(tree, config["name"], context)
     count = number(config.get("error_count"))
+    state = "SUSPENDED" if "suspended" in config else root.state
     return Pool(
         name=config["name"],
-        state="SUSPENDED" if "suspended" in config else root.state,
+        state=state,
         root=root,
         guid=word(config.get("pool_guid")),
         message=text_of(message.get("status")),
         action=text_of(message.get("action")),
         see=text_of(message.get("see")),
+        suspension=_suspension(config, state, message),
         scans=scans_of(scans, now, version=version),
         activities=activities_of(
             copied,
@@ -109,6 +114,13 @@ def pool_of(
         destroyed={str(k): str(v) for k, v in mapping(message.get("destroyed"), "names").items()},
         comment=text_of(config.get("comment")),
     )
+
+
+def _suspension(config: Mapping[str, Any], state: str, message: Mapping[str, Any]) -> str | None:
+    """Why the pool is suspended; the kernel says so since 0.8 (ZPOOL_CONFIG_SUSPENDED_REASON)."""
+    if "suspended" in config and (reason := number(config.get("suspended_reason"))):
+        return MULTIHOST if reason == _SUSPENDED_BY_MULTIHOST else ERRORS
+    return suspension(state, *(text_of(message.get(key)) for key in ("status", "see")))
 
 
 def _moving(copy: Mapping[str, Any] | None, tops: Sequence[str]) -> str | None:
@@ -261,6 +273,7 @@ def _made(
         physical_ashift=stats[44] or None,
         nparity=parity_of(kind),
         data_disks=number(node.get("draid_ndata")),
+        width=len(children) if kind.startswith("draid") else None,
         failure_group=_failure_group(node),
         io=counters(stats) if values and section != "spare" else None,
         queues=queues,

@@ -103,6 +103,8 @@ class DraidShape(NamedTuple):
 
     data: int
     spares: int
+    width: int
+    """Devices in all."""
     group: int | None = None
     """Devices of a failure group, where there are several of them (``w``, since 2.4.99)."""
 
@@ -112,7 +114,8 @@ def draid_shape(name: str) -> DraidShape | None:
     match = re.match(r"draid\d?:(\d+)d:(\d+)c:(?:(\d+)w:)?(\d+)s", name)
     if match is None:
         return None
-    return DraidShape(int(match[1]), int(match[4]), int(match[2]) if match[3] else None)
+    group, width = int(match[2]), int(match[3] or match[2])
+    return DraidShape(int(match[1]), int(match[4]), width, group if match[3] else None)
 
 
 def parity_of(kind: str) -> int | None:

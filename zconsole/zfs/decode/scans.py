@@ -126,7 +126,7 @@ def _known(node: _Node, key: str) -> int | None:
 
 
 def _scan(scan: _Node, zone: tzinfo) -> Scan:
-    issued = _known(scan, "issued")
+    issued, active = _known(scan, "issued"), scan.get("state") == "SCANNING"
     return Scan(
         function=_FUNCTIONS[str(scan["function"])],
         state=_STATES.get(str(scan.get("state")), "none"),
@@ -143,6 +143,7 @@ def _scan(scan: _Node, zone: tzinfo) -> Scan:
         pass_scanned=count(scan, "bytes_per_scan"),
         pass_issued=_known(scan, "issued_bytes_per_scan"),
         pass_paused=float(count(scan, "scrub_spent_paused")),
+        issues_skipped=active and issued is not None and _known(scan, "skipped") is None,
         two_stage=issued is not None,
         thorough=_is_thorough(scan),
     )

@@ -6,12 +6,19 @@ counters left out by zpool are 0; names are made those that text prints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Pool, Progress, Vdev
+from zconsole.pool.model import (
+    GROUP_KINDS,
+    UNKNOWN_KIND,
+    ErrorCounters,
+    Pool,
+    Progress,
+    Vdev,
+)
 from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import CLASSES, disk_name, draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.zfs.decode.scans import active_function, activities_of, rebuilding, scans_of
@@ -26,13 +33,15 @@ from zconsole.zfs.decode.values import (
     text_of,
     word,
 )
-from zconsole.zfs.decode.words import note_of, scan_marker, spare_word, state_word
+from zconsole.zfs.decode.words import note_of, scan_marker, spare_word, state_word, suspension
 
 _GROUPS = ("dedup", "special", "logs", "l2cache", "spares")
 """Siblings of ``vdevs``, in the order text prints them."""
 
 _COMMAND = "zpool status"
 _HIDDEN = frozenset({"hole", "indirect"})
+APART = frozenset({"cache", "spare"})
+"""Classes of devices whose states are not among those that make a pool ONLINE."""
 _Node = Mapping[str, Any]
 
 
@@ -53,6 +62,8 @@ class _Place(NamedTuple):
     vclass: str
     rebuilt: bool
     """Below a top-level vdev with an active rebuild."""
+    above: str = ""
+    """The state of the vdev above it."""
     top: bool = True
     written: bool = False
     """A rebuild writes to it: the new device of a replacing or spare group, any of a dRAID, whose
@@ -100,21 +111,31 @@ def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zo
     context = _Context(names, zone, active_function(scan), rebuilding(scan))
     root = _root(name, node, context)
     errors = number(node.get("error_count"))
-    state = node.get("state")
+    state = word(node.get("state"))
     return Pool(
         name=name,
-        state=None if state is None else str(state),
+        state=state,
         root=root,
         guid=word(node.get("pool_guid")),
         message=text_of(node.get("status")),
         action=text_of(node.get("action")),
         see=text_of(node.get("moreinfo")),
+        suspension=suspension(
+            state, *(text_of(node.get(key)) for key in ("status", "msgid", "moreinfo"))
+        ),
+        lacks=None if root.children or _has_tree(node) else "the JSON has no tree of devices",
         scans=scans_of(scan, now, zone),
         activities=activities_of(node, _removed(node), _expanding(node, root), now, zone),
         error_count=errors,
         errors=damaged_files(node.get("errlist"), errors),
         comment=text_of(node.get("comment")),
     )
+
+
+def _has_tree(pool: _Node) -> bool:
+    """Whether anything is said of what is below the root vdev, if only that there is nothing."""
+    vdevs = mapping(pool.get("vdevs"), "vdevs")
+    return any("vdevs" in mapping(value, key) for key, value in vdevs.items())
 
 
 def _removed(pool: _Node) -> str | None:
@@ -144,12 +165,13 @@ def _root(pool: str, node: _Node, context: _Context) -> Vdev:
     groups += [(CLASSES[group], mapping(node.get(group), group)) for group in _GROUPS]
     if "parent" in top or any("parent" in mapping(v, k) for k, v in vdevs.items()):
         groups = _by_class(groups, vdevs, key)
-    children = [vdev for vclass, nodes in groups for vdev in _vdevs(nodes, vclass, context)]
     aux = str(top.get("aux", ""))
+    state = state_word(str(top.get("state", node.get("state", "UNKNOWN"))), aux)
+    children = [vdev for vclass, nodes in groups for vdev in _vdevs(nodes, vclass, state, context)]
     return Vdev(
         name=pool,
         kind="root",
-        state=state_word(str(top.get("state", node.get("state", "UNKNOWN"))), aux),
+        state=state,
         guid=word(top.get("guid")),
         note=note_of(aux=aux),
         errors=_counters(top, leaf=False),
@@ -198,12 +220,12 @@ def _by_class(groups: list[tuple[str, _Node]], vdevs: _Node, root: str) -> list[
     return list(sorted_in.items())
 
 
-def _vdevs(nodes: _Node, vclass: str, context: _Context) -> Iterator[Vdev]:
+def _vdevs(nodes: _Node, vclass: str, above: str, context: _Context) -> Iterator[Vdev]:
     for key, value in nodes.items():
         node = mapping(value, key)
         if node.get("vdev_type") not in _HIDDEN and kind_of(key) not in _HIDDEN:
             active = str(node.get("name", key)) in context.rebuilding
-            yield _vdev(key, node, _Place(vclass, active), context)
+            yield _vdev(key, node, _Place(vclass, active, above), context)
 
 
 def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
@@ -211,7 +233,8 @@ def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
     below = mapping(node.get("vdevs"), key)
     leaf, spare = not below, place.vclass == "spare"
     errors = ErrorCounters() if spare else _counters(node, leaf)
-    state = _state(node, spare)
+    children = _children(below, _below(place, kind, node), kind in GROUP_KINDS, context)
+    state = _state(node, spare) or _derived_state(kind, children, place)
     marker = _marker(node, state, place, context) if leaf else ""
     shape = draid_shape(name)
     space = number(node.get("total_space")) if place.top else None
@@ -235,13 +258,14 @@ def _vdev(key: str, node: _Node, place: _Place, context: _Context) -> Vdev:
         physical_ashift=number(node.get("physical_ashift")),
         nparity=parity_of(kind),
         data_disks=shape.data if shape else None,
+        width=shape.width if shape else None,
         failure_group=shape.group if shape else None,
         initialize=_progress(node, "init", "initialized", "to_initialize", context.zone),
         trim=_progress(node, "trim", "trimmed", "to_trim", context.zone),
         phys_path=word(node.get("phys_path")),
         devid=word(node.get("devid")),
         allocating=_allocating(node) if place.top and not spare else None,
-        children=_children(below, _below(place, kind), kind in GROUP_KINDS, context),
+        children=children,
     )
 
 
@@ -251,12 +275,33 @@ def _allocating(node: _Node) -> bool:
 
 
 def _state(node: _Node, spare: bool) -> str:
-    aux, state = str(node.get("aux", "")), str(node.get("state", "UNKNOWN"))
+    if "state" not in node:
+        return ""
+    aux, state = str(node.get("aux", "")), str(node["state"])
     return spare_word(state, aux) if spare else state_word(state, aux)
 
 
-def _below(place: _Place, kind: str) -> _Place:
-    return place._replace(top=False, written=place.written or kind.startswith("draid"))
+def _derived_state(kind: str, children: Sequence[Vdev], place: _Place) -> str:
+    """The state of a vdev that has none in the document, "" where nothing tells it.
+
+    zpool finds no state of a dRAID before 2.3.3, and none of a disk with ``-L``. As in
+    vdev_raidz_state_change and vdev_mirror_state_change (module/zfs): what is ONLINE has nothing
+    but ONLINE devices.
+    """
+    states = {child.state for child in children}
+    if not states:
+        return "ONLINE" if place.above == "ONLINE" and place.vclass not in APART else ""
+    if "" in states:
+        return ""
+    bad = sum(child.state not in ("ONLINE", "DEGRADED") for child in children)
+    most = len(children) - 1 if kind in ("mirror", *GROUP_KINDS) else parity_of(kind) or 0
+    return "UNAVAIL" if bad > most else "ONLINE" if states == {"ONLINE"} else "DEGRADED"
+
+
+def _below(place: _Place, kind: str, node: _Node) -> _Place:
+    above = _state(node, spare=False) or place.above
+    written = place.written or kind.startswith("draid")
+    return place._replace(top=False, written=written, above=above)
 
 
 def _children(nodes: _Node, place: _Place, group: bool, context: _Context) -> tuple[Vdev, ...]:
@@ -273,7 +318,8 @@ def _identity(key: str, node: _Node, names: Mapping[str, str]) -> tuple[str, str
     """Printed name and kind; both from the key where zpool's own lookup failed (2.3.0-2.3.2)."""
     given, path = str(node.get("name", key)), node.get("path")
     named = kind_of(given)
-    kind = str(node.get("vdev_type") or named or leaf_kind(given))
+    of_name = UNKNOWN_KIND if node.get("vdevs") else leaf_kind(given)
+    kind = str(node.get("vdev_type") or named or of_name)
     if kind in ("raidz", "draid"):
         kind = named or f"{kind}1"
     if number(node.get("not_present")) or kind != "disk":

@@ -14,18 +14,21 @@ from typing import NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Activity, Pool, Scan, Vdev
+from zconsole.pool.topology import data_vdevs
 from zconsole.zfs.decode.formulas import in_order
 from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
-from zconsole.zfs.decode.text_rows import looks_like_row
+from zconsole.zfs.decode.text_rows import Columns, looks_like_row
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
 from zconsole.zfs.decode.tree import check_rows
 from zconsole.zfs.decode.values import unspaced
+from zconsole.zfs.decode.words import suspension
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TAG = re.compile(
     r"(\s*)(pool|id|state|status|action|see|scan|scrub|remove|checkpoint|expand|condense|comment"
     r"|config|device details|errors|dedup):(?:\s+|$)(.*)"
 )
+_DATA_CORRUPTION = "an error resulting in data corruption"
 _FILES_FOLLOW = "Permanent errors have been detected"
 _ENTRY_INDENT = 8
 """Blanks before each name in a list of damaged files (``%7s %s``)."""
@@ -45,7 +48,9 @@ _UNTAGGED = ""
 """Tag of what stands before the first tagged line: the rows of a fragment, or its scan."""
 _AFTER = "after"
 """Tag of other output below a table or a list of damaged files."""
-_TABLES = (_UNTAGGED, "config")
+_BARE_TABLE = "table"
+"""Tag of a table without a ``config:`` line, below the scan for example."""
+_TABLES = (_UNTAGGED, "config", _BARE_TABLE)
 _DETAILS = "device details"
 """Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
 _SCANS = (_UNTAGGED, "scan", "scrub")
@@ -128,6 +133,9 @@ def _blocks(lines: list[str]) -> list[_Block]:
         if open_end and _NEXT_OUTPUT.match(line):
             current = _Section(_AFTER, 0, [line])
             blocks[-1].sections.append(current)
+        elif _begins_a_table(line, current):
+            current = _Section(_BARE_TABLE, 0, [line])
+            blocks[-1].sections.append(current)
         elif found is not None:
             if found.tag == "pool":
                 blocks.append(_Block())
@@ -140,6 +148,13 @@ def _blocks(lines: list[str]) -> list[_Block]:
             blocks[-1].sections.append(current)
         blank = not line.strip()
     return blocks
+
+
+def _begins_a_table(line: str, current: _Section | None) -> bool:
+    """Whether the heading of a table stands where its ``config:`` line was left out."""
+    if current is None or current.tag in (*_TABLES, _DETAILS) or _is_listing(current):
+        return False
+    return Columns.of(line) is not None
 
 
 def _heads_a_pool(line: str, below: str) -> bool:
@@ -190,25 +205,76 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
     scans = _scans(block, zone)
     running = next((s.function for s in scans if s.active), None)
     root = config_of(rows, name, running, zone)
+    lacks = _lacks(block, root, state)
     if state is None and root.state != UNKNOWN_STATE:
         state = root.state
     count, names = _errors(block)
     activities = _activities(block, zone)
+    message, see = block.first("status") or None, block.first("see") or None
     return Pool(
         name=name or root.name,
         state=state or None,
-        root=_with_leaving(root, activities),
+        root=_with_leaving(_cut_short(root) if _ends_in_table(block) else root, activities),
         guid=block.first("id") or None,
-        message=block.first("status") or None,
+        message=message,
         action=block.first("action") or None,
-        see=block.first("see") or None,
+        see=see,
+        suspension=suspension(state, message, see, block.first("errors")),
+        lacks=lacks,
+        scans_told=_tells_scans(block, scans),
         scans=scans,
         activities=activities,
         error_count=count,
-        damaged=count is None and any(_tells_damage(s) for s in block.all("errors")),
+        damaged=count is None and (_tells_damage(block) or _says_damage(message, root)),
         errors=names,
         comment=block.first("comment") or None,
     )
+
+
+def _tells_scans(block: _Block, scans: Sequence[Scan]) -> bool:
+    """Whether no scan in the text means that there was none.
+
+    A table alone and a list of pools to import show none, and a line of no known form is of one.
+    """
+    if block.first("pool") is None or block.first("id") is not None:
+        return False
+    lines = [" ".join(section.lines).strip() for section in block.all("scan", "scrub")]
+    return bool(scans) or all(line in ("", "none requested") for line in lines)
+
+
+def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:
+    """Which part is missing of a text that names its pool, as of one that was cut off.
+
+    Nothing can be missing of a table that somebody quoted alone, nor ``errors:`` of a list of pools
+    to import.
+    """
+    if block.first("pool") is None:
+        return None if root.children else "the text has neither a state nor a table"
+    if state is None:
+        return "the text ends before its state: line"
+    if root.state == UNKNOWN_STATE and not root.children:
+        return "the text ends before its table"
+    if block.first("errors") is None and block.first("id") is None:
+        return "the text ends before its errors: line"
+    return None
+
+
+def _ends_in_table(block: _Block) -> bool:
+    """Whether the text was cut off amid its table, as zpool prints a blank line below one.
+
+    Not one without ``config:``, which is no beginning of zpool's output: somebody shortened it.
+    """
+    last = block.sections[-1]
+    below = last.lines[:-1] if last.lines[-1] == "" else last.lines  # what the last newline ends
+    return last.tag == "config" and block.first("id") is None and bool(below and below[-1].strip())
+
+
+def _cut_short(root: Vdev) -> Vdev:
+    """The tree whose last top-level vdev, if it holds data, may have more devices than shown."""
+    last = root.children[-1] if root.children else None
+    if last is None or last not in data_vdevs(root):
+        return root
+    return root._replace(children=(*root.children[:-1], last._replace(partial=True)))
 
 
 def _scans(block: _Block, zone: tzinfo) -> tuple[Scan, ...]:
@@ -253,15 +319,22 @@ def _error_section(section: _Section) -> tuple[int | None, tuple[str, ...] | Non
     return (len(names), names) if names else (None, None)
 
 
-def _tells_damage(section: _Section) -> bool:
+def _tells_damage(block: _Block) -> bool:
     """Whether there are data errors: without any zpool neither begins a list nor misses one."""
-    head = section.lines[0].strip()
-    return head.startswith(("List of errors unavailable", _FILES_FOLLOW)) or "data errors" in head
+    heads = [section.lines[0].strip() for section in block.all("errors")]
+    begins = "List of errors unavailable", _FILES_FOLLOW
+    return any(head.startswith(begins) or "data errors" in head for head in heads)
+
+
+def _says_damage(message: str | None, root: Vdev) -> bool:
+    """Whether zpool's sentence says so, of a pool whose ``errors:`` line is missing."""
+    return bool(root.children) and message is not None and _DATA_CORRUPTION in message
 
 
 def _listed(section: _Section) -> tuple[str, ...]:
     """The indented names below the heading, with blanks that belong to a name kept."""
     lines = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
+    lines = lines[: _end_of_list(lines)]
     starts = [i for i, line in enumerate(lines) if line.strip() and line[:1] == " "]
     if not starts:
         return _without_indentation(lines)
@@ -272,6 +345,22 @@ def _listed(section: _Section) -> tuple[str, ...]:
     ends = [*starts[1:], starts[-1] + 1]
     spans = zip(starts, ends, strict=True)
     return tuple("\n".join(lines[start:end])[cut:].rstrip("\n") for start, end in spans)
+
+
+def _end_of_list(lines: list[str]) -> int:
+    """The line at which other text begins: one below a blank line, less indented than the names.
+
+    A table of deduplicated blocks (``-D``), or what else was printed or written there.
+    """
+    first = next((i for i, line in enumerate(lines) if line.strip() and line[:1] == " "), None)
+    if first is None:
+        return len(lines)
+    column = min(_ENTRY_INDENT, len(lines[first]) - len(lines[first].lstrip(" ")))
+    for i in range(first + 1, len(lines)):
+        blank_above, line = not lines[i - 1].strip(), lines[i]
+        if blank_above and line.strip() and len(line) - len(line.lstrip(" ")) < column:
+            return i
+    return len(lines)
 
 
 def _without_indentation(lines: list[str]) -> tuple[str, ...]:

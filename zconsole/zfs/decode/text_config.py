@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from datetime import tzinfo
 
-from zconsole.pool.model import GROUP_KINDS, ErrorCounters, Progress, Vdev
+from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
 from zconsole.zfs.decode.names import CLASSES, draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
@@ -57,6 +57,16 @@ class _Node:
         if kind_of(self.row.name) in GROUP_KINDS and len(self.children) == _DEVICES_OF_A_GROUP:
             return False
         return kind_of(row.name) in (None, "dspare", *GROUP_KINDS)
+
+    def is_above(self, row: ConfigRow) -> bool:
+        """Whether ``row`` stands deeper, and not just because it was moved on the way here.
+
+        zpool pads names so that all states are in one column; below a name that is no group's (a
+        GUID, with ``-g``), only a row whose state is still there counts as a child.
+        """
+        if row.indent <= self.indent:
+            return False
+        return self.holds_others or row.at == self.row.at
 
 
 def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone: tzinfo) -> Vdev:
@@ -120,7 +130,7 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
         if row.name in CLASSES and row.indent <= base:
             vclass, path = CLASSES[row.name], []
             continue
-        while path and not (path[-1].takes(row) or _stands_below(row, path[-1])):
+        while path and not (path[-1].takes(row) or path[-1].is_above(row)):
             path.pop()
         least = path[-1].indent if path else floor
         node = _Node(row, vclass, row.indent if row.indent > least else least + _LEVEL)
@@ -129,13 +139,9 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
     return tops
 
 
-def _stands_below(row: ConfigRow, node: _Node) -> bool:
-    return node.holds_others and row.indent > node.indent
-
-
 def _vdev(node: _Node, running: str | None, zone: tzinfo) -> Vdev:
     row = node.row
-    kind = kind_of(row.name) or leaf_kind(row.name)
+    kind = kind_of(row.name) or (UNKNOWN_KIND if node.children else leaf_kind(row.name))
     shape = draid_shape(row.name)
     vdev = Vdev(
         name=row.name,
@@ -147,6 +153,7 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo) -> Vdev:
         errors=ErrorCounters(*row.counters),
         nparity=parity_of(kind),
         data_disks=shape.data if shape else None,
+        width=shape.width if shape else None,
         failure_group=shape.group if shape else None,
         children=tuple(_vdev(child, running, zone) for child in node.children),
     )

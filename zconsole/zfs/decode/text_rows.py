@@ -65,6 +65,8 @@ class ConfigRow(NamedTuple):
     counters: tuple[int | None, int | None, int | None, int | None]
     """READ, WRITE, CKSUM, SLOW; None where none is printed."""
     note: str
+    at: int = 0
+    """The column in which its state stands."""
 
 
 _NO_COUNTERS = (None, None, None, None)
@@ -82,7 +84,8 @@ def row_of(line: str, columns: Columns | None) -> ConfigRow | None:
         return ConfigRow(indent, name, None, _NO_COUNTERS, "")
     name, state, rest = split
     counters, note = _counters(rest, columns)
-    return ConfigRow(indent, name, state, counters, note)
+    at = flat.find(f" {state}", indent + len(name)) + 1
+    return ConfigRow(indent, name, state, counters, note, at)
 
 
 def unwrapped(lines: Iterable[str]) -> list[str]:

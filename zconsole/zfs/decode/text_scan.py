@@ -260,6 +260,7 @@ def _with_two_stages(scan: Scan, match: re.Match[str]) -> Scan:
         total_bytes=total,
         issued_bytes=_bytes(match["is"]),
         skipped_bytes=max(0, (total or 0) - (_bytes(to_issue) or 0)) if differs else None,
+        issues_skipped="itot" not in fields and scan.function != "rebuild",
         zpool_scan_rate=_bytes(match["sr"]),
         zpool_issue_rate=_bytes(match["ir"]),
         resolution=size_resolution(match["is"] or ""),

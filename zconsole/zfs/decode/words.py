@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from zconsole.pool.model import ERRORS, MULTIHOST, UNEXPLAINED
+
 VDEV_STATES = (
     "UNKNOWN",
     "CLOSED",
@@ -136,3 +140,24 @@ def scan_marker(function: str | None, processed: int, deferred: bool) -> str:
     if processed:
         return "(resilvering)" if function == "resilver" else "(repairing)"
     return "(awaiting resilver)" if deferred else ""
+
+
+_OTHER_HOSTS = re.compile(r"multihost writes|ZFS-8000-MM\b", re.IGNORECASE)
+_NO_IO = re.compile(
+    r"in response to I/?O failures|ZFS-8000-(?:HC|JQ)\b|pool is suspended|is currently suspended",
+    re.IGNORECASE,
+)
+"""What zpool prints of no pool but a suspended one (check_status in lib/libzfs/libzfs_status.c)."""
+
+
+def suspension(state: str | None, *said: str | None) -> str | None:
+    """Why a pool is suspended, by its state and zpool's sentences; None if it is not.
+
+    zpool shows SUSPENDED as a state since 0.8; before that only its sentences tell.
+    """
+    text = " ".join(filter(None, said))
+    if _OTHER_HOSTS.search(text):
+        return MULTIHOST
+    if _NO_IO.search(text):
+        return ERRORS
+    return UNEXPLAINED if state == "SUSPENDED" else None

@@ -80,8 +80,7 @@ def read_states(path: str, zone: tzinfo = UTC, gaps: Gaps | None = None) -> tupl
 
     Of a recording, the newest sample of each pool, the newest of all last, and in ``gaps`` the
     lines that are none; of anything else, one form. Its time is the one printed in it (``-T``),
-    else the file's, else now; where none is printed, a form whose averages rest on the time is
-    undated. Raises as read_text.
+    else the file's, else now; where none is printed, the form is undated. Raises as read_text.
     """
     with reading(path) as file:
         begun = list(_begun(file))
@@ -98,7 +97,9 @@ def _saved(path: str, text: str, zone: tzinfo) -> Raw:
     if not text.strip():
         raise NotUnderstoodError(f"{place}: empty")
     if not _is_json(text):
-        return Raw(t=_headed(text, zone) or t, place=place, source="text", text=text)
+        headed = _headed(text, zone)
+        raw = Raw(t=headed or t, place=place, source="text", text=text)
+        return raw if headed else Raw(**raw, undated=True)
     document = together(_documents(place, text))
     if "vdev_tree" in document:
         return Raw(t=t, undated=True, place=place, source="libzfs", libzfs=document)

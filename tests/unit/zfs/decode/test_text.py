@@ -400,5 +400,5 @@ NEXT = (
 @pytest.mark.parametrize("between", ["", "\n", "root@nas:~# zpool list\n"])
 def test_other_output_below_a_table_without_an_errors_line(below: str, between: str) -> None:
     text = f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n\t  sda       ONLINE 0 0 0\n"
-    assert pool(f"{text}{between}{below}") == pool(text)
+    assert pool(f"{text}{between}{below}") == pool(f"{text}\n")
     assert pool(f"{text.replace(HEAD, '')}{between}{below}") == pool(text.replace(HEAD, ""))

@@ -25,7 +25,8 @@ SHORTEST = {"vdev_stats": 46, "scan_stats": 15, "org.openzfs:rebuild_stats": 12}
 
 _POOL_FIELDS = {
     **dict.fromkeys(("name", "comment"), STRING),
-    **dict.fromkeys(("version", "state", "txg", "pool_guid", "error_count", "suspended"), U64),
+    **dict.fromkeys(("version", "state", "txg", "pool_guid", "error_count"), U64),
+    **dict.fromkeys(("suspended", "suspended_reason"), U64),
     "vdev_tree": NVLIST,
 }
 

@@ -1,0 +1,260 @@
+"""Real outputs of public reports, and further ones of their kinds, are told right.
+
+Each row is a saved output and what ``zconsole status --from`` has to say of it, as text, as JSON
+and by its exit status. The console's actions on such pools are in ``tests/unit/actions``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from zconsole.__main__ import main
+from zconsole.errors import NotUnderstoodError
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+REPORTS = FIXTURES / "reports"
+UNTOLD: Mapping[str, int] = {}
+
+
+class Case(NamedTuple):
+    """What is to be said of one file."""
+
+    file: str
+    word: str
+    code: int
+    redundancy: Mapping[str, int] | None = None
+    """None: not compared."""
+    says: tuple[str, ...] = ()
+    """Parts of the printed report."""
+    never: tuple[str, ...] = ()
+    """What may not be in it."""
+    errors: int | None = 0
+    no_eta: bool = False
+    """Whether neither a scan nor an activity may have an estimate."""
+    overdue: bool | None = None
+
+
+REBOOT = "make sure that no other host has it, then reboot and import it"
+
+CASES = (
+    # F1, F3: suspended as multihost writes failed
+    Case(
+        "08-multihost-suspended-all-online.txt",
+        "SUSPENDED",
+        11,
+        says=(REBOOT, "do not clear"),
+        never=("reconnect", "then clear"),
+    ),
+    Case(
+        "55-syslog-prefix-mmp-16078.txt",
+        "SUSPENDED",
+        11,
+        says=(REBOOT, "no ETA: the pool is suspended"),
+        never=("reconnect", "9h10m"),
+        no_eta=True,
+    ),
+    Case("F1-json-msgid.json", "SUSPENDED", 11, says=(REBOOT,), never=("reconnect",), no_eta=True),
+    Case("F1-libzfs-reason.json", "SUSPENDED", 11, says=(REBOOT,), never=("reconnect",)),
+    Case("F1-quoted-mail.txt", "SUSPENDED", 11, says=(REBOOT,), never=("reconnect",)),
+    # F2: whatever the state is called
+    Case("07-io-failures-suspended-shown-degraded.txt", "SUSPENDED", 11, says=("27105-1 UNAVAIL",)),
+    Case(
+        "53-mmp-suspended-0.7-online-7296.txt",
+        "SUSPENDED",
+        11,
+        says=("no device is missing", "no other host has it"),
+    ),
+    Case("F2-continue-jq.txt", "SUSPENDED", 11, no_eta=True),
+    Case("F2-second-pool.txt", "SUSPENDED", 11),
+    Case("F2-io-errors-json.json", "SUSPENDED", 11, says=("reconnect the device, then clear",)),
+    # F4, F5: sequential rebuilds of a dRAID
+    Case(
+        "36-draid-slow-column-12877.txt",
+        "OK",
+        0,
+        {"draid3:8d:24c:2s-0": 3},
+        says=("ETA 1h03m",),
+        never=("past 100", "no redundancy"),
+    ),
+    Case("F5-rebuild-of-a-lost-disk.txt", "DEGRADED", 10, {"draid2:4d:9c:2s-0": 1}),
+    Case("F5-rebuild-not-marked-yet.txt", "DEGRADED", 10, {"draid2:4d:9c:2s-0": 1}),
+    Case("F5-rebuilt-onto-a-spare.txt", "NOT RESTORED", 10, {"draid2:4d:9c:2s-0": 2}),
+    # F6: JSON without states
+    Case("20-json-draid-no-state-18431.json", "OK", 0, {"draid2:4d:8c:1s-0": 2}),
+    Case("F6-json-one-lost.json", "DEGRADED", 10, {"draid2:4d:8c:1s-0": 1}, says=("sdc FAULTED",)),
+    Case("F6-json-short-names.json", "OK", 0, {"raidz1-0": 1}),
+    # F7: what a finished resilver left behind
+    Case("60-resilver-finished-ghost-replacing-5007.txt", "NOT RESTORED", 10, {"raidz2-0": 0}),
+    Case("F7-ghost-under-a-scrub.txt", "NOT RESTORED", 10, {"raidz1-0": 0}),
+    Case("F7-spare-after-errors.txt", "NOT RESTORED", 10, {"raidz2-0": 1}),
+    Case("F7-beside-a-checkpoint.txt", "NOT RESTORED", 10, {"raidz1-0": 1}),
+    # F8: lists of damaged files
+    Case(
+        "44-errors-list-then-dedup-table.txt",
+        "ERRORS",
+        10,
+        says=("data errors: 2",),
+        never=("refcnt",),
+        errors=2,
+    ),
+    Case("F8-list-then-talk.txt", "ERRORS", 10, errors=2),
+    # F9: rows below a name that is no group's
+    Case("57-unnamed-top-vdev-57.txt", "DEGRADED", 10, UNTOLD, says=("loop2 UNAVAIL",)),
+    Case("F9-guids.txt", "DEGRADED", 10, UNTOLD, says=("9482223333344444555 FAULTED",)),
+    # F10: no config: line
+    Case(
+        "22-no-config-line-nickb.txt", "DEGRADED", 10, {"raidz2-0": 1}, ("sdd UNAVAIL",), (), None
+    ),
+    # F11: every device that is not ONLINE is named
+    Case("62-offline-still-resilvering-6570.txt", "DEGRADED", 10, says=("sdd OFFLINE",)),
+    # F12: nothing to estimate by
+    Case("25-resilver-1-scanned-at-1-per-s.txt", "DEGRADED", 10, never=("9892",), no_eta=True),
+    Case("59-resilver-estimate-wrong-11779.txt", "OK", 0, never=("ETA 7m",), no_eta=True),
+    Case("F12-five-seconds.txt", "DEGRADED", 10, no_eta=True),
+    Case("F12-stands-still.txt", "DEGRADED", 10, no_eta=True),
+    # F13: past what was allocated
+    Case("01-expand-over-100.txt", "OK", 0, says=("past 100 %",), never=("ETA 0",), no_eta=True),
+    # F14: both spares, and nothing to detach that cannot be
+    Case(
+        "05-two-draid-spares-one-vdev.txt",
+        "DEGRADED",
+        10,
+        says=("draid2-0-0", "draid2-0-1"),
+        never=("ONLINE and complete", "detach the spare, or replacing-0", "or replacing-0"),
+    ),
+    # F15: a scrub after a rebuild that repaired something
+    Case("13-draid-scan-lines-18319.txt", "NOT RESTORED", 10, says=("repaired 2K: scrub again",)),
+    # F16: zpool's own doubt
+    Case(
+        "49-scrub-repaired-no-counters-8205.txt",
+        "ATTENTION",
+        0,
+        says=("  One or more devices has experienced an unrecoverable error.",),
+    ),
+    Case("F16-scrub-with-errors.txt", "ATTENTION", 0, says=("the last scrub ended with 3 errors",)),
+    Case(
+        "F16-missing-label.txt", "ATTENTION", 0, says=("  One or more devices could not be used",)
+    ),
+    # F17: a list of pools to import
+    Case("47-import-listing-41.txt", "UNAVAIL", 11, never=("last full scrub",), errors=None),
+    # wishes
+    Case("64-awaiting-only-partial.txt", "DEGRADED", 10, {"raidz2-0": 0}, ("ada2", "another one")),
+    Case("15-resilver-nothing-to-fill-13679.txt", "OK", 0, says=("no device is shown that lacks",)),
+    Case("39-status-e-partial-tree-16979.txt", "DEGRADED", 10, UNTOLD, says=("U0/old FAULTED",)),
+    Case(
+        "42-paused-zero-17440.txt",
+        "OK",
+        0,
+        says=("paused since Sun 08 Jun 2025 17:00, started Sun 08 Jun 2025 12:43",),
+        no_eta=True,
+    ),
+    Case("F-wish-errors-only-mirror.txt", "DEGRADED", 10, UNTOLD),
+    # what a text leaves out
+    Case(
+        "cut-before-the-table.txt",
+        "UNKNOWN",
+        5,
+        says=("the text ends before its table",),
+        errors=None,
+    ),
+    Case("cut-name-only.txt", "UNKNOWN", 5, says=("the text ends before its state",), errors=None),
+    Case(
+        "cut-before-errors.txt",
+        "UNKNOWN",
+        5,
+        says=("the text ends before its errors",),
+        errors=None,
+    ),
+    Case("cut-json.json", "UNKNOWN", 5, says=("no tree",), errors=None),
+)
+
+
+def told(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, list[dict[str, Any]]]:
+    """The exit status, the printed report and the JSON of a saved output."""
+    code = main(["status", "--from", str(file), "--exit-status"])
+    text = capsys.readouterr().out
+    main(["status", "--from", str(file), "--json"])
+    return code, text, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.file)
+def test_what_is_said_of_a_saved_output(
+    case: Case, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    code, text, samples = told(REPORTS / case.file, capsys)
+    worst = samples[-1]
+    assert (worst["health"]["word"], code) == (case.word, case.code)
+    assert [part for part in case.says if part not in text] == []
+    assert [part for part in case.never if part in text] == []
+    assert worst["error_count"] == case.errors
+    assert worst["scrub_overdue"] is None, "only a live pool is judged"
+    if case.redundancy is not None:
+        assert worst["redundancy"] == case.redundancy
+    if case.no_eta:
+        works = [*worst["scans"], *worst["activities"]]
+        assert [work["eta_seconds"] for work in works] == [None] * len(works)
+        assert all(scan["eta_reason"] for scan in worst["scans"])
+
+
+def test_a_balance_without_sizes_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    _, text, _ = told(REPORTS / "08-multihost-suspended-all-online.txt", capsys)
+    assert "balance: needs zpool list -v" in text
+    assert "...." not in text
+
+
+SAVED = sorted(
+    [
+        *(path for path in REPORTS.glob("*.txt") if path.name[0].isdigit()),
+        *FIXTURES.glob("captures/*/*/status*.txt"),
+        *FIXTURES.glob("corpus/status/*.txt"),
+    ]
+)
+BEFORE_A_TABLE = {"024-scrub-in-progress-no-config.txt"}
+"""Saved with nothing but the lines above the table."""
+
+
+def _read(text: str) -> list[Frame]:
+    try:
+        return list(Session(zone=UTC).advance(({"t": 1.8e9, "undated": True, "text": text},)))
+    except NotUnderstoodError:
+        return []
+
+
+def test_a_text_cut_after_any_line_is_right_or_unknown() -> None:
+    wrong = []
+    for path in SAVED:
+        lines = path.read_text(errors="surrogateescape").splitlines(keepends=True)
+        whole = {frame.pool: frame for frame in _read("".join(lines))}
+        if path.name not in BEFORE_A_TABLE:
+            unknown = [frame.pool for frame in whole.values() if frame.health.word == "UNKNOWN"]
+            wrong += [f"{path}: complete, but {pool} is UNKNOWN" for pool in unknown]
+        for end in range(1, len(lines)):
+            cut = f"{path} to line {end}"
+            for frame in _read("".join(lines[:end])):
+                wrong += [f"{cut}: {why}" for why in _better(frame, whole)]
+    assert wrong == []
+
+
+def _better(frame: Frame, whole: Mapping[str, Frame]) -> list[str]:
+    """Why a part of a text makes a pool look better than all of it."""
+    full = whole.get(frame.pool)
+    if full is None or frame.health.word == "UNKNOWN":
+        return []
+    left = {entry.vdev: entry.left for entry in full.redundancy}
+    found = [
+        f"{entry.vdev} has {entry.left} left, not {left[entry.vdev]}"
+        for entry in frame.redundancy
+        if entry.left > left.get(entry.vdev, entry.left)
+    ]
+    if (frame.health.word == "OK") != (full.health.word == "OK"):
+        found.append(f"{frame.health.word}, not {full.health.word}")
+    return found
