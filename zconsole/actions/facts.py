@@ -127,7 +127,7 @@ def temperature_of(text: str) -> float | None:
 
 def label_of(text: str) -> str:
     """The pool GUID in ``zdb -l`` output; empty when no label could be read."""
-    match = re.search(r"^\s*pool_guid: (\d+)$", text, re.MULTILINE)
+    match = re.search(r"^[ \t]*pool_guid: (\d+)$", text, re.MULTILINE)
     return match[1] if match else ""
 
 
