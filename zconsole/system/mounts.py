@@ -208,10 +208,10 @@ def mount_at(path: bytes) -> int:
         os.close(fd)
 
 
-def has_mounts_below(root: bytes, process: Path = SELF) -> bool:
-    """Whether a process sees anything mounted inside a directory. Raises OSError."""
-    points = (each.point for each in rows(table_of(process)))
-    return any(is_inside(point, root) and point != root for point in points)
+def mounts_below(root: bytes, process: Path = SELF) -> list[MountPoint]:
+    """What a process sees mounted inside a directory. Raises OSError."""
+    every = rows(table_of(process))
+    return [each for each in every if is_inside(each.point, root) and each.point != root]
 
 
 def plain(text: bytes) -> bytes:
