@@ -47,8 +47,8 @@ NAMED_FILES = 100
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
 PLAN_DEAF, DEAF = 3.0, 30.0
-"""Seconds after which Ctrl-C ends what is stuck in a call, as on a dead server; a sync on busy disks
-may take as long as the second. A journal is whole at any moment."""
+"""Seconds after which Ctrl-C ends what is stuck in a call, as on a dead server; a sync on busy
+disks may take as long as the second. A journal is whole at any moment."""
 AT_ONCE = frozenset({"pause", "stop", "status"})
 ANSWER = 20.0
 """Seconds in which these end or fail: SQLite waits 10 for a journal that is busy."""

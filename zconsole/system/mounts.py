@@ -58,6 +58,8 @@ class MountPoint:
     """A device, or the dataset on ZFS."""
     read_only: bool = False
     """The mount or the whole filesystem."""
+    idmapped: bool = False
+    """Whether owners are mapped to others (mount_setattr(2))."""
 
     def spot(self, path: bytes) -> Spot:
         """What the filesystem has at a path in this mount."""
@@ -249,6 +251,7 @@ def _mount(line: bytes) -> MountPoint | None:
         options=rest[2],
         source=plain(rest[1]),
         read_only=b"ro" in own.split(b",") + rest[2].split(b","),
+        idmapped=b"idmapped" in own.split(b","),
     )
 
 

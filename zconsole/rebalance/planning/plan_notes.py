@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zconsole.pool.hazards import hazards
-from zconsole.rebalance.engine import holders
+from zconsole.rebalance.engine import holders, namespaces
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
 from zconsole.rebalance.planning import engine_choice, forecast, new_sizes
@@ -36,7 +36,8 @@ COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
-NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
+NOT_ROOT = "not root: other users' files fail"
+UNTRUSTED = "without CAP_SYS_ADMIN on the host: trusted attributes are not seen, and get lost"
 INITIAL = 0xEFFFFFFC
 """Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""
 _GUESTS = ("virtiofsd", "virtfs-proxy-he")
@@ -48,6 +49,14 @@ _STACKED = frozenset({0x794C7630, 0xF15F, 0x6A656A62, 0x61756673})
 _STATFS = 256
 """Bytes that hold a struct statfs, whose first member is the type, a long."""
 _libc = ctypes.CDLL(None)
+
+
+def of_rights() -> Iterator[str]:
+    """What this process may not do or see."""
+    if os.geteuid() != 0:
+        yield NOT_ROOT
+    if not namespaces.sees_trusted():
+        yield UNTRUSTED
 
 
 def in_vain(
