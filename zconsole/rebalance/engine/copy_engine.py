@@ -204,12 +204,20 @@ class CopyPipeline:
         self.results.commit(intents, self._begun(self.leases.items))
 
     def _leave_locked(self, look: FilesInUse) -> None:
-        numbers = {item.old for item in self.leases.live}
+        """Leave alone, or give their names back, what others have locked or wait to lock.
+
+        A lock goes with the inode: whoever opens the name must get the one that is locked.
+        """
+        numbers = {number for item in self.leases.live for number in (item.old, item.new)}
         # A busy server has thousands of locks: those on other numbers are not looked at per file.
         locks = {lock for lock in file_locks.locked_inodes() if lock[1] in numbers}
-        for item in self.leases.live:
-            fd = item.places[0].directory.fd
-            if look.may_be_locked(locks, fd, item.status.st_dev, item.old):
+        for item in self.leases.live if locks else ():
+            fd, device = item.places[0].directory.fd, item.status.st_dev
+            if not look.may_be_locked(locks, fd, device, item.old):
+                continue
+            if item.in_place and look.may_be_locked(locks, fd, device, item.new):
+                self.withdrawal.keep_both(item, "both locked")
+            else:
                 self.withdrawal.retreat(item, "locked")
 
     def _replace_all(self) -> None:
@@ -224,8 +232,11 @@ class CopyPipeline:
 
     def _finish_all(self) -> None:
         service = self.leases.service
+        # At once: as long as the copy has the name, others may lock that as well.
+        self._leave_locked(self.users.recent())
         self.withdrawal.wait_grace((item for item in self.leases.live if item.leased), service)
-        self.withdrawal.spare_users(self.leases.live, self.users.look(service))
+        self.withdrawal.spare_users(self.leases.live, look := self.users.look(service))
+        self._leave_locked(look)
         for item in self.leases.live:
             service()
             self.withdrawal.guarded(item, self._finish)
