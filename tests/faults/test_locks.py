@@ -90,6 +90,35 @@ def test_a_lock_taken_during_the_grace_gives_the_name_back(area: Path) -> None:
     assert path.stat().st_ino == inode
 
 
+def test_a_lock_is_seen_while_other_names_are_replaced(area: Path) -> None:
+    """A batch of many files takes a while; every call takes a millisecond here."""
+    path = tree(area)
+    (area / "job.db").unlink()
+    for number in range(60):
+        (path.parent / f"other{number}").write_bytes(b"x")
+    create(path.parent, area / "job.db")
+    inode, now, opened = path.stat().st_ino, [0.0], list[int]()
+    begun, exchanged, back = [True], [0], list[int]()
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+
+        def after(_: int, name: str, __: Any) -> None:
+            now[0] += 0.001
+            if name == "exchange":
+                exchanged[0] += 1
+                if path.stat().st_ino != inode and begun:
+                    begun.pop()
+                    other.go()
+                elif not begun and path.stat().st_ino == inode:
+                    back.append(exchanged[0])
+
+        clocks = JobClocks(monotonic=lambda: now[0], sleep=lambda _: None)
+        run(area / "job.db", FaultySys(after=after), clocks, users=Nobody())
+    assert back[0] < exchanged[0] / 2
+    assert path.stat().st_ino == inode
+
+
 def test_two_locks_on_two_versions_keep_both(area: Path) -> None:
     """One on the old inode, one on the copy: the report names both."""
     path = tree(area)
