@@ -22,6 +22,7 @@ from zconsole.rebalance.engine.holders import PROC, HeldFile, Holders
 from zconsole.system import mounts
 from zconsole.system.mounts import MountPoint, Spot, View
 
+BLOCKS = Path("/sys/block")
 RECENT = 1.0
 """Seconds for which a look is good enough to say what is not worth copying."""
 
@@ -191,6 +192,7 @@ class Users:
     """Looks at who uses what. Remembers what seldom changes between two looks."""
 
     proc: Path = PROC
+    blocks: Path = BLOCKS
     clock: Callable[[], float] = time.monotonic
     last: FilesInUse | None = None
     _tables: dict[tuple[str, str], Table] = field(default_factory=dict)
@@ -223,6 +225,7 @@ class Users:
         found = Holders.look(frozenset({this}), listen, self.proc)
         _resolve(found, views, self.proc)
         mounted, unreached = self._mounted(own)
+        mounted |= self._images(own)
         self._stacked = dict.fromkeys(self._stacked, "") | self._overlaid(own)
         layers, unseen = tuple(self._stacked.items()), self._unseen(own, found)
         self.last = FilesInUse(
@@ -263,6 +266,25 @@ class Users:
             else:
                 files |= _file(path, process)
         return files, unreached
+
+    def _images(self, own: View) -> InUse:
+        """Files that the kernel reads as a disk: of loop devices, and of erofs.
+
+        It writes to none of them through these; one that is written to refuses the lease. Their
+        paths are asked for where no server has to be.
+        """
+        paths = {
+            mount.source
+            for table in self._tables.values()
+            for mount in table.view.mounts.values()
+            if mount.kind == b"erofs" and mount.source.startswith(b"/")
+        }
+        for device in self.blocks.glob("loop*/loop/backing_file"):
+            with contextlib.suppress(OSError):  # it was detached
+                paths.add(device.read_bytes().removesuffix(b"\n"))
+        spots = (own.follow(path, sure=True) for path in paths)
+        found = (own.path_to(spot) for spot in spots if spot is not None)
+        return dict(each for path in found if path for each in _file(path, "").items())
 
     def _overlaid(self, own: View) -> dict[Spot, str]:
         """The directories of overlays, and a process that sees each.

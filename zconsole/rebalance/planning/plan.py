@@ -96,6 +96,7 @@ def make(
     refused, notes = made.document.refused, [*plan_notes.of_rights()]
     notes += plan_notes.of_quotas(reader.run, plans)
     notes += plan_notes.of_shared_blocks(pool, plans)
+    notes += plan_notes.of_reserved(plans)
     notes += plan_notes.of_others(in_use, plans)
     if pool is not None and refused is None:
         refused, vain = plan_notes.in_vain(settings.aim, plans, pool, listed)

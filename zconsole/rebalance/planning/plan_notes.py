@@ -36,7 +36,7 @@ COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
-NOT_ROOT = "not root: other users' files fail"
+NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
 UNTRUSTED = "without CAP_SYS_ADMIN on the host: trusted attributes are not seen, and get lost"
 INITIAL = 0xEFFFFFFC
 """Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""
@@ -55,7 +55,7 @@ def of_rights() -> Iterator[str]:
     """What this process may not do or see."""
     if os.geteuid() != 0:
         yield NOT_ROOT
-    if not namespaces.sees_trusted():
+    elif not namespaces.sees_trusted():
         yield UNTRUSTED
 
 
@@ -223,6 +223,12 @@ def _overshoots(plan: PlanDocument) -> bool:
     emptiest = min(vdevs, key=lambda vdev: vdev.fill_before)
     least = min(vdev.fill_after for vdev in vdevs)
     return emptiest.fill_after - least > (plan.target_spread or 0.0)
+
+
+def of_reserved(plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+    """What to know of blocks that fallocate(2) reserved, where the filesystem does not tell."""
+    if any(plan.place.mount.kind == "tmpfs" and plan.choice.engine == "copy" for plan in plans):
+        yield "tmpfs: blocks reserved past the end of a file are not seen, and get lost"
 
 
 def of_others(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iterator[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from sys import getfilesystemencodeerrors, getfilesystemencoding
 
 from zconsole.rebalance.engine.directories import DirectoryRow, open_path
+from zconsole.rebalance.engine.item import is_temporary
 from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
 from zconsole.system.mounts import LOCAL, MountPoint, mount_number, mounts_below
 
@@ -142,7 +143,9 @@ class Walk:
                     portion.skipped.append((name, "changed"))
                     continue
                 kind = status.st_mode & 0o170000
-                if kind == _REGULAR:
+                if kind == _REGULAR and is_temporary(name):
+                    portion.skipped.append((name, "temporary name of a job"))
+                elif kind == _REGULAR:
                     portion.files.append((name, status))
                     if len(portion.files) >= PORTION:
                         yield portion

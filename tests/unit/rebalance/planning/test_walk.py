@@ -107,3 +107,13 @@ def test_directories_are_opened_however_deep_they_are(tmp_path: Path) -> None:
     assert os.fstat(directories.get(deepest).fd).st_ino == status.st_ino
     assert len(directories) == deepest
     directories.close()
+
+
+def test_names_that_another_job_made_are_left_to_it(tmp_path: Path) -> None:
+    ours = [b".zc-0123456789abcdef-1f", b".zc-0123456789abcdef-1fo"]
+    others = [b".zc-notes", b".zc-0123456789abcdef-1f.txt", b"own"]
+    for name in (*ours, *others):
+        (tmp_path / os.fsdecode(name)).touch()
+    (portion,) = Walk(Sys(), [bytes(tmp_path)])
+    assert sorted(name for name, _ in portion.files) == sorted(others)
+    assert sorted(portion.skipped) == [(name, "temporary name of a job") for name in ours]
