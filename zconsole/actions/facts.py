@@ -94,8 +94,8 @@ class MachineFacts:
                 while self._reading is not None and not self._reading.done():
                     # What it finds may be older than this question.
                     await asyncio.wait((asyncio.wrap_future(self._reading),))
-                _, self._reading = begun(partial(devices, self._root, files))
-                return await asyncio.wrap_future(self._reading)
+                reading = self._reading = begun(partial(devices, self._root, files))
+                return await asyncio.wrap_future(reading)
         except TimeoutError:
             return ()
 

@@ -7,6 +7,7 @@ directory entries, whatever a namespace calls the place.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
@@ -26,6 +27,9 @@ Not overlays: what those are made of may be on a server, or answered for by a us
 LINKS = 40
 """Symbolic links followed in one path, as in the kernel (MAXSYMLINKS, linux/namei.h)."""
 SELF = Path("/proc/self")
+_STATFS = 256
+"""Bytes that hold a struct statfs, whose first member is the type, a long."""
+_libc = ctypes.CDLL(None)
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
@@ -199,6 +203,12 @@ def mount_number(fd: int) -> int:
     """The number of the mount that a file of this process was opened through. Raises OSError."""
     text = (SELF / f"fdinfo/{fd}").read_bytes()
     return int(text.partition(b"mnt_id:")[2].split(maxsplit=1)[0])
+
+
+def filesystem_type(fd: int) -> int:
+    """The type of the filesystem of an open file, as statfs(2) gives it; 0 where it does not."""
+    status = ctypes.create_string_buffer(_STATFS)
+    return 0 if _libc.fstatfs(fd, status) else ctypes.c_ulong.from_buffer(status).value
 
 
 def mount_at(path: bytes) -> int:

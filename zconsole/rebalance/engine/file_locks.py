@@ -151,11 +151,15 @@ class FilesInUse:
         return self._layer(directory, lambda layer, spot: layer.holds(spot))
 
     def _layer(self, directory: int, meets: Callable[[Spot, Spot], bool]) -> str | None:
-        mount, path = self._place(directory) if self.layers else (None, None)
-        if mount is None:
+        if not self.layers:
             return None
-        # A path that the kernel does not print may lead through any layer of its filesystem.
-        spot = Spot(mount.device, b"/") if path is None else mount.spot(path)
+        mount, path = self._place(directory)
+        if mount is None:  # in no table, as in a chroot whose root is no mount
+            device = os.fstat(directory).st_dev
+            spot, path = Spot(b"%d:%d" % (os.major(device), os.minor(device)), b"/"), None
+        else:
+            # A path that the kernel does not print may lead through any layer of its filesystem.
+            spot = Spot(mount.device, b"/") if path is None else mount.spot(path)
         met = (
             process
             for layer, process in self.layers
@@ -279,9 +283,12 @@ class Users:
             for mount in table.view.mounts.values()
             if mount.kind == b"erofs" and mount.source.startswith(b"/")
         }
-        for device in self.blocks.glob("loop*/loop/backing_file"):
-            with contextlib.suppress(OSError):  # it was detached
-                paths.add(device.read_bytes().removesuffix(b"\n"))
+        with contextlib.suppress(FileNotFoundError):  # no sysfs
+            for name in os.listdir(self.blocks):
+                if name.startswith("loop"):
+                    with contextlib.suppress(OSError):  # one without a file
+                        backing = (self.blocks / name / "loop/backing_file").read_bytes()
+                        paths.add(backing.removesuffix(b"\n"))
         spots = (own.follow(path, sure=True) for path in paths)
         found = (own.path_to(spot) for spot in spots if spot is not None)
         return dict(each for path in found if path for each in _file(path, "").items())

@@ -23,7 +23,7 @@ from zconsole.rebalance.planning import (
     survey,
     walk,
 )
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import (
     BATCH_BYTES,
@@ -52,11 +52,11 @@ def places(
     for directory in directories:
         try:
             root = walk.resolve(directory)
-            mount = facts.mount_of(mount_at(root))
+            mount = facts.mount_of(mount_at(root)) or facts.unlisted_mount(root)
         except OSError as error:
             raise NotFoundError(f"{directory}: {error.strerror}") from error
-        mount = mount or Mount("unknown", "", "/")
-        dataset = reader.dataset(mount.source, snapshots) if mount.kind == "zfs" else None
+        in_zfs = mount.kind == "zfs" and mount.source
+        dataset = reader.dataset(mount.source, snapshots) if in_zfs else None
         found.append(JobDirectory(root, mount, dataset))
     _refuse_nested([place.root for place in found])
     return found

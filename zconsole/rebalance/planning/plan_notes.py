@@ -7,7 +7,6 @@ and its like (zfs-userspace(8)), in those of users, groups and projects.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -46,9 +45,6 @@ _VIRTUAL = ("qemu", "kvm")
 _SHARING = (b"-virtfs", b"-fsdev")
 _STACKED = frozenset({0x794C7630, 0xF15F, 0x6A656A62, 0x61756673})
 """Types of overlay, ecryptfs (linux/magic.h), shiftfs and aufs, as statfs(2) gives them."""
-_STATFS = 256
-"""Bytes that hold a struct statfs, whose first member is the type, a long."""
-_libc = ctypes.CDLL(None)
 
 
 def of_rights() -> Iterator[str]:
@@ -327,9 +323,6 @@ def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None
 def _is_in_overlay(table: int, link: str, known: set[int]) -> bool:
     fd = os.open(link, os.O_PATH | os.O_CLOEXEC, dir_fd=table)
     try:
-        status = ctypes.create_string_buffer(_STATFS)
-        if mounts.mount_number(fd) in known or _libc.fstatfs(fd, status):
-            return False
-        return ctypes.c_long.from_buffer(status).value in _STACKED
+        return mounts.mount_number(fd) not in known and mounts.filesystem_type(fd) in _STACKED
     finally:
         os.close(fd)
