@@ -284,10 +284,10 @@ class Users:
             if mount.kind == b"erofs" and mount.source.startswith(b"/")
         }
         with contextlib.suppress(FileNotFoundError):  # no sysfs
-            for name in os.listdir(self.blocks):
-                if name.startswith("loop"):
+            for disk in self.blocks.iterdir():
+                if disk.name.startswith("loop"):
                     with contextlib.suppress(OSError):  # one without a file
-                        backing = (self.blocks / name / "loop/backing_file").read_bytes()
+                        backing = (disk / "loop/backing_file").read_bytes()
                         paths.add(backing.removesuffix(b"\n"))
         spots = (own.follow(path, sure=True) for path in paths)
         found = (own.path_to(spot) for spot in spots if spot is not None)
