@@ -24,6 +24,7 @@ import pytest
 
 import zconsole
 from zconsole.errors import NotUnderstoodError
+from zconsole.monitor.session import Session
 from zconsole.system.cpu_limit import cpu_limit
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.capacity import capacities
@@ -293,3 +294,30 @@ def test_an_output_takes_linear_time(printed: str, read: Callable[[str], None]) 
                 _cpu(read, made(SHORT)) for _ in range(3)
             )
             assert grown < 2 * MOST_GROWTH, made(200)
+
+
+def _pool(count: int) -> Raw:
+    """A status with so many spares in use, as another machine may print it."""
+
+    def leaf(name: str, state: str) -> dict[str, str]:
+        return {"name": name, "vdev_type": "disk", "guid": f"9{hash(name) % 10**9}", "state": state}
+
+    groups = {
+        f"spare-{at}": {
+            "name": f"spare-{at}", "vdev_type": "spare", "guid": f"8{at}", "state": "DEGRADED",
+            "vdevs": {f"d{at}": leaf(f"d{at}", "FAULTED"), f"s{at}": leaf(f"s{at}", "ONLINE")},
+        }
+        for at in range(count)
+    }  # fmt: skip
+    root = {"name": "tank", "vdev_type": "root", "guid": "1", "state": "ONLINE", "vdevs": groups}
+    spares = {f"s{at}": leaf(f"s{at}", "INUSE") for at in range(count)}
+    pool = {"name": "tank", "state": "ONLINE", "pool_guid": "1", "error_count": "0"}
+    pools = {"tank": {**pool, "vdevs": {"tank": root}, "spares": spares}}
+    return Raw(t=1e9, pool="tank", status={"pools": pools})
+
+
+def test_many_devices_take_linear_time() -> None:
+    grown = _cpu(lambda raw: Session().advance([raw]), _pool(1600)) / min(
+        _cpu(lambda raw: Session().advance([raw]), _pool(200)) for _ in range(3)
+    )
+    assert grown < 2 * MOST_GROWTH
