@@ -11,7 +11,7 @@ LARGEST = 2**70
 _NUMBER = re.compile(r"(?P<n>\d+(?:[.,]\d+)?)(?P<u>[BKMGTPE]?)(?:i?B)?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,20}", re.ASCII)
 """As many digits as 64 bits need; Python refuses thousands of them with an error."""
-_DURATION_WORD = re.compile(r"(\d+)([dhms])")
+_DURATION_WORD = re.compile(r"(?<!\d)(\d++)([dhms])")
 _CLOCK = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d)")
 
 

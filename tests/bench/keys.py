@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import random
 import threading
 import time
@@ -24,7 +23,6 @@ from textual._compositor import CompositorUpdate
 
 from tests.bench.large import LargeSource
 from tests.bench.tick import SIZE, yardstick
-from zconsole.cli import main
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
@@ -169,5 +167,4 @@ if __name__ == "__main__":
     parser.add_argument("--pools", type=int, default=4)
     parser.add_argument("--keys", type=int, default=140)
     given = parser.parse_args()
-    gc.set_threshold(main.YOUNG)
     asyncio.run(measure(given.leaves, given.pools, given.keys))

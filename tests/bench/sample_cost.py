@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import ctypes
-import gc
 import os
 import random
 import resource
@@ -26,7 +25,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
-from zconsole.cli import main as cli
 from zconsole.history.rates import RateWindows
 from zconsole.monitor.session import Session
 from zconsole.pool.model import Sample
@@ -137,7 +135,6 @@ async def median_costs(ways: dict[str, Measured], samples: int) -> dict[str, flo
 
 
 async def main(pool: str, samples: int) -> None:
-    gc.set_threshold(cli.YOUNG)  # as in the console
     bench = Bench(pool)
     version = Path("/sys/module/zfs/version").read_text().strip()
     has_json = not version.startswith(("0.", "2.0", "2.1", "2.2"))

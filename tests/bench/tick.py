@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import resource
 import time
 from collections.abc import Callable
@@ -29,7 +28,6 @@ from statistics import median
 from typing import Any
 
 from tests.bench.large import LargeSource
-from zconsole.cli import main
 from zconsole.monitor.feed import Feed, Pairs, Update
 from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.monitor.session import Session
@@ -154,7 +152,6 @@ if __name__ == "__main__":
     parser.add_argument("--pools", type=int, default=4)
     parser.add_argument("--ticks", type=int, default=TICKS)
     given = parser.parse_args()
-    gc.set_threshold(main.YOUNG)
     if given.leaves:
         asyncio.run(large(given.leaves, given.pools, given.ticks))
     else:

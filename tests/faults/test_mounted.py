@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,24 @@ def test_mounts_of_other_files_change_nothing(area: Path) -> None:
     with beside(lambda: mount(area / "other", area / "place"), own_mounts=True):
         create(root, area / "job.db")
         assert moved(area) == {"free": ("moved", None)}
+
+
+@pytest.mark.parametrize("options", [["--read-only"], []], ids=["read-only", "writable"])
+def test_an_image_of_a_loop_device_is_in_use(area: Path, options: list[str]) -> None:
+    """Its blocks would stay with the kernel, which goes on reading the old ones."""
+    root = tree(area)
+    (root / "held").write_bytes(bytes(1 << 20))
+    argv = ["losetup", *options, "--show", "--find", root / "held"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("loop devices are not permitted")
+    device = done.stdout.strip()
+    try:
+        create(root, area / "job.db")
+        found = moved(area)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+    assert found["free"] == ("moved", None)
+    assert found["held"][0] == "skipped"
+    assert found["held"][1] == ("in use by a mount" if options else "open for writing")

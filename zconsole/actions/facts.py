@@ -94,8 +94,8 @@ class MachineFacts:
                 while self._reading is not None and not self._reading.done():
                     # What it finds may be older than this question.
                     await asyncio.wait((asyncio.wrap_future(self._reading),))
-                _, self._reading = begun(partial(devices, self._root, files))
-                return await asyncio.wrap_future(self._reading)
+                reading = self._reading = begun(partial(devices, self._root, files))
+                return await asyncio.wrap_future(reading)
         except TimeoutError:
             return ()
 
@@ -127,7 +127,7 @@ def temperature_of(text: str) -> float | None:
 
 def label_of(text: str) -> str:
     """The pool GUID in ``zdb -l`` output; empty when no label could be read."""
-    match = re.search(r"^\s*pool_guid: (\d+)$", text, re.MULTILINE)
+    match = re.search(r"^[ \t]*pool_guid: (\d+)$", text, re.MULTILINE)
     return match[1] if match else ""
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from zconsole.pool.scrub_window import ScrubWindow
+from zconsole.system.launcher import own
 from zconsole.system.patient import Patient
 from zconsole.system.process import start_unless_locked
 from zconsole.system.record_file import read_record, write_record
@@ -81,7 +81,7 @@ class WindowRecords:
 
 def start_keeper(directory: Path) -> None:
     """Have a process keep the windows, unless one does."""
-    argv = (sys.executable, "-m", "zconsole.cli.window_keeper", "--state", str(directory))
+    argv = own("zconsole.cli.window_keeper", "--state", str(directory))
     start_unless_locked(directory / KEEPER, argv, directory / "scrub-windows.log")
 
 

@@ -23,11 +23,15 @@ from zconsole.zfs.sources.base import NO_READER, Capabilities, Source
 from zconsole.zfs.sources.live import LiveSource
 
 
-def session(keep: bool = True, scrub_overdue_after: float = SCRUB_OVERDUE_AFTER) -> Session:
+def session(
+    keep: bool = True,
+    scrub_overdue_after: float = SCRUB_OVERDUE_AFTER,
+    most_cpu: float | None = None,
+) -> Session:
     """A session for samples of this machine: its dates in the machine's zone, its history on disk.
 
     With ``keep`` the history is written too, if this user has a directory for it.
-    ``scrub_overdue_after``: seconds.
+    ``scrub_overdue_after``, and ``most_cpu`` of a sample to be read: seconds.
     """
     readable = state_dirs()
     notes: list[str] = []
@@ -45,6 +49,7 @@ def session(keep: bool = True, scrub_overdue_after: float = SCRUB_OVERDUE_AFTER)
         writer=writer,
         notes=notes,
         scrub_overdue_after=scrub_overdue_after,
+        most_cpu=most_cpu,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import io
 import os
@@ -15,11 +14,6 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.system import broken_pipe
 from zconsole.system.printable import clean
 
-YOUNG = 600_000
-"""Objects allocated between searches for cycles. A start makes a hundred thousand that all stay,
-the first sample of ten thousand devices half a million: with Python's default of 700, searches take
-a tenth of the start, and with 200,000 a fifth of that sample. A dialog leaves 2,500 in cycles."""
-
 VALUED = (
     *("--theme", "--hook", "--host", "--interval"),
     *("--stalled-after", "--slip", "--free-floor"),
@@ -29,7 +23,6 @@ VALUED = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never lets a traceback out for bad input."""
-    gc.set_threshold(YOUNG)
     _open_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     try:

@@ -25,6 +25,7 @@ from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.plan_document import plan_lines
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.system.audit import audit_log
+from zconsole.system.deaf import left_when_deaf
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.safe_path import resolved
@@ -45,6 +46,9 @@ NAMED_FILES = 100
 """At most so many skipped files of a job are named."""
 COUNT_INTERVAL = 0.2
 """Seconds between two lines of ``plan --progress``."""
+PLAN_DEAF, DEAF = 3.0, 30.0
+"""Seconds after which Ctrl-C ends what is stuck in a call, as on a dead server; a sync on busy
+disks may take as long as the second. A journal is whole at any moment."""
 AT_ONCE = frozenset({"pause", "stop", "status"})
 ANSWER = 20.0
 """Seconds in which these end or fail: SQLite waits 10 for a journal that is busy."""
@@ -63,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action not in LOOKS:
         refuse_denied(args, f"{args.action} changes files", calms=args.action in ("pause", "stop"))
     action = partial(actions[args.action], args)
-    with _worded():
+    with _worded(), left_when_deaf(PLAN_DEAF if args.action == "plan" else DEAF):
         return in_time(action, ANSWER) if args.action in AT_ONCE else action()
 
 

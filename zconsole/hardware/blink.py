@@ -21,6 +21,7 @@ from pathlib import Path
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.hardware.machine import SKIPPED
 from zconsole.system.host import ROOT, alive, process_mark
+from zconsole.system.launcher import own
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.process import Child
 from zconsole.zfs.sources.blockdev import diskstats_rows
@@ -61,8 +62,7 @@ class Blinker:
         """
         self.stop(node)
         watch = ("--watch", process_mark(os.getpid()) or "")
-        module = "zconsole.hardware.blink"
-        child = Child((sys.executable, "-m", module, "--seconds", str(seconds), *watch, node))
+        child = Child(own("zconsole.hardware.blink", "--seconds", str(seconds), *watch, node))
         self._children[node] = child
         try:
             word = Patient().call(child.line, START)

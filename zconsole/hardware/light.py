@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
@@ -22,6 +21,7 @@ from zconsole.hardware.led import OFF, ON, LedSlot, led_of, read_led, write_led
 from zconsole.hardware.light_records import LightRecords, LitSlot, OpenRecords
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import ROOT, boot_id
+from zconsole.system.launcher import own
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.process import start_unless_locked
 from zconsole.system.state_dir import state_dir
@@ -316,5 +316,5 @@ class LocateLights:
         """Have a process wait for the time of each light, unless one does."""
         directory = self._directory
         words = ("--state", str(directory), "--root", str(self._root))
-        argv = (sys.executable, "-m", "zconsole.hardware.light_holder", *words)
+        argv = own("zconsole.hardware.light_holder", *words)
         start_unless_locked(directory / HOLDER, argv, directory / "lights.log")

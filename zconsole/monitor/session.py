@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +13,7 @@ from zconsole.history.pool import PoolHistory
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.pool_monitor import PoolMonitor
 from zconsole.pool.model import Sample, SampleFailure
+from zconsole.system.cpu_limit import CpuLimitError, cpu_limit
 from zconsole.system.state_dir import StateError
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.memory import SourceMemory
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from zconsole.system.async_writer import AsyncWriter
     from zconsole.zfs.sources.samples import Gaps
 
+REST = 60.0
+"""Seconds for which answers are not read after one that took too long."""
 SETTLE = 0.5
 """Seconds to wait at the end for pending writes."""
 
@@ -57,13 +61,15 @@ class Session:
         notes: Iterable[str] = (),
         gaps: Gaps | None = None,
         scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
+        most_cpu: float | None = None,
     ) -> None:
         """By default a session that stores nothing, as for recordings, demos and saved output.
 
         ``store`` keeps histories between runs, ``reports`` those of scans; ``writer`` writes them
         in the background, and ``notes`` are their problems at the start. ``gaps`` counts unreadable
         samples of a recording, which then don't end it. ``scrub_overdue_after``: seconds;
-        None: scrubs are not judged.
+        None: scrubs are not judged. ``most_cpu``: seconds that a sample may take to be read, as one
+        of another machine; after one that took longer, none is read for REST.
         """
         self._zone = zone
         self._flags = flags
@@ -77,6 +83,8 @@ class Session:
         self._gaps = gaps
         self._memory = SourceMemory()
         self._scrub_overdue_after = scrub_overdue_after
+        self._most_cpu = most_cpu
+        self._rests_until = float("-inf")
 
     def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
         """One frame for every pool of this round, in the round's order.
@@ -171,7 +179,7 @@ class Session:
         try:
             if "gap" in raw:
                 raise NotUnderstoodError(raw["gap"])
-            found = decode(raw, self._zone, self._memory)
+            found = self._decoded(raw)
             if raw.get("source") == "replay":
                 self._check_recorded(found)
             return found
@@ -181,6 +189,16 @@ class Session:
                 raise _placed(error, raw) from None
             clock = raw.get("clock", raw["t"])
             return (SampleFailure(name, raw["t"], clock, str(error), raw.get("kstat")),)
+
+    def _decoded(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
+        if self._most_cpu is None:
+            return decode(raw, self._zone, self._memory)
+        now = raw.get("clock", raw["t"])
+        if now >= self._rests_until:
+            with contextlib.suppress(CpuLimitError), cpu_limit(self._most_cpu):
+                return decode(raw, self._zone, self._memory)
+            self._rests_until = now + REST
+        raise NotUnderstoodError(f"its answer takes over {self._most_cpu:g} s to be read")
 
     def _check_recorded(self, found: Iterable[Sample | SampleFailure]) -> None:
         """Raise NotUnderstoodError for a recording without a pool, or with too many."""

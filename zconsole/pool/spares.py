@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from zconsole.pool.model import Scan, Vdev
@@ -15,6 +15,8 @@ LABELS = 4 * 1024**2 + 512 * 1024
 """Four labels and the boot block (VDEV_LABEL_START_SIZE, VDEV_LABEL_END_SIZE in vdev_impl.h)."""
 
 
+NAMED = 8
+"""Vdevs that are named; the others are counted."""
 STANDING = ("AVAIL", "INUSE")
 """States of a spare that has not failed."""
 
@@ -24,8 +26,7 @@ class SpareTrouble(NamedTuple):
 
     kind: str
     """``failed``; ``idle``: in use though the device it stood in for is back; ``small``: too small
-    for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool;
-    ``several``: in use for a device that has got another spare or a replacement, too."""
+    for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool."""
     name: str
     text: str
     """What is wrong, in one line, and what to do."""
@@ -51,17 +52,17 @@ def spare_troubles(
     spares = [vdev for vdev in root.children if vdev.vclass == "spare"]
     if not spares:
         return ()
-    needs = _needs(root)
-    groups = [vdev for vdev in root.walk() if is_group(vdev) and vdev.kind == "spare"]
+    room = _Room.of(_needs(root), spares)
+    places = _places(root)
     repairs = [scan for scan in scans if scan.function in REPAIRS]
     calm = not any(s.active or (now is not None and settling(now, s.end)) for s in repairs)
     return tuple(
         found
         for spare in spares
         for found in (
-            *_in_use(spare, groups, calm, returned),
+            *_in_use(spare, places, calm, returned),
             *_failed(spare),
-            *_small(spare, needs, spares),
+            *_small(spare, room),
         )
     )
 
@@ -94,25 +95,35 @@ def _lacking(needs: Sequence[tuple[int, str]], room: int) -> str | None:
     lacking = sorted(((need, name) for need, name in needs if need > room), key=lambda n: -n[0])
     if not lacking:
         return None
-    return f"{', '.join(name for _, name in lacking)} (needs {size(lacking[0][0])})"
+    names = ", ".join(name for _, name in lacking[:NAMED])
+    more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+    return f"{names}{more} (needs {size(lacking[0][0])})"
 
 
-def _small(
-    spare: Vdev, needs: Sequence[tuple[int, str]], spares: Sequence[Vdev]
-) -> Iterator[SpareTrouble]:
+class _Room(NamedTuple):
+    """What the vdevs need, and what they would lack with any spare."""
+
+    needs: Sequence[tuple[int, str]]
+    least: int
+    unmet: Sequence[tuple[int, str]]
+    """What no spare fits."""
+
+    @classmethod
+    def of(cls, needs: Sequence[tuple[int, str]], spares: Sequence[Vdev]) -> _Room:
+        standing = [spare for spare in spares if spare.state in STANDING]
+        most = max(map(_room, standing), default=0)
+        # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
+        drawn = (s.name.split("-") for s in standing if s.kind == "dspare")
+        own = {parts[1] for parts in drawn if len(parts) == 3}
+        unmet = [(n, name) for n, name in needs if n > most and name.rpartition("-")[2] not in own]
+        return cls(needs, min((need for need, _ in needs), default=0), unmet)
+
+
+def _small(spare: Vdev, all_of: _Room) -> Iterator[SpareTrouble]:
     """Too small for a vdev that no other spare fits, or for every vdev."""
     # One that failed is told as that; libzfs then has another size of it (seen on 2.3.9).
     room = _room(spare) if spare.state in STANDING else 0
-    standing = [other for other in spares if other.state in STANDING]
-    most = max(map(_room, standing), default=0)
-    # Named draid<parity>-<top-level vdev>-<number> (vdev_draid_spare_name, vdev_draid.c).
-    own = {s.name.split("-")[1] for s in standing if s.kind == "dspare" and s.name.count("-") == 2}
-    useless = all(need > room for need, _ in needs)
-    open_needs = [
-        (need, name)
-        for need, name in needs
-        if useless or (need > most and name.rpartition("-")[2] not in own)
-    ]
+    open_needs = all_of.needs if all_of.least > room else all_of.unmet
     if room and (lacking := _lacking(open_needs, room)) is not None:
         text = f"spare {spare.name} ({size(room)}) is too small for {lacking}"
         yield SpareTrouble("small", spare.name, text)
@@ -130,18 +141,37 @@ def _failed(spare: Vdev) -> Iterator[SpareTrouble]:
         yield SpareTrouble("failed", spare.name, f"{text}: remove it and add another one")
 
 
+class _Place(NamedTuple):
+    """Where a spare stands in, and whether that is below another spare's group."""
+
+    group: Vdev
+    is_inner: bool
+
+
+def _places(root: Vdev) -> dict[str, _Place]:
+    """By GUID of a spare, and by name, as text sources have no GUIDs, where it stands in."""
+    groups = [vdev for vdev in root.walk() if is_group(vdev) and vdev.kind == "spare"]
+    inner = {id(vdev) for group in groups for vdev in group.children[0].walk()}
+    found: dict[str, _Place] = {}
+    for group in groups:
+        for leaf in (leaf for other in group.children[1:] for leaf in other.leaves()):
+            for word in filter(None, (leaf.guid, leaf.name)):
+                found.setdefault(word, _Place(group, id(group) in inner))
+    return found
+
+
 def _in_use(
-    spare: Vdev, groups: Sequence[Vdev], calm: bool, returned: Collection[str]
+    spare: Vdev, places: Mapping[str, _Place], calm: bool, returned: Collection[str]
 ) -> Iterator[SpareTrouble]:
     """In use although what it stood in for is whole, or not for a device of this pool."""
     if spare.state != "INUSE" or not calm:
         return
-    group = next((group for group in groups if _holds(group, spare)), None)
-    if group is None:
+    place = places.get(spare.guid or spare.name)
+    if place is None:
         # Only zpool itself looks through the other pools (print_status_config, zpool_main.c).
         text = f"spare {spare.name} is INUSE, but not in this pool: it can't stand in here"
         yield SpareTrouble("elsewhere", spare.name, text)
-    elif (first := group.children[0]).children:
+    elif (first := place.group.children[0]).children:
         # One device may have got several, as each spare and each replacement can fail in its turn.
         lost = [leaf.name for leaf in first.leaves() if leaf.state != "ONLINE"] or [first.name]
         text = f"spare {spare.name} is still INUSE for {', '.join(lost)}"
@@ -151,14 +181,6 @@ def _in_use(
         text = f"spare {spare.name} is still INUSE though {first.name} is ONLINE and complete"
         advice = f"detach the spare, or {first.name} if it is to be replaced"
         yield SpareTrouble("idle", spare.name, f"{text}: {advice}")
-    elif any(group in other.walk() and other is not group for other in groups):
+    elif place.is_inner:
         text = f"spare {spare.name} is still INUSE for {first.name} ({first.state})"
         yield SpareTrouble("several", spare.name, f"{text}, beside another spare")
-
-
-def _holds(group: Vdev, spare: Vdev) -> bool:
-    """Whether the spare stands in there; by GUID, else by name, as text sources have no GUIDs."""
-    leaves = [leaf for other in group.children[1:] for leaf in other.leaves()]
-    if spare.guid:
-        return any(leaf.guid == spare.guid for leaf in leaves)
-    return any(leaf.name == spare.name for leaf in leaves)

@@ -33,9 +33,10 @@ from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.system.async_process import ProcessRunner, Spawner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.daemon_thread import FileThread
+from zconsole.system.launcher import PACKAGE_ROOT, own
 from zconsole.system.mounts import SELF
 from zconsole.system.pipe_io import LineProcess
-from zconsole.system.process import PACKAGE_ROOT, DeadlineError
+from zconsole.system.process import DeadlineError
 from zconsole.system.state_dir import StateError, read_end
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ DEADLINE = 10.0
 """Seconds for reading or writing the journals."""
 STARTING = 30.0
 """Seconds a job may take to be there once it is started; ``control.start`` gives up before."""
-_MODULE = (python.executable, "-m")
 
 _T = TypeVar("_T")
 
@@ -118,13 +118,13 @@ class LiveRebalance:
 
     async def explore(self) -> Explorer:
         """See RebalanceBackend.explore."""
-        argv = (*_MODULE, "zconsole.rebalance.planning.sizes")
+        argv = own("zconsole.rebalance.planning.sizes")
         return LiveExplorer(await self._spawn(argv))
 
     async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
         """See RebalanceBackend.plan."""
-        argv = (*_MODULE, "zconsole", "rebalance", "plan", "--json", "--progress")
-        process = await self._spawn((*argv, *plan_words(settings)))
+        words = ("rebalance", "plan", "--json", "--progress", *plan_words(settings))
+        process = await self._spawn(own("zconsole", *words))
         try:
             while (line := await process.readline()) is not None:
                 data = json.loads(line)

@@ -26,8 +26,7 @@ async def in_daemon_thread(job: Callable[..., _T], *args: Any) -> _T:
     The threads of ``asyncio.to_thread`` are joined when the loop ends: one that reads a dying disk
     would keep the program from leaving.
     """
-    _, result = begun(partial(job, *args))
-    return await asyncio.wrap_future(result)
+    return await asyncio.wrap_future(begun(partial(job, *args)))
 
 
 class FileThread:

@@ -7,6 +7,7 @@ directory entries, whatever a namespace calls the place.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
@@ -26,6 +27,9 @@ Not overlays: what those are made of may be on a server, or answered for by a us
 LINKS = 40
 """Symbolic links followed in one path, as in the kernel (MAXSYMLINKS, linux/namei.h)."""
 SELF = Path("/proc/self")
+_STATFS = 256
+"""Bytes that hold a struct statfs, whose first member is the type, a long."""
+_libc = ctypes.CDLL(None)
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
@@ -58,6 +62,8 @@ class MountPoint:
     """A device, or the dataset on ZFS."""
     read_only: bool = False
     """The mount or the whole filesystem."""
+    idmapped: bool = False
+    """Whether owners are mapped to others (mount_setattr(2))."""
 
     def spot(self, path: bytes) -> Spot:
         """What the filesystem has at a path in this mount."""
@@ -199,6 +205,12 @@ def mount_number(fd: int) -> int:
     return int(text.partition(b"mnt_id:")[2].split(maxsplit=1)[0])
 
 
+def filesystem_type(fd: int) -> int:
+    """The type of the filesystem of an open file, as statfs(2) gives it; 0 where it does not."""
+    status = ctypes.create_string_buffer(_STATFS)
+    return 0 if _libc.fstatfs(fd, status) else ctypes.c_ulong.from_buffer(status).value
+
+
 def mount_at(path: bytes) -> int:
     """The number of the mount that a directory is reached through. Raises OSError."""
     fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -208,10 +220,10 @@ def mount_at(path: bytes) -> int:
         os.close(fd)
 
 
-def has_mounts_below(root: bytes, process: Path = SELF) -> bool:
-    """Whether a process sees anything mounted inside a directory. Raises OSError."""
-    points = (each.point for each in rows(table_of(process)))
-    return any(is_inside(point, root) and point != root for point in points)
+def mounts_below(root: bytes, process: Path = SELF) -> list[MountPoint]:
+    """What a process sees mounted inside a directory. Raises OSError."""
+    every = rows(table_of(process))
+    return [each for each in every if is_inside(each.point, root) and each.point != root]
 
 
 def plain(text: bytes) -> bytes:
@@ -249,6 +261,7 @@ def _mount(line: bytes) -> MountPoint | None:
         options=rest[2],
         source=plain(rest[1]),
         read_only=b"ro" in own.split(b",") + rest[2].split(b","),
+        idmapped=b"idmapped" in own.split(b","),
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+import _thread
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from zconsole.system.state_dir import StateError, state_dir
 
@@ -39,7 +39,7 @@ class Patient:
     """
 
     def __init__(self) -> None:
-        self._left_behind: threading.Thread | None = None
+        self._left_behind: Future[Any] | None = None
 
     def call(
         self,
@@ -52,24 +52,25 @@ class Patient:
         ``late`` is given what it returns after that. Raises NoAnswerError, and StateError while an
         earlier call has not ended.
         """
-        if self._left_behind is not None and self._left_behind.is_alive():
+        if self._left_behind is not None and not self._left_behind.done():
             raise StateError("an earlier call still hangs")
-        thread, attempt = begun(job)
+        attempt = begun(job)
         if wait([attempt], patience).done:
             return attempt.result()
-        self._left_behind = thread
+        self._left_behind = attempt
         attempt.add_done_callback(lambda done: None if done.exception() else late(done.result()))
         raise NoAnswerError(f"no answer in {patience:g} s")
 
 
-def begun(job: Callable[[], _T]) -> tuple[threading.Thread, Future[_T]]:
-    """A daemon thread that makes a call, and what will come of it; it can't be canceled."""
+def begun(job: Callable[[], _T]) -> Future[_T]:
+    """What will come of a call, made in a thread that nobody waits for; it can't be canceled."""
     attempt: Future[_T] = Future()
     attempt.set_running_or_notify_cancel()
-    # No executor: it would wait for its threads when the program ends.
-    thread = threading.Thread(target=answer, args=(job, attempt), daemon=True, name="patient")
-    thread.start()
-    return thread, attempt
+    # No executor: it would wait for its threads when the program ends. Nor a Thread object: from
+    # Python 3.13 on one keeps the stack (8 MB) until it is collected, and the traceback of what
+    # is raised ties it into a cycle.
+    _thread.start_new_thread(answer, (job, attempt))
+    return attempt
 
 
 def answer(job: Callable[[], _T], attempt: Future[_T]) -> None:

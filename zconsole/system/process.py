@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from zconsole.system.launcher import PACKAGE_ROOT
 from zconsole.system.state_dir import open_private, try_lock
-
-PACKAGE_ROOT = Path(__file__).resolve().parents[2]
-"""Where ``python -m`` finds this very zconsole, whatever directory a process runs in."""
 
 SCRUBBED_PREFIXES = ("ZFS_COLOR", "ZPOOL_VDEV_NAME_", "ZPOOL_SCRIPTS_", "ZPOOL_STATUS_")
 """Variables that change what zpool prints (zpool(8), Environment Variables)."""
@@ -115,7 +113,7 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
 def start_detached(argv: Sequence[str], log: Path) -> int:
     """Start a program in a session of its own, its output to ``log``; returns its process id.
 
-    It outlives this process and the terminal, and finds this very zconsole with ``python -m``.
+    It outlives this process and the terminal.
     Raises OSError if absent, StateError for a log that is a link or that others may write to.
     """
     with os.fdopen(open_private(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as stream:

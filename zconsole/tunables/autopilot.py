@@ -25,6 +25,7 @@ from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import alive, process_mark
+from zconsole.system.launcher import own
 from zconsole.system.patient import Patient
 from zconsole.system.record_file import read_record, write_record
 from zconsole.system.state_dir import StateError, read_private, state_dir, try_lock
@@ -174,7 +175,7 @@ async def start(
     words = ["--state", str(state), "--module", str(module)]
     words += ["--below-defaults"] if below else []
     words += ["--watch", watch] if watch else []
-    argv = [sys.executable, "-m", "zconsole.tunables.autopilot", *words, "--", *wanted.words]
+    argv = own("zconsole.tunables.autopilot", *words, "--", *wanted.words)
     await started(runner, argv, "the autopilot")
 
 

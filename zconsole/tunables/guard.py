@@ -23,7 +23,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import audit_log
 from zconsole.system.host import alive, process_mark
-from zconsole.system.process import PACKAGE_ROOT, DeadlineError
+from zconsole.system.launcher import PACKAGE_ROOT, own
+from zconsole.system.process import DeadlineError
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control, Setting, TunableRecord, put_back, recorded
 from zconsole.tunables.parameters import BOOT_ID, MODULE, Parameters, SysfsParameters
@@ -54,9 +55,7 @@ async def start(
     once the value is written; the guard itself goes on in a session of its own. Raises
     ZconsoleError when the guard could not write the value.
     """
-    argv = [
-        sys.executable,
-        "-m",
+    argv = own(
         "zconsole.tunables.guard",
         "--state",
         str(state),
@@ -66,7 +65,7 @@ async def start(
         str(seconds),
         *(("--watch", watch) if watch else ()),
         f"{name}={value}",
-    ]
+    )
     await started(runner, argv, f"the guard of {name}")
 
 

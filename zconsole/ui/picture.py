@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zconsole.ui.new_file import keep_new
 
-_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+_FACES = re.compile(r"@font-face \{[^{}]*\}\s*")
 _FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 

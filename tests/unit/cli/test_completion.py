@@ -81,7 +81,9 @@ def environment(place: Path) -> dict[str, str]:
     path = f"{place / 'bin'}:{os.environ['PATH']}"
     home = str(place / "home")
     own = {"PATH": path, "HOME": home, "ZDOTDIR": home, "BASH_COMPLETION_USER_DIR": str(place)}
-    return {**own, "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "ZCONSOLE_STATE": ""}
+    # Named, as without it the machine's own state is looked at, too.
+    state = str(place / "home/.local/state/zconsole")
+    return {**own, "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "ZCONSOLE_STATE": state}
 
 
 Completer = Callable[[str], set[str]]

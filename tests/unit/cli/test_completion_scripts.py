@@ -71,7 +71,13 @@ def test_nothing_is_printed_where_nothing_can_be_listed(kind, tmp_path):
     failing = tmp_path / "zpool"
     failing.write_text("#!/bin/sh\necho odd; echo failed >&2; exit 1\n" * (kind == "pool"))
     script = f"{TEXTS['bash']}\n_zconsole_list {kind}"
-    said = run(["bash", "-c", script], "", PATH="/usr/bin:/bin", HOME=str(tmp_path / "none"))
+    said = run(
+        ["bash", "-c", script],
+        "",
+        PATH="/usr/bin:/bin",
+        HOME=str(tmp_path / "none"),
+        ZCONSOLE_STATE=str(tmp_path / "state"),
+    )
     shipped = ["ansi16", "colorblind", "dark", "high-contrast", "light"]
     assert said.stdout.split() == (shipped if kind == "theme" else [])
     assert said.stderr == ""

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,15 @@ from zconsole.system.state_dir import StateError, try_lock
 UNTIL = NOW + LASTING
 
 
+def holders(argv: Sequence[str]) -> list[str]:
+    return re.findall(r"zconsole[.\w]*light_holder", " ".join(argv))
+
+
 @pytest.fixture
 def held(monkeypatch) -> list[str]:
     """The processes that would have been started to hold the lights."""
     started: list[str] = []
-    monkeypatch.setattr(process, "start_detached", lambda argv, log: started.append(argv[2]))
+    monkeypatch.setattr(process, "start_detached", lambda argv, log: started.extend(holders(argv)))
     monkeypatch.setattr(light, "CONFIRM", (0.0,))
     return started
 

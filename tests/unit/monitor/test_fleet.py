@@ -6,6 +6,7 @@ import math
 import pytest
 
 from zconsole.errors import NotFoundError, UnavailableError
+from zconsole.monitor import session as session_module
 from zconsole.monitor import session_feed
 from zconsole.monitor.fleet import Fleet
 from zconsole.monitor.session import Session
@@ -201,3 +202,29 @@ async def test_closing_abandons_what_is_in_flight():
     await alone.next()
     await asyncio.wait_for(alone.aclose(), 30)
     assert slow.closed
+
+
+async def test_an_answer_that_is_hard_to_read_does_not_hold_up_the_others(monkeypatch):
+    """One host's answer would take for ever: its pools say so, those of others go on."""
+    read = session_module.decode
+    begun = []
+
+    def endless(raw, *rest):
+        if raw.get("text") != "hard":
+            return read(raw, *rest)
+        begun.append(raw)
+        while True:
+            pass
+
+    class Hard(Machine):
+        async def sample(self):
+            return ({"t": EPOCH, "clock": 0.0, "pool": "pit", "text": "hard"},)
+
+    monkeypatch.setattr(session_module, "decode", endless)
+    machines = Hard("a"), Machine("b")
+    rounds = Fleet(machines, lambda: Session(most_cpu=0.2), 0.0, clocks=Time().clocks)
+    for _ in range(3):
+        pit, vault = (await rounds.next()).frames
+        assert "takes over 0.2 s to be read" in pit.problem
+        assert vault.problem is None
+    assert len(begun) == 1  # and is not tried again right away

@@ -22,6 +22,7 @@ from zconsole.rebalance.engine.item import (
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.leases import take_lease
 from zconsole.rebalance.engine.metadata import Abilities
+from zconsole.rebalance.engine.namespaces import Owners
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
 
 SIGNATURES = frozenset({"security.evm", "security.ima"})
@@ -63,6 +64,7 @@ class Admission:
     """What the filesystem of a place has been found to answer."""
     secret: str = field(default_factory=lambda: secrets.token_hex(8))
     """What nobody else's names begin with."""
+    owners: Owners = field(default_factory=Owners)
 
     def open(self, names: Sequence[FileRow]) -> Item:
         """An item with its original open and leased, its names in the order given.
@@ -114,6 +116,8 @@ class Admission:
             raise SkipError(REPLACED)
         if status.st_nlink != len(item.places):
             raise SkipError("hard links outside the set")
+        if self.owners.hidden(item.source, status):
+            raise SkipError("owner not mapped here")
         fixed = any(place.directory.fixed for place in item.places)
         if fixed or item.meta.flags & metadata.IMMUTABLE:
             raise SkipError("immutable or append-only")

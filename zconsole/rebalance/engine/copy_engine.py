@@ -21,7 +21,7 @@ from zconsole.rebalance.engine import content, file_locks, metadata
 from zconsole.rebalance.engine.admission import Admission, Policy
 from zconsole.rebalance.engine.directories import Directories, MovedError
 from zconsole.rebalance.engine.file_copy import FileCopier
-from zconsole.rebalance.engine.file_locks import Alarm, FilesInUse, Users
+from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.item import FileOutcome, Item, SkipError, outcome_of
 from zconsole.rebalance.engine.journal import FileRow, Intent, Journal, State
 from zconsole.rebalance.engine.leases import LeaseService
@@ -34,6 +34,9 @@ from zconsole.rebalance.engine.withdrawal import Withdrawal
 
 SYNC_LOOK = 0.05
 """Seconds between two looks for writers during a sync."""
+LOCK_LOOK = 0.02
+"""Seconds between two looks for locks while names are replaced: for so long two processes may each
+have a lock, one of the original, one of the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,8 @@ class CopyPipeline:
         self.verifier.verify(item, lambda _: self.leases.work(item, 0))
 
     def _commit_intents(self) -> None:
-        self._leave_locked(look := self.users.look(self.leases.service))
+        look = self.users.look(self.leases.service)
+        self._leave_locked()
         self.withdrawal.spare_users(self.leases.live, look)
         items = self.leases.live
         intents = [
@@ -203,20 +207,35 @@ class CopyPipeline:
         # Of those that are given up, too: their directories get their times back at the end.
         self.results.commit(intents, self._begun(self.leases.items))
 
-    def _leave_locked(self, look: FilesInUse) -> None:
-        numbers = {item.old for item in self.leases.live}
+    def _leave_locked(self) -> None:
+        """Leave alone, or give their names back, what others have locked or wait to lock.
+
+        A lock goes with the inode: whoever opens the name must get the one that is locked.
+        """
+        numbers = {number for item in self.leases.live for number in (item.old, item.new)}
         # A busy server has thousands of locks: those on other numbers are not looked at per file.
         locks = {lock for lock in file_locks.locked_inodes() if lock[1] in numbers}
+        if not locks:
+            return
+        look = self.users.last or self.users.look()
         for item in self.leases.live:
-            fd = item.places[0].directory.fd
-            if look.may_be_locked(locks, fd, item.status.st_dev, item.old):
+            fd, device = item.places[0].directory.fd, item.status.st_dev
+            if not look.may_be_locked(locks, fd, device, item.old):
+                continue
+            if item.in_place and look.may_be_locked(locks, fd, device, item.new):
+                self.withdrawal.keep_both(item, "both locked")
+            else:
                 self.withdrawal.retreat(item, "locked")
 
     def _replace_all(self) -> None:
         self.results.unsettled = True
+        looked = self.withdrawal.clock()
         for item in self.leases.live:
             self.leases.service()
             self.withdrawal.guarded(item, self._replace)
+            if self.withdrawal.clock() - looked > LOCK_LOOK:
+                self._leave_locked()
+                looked = self.withdrawal.clock()
 
     def _replace(self, item: Item) -> None:
         self.swappers.of(item).replace(item)
@@ -224,8 +243,11 @@ class CopyPipeline:
 
     def _finish_all(self) -> None:
         service = self.leases.service
+        # At once: as long as the copy has the name, others may lock that as well.
+        self._leave_locked()
         self.withdrawal.wait_grace((item for item in self.leases.live if item.leased), service)
         self.withdrawal.spare_users(self.leases.live, self.users.look(service))
+        self._leave_locked()
         for item in self.leases.live:
             service()
             self.withdrawal.guarded(item, self._finish)

@@ -22,13 +22,14 @@ from zconsole.rebalance.engine.holders import PROC, HeldFile, Holders
 from zconsole.system import mounts
 from zconsole.system.mounts import MountPoint, Spot, View
 
+BLOCKS = Path("/sys/block")
 RECENT = 1.0
 """Seconds for which a look is good enough to say what is not worth copying."""
 
 _GONE = (errno.ENOENT, errno.ESRCH, errno.EINVAL, errno.EACCES, errno.EPERM)
 """What is said of a process that ended (mounts_open_common, fs/proc_namespace.c), or is hidden."""
 _LOCK = re.compile(
-    r"^\d+:(?: ->)? (?:FLOCK|POSIX|OFDLCK) .* (-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$",
+    r"^\d+:(?: *->)? (?:FLOCK|POSIX|OFDLCK) .* (-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) \S+ \S+$",
     re.MULTILINE,
 )
 
@@ -150,11 +151,15 @@ class FilesInUse:
         return self._layer(directory, lambda layer, spot: layer.holds(spot))
 
     def _layer(self, directory: int, meets: Callable[[Spot, Spot], bool]) -> str | None:
-        mount, path = self._place(directory) if self.layers else (None, None)
-        if mount is None:
+        if not self.layers:
             return None
-        # A path that the kernel does not print may lead through any layer of its filesystem.
-        spot = Spot(mount.device, b"/") if path is None else mount.spot(path)
+        mount, path = self._place(directory)
+        if mount is None:  # in no table, as in a chroot whose root is no mount
+            device = os.fstat(directory).st_dev
+            spot, path = Spot(b"%d:%d" % (os.major(device), os.minor(device)), b"/"), None
+        else:
+            # A path that the kernel does not print may lead through any layer of its filesystem.
+            spot = Spot(mount.device, b"/") if path is None else mount.spot(path)
         met = (
             process
             for layer, process in self.layers
@@ -191,6 +196,7 @@ class Users:
     """Looks at who uses what. Remembers what seldom changes between two looks."""
 
     proc: Path = PROC
+    blocks: Path = BLOCKS
     clock: Callable[[], float] = time.monotonic
     last: FilesInUse | None = None
     _tables: dict[tuple[str, str], Table] = field(default_factory=dict)
@@ -223,6 +229,7 @@ class Users:
         found = Holders.look(frozenset({this}), listen, self.proc)
         _resolve(found, views, self.proc)
         mounted, unreached = self._mounted(own)
+        mounted |= self._images(own)
         self._stacked = dict.fromkeys(self._stacked, "") | self._overlaid(own)
         layers, unseen = tuple(self._stacked.items()), self._unseen(own, found)
         self.last = FilesInUse(
@@ -263,6 +270,28 @@ class Users:
             else:
                 files |= _file(path, process)
         return files, unreached
+
+    def _images(self, own: View) -> InUse:
+        """Files that the kernel reads as a disk: of loop devices, and of erofs.
+
+        It writes to none of them through these; one that is written to refuses the lease. Their
+        paths are asked for where no server has to be.
+        """
+        paths = {
+            mount.source
+            for table in self._tables.values()
+            for mount in table.view.mounts.values()
+            if mount.kind == b"erofs" and mount.source.startswith(b"/")
+        }
+        with contextlib.suppress(FileNotFoundError):  # no sysfs
+            for disk in self.blocks.iterdir():
+                if disk.name.startswith("loop"):
+                    with contextlib.suppress(OSError):  # one without a file
+                        backing = (disk / "loop/backing_file").read_bytes()
+                        paths.add(backing.removesuffix(b"\n"))
+        spots = (own.follow(path, sure=True) for path in paths)
+        found = (own.path_to(spot) for spot in spots if spot is not None)
+        return dict(each for path in found if path for each in _file(path, "").items())
 
     def _overlaid(self, own: View) -> dict[Spot, str]:
         """The directories of overlays, and a process that sees each.

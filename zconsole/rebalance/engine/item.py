@@ -31,6 +31,11 @@ def temporary(secret: str, number: int) -> bytes:
     return b"%b%b-%x" % (TEMP_PREFIX, secret.encode(), number)
 
 
+def is_temporary(name: bytes) -> bool:
+    """Whether some job, of whoever's, has made this name."""
+    return name.startswith(TEMP_PREFIX) and bool(_OURS.fullmatch(name.removesuffix(KEEP_SUFFIX)))
+
+
 def is_ours(temp: bytes | None, number: int) -> bool:
     """Whether ``temporary`` could have made this name for this file."""
     match = _OURS.fullmatch(temp or b"")

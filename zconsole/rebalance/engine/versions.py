@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from zconsole.rebalance.engine import content, metadata
+from zconsole.rebalance.engine import content, file_locks, metadata
 from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.metadata import Abilities
@@ -96,14 +96,17 @@ class Versions:
         return metadata.read(self.sys, version.fd, Abilities())[0].same(version.meta)
 
     def in_use(self, version: Version, directory: int | None = None) -> bool:
-        """Whether others hold a version or have it mounted, or see its directory in an overlay."""
+        """Whether others hold or lock a version or have it mounted, or an overlay is made of it."""
         look = self.users.recent()
         look.reach(version.directory)
         status = self.sys.fstat(version.fd)
         used = look.user(status.st_dev, status.st_ino)
         if used is None and directory is not None:
             used = look.inside_overlay(directory)
-        return used is not None
+        if used is not None:
+            return True
+        locks = file_locks.locked_inodes()
+        return look.may_be_locked(locks, version.directory, status.st_dev, status.st_ino)
 
 
 def is_as_copied(version: Version, row: FileRow) -> bool:

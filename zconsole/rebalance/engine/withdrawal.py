@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from zconsole.rebalance.engine import file_locks
 from zconsole.rebalance.engine.content import ChangedError
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.item import Item, SkipError, outcome_of
@@ -98,11 +99,15 @@ class Withdrawal:
         self.wait_grace((item for item, _ in self.given_back), service)
         look = self.users.look(service)
         _reach(look, (item for item, _ in self.given_back))
+        locks = file_locks.locked_inodes()
         while self.given_back:
             item, outcome = self.given_back.pop()
             with self._ending(item):
-                if used := look.user(item.status.st_dev, item.new):
+                fd, device = item.places[0].directory.fd, item.status.st_dev
+                if used := look.user(device, item.new):
                     raise ConflictError(used)
+                if look.may_be_locked(locks, fd, device, item.new):
+                    raise ConflictError("locked during the move")
                 self._discard(item, outcome)
 
     def drop(self, item: Item) -> None:

@@ -33,6 +33,7 @@ from zconsole.rebalance.job.job_output import OURS, last_line
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import Log
+from zconsole.system.launcher import own
 from zconsole.system.process import start_detached
 from zconsole.system.state_dir import StateError, read_end
 
@@ -209,8 +210,8 @@ def start(record: Record, words: Sequence[str] = ()) -> None:
     EndedAtOnceError when it could not begin.
     """
     said = record.log.lstat().st_size if os.path.lexists(record.log) else 0
-    argv = [python.executable, "-m", "zconsole", "rebalance", "run", "--yes"]
-    pid = start_detached([*argv, f"--journal={record.journal}", *words], record.log)
+    argv = own("zconsole", "rebalance", "run", "--yes", f"--journal={record.journal}", *words)
+    pid = start_detached(argv, record.log)
     alive = 0
     for _ in range(round(START_SECONDS / START_LOOK)):
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)

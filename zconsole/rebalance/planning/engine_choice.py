@@ -15,6 +15,10 @@ COPIES = (
     "copying changes inode numbers and ctimes: inotify watches end, backups that compare inode or"
     " ctime read the files again, a reader that is not seen (tail -f) keeps the old file"
 )
+NESTED = (
+    "in a user namespace (an unprivileged container) a copy would lose attributes that only the"
+    " host's root sees: run the job on the host"
+)
 _STOP = ": stop its containers, or leave these directories out"
 
 
@@ -33,20 +37,23 @@ def choose(
     version: tuple[int, ...],
     unseen: str,
     in_use: str | None = None,
+    nested: bool = False,
 ) -> Choice:
     """The engine for one directory.
 
     ``unseen``: why a write of others may not be noticed, empty when it is. ``in_use``: what is
-    made of the directory as it is, so that it cannot be copied.
+    made of the directory as it is, so that it cannot be copied. ``nested``: this process is in
+    a user namespace.
     """
+    bar = f"{in_use}{_STOP}" if in_use else NESTED if nested else None
     if mount.read_only:
         return Choice(None, "mounted read-only")
     if dataset is None:
-        return _without_zfs(settings, mount, unseen, in_use)
+        return _without_zfs(settings, mount, unseen, bar)
     if dataset.is_on("dedup") and settings.aim in ("balance", "width"):
         return Choice(None, "dedup is on: the same content again only adds a reference")
     rewrite = _rewrite(settings, dataset, version)
-    copy = _copy(settings, dataset, version, unseen, in_use)
+    copy = _copy(settings, dataset, version, unseen, bar)
     if settings.engine == "auto":
         return rewrite if rewrite.engine else _instead(copy, rewrite.why)
     if settings.engine == "copy" and copy.engine and rewrite.engine:
@@ -61,13 +68,13 @@ def _instead(copy: Choice, no_rewrite: str) -> Choice:
     return Choice(None, f"rewrite: {no_rewrite}; copy: {copy.why}")
 
 
-def _without_zfs(settings: Settings, mount: Mount, unseen: str, in_use: str | None) -> Choice:
+def _without_zfs(settings: Settings, mount: Mount, unseen: str, bar: str | None) -> Choice:
     if not settings.allow_non_zfs:
         return Choice(None, f"not on ZFS but {mount.kind} (--allow-non-zfs to copy all the same)")
     if settings.engine == "rewrite":
         return Choice(None, f"{mount.kind} has no rewrite")
-    if in_use:
-        return Choice(None, f"{in_use}{_STOP}")
+    if bar:
+        return Choice(None, bar)
     if not settings.accept_races and mount.kind not in EXCHANGING:
         return Choice(None, f"{mount.kind} cannot exclude lost writes (--accept-races)")
     if not settings.accept_races and unseen:
@@ -96,10 +103,10 @@ def _copy(
     dataset: Dataset,
     version: tuple[int, ...],
     unseen: str,
-    in_use: str | None,
+    bar: str | None,
 ) -> Choice:
-    if in_use:
-        return Choice(None, f"{in_use}{_STOP}")
+    if bar:
+        return Choice(None, bar)
     if dataset.properties.get("acltype") in ("nfsv4", "nfs4"):
         return Choice(None, "acltype=nfsv4: a copy would drop ACLs that Linux does not show")
     if dataset.properties.get("xattr") == "off":

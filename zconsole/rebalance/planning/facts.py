@@ -5,6 +5,7 @@ Formats: zfs(8) and zpool(8), ``-Hp`` output, OpenZFS 2.1 to 2.4.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -286,6 +287,45 @@ def _space(row: CapacityRow, by_disks: bool) -> Space:
     disks = disks_of(row.kind, row.devices, shape.spares if shape else 0) or 1
     weight = float(disks) if by_disks else 1.0
     return Space(row.name, row.space_bytes or 0, row.alloc_bytes or 0, weight, row.devices)
+
+
+_TYPES = {
+    0xEF53: "ext4",
+    0x58465342: "xfs",
+    0x9123683E: "btrfs",
+    0x01021994: "tmpfs",
+    0xF2F52010: "f2fs",
+    0xCA451A4E: "bcachefs",
+    0x2FC12FC1: "zfs",
+    0x794C7630: "overlay",
+    0x6969: "nfs",
+    0x65735546: "fuse",
+}
+"""Types of filesystems as statfs(2) gives them (linux/magic.h; ZFS_SUPER_MAGIC in zfs)."""
+
+
+def unlisted_mount(directory: bytes) -> Mount:
+    """The mount of a directory that no mount table has, as in a chroot whose root is no mount.
+
+    What statfs(2) tells; the dataset is in the table of the first process, if that may be read.
+    Raises OSError.
+    """
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        listed = None
+        with contextlib.suppress(OSError):
+            listed = mount_of(mounts.mount_number(fd), mounts.SELF.parent / "1")
+        device, status = os.fstat(fd).st_dev, os.statvfs(fd)
+        kind = _TYPES.get(mounts.filesystem_type(fd), "unknown")
+    finally:
+        os.close(fd)
+    return Mount(
+        kind,
+        listed.source if listed else "",
+        "/",
+        bool(status.f_flag & os.ST_RDONLY),
+        device=f"{os.major(device)}:{os.minor(device)}",
+    )
 
 
 def mount_of(number: int, process: Path = mounts.SELF) -> Mount | None:

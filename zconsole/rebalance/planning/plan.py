@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
+from zconsole.rebalance.engine import namespaces
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.leases import NO_LEASES, unleased
@@ -22,7 +23,7 @@ from zconsole.rebalance.planning import (
     survey,
     walk,
 )
-from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount, PoolFacts
+from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import (
     BATCH_BYTES,
@@ -51,11 +52,11 @@ def places(
     for directory in directories:
         try:
             root = walk.resolve(directory)
-            mount = facts.mount_of(mount_at(root))
+            mount = facts.mount_of(mount_at(root)) or facts.unlisted_mount(root)
         except OSError as error:
             raise NotFoundError(f"{directory}: {error.strerror}") from error
-        mount = mount or Mount("unknown", "", "/")
-        dataset = reader.dataset(mount.source, snapshots) if mount.kind == "zfs" else None
+        in_zfs = mount.kind == "zfs" and mount.source
+        dataset = reader.dataset(mount.source, snapshots) if in_zfs else None
         found.append(JobDirectory(root, mount, dataset))
     _refuse_nested([place.root for place in found])
     return found
@@ -92,9 +93,10 @@ def make(
     if pool is not None:
         pool = new_sizes.predict_all(sys, plans, pool, listed)
     made = judged(plans, pool, settings, listed)
-    refused, notes = made.document.refused, [plan_notes.NOT_ROOT] if os.geteuid() != 0 else []
+    refused, notes = made.document.refused, [*plan_notes.of_rights()]
     notes += plan_notes.of_quotas(reader.run, plans)
     notes += plan_notes.of_shared_blocks(pool, plans)
+    notes += plan_notes.of_reserved(plans)
     notes += plan_notes.of_others(in_use, plans)
     if pool is not None and refused is None:
         refused, vain = plan_notes.in_vain(settings.aim, plans, pool, listed)
@@ -177,7 +179,9 @@ def _directory_plan(
     exported = exports.why_exported(place.mount.point, reader.run)
     version, in_use = reader.version(), _overlay(sys, files, place.root)
     unseen = unleased(version if place.dataset else ()) if found.sampled[NO_LEASES] else exported
-    chosen = engine_choice.choose(settings, place.mount, place.dataset, version, unseen, in_use)
+    chosen = engine_choice.choose(
+        settings, place.mount, place.dataset, version, unseen, in_use, namespaces.is_nested()
+    )
     chosen = rewrite_options.checked(chosen, settings.rewrite_options, version, pool)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))

@@ -7,7 +7,6 @@ and its like (zfs-userspace(8)), in those of users, groups and projects.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zconsole.pool.hazards import hazards
-from zconsole.rebalance.engine import holders
+from zconsole.rebalance.engine import holders, namespaces
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
 from zconsole.rebalance.planning import engine_choice, forecast, new_sizes
@@ -37,6 +36,7 @@ NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
 NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
+UNTRUSTED = "without CAP_SYS_ADMIN on the host: trusted attributes are not seen, and get lost"
 INITIAL = 0xEFFFFFFC
 """Inode of the namespace that all processes are in (PROC_PID_INIT_INO, linux/proc_ns.h)."""
 _GUESTS = ("virtiofsd", "virtfs-proxy-he")
@@ -45,9 +45,14 @@ _VIRTUAL = ("qemu", "kvm")
 _SHARING = (b"-virtfs", b"-fsdev")
 _STACKED = frozenset({0x794C7630, 0xF15F, 0x6A656A62, 0x61756673})
 """Types of overlay, ecryptfs (linux/magic.h), shiftfs and aufs, as statfs(2) gives them."""
-_STATFS = 256
-"""Bytes that hold a struct statfs, whose first member is the type, a long."""
-_libc = ctypes.CDLL(None)
+
+
+def of_rights() -> Iterator[str]:
+    """What this process may not do or see."""
+    if os.geteuid() != 0:
+        yield NOT_ROOT
+    elif not namespaces.sees_trusted():
+        yield UNTRUSTED
 
 
 def in_vain(
@@ -216,6 +221,12 @@ def _overshoots(plan: PlanDocument) -> bool:
     return emptiest.fill_after - least > (plan.target_spread or 0.0)
 
 
+def of_reserved(plans: Sequence[DirectoryPlan]) -> Iterator[str]:
+    """What to know of blocks that fallocate(2) reserved, where the filesystem does not tell."""
+    if any(plan.place.mount.kind == "tmpfs" and plan.choice.engine == "copy" for plan in plans):
+        yield "tmpfs: blocks reserved past the end of a file are not seen, and get lost"
+
+
 def of_others(look: FilesInUse, plans: Sequence[DirectoryPlan], proc: Path = PROC) -> Iterator[str]:
     """What to know of others that use files to copy; nothing for those rewritten in place."""
     copied = [plan for plan in plans if plan.choice.engine == "copy"]
@@ -312,9 +323,6 @@ def _first_in_overlay(look: FilesInUse, proc: Path, at: list[str]) -> str | None
 def _is_in_overlay(table: int, link: str, known: set[int]) -> bool:
     fd = os.open(link, os.O_PATH | os.O_CLOEXEC, dir_fd=table)
     try:
-        status = ctypes.create_string_buffer(_STATFS)
-        if mounts.mount_number(fd) in known or _libc.fstatfs(fd, status):
-            return False
-        return ctypes.c_long.from_buffer(status).value in _STACKED
+        return mounts.mount_number(fd) not in known and mounts.filesystem_type(fd) in _STACKED
     finally:
         os.close(fd)

@@ -25,7 +25,7 @@ from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
 from zconsole.rebalance.planning.hot_directories import Held
 from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk
-from zconsole.system.mounts import mount_at
+from zconsole.system.mounts import LOCAL, mount_at, mounts_below
 
 SLICE = 0.1
 """Seconds of counting between two looks at what is asked."""
@@ -139,12 +139,18 @@ def additions(reader: FactsReader) -> Callable[[bytes], float | None]:
 
 
 def directories_in(sys: Sys, path: bytes) -> list[str]:
-    """Names of the directories in one, sorted, of the same filesystem only. Raises OSError."""
+    """Names of the directories in one, sorted, of the same filesystem only. Raises OSError.
+
+    Nothing is asked of what is mounted there: a server may be dead.
+    """
+    mounted = {os.path.split(each.point) for each in mounts_below(path) if each.kind not in LOCAL}
+    silent = {os.fsdecode(name) for above, name in mounted if above == path}
     fd = open_path(sys, path)
     try:
         device = sys.fstat(fd).st_dev
         with os.scandir(fd) as entries:
             found = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+        found = [n for n in found if n not in silent]
         same = [n for n in found if sys.lstat(fd, os.fsencode(n)).st_dev == device]
     finally:
         sys.close(fd)

@@ -1,7 +1,8 @@
 """Walking directories by descriptor, with lstat only, in bounded memory.
 
 Never leaves a filesystem, never follows a link, never enters ``.zfs`` or a mount point: what is
-bound there belongs to another place of the filesystem. What it yields is grouped
+bound there belongs to another place of the filesystem. Mount points are known from the kernel's
+table and not looked at: where a server is dead, that would never end. What it yields is grouped
 by directory in portions, so that a directory of a million files costs no more than one of a
 thousand.
 """
@@ -11,14 +12,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from sys import getfilesystemencodeerrors, getfilesystemencoding
 
 from zconsole.rebalance.engine.directories import DirectoryRow, open_path
+from zconsole.rebalance.engine.item import is_temporary
 from zconsole.rebalance.engine.syscalls import DIRECTORY, Sys
-from zconsole.system.mounts import has_mounts_below, mount_number
+from zconsole.system.mounts import LOCAL, MountPoint, mount_number, mounts_below
 
 PORTION = 1000
 """Names handed over at a time."""
@@ -28,6 +30,8 @@ _CODING = (getfilesystemencoding(), getfilesystemencodeerrors())
 _REGULAR, _DIRECTORY = stat.S_IFREG, stat.S_IFDIR
 
 Found = tuple[bytes, os.stat_result]
+Mounted = dict[bytes, "MountPoint | Mounted"]
+"""Names below a directory: what is mounted there, or the names on the way to mount points."""
 
 
 @dataclass(slots=True)
@@ -46,6 +50,7 @@ class _Level:
     row: DirectoryRow
     fd: int
     pending: list[bytes]
+    mounted: Mounted
 
 
 class Walk:
@@ -58,21 +63,25 @@ class Walk:
         """Of the last directory met; the first gets the one after ``number``."""
         self._mount: int | None = None
         """The mount of the root; None when nothing is mounted below it."""
+        self._device = b""
+        """That of its filesystem, in the kernel's table."""
 
     def __iter__(self) -> Iterator[Portion]:
         for root in self._roots:
             fd = open_path(self._sys, root)
-            self._mount = mount_number(fd) if has_mounts_below(root) else None
-            yield from self._tree(self._row(None, root, fd), fd)
+            below = mounts_below(root)
+            self._mount = mount_number(fd) if below else None
+            self._device = b"%d:%d" % _numbers(self._sys.fstat(fd).st_dev)
+            yield from self._tree(self._row(None, root, fd), fd, _by_name(root, below))
 
     def _row(self, parent: int | None, name: bytes, fd: int) -> DirectoryRow:
         self.number += 1
         status = self._sys.fstat(fd)
         return DirectoryRow(self.number, parent, name, status.st_dev, status.st_ino)
 
-    def _tree(self, root: DirectoryRow, fd: int) -> Iterator[Portion]:
+    def _tree(self, root: DirectoryRow, fd: int, mounted: Mounted) -> Iterator[Portion]:
         """Depth first, one open descriptor a level of depth."""
-        stack = [_Level(root, fd, [])]
+        stack = [_Level(root, fd, [], mounted)]
         try:
             yield from self._names(stack[0])
             while stack:
@@ -98,7 +107,9 @@ class Walk:
         if reason := self._elsewhere(level, fd):
             self._sys.close(fd)
             return Portion(level.row, level.fd, skipped=[(name, reason)])
-        return _Level(self._row(level.row.number, name, fd), fd, [])
+        below = level.mounted.get(name)
+        mounted = below if isinstance(below, dict) else {}  # on what was mounted just now
+        return _Level(self._row(level.row.number, name, fd), fd, [], mounted)
 
     def _elsewhere(self, level: _Level, fd: int) -> str | None:
         if self._sys.fstat(fd).st_dev != level.row.dev:
@@ -119,17 +130,22 @@ class Walk:
 
     def _entries(self, level: _Level) -> Iterator[Portion]:
         portion = Portion(level.row, level.fd)
-        top = level.row.parent is None
+        top, mounted = level.row.parent is None, level.mounted
         with os.scandir(level.fd) as entries:
             for entry in entries:
                 name = entry.name.encode(*_CODING)
+                if mounted and (reason := self._untouched(mounted.get(name), entry)):
+                    portion.skipped.append((name, reason))
+                    continue
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except OSError:
                     portion.skipped.append((name, "changed"))
                     continue
                 kind = status.st_mode & 0o170000
-                if kind == _REGULAR:
+                if kind == _REGULAR and is_temporary(name):
+                    portion.skipped.append((name, "temporary name of a job"))
+                elif kind == _REGULAR:
                     portion.files.append((name, status))
                     if len(portion.files) >= PORTION:
                         yield portion
@@ -140,6 +156,40 @@ class Walk:
                 else:
                     portion.skipped.append((name, special(status.st_mode)))
         yield portion
+
+    def _untouched(self, there: MountPoint | Mounted | None, entry: os.DirEntry[str]) -> str | None:
+        """Why a name is not even looked at, None for one that may be.
+
+        A file that another one is mounted on is, where no server answers for that: the engine
+        tells who uses it.
+        """
+        if not isinstance(there, MountPoint):
+            return None
+        if there.kind in LOCAL and not entry.is_dir(follow_symlinks=False):
+            return None
+        return "mount point" if there.device == self._device else "other dataset"
+
+
+def _numbers(device: int) -> tuple[int, int]:
+    return os.major(device), os.minor(device)
+
+
+def _by_name(root: bytes, mounts: Sequence[MountPoint]) -> Mounted:
+    """Mount points below a directory, by the names that lead there."""
+    found: Mounted = {}
+    for mount in mounts:
+        *way, last = mount.point[len(root) :].strip(b"/").split(b"/")
+        at: MountPoint | Mounted = found
+        for name in way:
+            if isinstance(at, MountPoint):
+                break
+            at = at.setdefault(name, {})
+        if isinstance(at, dict):
+            before = at.get(last)
+            # Of several on top of each other, the one that nobody may ask hides the others.
+            if not isinstance(before, MountPoint) or before.kind in LOCAL:
+                at[last] = mount
+    return found
 
 
 def special(mode: int) -> str:

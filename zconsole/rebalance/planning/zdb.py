@@ -14,9 +14,9 @@ from zconsole.rebalance.planning.facts import Run
 from zconsole.system.process import DeadlineError
 
 _DVA = re.compile(r"DVA\[0\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
-_INDIRECT_LINE = re.compile(r"^\s*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)
+_INDIRECT_LINE = re.compile(r"^[ \t]*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)
 _EXTENT = re.compile(
-    r"^\s*([0-9a-f]+) +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
+    r"^[ \t]*([0-9a-f]+) +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
 )
 _OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
 MOST_SECTOR = 4096

@@ -43,9 +43,15 @@ def together(documents: Sequence[Document]) -> Document:
     It has the pools of those before it that are about other pools only.
     """
     *earlier, document = documents
+    known = document.get("pools")
+    if not isinstance(known, dict):
+        return document
+    seen, others = set(known), list[Document]()
     for each in reversed(earlier):
-        pools, known = each.get("pools"), document.get("pools")
-        if not (isinstance(pools, dict) and isinstance(known, dict)) or pools.keys() & known.keys():
+        pools = each.get("pools")
+        if not isinstance(pools, dict) or not seen.isdisjoint(pools):
             break
-        document = {**document, "pools": {**pools, **known}}
-    return document
+        seen.update(pools)
+        others.append(pools)
+    pools = {name: pool for each in reversed(others) for name, pool in each.items()}
+    return {**document, "pools": {**pools, **known}}

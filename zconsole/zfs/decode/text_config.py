@@ -160,11 +160,11 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo) -> Vdev:
     return with_note(vdev, running, zone)
 
 
-_RESILVERED = re.compile(r"(\d+(?:[.,]\d+)?[BKMGTPE]?) resilvered")
+_RESILVERED = re.compile(r"(?<![\d.,])(\d++(?:[.,]\d++)?[BKMGTPE]?) resilvered")
 _BLOCK_SIZE = re.compile(r"block size: (\d+)B configured, (\d+)B native")
 _PROGRESS = re.compile(
     r"\((?P<pct>\d+)% (?P<what>initialized|trimmed)(?P<suspended>, suspended)?"
-    r"(?:,? (?P<how>started|completed) at (?P<date>[^)]+))?\)"
+    r"(?:,? (?P<how>started|completed) at (?P<date>[^()]+))?\)"
 )
 
 

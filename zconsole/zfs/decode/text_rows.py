@@ -13,7 +13,8 @@ _STATE = re.compile(r"[A-Z][A-Z_]{2,}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?[KMGTPE]?")
 _TAIL = re.compile(
     r"(?P<name>\S(?:.*?\S)?)\s+(?P<state>[A-Z][A-Z_]{2,})"
-    r"(?P<rest>\s+\d+(?:[.,]\d+)?[KMGTPE]?\s+\d.*|\s*)"
+    r"(?P<rest>\s+\d+(?:[.,]\d+)?[KMGTPE]?\s+\d.*|\s*)",
+    re.DOTALL,
 )
 _VDEV_STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SPLIT")
 _KNOWN_STATES = frozenset((*_VDEV_STATES, "SUSPENDED", "AVAIL", "INUSE"))
@@ -25,6 +26,8 @@ _REST = re.compile(
 )
 """How what was broken off a row begins; a row of its own may begin so too."""
 
+_LONGEST_ROW = 4096
+"""Characters: a path and what zpool says of a vdev are shorter together."""
 _HEADING = _EXTRA.union(_COUNTERS, ("NAME", "STATE"))
 _UNCOUNTED = frozenset({"AVAIL", "INUSE"})
 _BROKEN_WORD = re.compile(r"[\d.,]\n(?:[\d.,]|[KMGTPE](?:\s|$))|  was /\S*\n")
@@ -107,6 +110,8 @@ def unwrapped(lines: Iterable[str]) -> list[str]:
 
 def _joined(above: str, line: str, columns: Columns) -> str | None:
     """The row that two lines make up, None when they are two rows."""
+    if len(above) > _LONGEST_ROW:
+        return None  # else a text of nothing but pieces would be put together piece by piece
     if _REST.match(line) and _continues(above, line, columns):
         return f"{above} {line.lstrip()}"
     flat = line.expandtabs()

@@ -108,13 +108,13 @@ def _scan_of(stripped: list[str], zone: tzinfo) -> Scan | None:
 
 def _unwrapped(lines: Iterable[str]) -> list[str]:
     """The lines with each put back on one that a narrow window or a mail broke after a comma."""
-    whole: list[str] = []
+    whole: list[list[str]] = []
     for line in lines:
-        if whole and whole[-1].endswith(","):
-            whole[-1] += f" {line}"
+        if whole and whole[-1][-1].endswith(","):
+            whole[-1].append(line)
         else:
-            whole.append(line)
-    return whole
+            whole.append([line])
+    return [" ".join(pieces) for pieces in whole]
 
 
 def _rarer(head: str, zone: tzinfo) -> Scan | None:

@@ -50,7 +50,7 @@ SCAN_HISTORY = ("scan aborted", "starting deferred resilver", "scan setup", "sca
 
 _PREFIX = re.compile(r"^(?:sysevent|ereport|resource)\.fs\.zfs\.")
 _PARTITION = re.compile(r"-part1$")
-_COUNT = re.compile(r"(\w+)=(\d{1,20})")
+_COUNT = re.compile(r"\b(\w++)=(\d{1,20})")
 _SETUP = frozenset({"func", "mintxg", "maxtxg"})
 _PAIR = re.compile(r"\s+(\w+) = (.*)")
 

@@ -32,7 +32,7 @@ _SCAN = re.compile(
 )
 """``spa_history_log_internal`` in module/zfs/dsl_scan.c; error scrubs have other names."""
 _SETUP = re.compile(r" func=(?P<func>\d+) mintxg=(?P<mintxg>\d+) maxtxg=(?P<maxtxg>\d+)", re.ASCII)
-_TEXT_SCAN = re.compile(r"^\s*scan: (.*)$", re.MULTILINE)
+_TEXT_SCAN = re.compile(r"^[ \t]*scan: (.*)$", re.MULTILINE)
 
 
 class PastScrub(TypedDict):

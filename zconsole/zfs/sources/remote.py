@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import shlex
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -122,7 +124,17 @@ class SshRunner:
 
     @property
     def _path(self) -> str:
-        return f"ControlPath={self._sockets}/%C"
+        """Where the shared connection's socket is; none where others could put one of theirs.
+
+        A cleaner of /tmp may have removed the directory, which is made again.
+        """
+        with contextlib.suppress(OSError):
+            self._sockets.mkdir(0o700, exist_ok=True)
+            status = self._sockets.lstat()
+            ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+            if ours and stat.S_ISDIR(status.st_mode):
+                return f"ControlPath={self._sockets}/%C"
+        return "ControlPath=none"
 
     def _ssh(self, argv: Sequence[str]) -> tuple[str, ...]:
         """ssh_config(5): never ask, share one connection, notice a dead one in 15 seconds."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
-from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
@@ -25,7 +25,9 @@ from zconsole.zfs.sources.samples import (
     sample_of,
 )
 
-STATUS = re.compile(r"  pool: \S[^\n]*\n[^\n]* (?:state|id): |NAME {1,99}STATE {1,99}READ ")
+STATUS = re.compile(
+    r"  pool: \S[^\n]{0,300}\n[^\n]{0,1000} (?:state|id): |NAME {1,99}STATE {1,99}READ "
+)
 """How ``zpool status`` begins, or its table."""
 LIST = re.compile(r"NAME {1,99}SIZE |\t[A-Za-z/][^\t\n]*\t\d+(?:\t[\d-]+){5,6}\t-\t[A-Z]")
 """How ``zpool list`` begins, or a vdev of ``-Hp``, which has no DEDUP: what stands before a pool
@@ -33,8 +35,10 @@ could be part of its name."""
 
 LONGEST_MARGIN = 1000
 """Characters before a line; a pattern takes a hundred bytes for each."""
+MOST_MARGINS = 200
+"""Kinds of what stands before a line: machines, names of files. Each line is tried with each."""
 
-_NUMBER = re.compile(r"( *\d+)")
+_NUMBER = re.compile(r"(?<! )( *+\d+)")
 _OVERWRITTEN = re.compile(r"^[^\n/<]*\r(?=[^\r\n])", re.MULTILINE)
 """What a terminal shows no more: a prompt, ``--More--``. A damaged file's name is none of it."""
 
@@ -85,7 +89,7 @@ def read_states(path: str, zone: tzinfo = UTC, gaps: Gaps | None = None) -> tupl
     with reading(path) as file:
         begun = list(_begun(file))
         if begun and is_sample(begun[-1]):
-            every = chain(begun, lines(file))
+            every = itertools.chain(begun, lines(file))
             return _newest(place_of(path), every, Gaps() if gaps is None else gaps)
         text = as_printed(_rest(path, "".join(begun), file), STATUS)
     return (_saved(path, text, zone),)
@@ -122,27 +126,26 @@ def _begun(file: TextIO) -> Iterator[str]:
 def _newest(place: str, every: Iterable[str | None], gaps: Gaps) -> tuple[Raw, ...]:
     """The last line of a recording about each pool."""
     newest: dict[str, tuple[Raw, int]] = {}
+    total = 0
     try:
         for number, line in enumerate(every, 1):
-            if line is None or line.strip():
-                _take(newest, f"{place}: line {number}", line, gaps)
+            if line is not None and not line.strip():
+                continue
+            at = f"{place}: line {number}"
+            try:
+                raw, size = sample_of(line)
+            except NoSampleError as error:
+                gaps.add(f"{at}: {error}")
+                continue
+            name = pool_name(raw)
+            total += size - newest.pop(name, (raw, 0))[1]
+            newest[name] = {**raw, "place": at}, size
+            while total > MOST_MEMORY:
+                total -= newest.pop(next(iter(newest)))[1]
+                gaps.add(f"{at}: too many pools")
     except DAMAGE as error:
         gaps.add(f"{place}: damaged: {error}")
     return tuple(raw for raw, _ in newest.values())
-
-
-def _take(newest: dict[str, tuple[Raw, int]], place: str, line: str | None, gaps: Gaps) -> None:
-    try:
-        raw, size = sample_of(line)
-    except NoSampleError as error:
-        gaps.add(f"{place}: {error}")
-        return
-    name = pool_name(raw)
-    newest.pop(name, None)
-    newest[name] = {**raw, "place": place}, size
-    while sum(size for _, size in newest.values()) > MOST_MEMORY:
-        del newest[next(iter(newest))]
-        gaps.add(f"{place}: too many pools")
 
 
 def _headed(text: str, zone: tzinfo) -> float | None:
@@ -181,7 +184,8 @@ def as_printed(text: str, begins: re.Pattern[str]) -> str:
     if has_documents(text):
         return text
     shown = _unframed(_OVERWRITTEN.sub("", text), begins)
-    before = dict.fromkeys(_alike(each) for each in _margins(shown, begins))
+    margins = dict.fromkeys(_alike(each) for each in _margins(shown, begins))
+    before = list(itertools.islice(margins, MOST_MARGINS))
     if not before:
         return shown
     return re.sub(f"^(?:{'|'.join(before)})", "", shown, flags=re.MULTILINE)
@@ -192,11 +196,20 @@ def _unframed(text: str, begins: re.Pattern[str]) -> str:
 
     Its left side is a margin like others.
     """
-    lines = (_line_at(text, match.start()) for match in begins.finditer(text))
+    lines = (_line_at(text, place) for place in _places(text, begins))
     sides = {line[0] for line in lines if line[0] in _SIDES and line[1:].endswith(line[0])}
     if not sides:
         return text
     return "\n".join(_inside(line, sides) for line in text.split("\n"))
+
+
+def _places(text: str, begins: re.Pattern[str]) -> Iterator[int]:
+    """Where it begins, once a line: to look at a line for every place in it takes its square."""
+    match = begins.search(text)
+    while match is not None:
+        yield match.start()
+        end = text.find("\n", match.start())
+        match = begins.search(text, end) if end >= 0 else None
 
 
 def _line_at(text: str, place: int) -> str:
@@ -212,8 +225,8 @@ def _inside(line: str, sides: set[str]) -> str:
 
 
 def _margins(text: str, begins: re.Pattern[str]) -> Iterator[str]:
-    for match in begins.finditer(text):
-        margin = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+    for place in _places(text, begins):
+        margin = text[text.rfind("\n", 0, place) + 1 : place]
         if 0 < len(margin) <= LONGEST_MARGIN and (
             begins is LIST or margin.strip() not in ("", "config:")
         ):

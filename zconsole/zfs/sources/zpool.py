@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,6 @@ ACTIVITIES = "discard,free,initialize,replace,remove,resilver,scrub,trim"
 CLOCKS = Clocks()
 _DAMAGE = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 """What reading a document of another form can run into."""
-_ROW = re.compile(r"\t( *)(\S.*?)(?:  +\S.*)?\s*")
 
 
 def zpool_readers(
@@ -226,8 +224,8 @@ def config_names(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line.startswith("\tNAME "):
             inside = True
-        elif inside and (match := _ROW.fullmatch(line)):
-            yield match[2]
+        elif inside and line.startswith("\t") and not (row := line[1:].lstrip(" "))[:1].isspace():
+            yield row.rstrip().partition("  ")[0]
         elif inside and line.strip():
             return
 

@@ -17,7 +17,7 @@ from zconsole.rebalance.engine.descriptors import raise_limit
 from zconsole.rebalance.engine.directories import Directories, DirectoryRow
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.walk import Walk
-from zconsole.system.mounts import has_mounts_below
+from zconsole.system.mounts import mounts_below
 
 LINE = b"36 25 8:1 /x %s rw,noatime shared:1 - ext4 /dev/sda1 rw\n"
 
@@ -39,9 +39,9 @@ def test_mount_points_are_found_below_a_directory(
     tmp_path: Path, point: bytes, below: bool
 ) -> None:
     (tmp_path / "mountinfo").write_bytes(LINE % b"/" + LINE % point)
-    assert has_mounts_below(b"/t", tmp_path) is below
-    assert has_mounts_below(b"/t x", tmp_path) is point.startswith(b"/t\\040x")
-    assert has_mounts_below(b"/", tmp_path) is (point != b"/")
+    assert bool(mounts_below(b"/t", tmp_path)) is below
+    assert bool(mounts_below(b"/t x", tmp_path)) is point.startswith(b"/t\\040x")
+    assert bool(mounts_below(b"/", tmp_path)) is (point != b"/")
 
 
 @pytest.fixture
@@ -107,3 +107,13 @@ def test_directories_are_opened_however_deep_they_are(tmp_path: Path) -> None:
     assert os.fstat(directories.get(deepest).fd).st_ino == status.st_ino
     assert len(directories) == deepest
     directories.close()
+
+
+def test_names_that_another_job_made_are_left_to_it(tmp_path: Path) -> None:
+    ours = [b".zc-0123456789abcdef-1f", b".zc-0123456789abcdef-1fo"]
+    others = [b".zc-notes", b".zc-0123456789abcdef-1f.txt", b"own"]
+    for name in (*ours, *others):
+        (tmp_path / os.fsdecode(name)).touch()
+    (portion,) = Walk(Sys(), [bytes(tmp_path)])
+    assert sorted(name for name, _ in portion.files) == sorted(others)
+    assert sorted(portion.skipped) == [(name, "temporary name of a job") for name in ours]

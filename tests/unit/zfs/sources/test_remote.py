@@ -40,6 +40,9 @@ if "-O" in sys.argv:
     if pathlib.Path({log!r} + ".slow").exists():
         os.execv("/bin/sleep", ["sleep", "1000"])
     sys.exit(0)
+shared = next(w for w in sys.argv if w.startswith("ControlPath=")).removeprefix("ControlPath=")
+if shared != "none" and not pathlib.Path(shared).parent.is_dir():
+    sys.exit("unix_listener: cannot bind to path " + shared + ": No such file or directory")
 host, line = sys.argv[sys.argv.index("--") + 1 :]
 if pathlib.Path({log!r} + "." + host + ".down").exists():
     sys.stderr.write("ssh: connect to host " + host + " port 22: Connection refused\\n")
@@ -162,6 +165,24 @@ def test_one_connection_is_shared_and_ended(host):
     assert len(paths) == 1
     assert "-O" in remote.calls[-1]
     assert not Path(paths.pop().removeprefix("ControlPath=")).parent.exists()
+
+
+async def test_a_cleaner_may_remove_the_directory_of_the_connection(host, tmp_path):
+    """As of old files in /tmp: the host is asked on, over a connection in a new one."""
+    remote = host()
+    sockets = tmp_path / "sockets"
+    source = RemoteSource("root@box", (), 1.0, sockets)
+    for _ in range(2):
+        (raw,) = await source.sample()
+        assert raw.get("problem") is None, raw
+        assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
+        sockets.rmdir()
+    sockets.mkdir()
+    sockets.chmod(0o777)  # whoever made this one could put a connection of theirs there
+    (raw,) = await source.sample()
+    assert raw.get("problem") is None, raw
+    assert "ControlPath=none" in remote.calls[-1]
+    await source.aclose()
 
 
 def test_before_json_the_text_is_read(host, capsys):

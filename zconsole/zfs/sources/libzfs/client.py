@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from zconsole.system.async_process import ProcessRunner
+from zconsole.system.launcher import PACKAGE_ROOT, own
 from zconsole.system.pipe_io import ByteProcess
-from zconsole.system.process import PACKAGE_ROOT, DeadlineError
+from zconsole.system.process import DeadlineError
 from zconsole.zfs.sources.libzfs.nvlist import Form, assembled
 from zconsole.zfs.sources.libzfs.wire import Answers, request
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
-COMMAND = (sys.executable, "-m", "zconsole.zfs.sources.libzfs.helper")
+COMMAND = own("zconsole.zfs.sources.libzfs.helper")
 DEVICE = Path("/dev/zfs")
 """Without it ``libzfs_init`` would try to load the module, and wait for ten seconds."""
 

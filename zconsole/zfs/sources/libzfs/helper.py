@@ -9,7 +9,6 @@ pool, never the others and never the end of the process.
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 from collections.abc import Callable
@@ -101,7 +100,6 @@ def main() -> None:
         os.write(output, packed({"unusable": str(error)}))
         os._exit(1)
     helper = Helper(0, output, lambda name: LibzfsPool(library, name, kernel_stats(name)).read)
-    gc.freeze()
     helper.say({"ready": library.soname})
     helper.serve(lambda: os._exit(0))
 

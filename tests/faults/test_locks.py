@@ -1,0 +1,143 @@
+"""Of two processes that lock a file's name, never does each get a lock of its own for long.
+
+The descriptors of the processes here are not seen, as those of others are not by an ordinary user:
+only /proc/locks tells of them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.beside import beside
+from tests.faults.harness import FaultySys, Nobody, create, run
+from zconsole.rebalance.job.job import JobClocks
+
+OFD_SETLK = 37
+"""F_OFD_SETLK (asm-generic/fcntl.h)."""
+
+
+def flock(file: int) -> None:
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def posix(file: int) -> None:
+    fcntl.lockf(file, fcntl.LOCK_SH)
+
+
+def of_description(file: int) -> None:
+    lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+    fcntl.fcntl(file, OFD_SETLK, lock)
+
+
+def tree(area: Path) -> Path:
+    (area / "tree").mkdir()
+    (area / "tree/lock").write_bytes(b"me")
+    create(area / "tree", area / "job.db")
+    return area / "tree/lock"
+
+
+@pytest.mark.parametrize("take", [flock, posix, of_description])
+@pytest.mark.parametrize("moment", ["before the exchange", "after it"])
+def test_a_locked_inode_gets_its_name_back(area: Path, take: Any, moment: str) -> None:
+    """Opened read-only, which breaks no lease, after the engine has looked for locks."""
+    path = tree(area)
+    inode = path.stat().st_ino
+    opened: list[int] = []
+    at_the_grace: list[int] = []
+
+    def locks() -> None:
+        take(opened[0])
+
+    with beside(lambda: opened.append(os.open(path, os.O_RDONLY)), locks) as other:
+        waiting = ["exchange"]
+
+        def fault(_: int, name: str) -> None:
+            if moment == "before the exchange" and name in waiting:
+                waiting.remove(name)
+                other.go()
+
+        def after(_: int, name: str, __: Any) -> None:
+            if moment == "after it" and name in waiting:
+                waiting.remove(name)
+                other.go()
+
+        sleep = lambda _: at_the_grace.append(path.stat().st_ino)  # noqa: E731
+        clocks = JobClocks(sleep=sleep)
+        shown, _ = run(area / "job.db", FaultySys(fault, after), clocks, users=Nobody())
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert path.stat().st_ino == inode
+    assert set(at_the_grace) == {inode}  # already then
+    assert [each.name for each in path.parent.iterdir()] == ["lock"]
+
+
+def test_a_lock_taken_during_the_grace_gives_the_name_back(area: Path) -> None:
+    path = tree(area)
+    inode = path.stat().st_ino
+    opened: list[int] = []
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+        begun = [other.go]
+        clocks = JobClocks(sleep=lambda _: begun.pop()() if begun else None)
+        shown, _ = run(area / "job.db", clocks=clocks, users=Nobody())
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert path.stat().st_ino == inode
+
+
+def test_a_lock_is_seen_while_other_names_are_replaced(area: Path) -> None:
+    """A batch of many files takes a while; every call takes a millisecond here."""
+    path = tree(area)
+    (area / "job.db").unlink()
+    for number in range(60):
+        (path.parent / f"other{number}").write_bytes(b"x")
+    create(path.parent, area / "job.db")
+    inode, now, opened = path.stat().st_ino, [0.0], list[int]()
+    begun, exchanged, back = [True], [0], list[int]()
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+
+        def after(_: int, name: str, __: Any) -> None:
+            now[0] += 0.001
+            if name == "exchange":
+                exchanged[0] += 1
+                if path.stat().st_ino != inode and begun:
+                    begun.pop()
+                    other.go()
+                elif not begun and path.stat().st_ino == inode:
+                    back.append(exchanged[0])
+
+        clocks = JobClocks(monotonic=lambda: now[0], sleep=lambda _: None)
+        run(area / "job.db", FaultySys(after=after), clocks, users=Nobody())
+    assert back[0] < exchanged[0] / 2
+    assert path.stat().st_ino == inode
+
+
+def test_two_locks_on_two_versions_keep_both(area: Path) -> None:
+    """One on the old inode, one on the copy: the report names both."""
+    path = tree(area)
+    opened: list[int] = []
+
+    def locks_both() -> None:
+        flock(opened[0])
+        opened.append(os.open(path, os.O_RDONLY))
+        flock(opened[1])
+
+    with beside(lambda: opened.append(os.open(path, os.O_RDONLY)), locks_both) as other:
+        begun = [other.go]
+
+        def after(_: int, name: str, __: Any) -> None:
+            if name == "exchange" and begun:
+                begun.pop()()
+
+        shown, _ = run(area / "job.db", FaultySys(after=after), users=Nobody())
+    ((outcome, reason),) = [(r["outcome"], r["reason"]) for r in shown]
+    assert outcome == "failed"
+    assert reason.startswith("both locked; the other version is .zc-")
+    assert len(list(path.parent.iterdir())) == 2

@@ -1,0 +1,323 @@
+"""No pattern of the program takes more than linear time, whatever text it is given.
+
+Each pattern is tried with the methods it is used with, on texts made of itself: a repeated part, or
+the whole, many times over, with an end that does not match. Four times the length may take at most
+eight times the CPU time of this thread; a pattern that tries every end of a run from every start
+takes sixteen times.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import pkgutil
+import random
+import re
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import zconsole
+from zconsole.errors import NotUnderstoodError
+from zconsole.monitor.session import Session
+from zconsole.system.cpu_limit import cpu_limit
+from zconsole.zfs.decode import decode
+from zconsole.zfs.decode.capacity import capacities
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources import saved
+from zconsole.zfs.sources.saved import as_printed
+from zconsole.zfs.sources.zpool import config_names
+
+LENGTH = 1000
+TOO_SOON = 0.002
+"""Seconds of CPU time: what four times the length takes less than is not worth a second look."""
+MOST_GROWTH = 8.0
+GIVE_UP = 3
+"""Seconds of CPU time after which a pattern is taken to have no end."""
+METHODS = ("match", "fullmatch", "search", "finditer")
+LIKE = {"sub": "finditer", "subn": "finditer", "split": "finditer", "findall": "finditer"}
+"""Methods that go through a text as another one does."""
+_parser, _codes = importlib.import_module("re._parser"), importlib.import_module("re._constants")
+
+
+class Used(NamedTuple):
+    """A pattern, and the methods the program uses it with."""
+
+    pattern: re.Pattern[Any]
+    methods: frozenset[str]
+
+
+def _trees() -> Iterator[tuple[str, ast.Module]]:
+    for found in pkgutil.walk_packages(zconsole.__path__, "zconsole."):
+        if not found.name.endswith("__main__"):
+            source = importlib.util.find_spec(found.name)
+            assert source is not None
+            assert source.origin is not None
+            yield found.name, ast.parse(Path(source.origin).read_text())
+
+
+def _calls(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
+    """Every ``name.method(…)`` or ``module.name.method(…)``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+            yield node, name, LIKE.get(node.func.attr, node.func.attr)
+
+
+def _used() -> dict[str, Used]:
+    trees = dict(_trees())
+    by_name: defaultdict[str, set[str]] = defaultdict(set)
+    found: dict[str, Used] = {}
+    for module, tree in trees.items():
+        private: defaultdict[str, set[str]] = defaultdict(set)
+        for node in ast.walk(tree):  # a method that is handed on: takewhile(_NAME.match, …)
+            if isinstance(node, ast.Attribute):
+                name = getattr(node.value, "id", None) or getattr(node.value, "attr", "")
+                method = LIKE.get(node.attr, node.attr)
+                if method in METHODS:
+                    (private if name.startswith("_") else by_name)[name].add(method)
+        for call, name, method in _calls(tree):
+            if name == "re" and method in METHODS and isinstance(call.args[0], ast.Constant):
+                text, flags = call.args[0].value, "MULTILINE" in ast.unparse(call)
+                pattern = re.compile(text, re.MULTILINE if flags else 0)
+                found[f"{module}:{text!r}"] = Used(pattern, frozenset({method}))
+        for name, value in vars(importlib.import_module(module)).items():
+            if isinstance(value, re.Pattern) and name.startswith("_"):
+                found[f"{module}.{name}"] = Used(value, frozenset(private[name]))
+    for module in trees:
+        for name, value in vars(importlib.import_module(module)).items():
+            if isinstance(value, re.Pattern) and not name.startswith("_"):
+                found[f"{name}:{value.pattern!r}"] = Used(value, frozenset(by_name[name]))
+    return found
+
+
+PATTERNS = _used()
+
+
+class Writer:
+    """Writes texts that a pattern matches, and notes what is repeated in it."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.repeated: set[tuple[str, str]] = set()
+        """What stands before a part that may be repeated without end, and the part."""
+
+    def write(self, parsed: Any) -> str:
+        text = ""
+        for code, given in parsed:
+            text += self._part(str(code), given, text)
+        return text
+
+    def _part(self, code: str, given: Any, before: str) -> str:  # noqa: PLR0911 - one a kind
+        match code:
+            case "LITERAL":
+                return chr(given)
+            case "NOT_LITERAL":
+                return "a" if given != ord("a") else "b"
+            case "ANY":
+                return self._random.choice("a1 ")
+            case "IN":
+                return self._random.choice(_members(given))
+            case "BRANCH":
+                return self.write(self._random.choice(given[1]))
+            case "SUBPATTERN":
+                return self.write(given[3])
+            case "ATOMIC_GROUP":
+                return self.write(given)
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                least, most, inner = given
+                piece = self.write(inner)
+                if piece and most > 100:
+                    self.repeated.add((before, piece))
+                return piece * max(least, self._random.randint(0, 1))
+        return ""  # assertions
+
+
+def _members(parsed: Any) -> list[str]:
+    """Some characters of a class."""
+    known = {"DIGIT": "1", "SPACE": " \n\t", "WORD": "a1_", "NOT_SPACE": "a1-"}
+    negated = str(parsed[0][0]) == "NEGATE"
+    chars = ""
+    for code, given in parsed:
+        match str(code):
+            case "LITERAL":
+                chars += chr(given)
+            case "RANGE":
+                chars += (
+                    "".join(map(chr, range(given[0], given[1] + 1))) if negated else chr(given[0])
+                )
+            case "CATEGORY":
+                chars += known.get(str(given).removeprefix("CATEGORY_"), "")
+    return [char for char in "a1 A-/.:(<{" if char not in chars] if negated else list(chars)
+
+
+def texts(pattern: re.Pattern[Any]) -> set[tuple[str, str]]:
+    """What a text begins with, and what is repeated in it."""
+    parsed = _parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
+    found: set[tuple[str, str]] = set()
+    for seed in range(6):
+        writer = Writer(seed)
+        whole = writer.write(parsed)
+        for before, piece in writer.repeated:
+            found |= {("", piece), (before, piece), ("", before + piece)}
+        found |= {("", whole), ("", whole[:-1]), ("", whole[: len(whole) // 2]), ("", whole + "\n")}
+    return {(before, piece) for before, piece in found if piece}
+
+
+def _cpu(call: Callable[[Any], object], text: Any) -> float:
+    began = time.thread_time()
+    call(text)
+    return time.thread_time() - began
+
+
+def _grows(call: Callable[[Any], object], text: Callable[[int], Any]) -> float:
+    """How many times as long a text of four times the length takes; 1 for next to nothing."""
+    if _cpu(call, text(4 * LENGTH)) < TOO_SOON:
+        return 1.0
+    short = min(_cpu(call, text(LENGTH)) for _ in range(3))
+    return min(_cpu(call, text(4 * LENGTH)) for _ in range(3)) / short
+
+
+@pytest.mark.parametrize("place", sorted(PATTERNS))
+def test_a_pattern_takes_linear_time(place: str) -> None:
+    pattern, used = PATTERNS[place]
+    methods = used & set(METHODS) or METHODS  # of one that is handed on, all
+    for start, piece in sorted(texts(pattern)):
+        for end in ("\x00", "!\n"):
+
+            def text(length: int, parts: tuple[str, str, str] = (start, piece, end)) -> Any:
+                whole = parts[0] + parts[1] * (length // len(parts[1]) + 1) + parts[2]
+                return whole.encode() if isinstance(pattern.pattern, bytes) else whole
+
+            for method in methods:
+                found = getattr(pattern, method)
+                call = _exhausted(found) if method == "finditer" else found
+                with cpu_limit(GIVE_UP):
+                    assert _grows(call, text) < MOST_GROWTH, (method, start, piece, end)
+
+
+def _exhausted(found: Callable[[Any], Iterator[Any]]) -> Callable[[Any], object]:
+    return lambda text: deque(found(text), 0)
+
+
+STATUS = """\
+  pool: tank
+ state: DEGRADED
+status: One or more devices is currently being resilvered.  The pool will
+\tcontinue to function, possibly in a degraded state.
+action: Wait for the resilver to complete.
+  scan: resilver in progress since Sun Aug  3 15:14:45 2014
+\t1.27T / 3.71T scanned at 1.1G/s, 780G / 3.71T issued at 675M/s
+\t97.5G resilvered, 20.53% done, 01:16:40 to go
+remove: Evacuation of sdb in progress since Sun Aug  3 15:14:45 2014
+\t1.27T copied out of 3.71T at 675M/s, 20.53% done, 01:16:40 to go
+checkpoint: created Sun Aug  3 15:14:45 2014, consumes 97.5G
+config:
+
+\tNAME                        STATE     READ WRITE CKSUM
+\ttank                        DEGRADED     0     0     0
+\t  raidz2-0                  DEGRADED     0     0     0
+\t    replacing-0             DEGRADED     0     0     0
+\t      12345678901234567890  UNAVAIL      0     0     0  was /dev/sda1
+\t      sdb                   ONLINE       0     0     0  (resilvering)
+\t    sdc                     ONLINE       0     0     3  (12% trimmed, started at Sun Aug  3)
+\t    sdd                     ONLINE       0     0     0  block size: 512B configured, 4096B native
+\tspares
+\t  sde                       AVAIL
+
+errors: Permanent errors have been detected in the following files:
+
+        /tank/a b
+        tank/data:<0x12>
+"""
+LIST = """\
+NAME           SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT
+tank          3.62T  1.27T  2.35T        -         -     9%    35%  1.00x    ONLINE  -
+  raidz2-0    3.62T  1.27T  2.35T        -         -     9%  35.1%      -    ONLINE
+    sda       1.81T      -      -        -         -      -      -      -    ONLINE
+special           -      -      -        -         -      -      -      -         -
+"""
+SHORT = 4096
+"""Characters."""
+
+
+def _longer(printed: str) -> Iterator[Callable[[int], str]]:
+    """Ways to make an output longer: a line of it often, or a part of a line often."""
+    whole = printed.splitlines(keepends=True)
+    for at, line in enumerate(whole):
+        before, after = "".join(whole[:at]), "".join(whole[at + 1 :])
+        word = line.split()[-1] if line.split() else ""
+        last = line[:-1].rstrip()[-1:]
+        for piece, end in (
+            (line, ""), (line[:-1] + ",\n", ""), (line[:-1] + " ", "\n"),
+            (line[:-1].rstrip() + "0" + ",", "\n"), (word + " ", "\n"), (last, "\n"), ("0", "\n"),
+            ("(", "\n"), (" ", "x\n"), ("\t", "x\n"), ("0,\n", ""), ("x\n", ""), (" 0\n", ""),
+        ):  # fmt: skip
+            if piece:
+                first = line[:-1] if end else line
+
+                def made(
+                    length: int, parts: tuple[str, ...] = (before + first, piece, end + after)
+                ) -> str:
+                    return parts[0] + parts[1] * (length // len(parts[1])) + parts[2]
+
+                yield made
+
+
+def _read(text: str) -> None:
+    """All that is done with an output that was saved, or that another machine gave."""
+    printed = as_printed(text, saved.STATUS)
+    with contextlib.suppress(NotUnderstoodError):
+        decode(Raw(t=0.0, pool="tank", text=printed))
+    deque(config_names(text), 0)
+
+
+def _read_list(text: str) -> None:
+    with contextlib.suppress(NotUnderstoodError):
+        capacities(as_printed(text, saved.LIST))
+
+
+@pytest.mark.parametrize(("printed", "read"), [(STATUS, _read), (LIST, _read_list)])
+def test_an_output_takes_linear_time(printed: str, read: Callable[[str], None]) -> None:
+    for made in _longer(printed):
+        with cpu_limit(10 * GIVE_UP):
+            long = _cpu(read, made(8 * SHORT))
+            if long < 0.05:
+                continue
+            grown = min(long, _cpu(read, made(8 * SHORT))) / min(
+                _cpu(read, made(SHORT)) for _ in range(3)
+            )
+            assert grown < 2 * MOST_GROWTH, made(200)
+
+
+def _pool(count: int) -> Raw:
+    """A status with so many spares in use, as another machine may print it."""
+
+    def leaf(name: str, state: str) -> dict[str, str]:
+        return {"name": name, "vdev_type": "disk", "guid": f"9{hash(name) % 10**9}", "state": state}
+
+    groups = {
+        f"spare-{at}": {
+            "name": f"spare-{at}", "vdev_type": "spare", "guid": f"8{at}", "state": "DEGRADED",
+            "vdevs": {f"d{at}": leaf(f"d{at}", "FAULTED"), f"s{at}": leaf(f"s{at}", "ONLINE")},
+        }
+        for at in range(count)
+    }  # fmt: skip
+    root = {"name": "tank", "vdev_type": "root", "guid": "1", "state": "ONLINE", "vdevs": groups}
+    spares = {f"s{at}": leaf(f"s{at}", "INUSE") for at in range(count)}
+    pool = {"name": "tank", "state": "ONLINE", "pool_guid": "1", "error_count": "0"}
+    pools = {"tank": {**pool, "vdevs": {"tank": root}, "spares": spares}}
+    return Raw(t=1e9, pool="tank", status={"pools": pools})
+
+
+def test_many_devices_take_linear_time() -> None:
+    grown = _cpu(lambda raw: Session().advance([raw]), _pool(1600)) / min(
+        _cpu(lambda raw: Session().advance([raw]), _pool(200)) for _ in range(3)
+    )
+    assert grown < 2 * MOST_GROWTH
