@@ -26,7 +26,8 @@ class SpareTrouble(NamedTuple):
 
     kind: str
     """``failed``; ``idle``: in use though the device it stood in for is back; ``small``: too small
-    for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool."""
+    for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool;
+    ``several``: in use for a device that has got another spare or a replacement, too."""
     name: str
     text: str
     """What is wrong, in one line, and what to do."""
