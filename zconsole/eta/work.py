@@ -106,9 +106,9 @@ def _averaged(scan: Scan) -> float | None:
 
     Text does not tell these, but of most scans the first pass is the only one.
     """
-    if scan.two_stage and scan.zpool_issue_rate:
-        passed, whole, rate = scan.pass_issued, scan.issued_bytes, scan.zpool_issue_rate
-    else:
+    rate = scan.zpool_issue_rate if scan.two_stage else None
+    passed, whole = scan.pass_issued, scan.issued_bytes
+    if not rate:
         passed, whole, rate = scan.pass_scanned, scan.scanned_bytes, scan.zpool_scan_rate
     done = whole if passed is None else passed
     return done / rate if done is not None and rate else None
