@@ -258,3 +258,24 @@ def _better(frame: Frame, whole: Mapping[str, Frame]) -> list[str]:
     if (frame.health.word == "OK") != (full.health.word == "OK"):
         found.append(f"{frame.health.word}, not {full.health.word}")
     return found
+
+
+def test_a_recording_of_a_pool_suspended_by_multihost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The kernel's own reason (ZPOOL_CONFIG_SUSPENDED_REASON), while a scrub is under way."""
+    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
+    half, whole = 1 << 39, 1 << 40
+    begun = 1_795_160_000
+    scrub = [1, 1, begun, 0, whole, half, 0, 0, 0, half, begun, 0, 0, half, half, *[0] * 7]
+    config["vdev_tree"]["scan_stats"] = scrub
+    lines = ({"t": begun + 6000.0 + n, "pool": "tank", "libzfs": config} for n in range(4))
+    recording = tmp_path / "recording.jsonl"
+    recording.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main(["replay", str(recording), "--json"]) == 0
+    samples = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(samples) == 4
+    for sample in samples:
+        assert sample["health"]["word"] == "SUSPENDED"
+        assert any(REBOOT in reason for reason in sample["health"]["reasons"])
+        assert (sample["scan"]["eta_seconds"], sample["scan"]["issue_rate"]) == (None, None)
