@@ -145,6 +145,7 @@ CASES = (
     ),
     # F17: a list of pools to import
     Case("47-import-listing-41.txt", "UNAVAIL", 11, never=("last full scrub",), errors=None),
+    Case("F17-two-of-one-name.txt", "FAULTED", 11, never=("last full scrub",), errors=None),
     # wishes
     Case("64-awaiting-only-partial.txt", "DEGRADED", 10, {"raidz2-0": 0}, ("ada2", "another one")),
     Case("15-resilver-nothing-to-fill-13679.txt", "OK", 0, says=("no device is shown that lacks",)),
