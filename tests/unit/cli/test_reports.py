@@ -106,6 +106,7 @@ CASES = (
         errors=2,
     ),
     Case("F8-list-then-talk.txt", "ERRORS", 10, errors=2),
+    Case("F8-list-without-blanks.txt", "ERRORS", 10, {"raidz1-0": 0}, ("ada1 UNAVAIL",), (), 2),
     # F9: rows below a name that is no group's
     Case("57-unnamed-top-vdev-57.txt", "DEGRADED", 10, UNTOLD, says=("loop2 UNAVAIL",)),
     Case("F9-guids.txt", "DEGRADED", 10, UNTOLD, says=("9482223333344444555 FAULTED",)),
