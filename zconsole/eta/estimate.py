@@ -44,7 +44,7 @@ SUSPENDED = "no estimate: the pool is suspended, nothing moves"
 PAST_TOTAL = "past 100 %: remaining unknown"
 PAST_SHARE = 0.01
 """Writes during a scan carry its bytes a little past the total without anything wrong."""
-LEAST_AVERAGED = 15.0
+LEAST_AVERAGED = 7.0
 """Seconds that an average must cover to say anything of the rest."""
 LONGEST = 365 * 86400.0
 """Seconds beyond which an average is one of a scan that has hardly begun, or stands still."""

@@ -106,10 +106,10 @@ def _averaged(scan: Scan) -> float | None:
 
     Text does not tell these, but of most scans the first pass is the only one.
     """
-    rate = scan.zpool_issue_rate if scan.two_stage else None
-    passed, whole = scan.pass_issued, scan.issued_bytes
-    if not rate:
-        passed, whole, rate = scan.pass_scanned, scan.scanned_bytes, scan.zpool_scan_rate
+    issues = scan.two_stage and bool(scan.zpool_issue_rate)
+    rate = scan.zpool_issue_rate if issues else scan.zpool_scan_rate
+    whole = scan.issued_bytes if issues else scan.scanned_bytes
+    passed = scan.pass_issued if issues else scan.pass_scanned
     done = whole if passed is None else passed
     return done / rate if done is not None and rate else None
 

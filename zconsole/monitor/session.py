@@ -241,7 +241,8 @@ class Session:
         if last is None or None in (guid, last.guid) or guid == last.guid:
             return
         self._keep(last, at_once=True)
-        del self._last[name], self._monitors[name]
+        del self._last[name]
+        self._monitors.pop(name, None)
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
         if self._store is None or frame.guid is None:

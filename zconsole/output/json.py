@@ -103,8 +103,9 @@ def scan_object(view: ScanView) -> dict[str, Any]:
     return {
         **_picked(scan, "function state"),
         "stage": view.stage,
-        **_picked(scan, "vdev start end paused_since total_bytes scanned_bytes issued_bytes"),
-        **_picked(scan, "skipped_bytes processed_bytes errors thorough full"),
+        **_picked(scan, "vdev start end total_bytes scanned_bytes issued_bytes skipped_bytes"),
+        **(_picked(scan, "paused_since") if scan.state == "paused" else {}),
+        **_picked(scan, "processed_bytes errors thorough full"),
         **_picked(view, "percent scan_rate"),
         "issue_rate": view.issue_rate if scan.two_stage else None,
         "eta_seconds": estimate.eta,

@@ -106,6 +106,7 @@ CASES = (
         errors=2,
     ),
     Case("F8-list-then-talk.txt", "ERRORS", 10, errors=2),
+    Case("F8-list-without-blanks.txt", "ERRORS", 10, {"raidz1-0": 0}, ("ada1 UNAVAIL",), (), 2),
     # F9: rows below a name that is no group's
     Case("57-unnamed-top-vdev-57.txt", "DEGRADED", 10, UNTOLD, says=("loop2 UNAVAIL",)),
     Case("F9-guids.txt", "DEGRADED", 10, UNTOLD, says=("9482223333344444555 FAULTED",)),
@@ -145,6 +146,7 @@ CASES = (
     ),
     # F17: a list of pools to import
     Case("47-import-listing-41.txt", "UNAVAIL", 11, never=("last full scrub",), errors=None),
+    Case("F17-two-of-one-name.txt", "FAULTED", 11, never=("last full scrub",), errors=None),
     # wishes
     Case("64-awaiting-only-partial.txt", "DEGRADED", 10, {"raidz2-0": 0}, ("ada2", "another one")),
     Case("15-resilver-nothing-to-fill-13679.txt", "OK", 0, says=("no device is shown that lacks",)),
@@ -258,3 +260,24 @@ def _better(frame: Frame, whole: Mapping[str, Frame]) -> list[str]:
     if (frame.health.word == "OK") != (full.health.word == "OK"):
         found.append(f"{frame.health.word}, not {full.health.word}")
     return found
+
+
+def test_a_recording_of_a_pool_suspended_by_multihost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The kernel's own reason (ZPOOL_CONFIG_SUSPENDED_REASON), while a scrub is under way."""
+    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
+    half, whole = 1 << 39, 1 << 40
+    begun = 1_795_160_000
+    scrub = [1, 1, begun, 0, whole, half, 0, 0, 0, half, begun, 0, 0, half, half, *[0] * 7]
+    config["vdev_tree"]["scan_stats"] = scrub
+    lines = ({"t": begun + 6000.0 + n, "pool": "tank", "libzfs": config} for n in range(4))
+    recording = tmp_path / "recording.jsonl"
+    recording.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main(["replay", str(recording), "--json"]) == 0
+    samples = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(samples) == 4
+    for sample in samples:
+        assert sample["health"]["word"] == "SUSPENDED"
+        assert any(REBOOT in reason for reason in sample["health"]["reasons"])
+        assert (sample["scan"]["eta_seconds"], sample["scan"]["issue_rate"]) == (None, None)

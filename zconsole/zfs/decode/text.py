@@ -130,7 +130,7 @@ def _blocks(lines: list[str]) -> list[_Block]:
         found = _tag_of(line, current, blank or _heads_a_pool(line, below))
         # Nothing but other output tells where a table or listing ends.
         open_end = current is not None and (current.tag in _TABLES or _is_listing(current))
-        if open_end and _NEXT_OUTPUT.match(line):
+        if open_end and (_NEXT_OUTPUT.match(line) or (_is_listing(current) and Columns.of(line))):
             current = _Section(_AFTER, 0, [line])
             blocks[-1].sections.append(current)
         elif _begins_a_table(line, current):
@@ -336,7 +336,8 @@ def _listed(section: _Section) -> tuple[str, ...]:
     lines = [line.expandtabs() if line[:1] == "\t" else line for line in section.lines[1:]]
     lines = lines[: _end_of_list(lines)]
     starts = [i for i, line in enumerate(lines) if line.strip() and line[:1] == " "]
-    if not starts:
+    first = next((i for i, line in enumerate(lines) if line.strip()), None)
+    if not starts or first != starts[0]:
         return _without_indentation(lines)
     usual = section.indent + _ENTRY_INDENT
     least = min(len(lines[i]) - len(lines[i].lstrip(" ")) for i in starts)
