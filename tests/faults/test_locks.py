@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.faults.beside import beside
-from tests.faults.harness import FaultySys, Nobody, create, run
+from tests.faults.harness import FaultySys, Killed, Nobody, create, descriptors_closed, run
 from zconsole.rebalance.job.job import JobClocks
 
 OFD_SETLK = 37
@@ -141,3 +141,52 @@ def test_two_locks_on_two_versions_keep_both(area: Path) -> None:
     assert outcome == "failed"
     assert reason.startswith("both locked; the other version is .zc-")
     assert len(list(path.parent.iterdir())) == 2
+
+
+def test_a_copy_that_is_locked_when_its_original_is_back_is_kept(area: Path) -> None:
+    """It was opened by its name while it had that."""
+    path = tree(area)
+    opened: list[int] = []
+
+    def lock_one_and_open_the_other() -> None:
+        flock(opened[0])
+        opened.append(os.open(path, os.O_RDONLY))
+
+    steps = (lock_one_and_open_the_other, lambda: flock(opened[1]))
+    with beside(lambda: opened.append(os.open(path, os.O_RDONLY)), *steps) as other:
+        begun = [other.go]
+
+        def after(_: int, name: str, __: Any) -> None:
+            if name == "exchange" and begun:
+                begun.pop()()
+
+        waits = [other.go]
+        clocks = JobClocks(sleep=lambda _: waits.pop()() if waits and not begun else None)
+        shown, _ = run(area / "job.db", FaultySys(after=after), clocks, users=Nobody())
+    ((outcome, reason),) = [(r["outcome"], r["reason"]) for r in shown]
+    assert outcome == "failed"
+    assert reason.startswith("locked during the move; the other version is .zc-")
+    assert len(list(path.parent.iterdir())) == 2
+
+
+def test_recovery_gives_a_locked_inode_its_name_back(area: Path) -> None:
+    path = tree(area)
+    inode = path.stat().st_ino
+    opened: list[int] = []
+    system = FaultySys()
+
+    def after(_: int, name: str, __: Any) -> None:
+        if name == "exchange":
+            system.die()
+
+    system.after = after
+    with beside(
+        lambda: opened.append(os.open(path, os.O_RDONLY)), lambda: flock(opened[0])
+    ) as other:
+        with descriptors_closed(), pytest.raises(Killed):
+            run(area / "job.db", system, users=Nobody())
+        assert path.stat().st_ino != inode
+        other.go()
+        shown, _ = run(area / "job.db", users=Nobody())
+    assert [(r["outcome"], r["reason"]) for r in shown] == [("skipped", "locked")]
+    assert path.stat().st_ino == inode

@@ -300,7 +300,7 @@ def _pool(count: int) -> Raw:
     """A status with so many spares in use, as another machine may print it."""
 
     def leaf(name: str, state: str) -> dict[str, str]:
-        return {"name": name, "vdev_type": "disk", "guid": f"9{hash(name) % 10**9}", "state": state}
+        return {"name": name, "vdev_type": "disk", "guid": str(int(name, 36)), "state": state}
 
     groups = {
         f"spare-{at}": {
