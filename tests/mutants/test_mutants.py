@@ -13,6 +13,7 @@ from tests.mutants.campaign import PATIENCE, tried
 from tests.mutants.equivalent import REASONS
 from tests.mutants.forked import DiedError, HangsError, forked
 from tests.mutants.generate import MODULES, Mutant, durable_calls, mutants, source
+from tests.table import rows
 from zconsole.rebalance.engine.swap import ConflictError
 
 KNOWN = {
@@ -30,7 +31,7 @@ def _all() -> dict[str, Mutant]:
     return {each.identity: each for module in MODULES for each in mutants(module)}
 
 
-@pytest.mark.parametrize("identity", KNOWN)
+@rows("identity", KNOWN)
 def test_a_known_mutant_is_caught(identity: str) -> None:
     def _wrong() -> str:
         return model.wrong(model.rounds(3), [KNOWN[identity]], model.HANGS)
@@ -53,7 +54,7 @@ def test_every_mutant_has_a_name_of_its_own_and_can_be_compiled() -> None:
     assert len({each.operator for each in found}) == 6
 
 
-@pytest.mark.parametrize("module", MODULES)
+@rows("module", MODULES)
 def test_every_durable_call_is_dropped(module: str) -> None:
     """Each call in a function, and each method handed over that lasts, is gone in some mutant."""
     tree = ast.parse(source(module).read_text())

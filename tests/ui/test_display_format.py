@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-
+from tests.table import rows
 from zconsole.ui.display_format import DisplayFormat, count, percent
 
 
-@pytest.mark.parametrize(
+@rows(
     ("share", "digits", "said"),
     [
         (None, 1, "-"),
@@ -32,7 +31,7 @@ def test_rates_in_a_text_follow_the_units():
     assert DisplayFormat(unit="exact").rates(said) == said
 
 
-@pytest.mark.parametrize(
+@rows(
     ("days", "said"),
     [(0, "12:00"), (-1, "yesterday 12:00"), (-6, "19 Nov 12:00"), (2, "Fri 12:00")],
 )
@@ -41,7 +40,7 @@ def test_a_day_of_the_week_is_only_of_the_time_to_come(days, said):
     assert DisplayFormat(zone=UTC).when(now + 86400 * days, now) == said
 
 
-@pytest.mark.parametrize(
+@rows(
     ("number", "said"),
     [(9999, "9999"), (12_345, "12K"), (999_600, "1.0M"), (2_280_000, "2.3M"), (9_960_000, "10M")],
 )

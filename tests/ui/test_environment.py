@@ -13,9 +13,8 @@ import termios
 import time
 from contextlib import contextmanager
 
-import pytest
-
 from tests.bench.terminal_bytes import BUDGET, unsized, watch, while_nothing_changes
+from tests.table import rows
 from zconsole.errors import ExitCode
 
 DEMO = [sys.executable, "-m", "zconsole", "demo"]
@@ -98,7 +97,7 @@ def test_q_leaves_with_0_and_gives_the_terminal_back():
         assert RESTORED in terminal.seen
 
 
-@pytest.mark.parametrize("keys", [b"q\r", b"qS", b"qB"])
+@rows("keys", [b"q\r", b"qS", b"qB"])
 def test_keys_behind_q_leave_no_words_on_the_terminal(keys):
     with demo() as terminal:
         terminal.press(keys)
@@ -114,7 +113,7 @@ def test_control_c_leaves_with_130():
         assert RESTORED in terminal.seen
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@rows("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_leaves_in_order(number):
     with demo() as terminal:
         os.kill(terminal.pid, number)

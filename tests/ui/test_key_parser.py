@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
+from tests.table import rows
 from zconsole.ui.key_parser import KeyParser
 
 
@@ -22,7 +22,7 @@ def keys(*packets: str) -> list[str]:
     return [event.key for event in found if isinstance(event, events.Key)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("packet", "read"),
     [
         ("\x1b", ["escape"]),
@@ -47,7 +47,6 @@ def keys(*packets: str) -> list[str]:
         ("\x1b[113;3u", ["alt+q"]),
         ("\x1b[27u", ["escape"]),
     ],
-    ids=repr,
 )
 def test_escape_and_the_key_behind_it_are_two_keys(packet, read):
     assert keys(packet) == read
@@ -67,7 +66,7 @@ def pastes(*packets: str) -> list[str]:
     return [event.text for event in found if isinstance(event, events.Paste)]
 
 
-@pytest.mark.parametrize("size", [1, 3, 1000])
+@rows("size", [1, 3, 1000])
 def test_a_paste_is_one_event_whatever_it_contains(size):
     whole = "\x1b[200~a\x1bq\x1b[A\x1b[200~\x03S\nb\x1b[201~"
     packets = [whole[i : i + size] for i in range(0, len(whole), size)]
@@ -87,8 +86,8 @@ def test_an_endless_paste_is_not_kept():
     assert len(text) == 65536
 
 
-@pytest.mark.parametrize("size", [1, 5, 1000])
-@pytest.mark.parametrize(
+@rows("size", [1, 5, 1000])
+@rows(
     "reply",
     [
         "\x1bP>|XTerm(Squeeze)\x1b\\",
@@ -102,7 +101,6 @@ def test_an_endless_paste_is_not_kept():
         "\x1b[?997;1n",
         "\x1b[4;600;800t",
     ],
-    ids=repr,
 )
 def test_a_late_reply_of_the_terminal_is_no_key(reply, size):
     parser = KeyParser()
@@ -111,7 +109,7 @@ def test_a_late_reply_of_the_terminal_is_no_key(reply, size):
     assert [event.key for event in found if isinstance(event, events.Key)] == ["j"]
 
 
-@pytest.mark.parametrize("packets", [("\x1b[<35;1", "0;5M"), ("\x1b[?64;1", "j")], ids=repr)
+@rows("packets", [("\x1b[<35;1", "0;5M"), ("\x1b[?64;1", "j")])
 def test_a_cut_off_sequence_is_dropped_after_a_silence(packets):
     assert "1" not in keys(*packets)
 
@@ -122,7 +120,7 @@ def test_a_reply_without_an_end_holds_back_no_key_for_long():
     assert keys("\x1b]11;rgb:ff\x1b[A") == ["up"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "sequence",
     [
         f"\x1b[{2**64}u",
@@ -134,7 +132,6 @@ def test_a_reply_without_an_end_holds_back_no_key_for_long():
         "\x1b[1114112;1u",
         f"\x1b[48;{2**64};1;1;1t",
     ],
-    ids=lambda text: repr(text[:20]),
 )
 def test_a_number_that_is_no_character_or_place_ends_nothing(sequence):
     assert keys(f"{sequence}j\x1b[A") == ["j", "up"]

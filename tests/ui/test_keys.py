@@ -8,6 +8,7 @@ import pytest
 from textual.command import CommandPalette
 from textual.dom import DOMNode
 
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.fakes import view_state
@@ -58,7 +59,7 @@ def test_no_key_has_two_meanings():
     assert {key: does for key, does in meanings().items() if len(does) > 1}.keys() <= BY_PLACE
 
 
-@pytest.mark.parametrize("screen", dialogs(), ids=lambda screen: screen.__name__)
+@rows("screen", dialogs())
 def test_every_key_of_a_screen_is_in_the_table(screen):
     bound = screen.__dict__.get("BINDINGS", ())
     rows = {key for group in screen.groups for key in keys_of(group)}
@@ -223,7 +224,7 @@ def test_the_legend_has_every_color_with_a_meaning_in_that_color():
     assert said.keys() >= {r for r in ROLES if not r.startswith("badge-")} - elsewhere
 
 
-@pytest.mark.parametrize("width", [54, 60, 80, 200])
+@rows("width", [54, 60, 80, 200])
 def test_the_legend_fits_and_is_ascii_where_all_else_is(width):
     lines = legend_lines(DisplayFormat(ASCII), width, 1.0)
     assert all(width_of(line) <= width for line in lines)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.ui.fakes import screen_text
 from tests.ui.test_start import UTF8, made
 from zconsole.cli.configuration import FAULT
@@ -27,15 +28,13 @@ def test_every_key_has_a_name_of_its_own():
     assert len(titles) == len(set(titles))
 
 
-@pytest.mark.parametrize("key", sorted({name for key in SHIPPED.rows for name in key.keys}))
+@rows("key", sorted({name for key in SHIPPED.rows for name in key.keys}))
 def test_every_key_can_be_written_as_it_is_shown(key):
     if key not in ("tab", "shift+tab", "enter", "ctrl+c"):
         assert key_name(shown(key)) == key
 
 
-@pytest.mark.parametrize(
-    "word", ["", "FF", "^I", "^M", "^Q", "ctrl+alt+x", "F13", "\x1b", "\u200b"]
-)
+@rows("word", ["", "FF", "^I", "^M", "^Q", "ctrl+alt+x", "F13", "\x1b", "\u200b"])
 def test_what_is_no_key_is_refused(word):
     with pytest.raises(ValueError, match="is not a key; write it as in the help"):
         key_name(word)
@@ -57,7 +56,7 @@ def test_two_actions_cannot_get_one_new_key():
     assert {title for title, _ in wrong} == {"replace", "units"}
 
 
-@pytest.mark.parametrize("title", ["back", "next_pane", "interrupt", "submit"])
+@rows("title", ["back", "next_pane", "interrupt", "submit"])
 def test_keys_that_lead_out_stay(title):
     _, ((_, problem),) = remapped(**{title: ["e"]})
     assert problem.endswith("cannot be another key")

@@ -12,6 +12,7 @@ from datetime import UTC
 
 import pytest
 
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, screen_text
 from zconsole.ui.console_options import ConsoleOptions
@@ -21,7 +22,7 @@ from zconsole.ui.start import make_console, run_console
 UTF8 = {"LANG": "en_US.UTF-8", "TERM": "xterm-256color", "HOME": "/nonexistent"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("environ", "plain"),
     [
         ({"LANG": "en_US.UTF-8"}, False),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK
 from zconsole.monitor.feed import Update
@@ -20,7 +19,7 @@ def said(frame, passed):
     return state.status(100.0 + passed, 1.0)
 
 
-@pytest.mark.parametrize("stale", [0.0, 90.0])
+@rows("stale", [0.0, 90.0])
 def test_the_clock_goes_on_while_a_pool_does_not_answer(stale):
     fresh = frames.healthy()
     old = replace(fresh, problem="no answer", stale_seconds=stale) if stale else fresh

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.table import rows
 from tests.unit.source import PACKAGE, modules, tree_of
 from tests.unit.zfs.sources.source_fakes import TEXT
 
@@ -151,7 +152,7 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@rows("name", FOREIGN)
 def test_what_is_heavy_is_imported_only_where_it_belongs(name):
     assert [m for m in modules() if not m.startswith(FOREIGN[name]) and pulls_in(m, name)] == []
 
@@ -187,7 +188,7 @@ UNUSED = ("textual", "rich", "lzma", "zconsole.zfs.decode.text")
 """argparse loads all compression, by shutil, for the width of a help that nobody asked for."""
 
 
-@pytest.mark.parametrize(
+@rows(
     "words",
     [["--help"], ["demo", "--json", "--count", "1"], ["themes", "--json"], ["demo", "--list"]],
 )
@@ -238,9 +239,7 @@ def test_a_report_of_saved_output_loads_nothing_heavy_of_its_own_accord(words, t
     assert {file: names for file, names in heavy.items() if names} == {}
 
 
-@pytest.mark.parametrize(
-    "path", sorted((PACKAGE.parent / "tests/vm").glob("*.py")), ids=lambda p: p.stem
-)
+@rows("path", sorted((PACKAGE.parent / "tests/vm").glob("*.py")))
 def test_what_the_virtual_machines_run_finds_all_it_imports(path: Path):
     """They run rarely, and a name that has moved would be noticed only then."""
     assert importlib.import_module(f"tests.vm.{path.stem}").__name__ == f"tests.vm.{path.stem}"

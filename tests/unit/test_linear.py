@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 import zconsole
+from tests.table import rows
 from zconsole.errors import NotUnderstoodError
 from zconsole.monitor.session import Session
 from zconsole.system.cpu_limit import cpu_limit
@@ -184,7 +183,7 @@ def _grows(call: Callable[[Any], object], text: Callable[[int], Any]) -> float:
     return min(_cpu(call, text(4 * LENGTH)) for _ in range(3)) / short
 
 
-@pytest.mark.parametrize("place", sorted(PATTERNS))
+@rows("place", sorted(PATTERNS))
 def test_a_pattern_takes_linear_time(place: str) -> None:
     pattern, used = PATTERNS[place]
     methods = used & set(METHODS) or METHODS  # of one that is handed on, all
@@ -283,7 +282,7 @@ def _read_list(text: str) -> None:
         capacities(as_printed(text, saved.LIST))
 
 
-@pytest.mark.parametrize(("printed", "read"), [(STATUS, _read), (LIST, _read_list)])
+@rows(("printed", "read"), [(STATUS, _read), (LIST, _read_list)])
 def test_an_output_takes_linear_time(printed: str, read: Callable[[str], None]) -> None:
     for made in _longer(printed):
         with cpu_limit(10 * GIVE_UP):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
+from tests.table import rows
 from tests.unit.source import modules, tree_of
 
 SEAM = ("system/state_dir.py", "system/safe_path.py")
@@ -127,7 +126,7 @@ def test_a_database_on_disk_is_checked_before_it_is_connected_to():
                 assert calls.index("state_dir.check_database") < calls.index("sqlite3.connect")
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         "open(path)",
@@ -147,7 +146,7 @@ def test_what_opens_a_file_is_seen(line):
     assert openings(ast.parse(line)) != []
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     ["Journal.open(path)", "explorer.open(path)", "sys.unlink(fd, name)", "disk.read_bytes + 1"],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from zconsole.cli.options import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ def test_the_first_two_indented_lines_run_the_demo_and_the_tests():
     assert "-m pytest" in second
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"console"}))
+@rows("name", sorted(COMMANDS.keys() - {"console"}))
 def test_every_command_is_named(name):
     assert f"`{name}`" in README
 
@@ -39,7 +40,7 @@ def paths():
     return [path for room in ("zconsole", "tests") for path in (ROOT / room).rglob("*")]
 
 
-@pytest.mark.parametrize("name", NAMED)
+@rows("name", NAMED)
 def test_what_the_map_names_is_there(name, paths):
     wanted = Path(name).parts
     assert any(path.parts[-len(wanted) :] == wanted for path in paths)
@@ -54,6 +55,6 @@ WORDS = sorted(set(re.findall(r"`(?:\w+\.)?(_?[A-Z]\w+|_[a-z]\w+)`", MAP)))
 """Classes, tables and private functions it names."""
 
 
-@pytest.mark.parametrize("word", WORDS)
+@rows("word", WORDS)
 def test_what_the_map_calls_by_name_is_in_the_code(word, sources):
     assert re.search(rf"^ *(?:class |(?:async )?def )?{word}\b(?:[(:,]| =)", sources, re.MULTILINE)

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole import units
 from zconsole.units import parse_size
 from zconsole.zfs.decode.values import number
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("0", 0), ("88", 88), ("0B", 0), ("512B", 512), ("4K", 4096), ("1.50K", 1536),
@@ -23,7 +23,7 @@ def test_parse_size(text, value):
     assert units.parse_size(text) == value
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "seconds"),
     [
         ("62h28m", 224880), ("0h2m", 120), ("1m35s", 95), ("00:00:09", 9),
@@ -35,7 +35,7 @@ def test_parse_duration(text, seconds):
     assert units.parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "text"),
     [
         (0, "0"), (88, "88"), (4096, "4K"), (1536, "1.50K"), (12.9 * 1024**4, "12.9T"),
@@ -60,13 +60,13 @@ def test_a_duration_reads_back_within_its_smaller_unit(seconds):
     assert abs(read - seconds) <= (3600 if seconds >= 86400 else 60 if seconds >= 3600 else 1)
 
 
-@pytest.mark.parametrize("text", ["9" * 400, "9" * 400 + "K", "99999E", "9" * 30])
+@rows("text", ["9" * 400, "9" * 400 + "K", "99999E", "9" * 30])
 def test_more_than_zfs_can_count_is_no_size(text):
     assert parse_size(text) is None
     assert number(text) is None
 
 
-@pytest.mark.parametrize("value", [10**400, -(10**400), 1e300, float("inf"), float("nan"), 2**70])
+@rows("value", [10**400, -(10**400), 1e300, float("inf"), float("nan"), 2**70])
 def test_more_than_zfs_can_count_is_no_number(value):
     assert number(value) is None
 
@@ -82,7 +82,7 @@ def test_a_count_agrees_with_its_noun():
     assert [units.counted(n, "more device") for n in (0, 2)] == ["0 more devices", "2 more devices"]
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+@rows("value", [math.inf, -math.inf, math.nan])
 def test_what_is_not_finite_is_unknown(value):
     assert units.size(value) == units.rate(value) == units.percent(value) == "-"
     assert units.latency(value, "-") == units.duration(value) == "-"

@@ -9,8 +9,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
+from tests.table import rows
 from tests.unit.source import PACKAGE
 
 ROOT = PACKAGE.parent
@@ -136,7 +135,7 @@ def test_no_banned_phrase_is_in_the_package():
     assert seen == []
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@rows("path", DOCUMENTS)
 def test_no_banned_phrase_is_in_a_document(path: Path):
     assert list(found(path.name, path.read_text("utf-8"))) == []
 
@@ -164,7 +163,7 @@ def test_a_phrase_is_found_wherever_it_is_written():
     assert any(line.startswith("6: ") for line in said)
 
 
-@pytest.mark.parametrize("banned", BANNED)
+@rows("banned", BANNED)
 def test_what_is_better_is_not_itself_banned(banned: str):
     assert list(found("", BANNED[banned])) == []
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.table import rows
 from tests.ui.actions.acting import RUN, acting, pick
 from tests.ui.drawn import plain
 from tests.unit.actions.pools import mirror, raidz2
@@ -127,7 +128,7 @@ async def test_a_long_reason_has_all_the_rows_the_menu_leaves():
         assert "…" not in said[said.index("Pause the scrub: ") :]
 
 
-@pytest.mark.parametrize(("glyphs", "sign"), [(UNICODE, "…"), (ASCII, "*")])
+@rows(("glyphs", "sign"), [(UNICODE, "…"), (ASCII, "*")])
 def test_lines_that_are_left_out_leave_a_sign(glyphs, sign) -> None:
     lines = [(Span(text),) for text in ("one", "two", "three")]
     assert [plain(line) for line in at_most(2, lines, glyphs.ellipsis)] == ["one", f"two{sign}"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from tests.ui.drawn import plain
 from zconsole.actions.candidates import Candidate
 from zconsole.actions.plan import ActionPlan
@@ -85,7 +84,7 @@ def test_sectors_that_nobody_knows_are_no_question_marks() -> None:
     assert "?" not in plain(unknown)
 
 
-@pytest.mark.parametrize("width", [60, 80])
+@rows("width", [60, 80])
 def test_a_question_about_a_tunable_is_wrapped_and_not_cut(width: int) -> None:
     note = "stretches every transaction group: synchronous writes of every pool wait longer"
     tunable = Tunable("zfs_x_ms", "least time", "ms", 1, 60_000, (), "scrub", note=note)
@@ -115,7 +114,7 @@ def test_the_harm_comes_with_what_is_suggested_before_what_was_done() -> None:
     assert told.count(setting.tunable.note) == 1
 
 
-@pytest.mark.parametrize(("over", "said"), [(True, "not measured"), (False, "after some minutes")])
+@rows(("over", "said"), [(True, "not measured"), (False, "after some minutes")])
 def test_an_effect_is_promised_only_while_it_may_come(over: bool, said: str) -> None:
     setting = Setting(known("zfs_resilver_min_time_ms"), 6000, 3000, "", 6000, 3000)
     change = Change(1.0, "zfs_resilver_min_time_ms", 3000, 6000)
@@ -131,7 +130,7 @@ def test_a_switch_is_one_of_two() -> None:
     assert "0/1" not in "".join(map(plain, said))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("clear", "said"), [(True, "120M/s before, 150M/s after (+25 %)"), (False, "no clear effect")]
 )
 def test_an_effect_is_claimed_only_where_it_is_clear(clear: bool, said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from tests.ui.actions.acting import RUN, acting
 from tests.ui.drawn import plain
 from zconsole.system.state_dir import StateError
@@ -74,7 +75,7 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so(size)
         assert name not in next(row for row in a.screen.splitlines() if row.startswith("›"))
 
 
-@pytest.mark.parametrize("width", range(60, 140, 5))
+@rows("width", range(60, 140, 5))
 def test_a_suggestion_that_does_not_fit_beside_the_old_value_is_left_to_the_lines_below(width):
     tunable = known("zfs_resilver_min_time_ms")
     setting = Setting(tunable, 5000, 3000, "", 5000, 3000)

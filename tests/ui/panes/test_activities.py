@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.eta.estimate import Estimate
@@ -39,8 +38,8 @@ def test_a_checkpoint_being_discarded_says_what_remains():
     assert said.rstrip() == " checkpoint discarding, 11M remaining"
 
 
-@pytest.mark.parametrize("width", [54, 60, 80])
-@pytest.mark.parametrize("name", [SSD, "初期化された記憶装置の長い名前"])
+@rows("width", [54, 60, 80])
+@rows("name", [SSD, "初期化された記憶装置の長い名前"])
 def test_the_name_gives_way_and_never_the_amount(width, name):
     trim = Activity("trim", "running", name, done_bytes=(561 << 30) // 10,
                     total_bytes=(1117 << 30))  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.ui.panes.balance import balance_lines, balance_title
@@ -25,7 +24,7 @@ class TestBalance:
         assert "93.3 %" in plain(lines[0])
         assert "84 %" in plain(lines[1])
 
-    @pytest.mark.parametrize(("spread", "said"), [(0.02, "2.0 %"), (0.0503, "5.0 %")])
+    @rows(("spread", "said"), [(0.02, "2.0 %"), (0.0503, "5.0 %")])
     def test_what_counts_as_even_has_nothing_out_of_place(self, spread, said):
         even = replace(frames.imbalance().balance, spread=spread)
         assert f"spread {said}  even ─" in plain(balance_title(even, LOOK, 80))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot, SlotLights
@@ -43,8 +42,8 @@ def test_every_slot_is_there_in_order_with_what_is_in_it():
     assert "24     other" in said
 
 
-@pytest.mark.parametrize("width", [20, 59, 80, 100, 200])
-@pytest.mark.parametrize("slots", [1, 12, 24, 60])
+@rows("width", [20, 59, 80, 100, 200])
+@rows("slots", [1, 12, 24, 60])
 def test_the_grid_fits_and_the_cursor_is_on_one_slot(slots, width):
     found = bays([frame(shelf(slots))])
     made = chassis_map(found, {}, slots - 1, LOOK, width)
@@ -71,7 +70,7 @@ def test_lights_and_states_are_told_without_color_and_in_ascii():
     assert "marks: * locate light on" in text(chassis_legend(LOOK, 80))
 
 
-@pytest.mark.parametrize("width", [60, 80])
+@rows("width", [60, 80])
 def test_the_mark_of_a_light_stands_at_its_own_slot_number(width):
     lights = {(KEY, "Slot 05"): SlotLights(fault=True, locate=False)}
     said = drawn(frame(shelf(12), at=5, state="FAULTED"), lights=lights, width=width)
@@ -135,7 +134,7 @@ def test_without_enclosures_there_is_nothing_to_show():
 BY_COLUMN = f"{KEY}: 4x6 by-column from-bottom"
 
 
-@pytest.mark.parametrize("width", [50, 80, 200])
+@rows("width", [50, 80, 200])
 def test_slots_lie_as_the_configuration_says(width):
     found = bays([frame(shelf(24))])
     made = chassis_map(found, {}, 0, LOOK, width, [BY_COLUMN])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.pool.chassis import LeafDisk
@@ -57,14 +56,14 @@ def failing(frame, index, **fields):
     return replace(frame, rows=rows)
 
 
-@pytest.mark.parametrize("has", EVERY)
-@pytest.mark.parametrize("width", range(12, 260))
+@rows("has", EVERY)
+@rows("width", range(12, 260))
 def test_columns_fit(width, has):
     columns = arrange(width, 60, 5, has)
     assert sum(c.width for c in columns) + len(columns) - 1 <= max(width, 15)
 
 
-@pytest.mark.parametrize("has", EVERY)
+@rows("has", EVERY)
 def test_a_wider_screen_never_has_fewer_facts(has):
     seen = 0
     for width in range(40, 260):
@@ -159,7 +158,7 @@ def test_one_counter_that_is_not_0_brings_the_columns_and_0_does_not_take_them_a
     assert seen_worth(calm, seen) == seen
 
 
-@pytest.mark.parametrize(
+@rows(
     "fields",
     [{"note": "was /dev/sdq"}, {"slow_sibling": "61ms, siblings 8ms"}],
 )
@@ -177,7 +176,7 @@ def test_headings_are_those_of_zpool_and_say_what_a_strip_means():
     assert narrow.split() == ["NAME", "STATE", "READ/s", "WRITE/s", "LAT", "ERR"]
 
 
-@pytest.mark.parametrize("width", [58, 78, 118, 198])
+@rows("width", [58, 78, 118, 198])
 def test_no_number_moves_a_column(width):
     calm = frames.resilver()
     row = calm.rows[-1]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.monitor.device_details import LABELS, described
@@ -42,7 +41,7 @@ class TestDetail:
         assert said[:2] == [f"why          {reasons[0]}", reasons[1]]
         assert "why" not in text(detail_lines(disk, frame, (), LOOK, 60))
 
-    @pytest.mark.parametrize("name", ["suspended", "deserted"])
+    @rows("name", ["suspended", "deserted"])
     def test_what_the_header_counts_of_a_suspended_pool_is_all_in_its_row(self, name):
         """At 80x24 the header said ``+4 more: Enter on the pool's row``, which had two of them."""
         rows = tuple(replace(r, missing_since=frames.NOW) for r in frames.resilver().rows)

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.history.past_rates import Mark
@@ -34,7 +35,7 @@ def with_marks(*marks, **fields):
     return replace(FRAME, **{"events": (), "scans": (marked,), **fields})
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@rows("rows", [1, 3])
 def test_each_has_its_name_and_scale_and_all_have_one_time(rows):
     lines = drawn(80, rows)
     assert [line.split()[0] for line in lines if line[0] != " "] == ["latency", "read", "write"]
@@ -45,8 +46,8 @@ def test_each_has_its_name_and_scale_and_all_have_one_time(rows):
     assert len(lines) == 2 * rows + 2
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("width", range(1, 400, 7))
+@rows("rows", [1, 3])
+@rows("width", range(1, 400, 7))
 def test_they_fit_and_are_no_wider_than_what_is_kept(width, rows):
     for line in graphs(SLOW, FRAME, LOOK, width, rows):
         assert width_of(line) <= min(width, len("operations   ") + CAPACITY + len("  scale 128ms"))
@@ -68,7 +69,7 @@ def test_a_device_of_which_nothing_is_known_has_none():
     assert drawn(80, 1, row=SLOW._replace(key="nothing")) == []
 
 
-@pytest.mark.parametrize(("rows", "apart"), [(1, 10), (3, 5)])
+@rows(("rows", "apart"), [(1, 10), (3, 5)])
 def test_what_happened_to_the_scan_is_marked_where_it_was(rows, apart):
     axis = drawn(100, rows, frame=with_marks(Mark(NOW - 10, "restart")))[-1]
     assert axis.index("restart 12:40 ▴") + len("restart 12:40 ▴") == len(axis) - apart
@@ -136,7 +137,7 @@ def test_going_back_and_on_stays_within_what_is_kept():
     assert scrolled(FRAME, 240, None, -1) is None
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@rows("rows", [1, 3])
 def test_the_time_that_is_shown_begins_where_the_samples_do(rows):
     frame = frames.resilver()
     frame.series.length = 40

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.factory import frame, noisy_pool
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.pool.chassis import LeafDisk
@@ -25,7 +24,7 @@ def roles(lines, needle):
 
 
 class TestHeader:
-    @pytest.mark.parametrize(("width", "height", "lines"), [(60, 15, 4), (80, 24, 5), (120, 40, 8)])
+    @rows(("width", "height", "lines"), [(60, 15, 4), (80, 24, 5), (120, 40, 8)])
     def test_an_alarm_takes_no_more_lines_than_a_calm_pool(self, width, height, lines):
         for name in ("healthy", "resilver", "swap", "suspended", "deserted", "unrestored"):
             assert len(header(frames.ALL[name](), STATUS, width, height)) == lines, name
@@ -40,7 +39,7 @@ class TestHeader:
         *_, last = header(frames.suspended(), STATUS, 60, 15)
         assert last.startswith(" remove no disk of raidz2-0: ")
 
-    @pytest.mark.parametrize("disks", [6, 8, 12])
+    @rows("disks", [6, 8, 12])
     def test_the_disks_that_must_stay_are_all_told_at_80_columns(self, disks):
         names = [f"ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0F{n:04d}" for n in range(disks + 1)]
         leaves = (Vdev(names[0], "disk", state="REMOVED"), *(Vdev(n, "disk") for n in names[1:]))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 
-import pytest
-
 from tests.factory import view
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.eta.estimate import Estimate, nothing
@@ -101,15 +100,15 @@ def idle(scan: Scan, scrub: ScrubAge) -> Frame:
     return replace(frames.healthy(), scans=(view(scan, percent=43.0),), scrub=scrub)
 
 
-@pytest.mark.parametrize("width", [60, 80, 100])
+@rows("width", [60, 80, 100])
 def test_after_a_canceled_scrub_the_last_full_one_stays_in_sight(width):
     first, second = said(idle(CANCELED, ScrubAge(1.0, 12.7 * DAY, overdue=False)), width)
     assert first.startswith(" SCRUB CANCELED 11:41")
     assert second.startswith(" last scrub 12 days ago ")
 
 
-@pytest.mark.parametrize("width", [60, 80, 100])
-@pytest.mark.parametrize("scan", [CANCELED, frames.healthy().scans[0].scan])
+@rows("width", [60, 80, 100])
+@rows("scan", [CANCELED, frames.healthy().scans[0].scan])
 def test_an_overdue_scrub_stands_out_whatever_ended_last(scan, width):
     late = idle(scan, ScrubAge(scan.end, 41 * DAY, overdue=True))
     assert said(late, width)[1].startswith(" scrub overdue: 41 days ")
@@ -139,7 +138,7 @@ def test_a_finished_repair_says_that_redundancy_is_restored():
     assert "restored" not in said(frames.unrestored())[1]
 
 
-@pytest.mark.parametrize(("growth", "way"), [(1.0, "▲"), (-0.5, "▼"), (0.01, "=")])
+@rows(("growth", "way"), [(1.0, "▲"), (-0.5, "▼"), (0.01, "=")])
 def test_the_rate_says_where_it_goes(growth, way):
     past = PastRates(0.0, 1.0, (10.0,) * 300 + (10.0 * (1 + growth),) * 300)
     assert f"RATE 124M/s {way} " in said(of_scan(past=past))[0]
@@ -173,9 +172,7 @@ def test_of_a_reason_without_room_whole_clauses_are_told():
     assert why in said(scanning, 120)[1]
 
 
-@pytest.mark.parametrize(
-    ("width", "told"), [(60, " 9h02m to go "), (80, " 9h02m to go, as last scrub ")]
-)
+@rows(("width", "told"), [(60, " 9h02m to go "), (80, " 9h02m to go, as last scrub ")])
 def test_what_is_foreseen_stands_below_the_eta_that_is_not_known(width, told):
     reason = "9h02m to go, as last scrub; scanning metadata, nothing issued yet"
     first, second = said(of_scan(estimate=nothing(reason)), width)
@@ -253,8 +250,8 @@ def test_a_removal_has_the_cells_where_no_scan_runs_and_a_trim_has_not():
     assert at_work("trim")[0].startswith(" LAST SCRUB")
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("look", [LOOK, replace(LOOK, unit="exact")])
+@rows("size", SIZES)
+@rows("look", [LOOK, replace(LOOK, unit="exact")])
 def test_no_cell_moves_while_values_come_and_go(size, look):
     gone = Estimate(None, None, None, "a reason that is longer than any cell has room for, really")
     shown = (
@@ -296,8 +293,8 @@ def test_the_estimate_of_a_removal_is_called_stale_where_the_pool_does_not_answe
     assert said(gone, 120, 3)[2].startswith(" removal of mirror-2 ")
 
 
-@pytest.mark.parametrize("unit", ["binary", "decimal", "exact"])
-@pytest.mark.parametrize("rate", [math.inf, math.nan])
+@rows("unit", ["binary", "decimal", "exact"])
+@rows("rate", [math.inf, math.nan])
 def test_a_rate_that_is_not_finite_is_unknown(rate, unit):
     base = frames.resilver()
     frame = replace(base, scans=(base.scans[0]._replace(issue_rate=rate),))
@@ -314,7 +311,7 @@ def test_errors_say_their_hour_on_a_small_screen_too():
     assert said(many)[1].rstrip().endswith("  43K in 1h")
 
 
-@pytest.mark.parametrize("width", [54, 57, 59])
+@rows("width", [54, 57, 59])
 def test_the_last_cell_is_whole_on_a_narrow_screen(width):
     for look in (LOOK, replace(LOOK, unit="exact")):
         label, value = said(frames.resilver(), width, look=look)
@@ -341,8 +338,8 @@ def crowded():
     yield replace(frames.healthy(), scans=(), scrub=late)
 
 
-@pytest.mark.parametrize("width", range(54, 200, 3))
-@pytest.mark.parametrize("unit", ["binary", "exact"])
+@rows("width", range(54, 200, 3))
+@rows("unit", ["binary", "exact"])
 def test_two_blanks_part_the_cells_whatever_is_in_them(width, unit):
     """With one, "best seen 403M/s raidz2-0" was read as one fact."""
     for frame in crowded():
@@ -353,14 +350,14 @@ def test_two_blanks_part_the_cells_whatever_is_in_them(width, unit):
             assert {row[at - 2 : at] for at in starts} == {"  "}, rows
 
 
-@pytest.mark.parametrize("width", range(60, 200, 3))
+@rows("width", range(60, 200, 3))
 def test_cells_are_shortened_by_worth_and_not_cut(width):
     for frame in crowded():
         for row in said(frame, width, 2 + (width >= 80)):
             assert not re.search(r"…(  |$)", row), row
 
 
-@pytest.mark.parametrize("width", range(60, 200, 3))
+@rows("width", range(60, 200, 3))
 def test_labels_are_whole_and_apart_at_every_width(width):
     labels = said(frames.resilver(), width)[0]
     assert re.search(r"REDUNDANCY( LEFT)? {2,}(NEW ERRORS|ERR 1h)", labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
@@ -20,7 +21,7 @@ async def test_an_uneven_pool_at_rest_has_the_key_of_the_rebalance_in_its_footer
         assert "B Rebalance" in a.screen.splitlines()[-1]
 
 
-@pytest.mark.parametrize("width", [60, 80])
+@rows("width", [60, 80])
 def test_the_wanted_action_is_the_first_in_the_footer(width):
     first = wanted_action(frames.imbalance(), False)
     said = plain(footer_line(LOOK, width, denied="", first=first, several_pools=True))

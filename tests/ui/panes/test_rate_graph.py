@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.history.past_rates import Mark, PastRates
@@ -41,8 +42,8 @@ def test_one_row_says_its_scale_and_since_when():
     assert line.endswith(" scale 2M/s        last 18m00s")
 
 
-@pytest.mark.parametrize("width", [60, 80])
-@pytest.mark.parametrize("said", ["restart", "paused", "issuing", "zfs_vdev_scrub_max_active=3"])
+@rows("width", [60, 80])
+@rows("said", ["restart", "paused", "issuing", "zfs_vdev_scrub_max_active=3"])
 def test_one_row_carries_a_mark_where_something_happened(said, width):
     look, past = LOOK, hours(Mark(NOW - 600, said))
     frame = frames.resilver()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.frames.making import disk, frame, group
 from zconsole.pool.health import Health
@@ -12,9 +11,7 @@ from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.reasons import all_reasons
 
 
-@pytest.mark.parametrize(
-    ("repaired", "left", "told"), [(True, 0, True), (False, 0, False), (True, 1, False)]
-)
+@rows(("repaired", "left", "told"), [(True, 0, True), (False, 0, False), (True, 1, False)])
 def test_an_old_disk_that_does_not_count_is_named_where_no_redundancy_is_left(repaired, left, told):
     """In a resilver the headline said NONE, and no word why: the old disk was still there."""
     old, new = disk("old", resilvering=repaired), disk("new", resilvering=True)

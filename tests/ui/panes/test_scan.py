@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.eta.estimate import Estimate, nothing
@@ -71,8 +70,8 @@ class TestScan:
             scan_lines(frames.resilver(), LOOK, 120, roomy=True)
         )
 
-    @pytest.mark.parametrize(("width", "form"), [(60, {"compact": True}), (80, {})])
-    @pytest.mark.parametrize(
+    @rows(("width", "form"), [(60, {"compact": True}), (80, {})])
+    @rows(
         ("lag", "words"),
         [
             (
@@ -170,7 +169,7 @@ class TestScan:
         assert "suggestion  look at its SMART errors" in said
         assert "trouble     no new device errors or disconnects" in said
 
-    @pytest.mark.parametrize(("roomy", "most"), [(False, 2), (True, 4)])
+    @rows(("roomy", "most"), [(False, 2), (True, 4)])
     def test_a_suggestion_ends_with_a_whole_clause(self, roomy, most):
         base = frames.resilver()
         clauses = "; ".join(f"do number {n} of the many things that can be done" for n in range(9))
@@ -183,8 +182,8 @@ class TestScan:
         whole = " ".join(text(scan_lines(long, LOOK, 80, roomy=True, whole=True)).split())
         assert f"suggestion {clauses}" in whole
 
-    @pytest.mark.parametrize("form", [{}, {"compact": True}, {"roomy": True, "graph": 6}])
-    @pytest.mark.parametrize("width", [60, 80, 120, 200])
+    @rows("form", [{}, {"compact": True}, {"roomy": True, "graph": 6}])
+    @rows("width", [60, 80, 120, 200])
     def test_what_may_come_has_its_lines(self, form, width):
         """The same scan takes as many lines whatever is known and said of it."""
         base = frames.resilver()
@@ -224,7 +223,7 @@ class TestScan:
         assert "at last" not in text(scan_lines(told, LOOK, 80))
         assert "at last" in text(scan_lines(told, LOOK, 80, whole=True))
 
-    @pytest.mark.parametrize("troubles", [(), frames.flaky().troubles])
+    @rows("troubles", [(), frames.flaky().troubles])
     def test_a_suggestion_keeps_its_row_whatever_the_limit(self, troubles):
         """A live resilver moved it down and up again as the limit was told in more words."""
         base = replace(frames.resilver(), troubles=troubles)
@@ -338,7 +337,7 @@ def test_a_suggestion_names_the_key_of_the_console():
         assert f"suggestion  {said}" in text(scan_lines(shown, LOOK, 140))
 
 
-@pytest.mark.parametrize("name", LEVERS)
+@rows("name", LEVERS)
 def test_nothing_is_suggested_to_set_that_a_running_autopilot_sets(name):
     base = frames.resilver()
     advice = f"zconsole tunables set {name}=9"
@@ -371,7 +370,7 @@ class TestLow:
         assert self.last(frames.healthy())[-1] == ""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("advice", "kept"),
     [
         (
@@ -396,7 +395,7 @@ LONG = (
 )
 
 
-@pytest.mark.parametrize("width", range(54, 120, 3))
+@rows("width", range(54, 120, 3))
 def test_a_limit_that_is_too_long_ends_with_a_whole_phrase(width):
     base = frames.resilver()
     limit = replace(base.limit, text=f"{LONG}; latency 61ms", advice="", sure=1.0)

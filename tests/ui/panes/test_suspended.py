@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.actions.acting import acting
 from tests.ui.drawn import LOOK
@@ -36,7 +37,7 @@ def test_of_many_disks_without_a_bay_two_are_named():
     assert way_out(many, LOOK, 60) == "reconnect 5 disks, then clear the pool (A)"
 
 
-@pytest.mark.parametrize("room", [100, 60, 30])
+@rows("room", [100, 60, 30])
 def test_a_pool_that_another_host_may_have_is_not_to_be_cleared(room):
     base = frames.suspended()
     pool = replace(base.seen, suspension=MULTIHOST)

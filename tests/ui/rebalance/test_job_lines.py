@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import JOB, ODD, PLAN, shown, text
 from zconsole.rebalance.backend import REPLACED, Counted
@@ -17,10 +16,8 @@ from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 
 
-@pytest.mark.parametrize(
-    "look", [DisplayFormat(UNICODE), DisplayFormat(ASCII)], ids=["unicode", "ascii"]
-)
-@pytest.mark.parametrize("width", [54, 60, 80, 200])
+@rows("look", [DisplayFormat(UNICODE), DisplayFormat(ASCII)])
+@rows("width", [54, 60, 80, 200])
 def test_lines_keep_to_the_width_and_hold_nothing_a_terminal_acts_on(width, look):
     for lines in (
         job_lines(JOB, 0.0, {"raidz1-0": 0.9, "raidz1-1": None}, look, width),
@@ -104,7 +101,7 @@ def test_a_job_that_was_told_to_stop_is_not_said_to_be_stopped_by_stop():
     assert reason(replace(stopped, why="the free-space floor")) == "the free-space floor"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("state", "why", "said"),
     [
         ("paused", "paused", "Paused: 3G in 20 files left. P resumes them."),
@@ -138,7 +135,7 @@ def test_the_files_of_a_day_are_those_that_moved_as_in_the_line_above():
     assert any(line.split()[:1] == ["2026-11-20"] and " 346,075 " in line for line in said)
 
 
-@pytest.mark.parametrize("state", ["paused", "waiting"])
+@rows("state", ["paused", "waiting"])
 def test_a_job_that_moves_nothing_now_names_no_file_rate_or_end(state):
     job = replace(JOB, state=state, rate=None, eta_seconds=None, current="/tank/b/log")
     said = text(job_lines(job, 0.0, {}, DisplayFormat(), 100))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
@@ -42,7 +43,7 @@ def test_a_choice_that_is_cut_is_told_whole():
     assert "not what snapshots or clones hold (2.5)" in " ".join(" ".join(lines).split())
 
 
-@pytest.mark.parametrize("index", range(LAST))
+@rows("index", range(LAST))
 def test_each_choice_says_what_it_is_for_as_the_help_of_its_option_does(index):
     lines = option_about(SETTINGS, index, DisplayFormat(), 100)
     assert HELP[ENTRIES[index].name][1:] in " ".join(" ".join(map(plain, lines)).split())
@@ -80,7 +81,7 @@ def test_the_aim_there_is_picked_again_keeps_a_target_that_was_typed():
     assert AIM.made(settings, settings.aim) == settings
 
 
-@pytest.mark.parametrize(
+@rows(
     ("limit", "answer", "value"),
     [
         (RATE, "200M", 200 << 20),
@@ -98,7 +99,7 @@ def test_limits_are_understood_as_people_write_them(limit, answer, value):
     assert limit.value(answer) == pytest.approx(value) if value != answer else value
 
 
-@pytest.mark.parametrize(
+@rows(
     ("limit", "answer"),
     [
         (RATE, "fast"), (RATE, "-5M"), (TARGET, "101"), (TARGET, "x"), (LIMITS[2], "soon"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.ui.rebalance.samples import JOB, PLAN, SETTINGS, shown, text
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.ui.rebalance.plan_lines import pace_of
@@ -65,7 +64,7 @@ def test_the_pace_of_the_last_job_of_its_engine_goes_before_half_of_a_scan():
         assert pace_of(plan, None, (unlike, older), 8e6) == (2e6, "as the last job did")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("aim", "after", "said"),
     [
         ("balance", 100 << 20, None),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.factory import view
 from tests.records import replace
+from tests.table import rows
 from zconsole.eta.estimate import Estimate, nothing
 from zconsole.pool.model import Scan
 from zconsole.swap.checklist import PULL_FIRST, Checklist
@@ -22,7 +21,7 @@ def said(function: str, step: str, estimate: Estimate = KNOWN, **fields) -> str:
     return eta_note(view(scan)._replace(estimate=estimate), SwapStage(step, "Wait", **fields))
 
 
-@pytest.mark.parametrize(("function", "step"), [("resilver", "resilver"), ("scrub", "scrub")])
+@rows(("function", "step"), [("resilver", "resilver"), ("scrub", "scrub")])
 def test_the_end_of_the_scan_that_is_waited_for_has_its_range(function, step):
     assert said(function, step) == f"The {function} ends in about 1h00m (30m00s to 2h00m)."
     assert said(function, step, BARE) == f"The {function} ends in about 1h00m."

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from textual.geometry import Region
 
+from tests.table import rows
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text
 from tests.ui.theme.contrast import contrast
@@ -54,7 +55,7 @@ def test_shipped_themes():
     }
 
 
-@pytest.mark.parametrize("variable", ["XDG_CONFIG_HOME", "HOME"])
+@rows("variable", ["XDG_CONFIG_HOME", "HOME"])
 def test_a_directory_that_cannot_be_asked_hides_no_shipped_theme(variable):
     assert find_themes({variable: "/" + "x" * 4000}).found == SHIPPED
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import colorsys
 import itertools
 
-import pytest
 from rich.color import ColorType
 from rich.style import Style
 
+from tests.table import rows
 from tests.ui.theme.contrast import contrast
 from zconsole.ui.theme.files import find_themes
 from zconsole.ui.theme.styles import palette
@@ -49,8 +49,8 @@ def beside(one, other):
     return contrast(pair(one)[1], pair(other)[1])
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-@pytest.mark.parametrize(("ground", "role"), list(itertools.product(GROUNDS, READ)))
+@rows("name", SHIPPED)
+@rows(("ground", "role"), list(itertools.product(GROUNDS, READ)))
 def test_every_role_can_be_read_on_every_ground(name, ground, role):
     assert read(LOOKS[name][ground][role]) >= NEEDED.get(name, 4.5)
 
@@ -62,7 +62,7 @@ def test_the_cursor_of_sixteen_colors_is_one_bar_that_only_trouble_stands_out_of
     assert patches == {"warning", "error", "badge-warning", "badge-error"}
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@rows("name", SHIPPED)
 def test_the_cursor_stands_out_from_the_lines_and_the_title_beside_it(name):
     looks = LOOKS[name]
     for other in (looks[""][""], looks["tint"][""], looks[""]["title"], looks[""]["focus"]):
@@ -71,32 +71,32 @@ def test_the_cursor_stands_out_from_the_lines_and_the_title_beside_it(name):
     assert beside(looks["cursor"][""], looks[""]["title"]) >= 3
 
 
-@pytest.mark.parametrize("name", COLORED)
-@pytest.mark.parametrize("ground", GROUNDS)
+@rows("name", COLORED)
+@rows("ground", GROUNDS)
 def test_body_text_is_the_strongest_on_every_ground(name, ground):
     looks = LOOKS[name][ground]
     assert all(read(looks[""]) >= read(looks[role]) for role in ("dim", "notice", "good", "spark"))
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@rows("name", SHIPPED)
 def test_the_pane_in_focus_stands_out_from_the_others(name):
     looks = LOOKS[name][""]
     assert beside(looks["focus"], looks["title"]) >= 3
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@rows("name", SHIPPED)
 def test_no_two_grounds_look_alike(name):
     assert len({LOOKS[name][ground][""] for ground in GROUNDS}) == len(GROUNDS)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-@pytest.mark.parametrize("ground", GROUNDS)
+@rows("name", SHIPPED)
+@rows("ground", GROUNDS)
 def test_every_role_has_a_look(name, ground):
     assert set(LOOKS[name][ground]) == set(ROLES)
     assert set(palette(SHIPPED[name], no_color=True)[ground]) == set(ROLES)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@rows("name", SHIPPED)
 def test_each_meaning_has_a_color_of_its_own(name):
     looks = LOOKS[name][""]
     for one, other in itertools.combinations(("", *MEANINGS[:4], "notice"), 2):
@@ -108,7 +108,7 @@ def hue(color):
     return colorsys.rgb_to_hsv(red, green, blue)
 
 
-@pytest.mark.parametrize("name", ["dark", "light", "high-contrast"])
+@rows("name", ["dark", "light", "high-contrast"])
 def test_the_hues_of_meanings_lie_apart(name):
     hues = {role: hue(SHIPPED[name].colors[role])[0] for role in MEANINGS[:4]}
     for one, other in itertools.combinations(hues, 2):
@@ -116,7 +116,7 @@ def test_the_hues_of_meanings_lie_apart(name):
         assert min(apart, 1 - apart) > 0.08, (one, other)
 
 
-@pytest.mark.parametrize("name", COLORED)
+@rows("name", COLORED)
 def test_the_past_is_paler_than_progress_and_trouble(name):
     colors = SHIPPED[name].colors
     pale = hue(colors["spark"])[1]
@@ -135,8 +135,8 @@ def without(color, red_weight, blue_weight):
 EYES = {"without green cones": (0.29275, -0.02234), "without red cones": (0.11238, 0.00401)}
 
 
-@pytest.mark.parametrize("eye", EYES)
-@pytest.mark.parametrize(
+@rows("eye", EYES)
+@rows(
     ("one", "other"), list(itertools.combinations(("good", "notice", "key", "warning", "error"), 2))
 )
 def test_the_colorblind_theme_tells_meanings_apart_to_every_eye(eye, one, other):
@@ -154,7 +154,7 @@ def test_without_color_attributes_tell_roles_and_grounds_apart():
     assert looks[""][""] == Style()
 
 
-@pytest.mark.parametrize("looks", [LOOKS["ansi16"], palette(SHIPPED["dark"], no_color=True)])
+@rows("looks", [LOOKS["ansi16"], palette(SHIPPED["dark"], no_color=True)])
 def test_no_text_is_faint_on_a_cursor_that_reverses(looks):
     assert not [role for role, style in looks["cursor"].items() if style.dim]
     assert looks[""]["dim"].dim

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.table import rows
 from tests.ui.drawn import plain
 from zconsole.ui.display_format import DisplayFormat, count
 from zconsole.ui.widgets.bars import bar
@@ -64,7 +64,7 @@ def test_joined_wraps_between_parts_only():
     assert [plain(line) for line in joined(parts, "  ", 9)] == ["one  two", "three"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("share", "drawn"),
     [
         (0.0, "····"),
@@ -109,7 +109,7 @@ def test_the_smallest_rate_can_be_seen_and_idle_is_blank():
     assert sparkline([0.0, 0.001], 2, 1024.0, UNICODE) == " ▁"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("seconds", "said"),
     [
         (0, "12:41"),
@@ -154,10 +154,8 @@ def test_outside_text_is_never_raw():
     assert DisplayFormat(ASCII).text("é") == "\\xe9"
 
 
-@pytest.mark.parametrize("width", [5, 10, 20])
-@pytest.mark.parametrize(
-    "text", ["磁碟一號" * 6, "a" * 37, "x 磁碟 y e\u0301 zz  two", "m磁a碟b一c號d 磁"]
-)
+@rows("width", [5, 10, 20])
+@rows("text", ["磁碟一號" * 6, "a" * 37, "x 磁碟 y e\u0301 zz  two", "m磁a碟b一c號d 磁"])
 def test_broken_text_fits_in_cells_and_loses_nothing(text, width):
     lines = broken(text, width)
     assert max(map(cell_len, lines)) <= width

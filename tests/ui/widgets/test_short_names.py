@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.table import rows
 from zconsole.ui.widgets.short_names import formerly, in_runs, middle, short_names
 
 MODEL = "ata-WDC_WD40EFRX-68N32N0_WD-"
@@ -53,7 +53,7 @@ def test_different_names_stay_different_and_fit(names, width):
     assert all(cell_len(shown) <= width for shown in short.values())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("names", "runs"),
     [
         (["Slot 02", "Slot 01", "Slot 03", "Slot 09", "Slot 10"], ["Slots 01-03", "09-10"]),

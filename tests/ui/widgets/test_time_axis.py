@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
-
+from tests.table import rows
 from zconsole.ui.widgets.time_axis import TimeAxis, round_times
 
 NOON = datetime(2026, 11, 20, 12, 7, tzinfo=UTC).timestamp()
@@ -32,7 +31,7 @@ def test_marks_stand_on_what_is_drawn():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("hours", "width", "said"),
     [
         (1, 70, ["11:15", "11:30", "11:45", "12:00"]),
@@ -46,7 +45,7 @@ def test_as_many_round_times_as_have_room(hours, width, said):
     assert [f"{datetime.fromtimestamp(t, UTC):%H:%M}" for t in found] == said
 
 
-@pytest.mark.parametrize("minutes", [330, -570, 60])
+@rows("minutes", [330, -570, 60])
 def test_they_are_round_where_the_operator_is(minutes):
     zone = timezone(timedelta(minutes=minutes))
     found = [datetime.fromtimestamp(t, zone) for t in round_times(NOON - 86400, NOON, 99, zone)]

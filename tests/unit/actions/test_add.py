@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import (
     CHECKPOINT,
     GIB,
@@ -51,7 +50,7 @@ def argv(plan: ActionPlan) -> tuple[str, ...]:
     return step.argv
 
 
-@pytest.mark.parametrize(
+@rows(
     ("layout", "count", "words"),
     [
         (DATA, 6, ("raidz2",)),
@@ -67,13 +66,13 @@ def test_the_command_has_the_words_of_zpool(layout, count, words):
     assert argv(plan) == ("zpool", "add", "tank", *words, *PATHS[:count])
 
 
-@pytest.mark.parametrize("vclass", ["cache", "spare"])
+@rows("vclass", ["cache", "spare"])
 def test_caches_and_spares_are_single_devices(vclass):
     assert argv(plan_add(WIDE, Layout(vclass), PATHS[:2]))[3:] == (vclass, *PATHS[:2])
     assert "single device" in str(plan_add(WIDE, Layout(vclass, "mirror"), PATHS[:2]).refused)
 
 
-@pytest.mark.parametrize("made", [WIDE, PAIRS, shelf(at(pool(disk("d0", 1000))))])
+@rows("made", [WIDE, PAIRS, shelf(at(pool(disk("d0", 1000))))])
 def test_a_lone_disk_is_never_added_to_hold_data(made):
     for layout in (LONE, Layout("special"), Layout("dedup")):
         plan = plan_add(made, layout, PATHS[:1])
@@ -101,7 +100,7 @@ def test_what_people_mean_who_add_a_lone_disk():
     assert not any("wider" in text for text in plan_add(old, LONE, PATHS[:1]).alternatives)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("layout", "count", "why"),
     [
         (Layout("normal", "raidz1"), 6, "a raidz1 of 6 disks survives 1 lost, the pool's vdevs 2"),
@@ -127,7 +126,7 @@ def test_a_word_that_zpool_would_take_for_its_own_is_no_device():
     assert "not an absolute path" in (plan_add(WIDE, Layout("spare"), ("mirror",)).refused or "")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("change", "why"),
     [
         ({"mounted": ("/srv",)}, "mounted on /srv"),
@@ -151,7 +150,7 @@ def test_a_device_of_the_pool_itself_is_refused():
     assert "in this pool already, as d03" in (plan.refused or "")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("now", "why"),
     [
         (replace(WIDE, suspended=True), "suspended"),
@@ -208,7 +207,7 @@ def test_a_special_vdev_needs_its_feature():
     assert "allocation_classes" in (plan_add(s, SPECIAL, PATHS[:3]).refused or "")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("made", "layout", "count", "typed"),
     [
         (WIDE, DATA, 6, "tank"),
@@ -228,7 +227,7 @@ def test_only_what_can_never_be_removed_is_typed(made, layout, count, typed):
     assert ("zpool remove" in said(plan)) == (typed is None)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("facts", "ashifts", "why"),
     [
         ({"device_removal": "disabled"}, (12, 12), "lacks the feature device_removal"),
@@ -243,7 +242,7 @@ def test_mirrors_that_cannot_be_removed_either(facts, ashifts, why):
     assert plan.needs_typed == "tank"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("physical", "prop", "option"),
     [
         (4096, None, ()),
@@ -344,7 +343,7 @@ def test_it_has_ended_once_all_of_its_devices_are_there():
     assert outcome.ok
 
 
-@pytest.mark.parametrize("made", [WIDE, PAIRS])
+@rows("made", [WIDE, PAIRS])
 def test_everything_that_is_offered_can_be_added(made):
     for layout, count in layouts(made):
         plan = plan_add(made, layout, PATHS[: count or 1])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import FACTS, TIB, disk, new_disk, raidz2
 from zconsole.actions.candidates import judge, ranked
 from zconsole.actions.plan import Situation
@@ -29,7 +28,7 @@ def _failed(state: str, *devices: Device) -> tuple[Situation, Target]:
     return s, target
 
 
-@pytest.mark.parametrize(
+@rows(
     ("state", "why"),
     [
         ("FAULTED", "this is the failed disk"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.actions.command_log import logged_commands
 
 
@@ -56,7 +55,7 @@ def test_tunables_and_jobs_are_commands_too():
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("action", "argv", "command"),
     [
         ("run", ["/usr/lib/zconsole/__main__.py", "rebalance", "run", "/a b"], "run '/a b'"),
@@ -80,7 +79,7 @@ def test_a_change_of_limits_is_one_line():
     assert found.command == "limits of job d3a0 changed"
 
 
-@pytest.mark.parametrize(
+@rows(
     "odd",
     [
         {"t": 1.0},

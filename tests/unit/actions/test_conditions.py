@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import MODERN, NEW, TIB, at, disk, mirror, new_disk, pool, top
 from tests.unit.actions.test_executor import Canned, Looks
 from tests.unit.hardware.test_machine import Tree
@@ -40,8 +39,8 @@ async def refusal(plan: ActionPlan, *fresh: Situation) -> str:
     return events[-1].text
 
 
-@pytest.mark.parametrize("name", PLANS)
-@pytest.mark.parametrize(
+@rows("name", PLANS)
+@rows(
     ("changed", "said"),
     [
         ({"serial": "S2"}, "serial S2, not S1"),
@@ -57,21 +56,21 @@ async def test_another_device_at_the_path_is_refused_with_what_changed(name, cha
     assert said in text
 
 
-@pytest.mark.parametrize("name", PLANS)
+@rows("name", PLANS)
 async def test_a_device_that_is_gone_is_refused(name):
     other = replace(KNOWN, path="/dev/other", node="/dev/sdy", aliases=("/dev/sdy",))
     text = await refusal(PLANS[name](having(KNOWN)), having(other))
     assert "no longer there" in text or "not a device" in text
 
 
-@pytest.mark.parametrize("name", PLANS)
+@rows("name", PLANS)
 def test_the_plan_shows_what_the_device_is_known_by(name):
     (text,) = (t for t in PLANS[name](having(KNOWN)).checks if "same device" in t)
     assert f"serial S1, WWN 0x5000c500a1, model LAB 2T, size 2T ({2 * TIB} bytes)" in text
     assert "isn't noticed" not in text
 
 
-@pytest.mark.parametrize("name", PLANS)
+@rows("name", PLANS)
 def test_the_plan_says_where_a_swap_cannot_be_noticed(name):
     nameless = replace(KNOWN, serial="", wwn="")
     assert any("another disk of this size" in t for t in PLANS[name](having(nameless)).checks)

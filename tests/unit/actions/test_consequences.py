@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import (
     CHECKPOINT,
     FACTS,
@@ -94,7 +93,7 @@ def test_a_distributed_spare_cannot_stay():
     assert "only be returned" not in (plan_detach(s, "1900").refused or "")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("plan", "argv"),
     [
         (plan_scrub(raidz2()), ("scrub", "tank")),
@@ -151,7 +150,7 @@ def test_a_scrub_says_how_long_the_last_one_took():
     assert not any("took" in text for text in plan_scrub(raidz2(other)).consequences)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("plan", "text"),
     [
         (plan_scrub(raidz2(running("scrub"))), "scrub running (38.2 %)"),
@@ -226,7 +225,7 @@ def test_a_wrong_replace_is_backed_out_by_detaching_the_new_device():
     assert plan_detach(raidz2(changes=(healthy,)), "1000").refused
 
 
-@pytest.mark.parametrize(
+@rows(
     ("plan", "typed"),
     [
         (plan_detach(mirror(), "1000"), "d00"),
@@ -244,7 +243,7 @@ def test_one_way_plans_need_the_name_typed(plan, typed):
 FAILED = disk("d00", 1000, "FAULTED")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("plan", "warned"),
     [
         (plan_offline(raidz2(), "1001"), False),
@@ -253,7 +252,6 @@ FAILED = disk("d00", 1000, "FAULTED")
         (plan_offline(raidz2(changes=(FAILED,)), "1000"), False),
         (plan_offline(spared("DEGRADED"), "1000"), False),
     ],
-    ids=["one is left", "the last", "of a mirror", "already failed", "a spare stands in"],
 )
 def test_taking_the_last_redundancy_is_warned_of(plan, warned):
     assert any("with no redundancy" in text for text in plan.warnings) == warned
@@ -298,7 +296,7 @@ def test_clear_saves_the_evidence():
     assert "audit log as well, if that can be written" in said(stuck)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("labels", "text"),
     [
         ({"1000": "", "1001": ""}, "d00 is not back"),
@@ -334,7 +332,7 @@ def test_a_leftover_group_is_explained_before_a_device_of_it_is_detached():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "path", "said"),
     [
         ("ata-X", "/dev/disk/by-id/ata-X-part1", "/dev/disk/by-id/ata-X"),
@@ -354,7 +352,7 @@ def test_what_is_put_online_is_named_by_the_disk_and_not_by_guid(name, path, sai
     assert plan_expand(whole, "77").steps[0].argv == ("zpool", "online", "-e", "tank", said)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scan", "instead"),
     [
         (running("resilver"), "wait for the resilver"),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from tests.unit.actions.pools import disk, raidz2, replaced
 from zconsole.actions.doubts import doubts
 from zconsole.pool.model import ErrorCounters
@@ -10,7 +9,7 @@ FAULTED = disk("d01", 1001, "FAULTED")
 FAULTY = disk("d02", 1002, errors=ErrorCounters(3, 0, 0))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("others", "text"),
     [
         ((), "d00 shows no errors"),
@@ -24,7 +23,7 @@ def test_a_healthy_device_is_doubted_and_those_that_failed_named(others, text):
     assert said.endswith(text)
 
 
-@pytest.mark.parametrize("own", [{"state": "FAULTED"}, {"errors": ErrorCounters(1, 0, 0)}])
+@rows("own", [{"state": "FAULTED"}, {"errors": ErrorCounters(1, 0, 0)}])
 def test_a_device_with_a_fault_of_its_own_is_not_doubted(own):
     assert not replaced(raidz2(changes=(disk("d00", 1000, **own), FAULTED))).doubts
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import MODERN, NEW, at, disk, group, pool, raidz2, running, top
 from zconsole.actions.follow import onlined
 from zconsole.actions.growth import plan_attach
@@ -24,7 +23,7 @@ def test_a_device_that_is_still_out_is_not_online_yet():
     assert ends(AWAY) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("s", "said"),
     [
         (raidz2(), "its resilver begins now"),
@@ -98,8 +97,8 @@ BAD_ENDS = [
 ]
 
 
-@pytest.mark.parametrize("told", [of_replace, of_attach, of_online])
-@pytest.mark.parametrize(("new", "scan", "said"), BAD_ENDS)
+@rows("told", [of_replace, of_attach, of_online])
+@rows(("new", "scan", "said"), BAD_ENDS)
 def test_no_success_is_told_of_a_resilver_or_device_with_errors(told, new, scan, said):
     end = told(new, scan)
     assert end is not None
@@ -108,7 +107,7 @@ def test_no_success_is_told_of_a_resilver_or_device_with_errors(told, new, scan,
     assert "complete" not in end.text
 
 
-@pytest.mark.parametrize("told", [of_replace, of_attach, of_online])
+@rows("told", [of_replace, of_attach, of_online])
 def test_success_is_told_of_a_resilver_without_errors(told):
     end = told(NEWCOMER, running("resilver", **ENDED, errors=0))
     assert end is not None
@@ -116,7 +115,7 @@ def test_success_is_told_of_a_resilver_without_errors(told):
     assert end.text.endswith("and complete")
 
 
-@pytest.mark.parametrize("told", [of_replace, of_attach])
+@rows("told", [of_replace, of_attach])
 def test_a_resilver_that_a_scrub_hides_is_not_called_a_success(told):
     assert told(NEWCOMER, None) is None
     end = told(NEWCOMER, running("scrub", start=1200.0))
@@ -125,8 +124,8 @@ def test_a_resilver_that_a_scrub_hides_is_not_called_a_success(told):
     assert "not seen" in end.text
 
 
-@pytest.mark.parametrize("told", [of_replace, of_attach])
-@pytest.mark.parametrize("state", ["FAULTED", "UNAVAIL", "REMOVED"])
+@rows("told", [of_replace, of_attach])
+@rows("state", ["FAULTED", "UNAVAIL", "REMOVED"])
 def test_a_new_device_that_fails_is_told(told, state):
     end = told(replace(NEWCOMER, state=state), running("resilver", **ENDED))
     assert end is not None
@@ -149,7 +148,7 @@ def test_a_spare_filled_with_errors_is_told():
     assert "2 errors" in end.text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("new", "ok"),
     [(NEWCOMER, True), (replace(NEWCOMER, errors=ErrorCounters(0, 0, 7)), False)],
 )

@@ -7,9 +7,8 @@ import json
 import threading
 from typing import ClassVar
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import at, disk, group, mirror, pool, running, top
 from tests.unit.actions.test_executor import NO_DISKS, Canned, Looks
 from zconsole.actions.add import plan_add
@@ -91,7 +90,7 @@ def another(s: Situation) -> Situation:
     return replace(s, pool=replace(s.pool, guid="2"))
 
 
-@pytest.mark.parametrize("name", PLANS)
+@rows("name", PLANS)
 async def test_it_runs_on_what_was_seen_after_the_question(name):
     plan = PLANS[name]()
     assert plan.refused is None
@@ -100,8 +99,8 @@ async def test_it_runs_on_what_was_seen_after_the_question(name):
     assert ran
 
 
-@pytest.mark.parametrize("name", PLANS)
-@pytest.mark.parametrize("looked", [None, NOW - 600, NOW])
+@rows("name", PLANS)
+@rows("looked", [None, NOW - 600, NOW])
 async def test_nothing_runs_on_what_was_seen_before_the_question(name, looked):
     events, ran = await go(PLANS[name](), Seen(HURT, looked=looked))
     assert [e.kind for e in events] == ["refused"]
@@ -109,7 +108,7 @@ async def test_nothing_runs_on_what_was_seen_before_the_question(name, looked):
     assert ran == []
 
 
-@pytest.mark.parametrize("name", PLANS)
+@rows("name", PLANS)
 async def test_nothing_runs_while_the_pool_cannot_be_looked_at(name):
     silent = replace(HURT, problem="no answer for 600 s", t=HURT.t - 600)
     events, ran = await go(PLANS[name](), Seen(silent))
@@ -118,7 +117,7 @@ async def test_nothing_runs_while_the_pool_cannot_be_looked_at(name):
     assert ran == []
 
 
-@pytest.mark.parametrize("name", PLANS)
+@rows("name", PLANS)
 async def test_nothing_runs_on_another_pool_of_the_same_name(name):
     events, ran = await go(PLANS[name](), Seen(another(HURT)))
     assert [e.kind for e in events] == ["refused"]
@@ -126,7 +125,7 @@ async def test_nothing_runs_on_another_pool_of_the_same_name(name):
     assert ran == []
 
 
-@pytest.mark.parametrize("name", PLANS)
+@rows("name", PLANS)
 async def test_the_guid_is_a_precondition_that_is_shown(name):
     assert "tank is the same pool: GUID 1" in PLANS[name]().checks
 
@@ -163,10 +162,9 @@ async def test_the_plan_says_where_only_the_name_can_be_compared():
     assert "tank: GUID unknown, compared by name only" in plan.checks
 
 
-@pytest.mark.parametrize(
+@rows(
     "later",
     [another(HURT), replace(HURT, problem="no answer"), replace(HURT, suspended=True)],
-    ids=["another", "silent", "suspended"],
 )
 async def test_each_command_of_a_batch_looks_for_itself(later):
     plan = plan_batch(HURT, (Swap("1000", "/dev/a"), Swap("1001", "/dev/b")))
@@ -204,7 +202,7 @@ async def test_a_device_is_put_online_though_the_pool_gives_no_sample():
     assert (await go(plan_online(AWAY, "1000"), Seen(silent, guid="2")))[1] == []
 
 
-@pytest.mark.parametrize("name", PLANS)
+@rows("name", PLANS)
 async def test_nothing_runs_without_a_line_in_some_log(name):
     events, ran = await go(PLANS[name](), Seen(HURT), Broken())
     assert [e.kind for e in events] == ["refused"]
@@ -218,7 +216,7 @@ URGENT = {
 }
 
 
-@pytest.mark.parametrize("name", URGENT)
+@rows("name", URGENT)
 async def test_what_brings_a_pool_back_never_waits_for_a_log(name):
     """The state directory may be on the pool that hangs, and the system's log as well."""
     make, fresh = URGENT[name]
@@ -233,7 +231,7 @@ async def test_what_brings_a_pool_back_never_waits_for_a_log(name):
     assert ran
 
 
-@pytest.mark.parametrize("name", URGENT)
+@rows("name", URGENT)
 async def test_what_brings_a_pool_back_is_never_refused_for_a_log(name):
     make, fresh = URGENT[name]
     log = Broken()
@@ -263,7 +261,7 @@ async def test_begun_is_written_before_the_command_starts():
     assert (begun["event"], begun["argv"]) == ("begun", ["zpool", "scrub", "tank"])
 
 
-@pytest.mark.parametrize("plan", [plan_offline, plan_detach])
+@rows("plan", [plan_offline, plan_detach])
 async def test_nothing_leaves_a_vdev_that_lost_another_device_meanwhile(plan):
     """The operator agreed to a redundancy that is no longer there."""
     wide, failed = top("mirror", 0, 3), disk("d02", 1002, "FAULTED")

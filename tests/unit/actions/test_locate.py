@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import (
     FACTS,
     disk,
@@ -42,7 +41,7 @@ def test_all_lights_go_off_without_a_device():
     assert plan_lights_off(raidz2()).steps[0].light == LightOrder(False)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("leaf", "facts", "text"),
     [
         (disk("d00", 1000, "REMOVED"), LIT, "no longer sees it"),
@@ -80,7 +79,7 @@ def test_a_failed_disk_may_not_blink():
     assert "may not answer" in warning
 
 
-@pytest.mark.parametrize(
+@rows(
     ("contents", "doubted"),
     [
         (Contents(), True),

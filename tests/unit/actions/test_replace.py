@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import (
     CHECKPOINT,
     FACTS,
@@ -33,7 +32,7 @@ from zconsole.hardware.device import Contents
 from zconsole.pool.model import Activity, ErrorCounters
 
 
-@pytest.mark.parametrize(
+@rows(
     ("version", "kind", "sequential", "mended"),
     [
         ((2, 3, 6), "mirror", True, ["2.3.7"]),
@@ -64,14 +63,14 @@ def test_replace_names_the_old_by_guid_and_the_new_by_path():
     assert "2 more devices may fail in raidz2-0" in said(plan)
 
 
-@pytest.mark.parametrize("state", ["running", "paused"])
+@rows("state", ["running", "paused"])
 def test_any_replace_throws_a_scrub_away(state):
     for sequential in (False, True):
         plan = replaced(mirror(running("scrub", state=state)), sequential)
         assert "discarded at 38.2 %" in said(plan)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("facts", "percent", "text"),
     [
         (FACTS, 38.2, "waits for it (awaiting resilver)"),
@@ -109,7 +108,7 @@ def holding(contents: Contents) -> Situation:
     return mirror(facts=replace(FACTS, devices=(new_disk(contents=contents),)))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("situation", "sequential", "text"),
     [
         (mirror(activities=(CHECKPOINT,)), False, "has a checkpoint"),

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.table import rows
 from zconsole.actions.scrub_dates import EXAMPLE, ScrubDates, read_dates
 from zconsole.errors import ZconsoleError
 
 NOW = datetime(2026, 11, 25, 15, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("typed", "start", "end"),
     [
         ("2026-11-01", "2026-11-01", ""),
@@ -27,7 +28,7 @@ def test_dates_are_read_in_the_ways_people_write_them(typed, start, end):
     assert read_dates(typed, NOW) == ScrubDates(start, end)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("typed", "why"),
     [
         ("", "not dates"),

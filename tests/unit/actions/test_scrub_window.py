@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.table import rows
 from tests.unit.actions.pools import raidz2, running, said
 from zconsole.actions.scrub import plan_scrub
 from zconsole.actions.scrub_window import (
@@ -23,7 +24,7 @@ RUNS, PAUSED = running("scrub"), running("scrub", state="paused")
 IN, OUT = datetime(2026, 11, 25, 23, 0, tzinfo=UTC), datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("window", "scans", "local", "command", "after"),
     [
         ({}, (), IN, "zpool scrub tank", {}),
@@ -58,20 +59,18 @@ def test_a_resilver_makes_it_wait():
     assert not found.over
 
 
-@pytest.mark.parametrize(
-    ("text", "hours"), [("22:00-06:00", "22:00-06:00"), ("8:5 - 9:00", "08:05-09:00")]
-)
+@rows(("text", "hours"), [("22:00-06:00", "22:00-06:00"), ("8:5 - 9:00", "08:05-09:00")])
 def test_hours_are_read(text, hours):
     assert read_hours(text) == hours
 
 
-@pytest.mark.parametrize("text", ["", "night", "22-6", "22:00", "25:00-26:00", "22:00-06:00-07:00"])
+@rows("text", ["", "night", "22-6", "22:00", "25:00-26:00", "22:00-06:00-07:00"])
 def test_what_are_no_hours_is_refused(text):
     with pytest.raises(ZconsoleError, match="not hours"):
         read_hours(text)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scans", "inside", "says"),
     [
         ((), True, "a scrub starts now"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import FACTS, disk, mirror, raidz2, said
 from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.pool.model import SITTING_OUT
@@ -13,7 +12,7 @@ V24 = replace(FACTS, version=(2, 4, 4))
 SITS = disk("d00", 1000, note=SITTING_OUT)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("plan", "argv"),
     [
         (plan_sit_out(raidz2(facts=V24), "1001", on=True), ("sit_out=on", "tank", "1001")),
@@ -34,7 +33,7 @@ def test_it_is_set_on_the_device_or_its_vdev(plan, argv):
     assert plan.steps[0].argv == ("zpool", "set", *argv)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("plan", "why"),
     [
         (plan_sit_out(raidz2(), "1000", on=True), "needs OpenZFS 2.4"),

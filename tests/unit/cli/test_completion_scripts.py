@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.table import rows
 from zconsole.cli.completion_scripts import LISTS, SCRIPTS
 from zconsole.cli.grammar import Command, command_tree
 from zconsole.cli.main import main
@@ -40,8 +41,8 @@ def of_fish(script: str, command: Command) -> set[str]:
     return {*(f"--{name}" for name in long), *(f"-{name}" for name in short), *inner}
 
 
-@pytest.mark.parametrize("command", EVERY, ids=lambda command: " ".join(command.words))
-@pytest.mark.parametrize("words_of", [of_bash, of_zsh, of_fish])
+@rows("command", EVERY)
+@rows("words_of", [of_bash, of_zsh, of_fish])
 def test_every_option_and_command_is_in_every_script(words_of, command):
     options = {name for option in command.options for name in option.names}
     inner = {each.words[-1] for each in command.commands}

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from tests.table import rows
 from zconsole.cli import event_loop
 from zconsole.monitor.session import Session
 from zconsole.monitor.session_feed import SessionFeed
@@ -19,7 +20,7 @@ async def told(number: int) -> str:
     return "went on"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@rows("number", [signal.SIGTERM, signal.SIGHUP])
 def test_told_to_end_it_ends_as_if_interrupted(number):
     before = signal.signal(number, signal.SIG_DFL)  # nohup may have started this suite
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.cli.commandline import STATUS, run, saved_in
 from zconsole import __version__
 from zconsole.cli import main as cli
@@ -19,7 +20,7 @@ from zconsole.cli.options import COMMANDS, parser_of
 CAPTURES = Path(__file__).parents[2] / "fixtures" / "captures"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "name"),
     [
         ([], "console"),
@@ -386,7 +387,7 @@ def test_help_fits_80_columns(name, capsys, monkeypatch):
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(("name", "said"), [("/a", "/a: Is a directory"), (3, "Is a directory")])
+@rows(("name", "said"), [("/a", "/a: Is a directory"), (3, "Is a directory")])
 def test_a_descriptor_is_no_name_of_what_failed(name: str | int, said: str) -> None:
     assert cli._reason(OSError(errno.EISDIR, "Is a directory", name)) == said
 

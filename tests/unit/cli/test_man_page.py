@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.source import PACKAGE, modules
 from zconsole.cli.completion_scripts import SCRIPTS
 from zconsole.cli.grammar import command_tree
@@ -46,13 +47,13 @@ def test_there_is_a_page_for_every_command_and_prose_for_every_page():
     assert all(TEXTS["pages"][name or "zconsole"]["examples"] for name in names())
 
 
-@pytest.mark.parametrize("name", PAGES)
+@rows("name", PAGES)
 def test_a_page_has_every_section(name):
     assert [each for each in WANTED if not section(PAGES[name], each)] == []
     assert f"{title(name)} - " in plain(section(PAGES[name], "NAME"))
 
 
-@pytest.mark.parametrize("name", PAGES)
+@rows("name", PAGES)
 def test_every_option_command_and_argument_is_on_its_page(name):
     tree = command_tree()
     top = next((each for each in tree.commands if each.words[0] == name), tree)
@@ -67,7 +68,7 @@ def test_every_option_command_and_argument_is_on_its_page(name):
     assert f"zconsole {name or ''}".strip() in plain(text)
 
 
-@pytest.mark.parametrize("group", EVERY_GROUP)
+@rows("group", EVERY_GROUP)
 def test_every_key_is_in_zconsole_1_with_what_it_does(group):
     text = plain(section(PAGES[None], "KEYS").partition(f".SS {group}\n")[2].partition(".SS")[0])
     for key in keys_of(group):
@@ -92,7 +93,7 @@ def test_every_variable_of_the_environment_is_told():
     assert found <= {name for names in TEXTS["environment"] for name in names.split(", ")}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@rows("name", PAGES)
 def test_examples_are_commands_that_parse(name):
     for _, code in TEXTS["pages"][name or "zconsole"]["examples"]:
         pieces = [shlex.split(piece) for piece in re.split(r"[\n|<>&()]+", code)]
@@ -128,12 +129,12 @@ def checked(argv: list[str], text: str) -> str:
     return done.stderr if argv[0] != "mandoc" else done.stdout
 
 
-@pytest.mark.parametrize("name", EVERY)
+@rows("name", EVERY)
 def test_groff_has_no_warning(name):
     assert checked(["groff", "-man", "-ww", "-Tutf8", "-z"], EVERY[name]) == ""
 
 
-@pytest.mark.parametrize("name", EVERY)
+@rows("name", EVERY)
 def test_mandoc_finds_only_that_there_is_no_date(name):
     found = checked(["mandoc", "-Tlint"], EVERY[name]).splitlines()
     assert [line for line in found if "missing date" not in line] == []

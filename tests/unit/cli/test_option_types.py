@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 
+from tests.table import rows
 from zconsole.cli.option_types import positive, share, size_above_0
 
 
@@ -11,7 +12,7 @@ def test_numbers_are_read():
     assert (size_above_0("10m"), share("0.25"), positive("3")) == (10 << 20, 0.25, 3.0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("read", "word"),
     [
         (size_above_0, "x"),

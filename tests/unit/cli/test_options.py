@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-import pytest
-
+from tests.table import rows
 from zconsole.cli.options import COMMANDS, parser_of
 
 
@@ -20,7 +19,7 @@ def parsers() -> Iterator[argparse.ArgumentParser]:
                 yield from action.choices.values()
 
 
-@pytest.mark.parametrize("parser", [*parsers()], ids=lambda parser: parser.prog)
+@rows("parser", [*parsers()])
 def test_every_option_is_described_in_a_phrase(parser):
     assert parser.description
     own = [each for each in parser._actions if not isinstance(each, argparse._SubParsersAction)]
@@ -29,7 +28,7 @@ def test_every_option_is_described_in_a_phrase(parser):
     assert {phrase for phrase in phrases.values() if phrase.endswith(".")} == set()
 
 
-@pytest.mark.parametrize("parser", [*parsers()], ids=lambda parser: parser.prog)
+@rows("parser", [*parsers()])
 def test_a_default_that_is_a_number_is_told(parser):
     silent = [
         each.dest

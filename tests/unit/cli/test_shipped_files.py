@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from tests.table import rows
 from zconsole.cli.main import main
 from zconsole.cli.options import COMMANDS, parser_of
 from zconsole.cli.shipped_files import FILES, INSTALLED, for_program, shipped
@@ -29,7 +30,7 @@ def test_every_unit_of_the_package_is_here():
     assert sorted(path.name for path in SHARE.glob("*.service")) == UNITS
 
 
-@pytest.mark.parametrize("name", UNITS)
+@rows("name", UNITS)
 def test_a_unit_starts_a_command_with_options_it_has(name):
     program, command, *words = unit_of(name)["Service"]["ExecStart"].split()
     assert program == INSTALLED
@@ -37,7 +38,7 @@ def test_a_unit_starts_a_command_with_options_it_has(name):
     parser_of(command).parse_args([word for word in words if word != "$OPTIONS"])
 
 
-@pytest.mark.parametrize("name", ["zconsole-export.service", "zconsole-watch@.service"])
+@rows("name", ["zconsole-export.service", "zconsole-watch@.service"])
 def test_a_pool_that_is_not_there_is_looked_for_again_without_a_storm(name):
     unit = unit_of(name)
     assert unit["Service"]["Restart"] == "on-failure"
@@ -60,7 +61,7 @@ def test_systemd_understands_every_line(name, tmp_path):
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("program", "command"),
     [
         ("/opt/zconsole/bin/zconsole", "/opt/zconsole/bin/zconsole"),

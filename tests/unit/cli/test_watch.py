@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import argparse
 
-import pytest
-
 from tests.factory import frame, mirror_pool
 from tests.records import replace
+from tests.table import rows
 from zconsole.cli.watch import _rounds, ending_code, over
 from zconsole.errors import ExitCode
 from zconsole.monitor.feed import Update
@@ -29,7 +28,7 @@ def unrestored():
 SCRUBBED = Scan("scrub", "finished", start=1000.0, end=1100.0, errors=0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("pool", "code"),
     [
         (mirror_pool(FINISHED), ExitCode.OK),

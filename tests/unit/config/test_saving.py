@@ -8,6 +8,7 @@ import tomllib
 
 import pytest
 
+from tests.table import rows
 from zconsole.config import saving
 from zconsole.config.saving import edited, save, toml
 from zconsole.errors import NotUnderstoodError
@@ -42,7 +43,7 @@ def test_a_setting_of_several_lines_is_replaced_as_one():
     assert '"devices"' not in after
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         *(
@@ -60,13 +61,13 @@ def test_a_setting_finds_its_place_in_any_file(text):
     assert after == {**tomllib.loads(text), "sort": "busy"}
 
 
-@pytest.mark.parametrize("text", ["sort = ", 'a = """\nsort = "tree"\n"""\n', "\x00"])
+@rows("text", ["sort = ", 'a = """\nsort = "tree"\n"""\n', "\x00"])
 def test_what_cannot_be_changed_without_damage_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
         edited(text, {"sort": "busy"})
 
 
-@pytest.mark.parametrize("value", ['a"b', "a\\b", "é\x7f\n", "#", True, 0.25, ["a", "b"]])
+@rows("value", ['a"b', "a\\b", "é\x7f\n", "#", True, 0.25, ["a", "b"]])
 def test_every_value_is_read_as_it_was_written(value):
     assert tomllib.loads(f"x = {toml(value)}")["x"] == value
 

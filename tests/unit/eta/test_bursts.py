@@ -5,6 +5,7 @@ from itertools import accumulate, pairwise
 
 import pytest
 
+from tests.table import rows
 from zconsole.eta import bursts
 from zconsole.eta.estimate import Work, forecast
 from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
@@ -37,7 +38,7 @@ def test_of_two_bursts_nobody_knows_the_period():
     assert bursts.levelled(SECONDS[:34], ISSUED[:34]) is None
 
 
-@pytest.mark.parametrize("speed", [(7, 7, 7, 7), (7, 2, 20, 5)])
+@rows("speed", [(7, 7, 7, 7), (7, 2, 20, 5)])
 def test_levels_without_a_standstill_are_no_bursts(speed):
     issued = [0.0]
     for n in range(79):
@@ -60,7 +61,7 @@ def steps_of_an_autopilot(seed: int, seconds: int = 1200) -> list[float]:
     return levels
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@rows("seed", [1, 2, 3])
 def test_steps_of_the_autopilot_are_no_bursts(seed):
     levels = steps_of_an_autopilot(seed)
     assert len(set(levels)) > 5
@@ -75,7 +76,7 @@ def test_steps_of_the_autopilot_are_no_bursts(seed):
     assert found.low < half < found.high
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@rows("seed", [1, 2, 3])
 def test_bursts_whose_size_an_autopilot_changes_are_each_worked_off_by_the_next(seed):
     xs, issued, at = [0.0], [0.0], 0
     levels = steps_of_an_autopilot(seed)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.bench.eta import judge, main, recordings, table, verdict
 from tests.bench.synthetic import KINDS, Plan, plans, samples
+from tests.table import rows
 from zconsole.eta import estimate
 from zconsole.eta.estimate import Work, forecast
 from zconsole.eta.progress_curve import ProgressCurve, ProgressReading
@@ -81,7 +82,7 @@ def test_what_ends_within_a_second_is_foretold_to_end_as_that_second_begins():
     assert forecast(made, work).estimate.eta == pytest.approx(5, abs=0.1)
 
 
-@pytest.mark.parametrize("seconds", [60, 120, 300])
+@rows("seconds", [60, 120, 300])
 def test_the_range_is_wide_while_a_load_lasts_and_narrow_once_it_is_over(seconds):
     before, over = 300, 300 + seconds
     rates = [20 * MIB] * before + [8 * MIB] * seconds + [20 * MIB] * 300
@@ -94,7 +95,7 @@ def test_the_range_is_wide_while_a_load_lasts_and_narrow_once_it_is_over(seconds
     assert width(over + 60) < 0.85 * width(over)
 
 
-@pytest.mark.parametrize("seconds", [60, 120, 300])
+@rows("seconds", [60, 120, 300])
 def test_the_range_holds_the_end_whether_a_load_lasts_or_is_over(seconds):
     rates = [20 * MIB] * 300 + [8 * MIB] * seconds
     left = 15_000 * MIB - sum(rates)
@@ -106,7 +107,7 @@ def test_the_range_holds_the_end_whether_a_load_lasts_or_is_over(seconds):
     assert over.low < left / (20 * MIB) - 60 < over.high
 
 
-@pytest.mark.parametrize("total", [-1.0, 0.0, 1.0])
+@rows("total", [-1.0, 0.0, 1.0])
 def test_a_scan_that_issued_nothing_of_nothing_has_no_estimate(total):
     assert estimate._further_share(course([0.0] * 3).points, Work(total, 0.0)) is None
 
@@ -213,7 +214,7 @@ def test_made_up_scans_of_every_kind_are_told_better_than_zpool_tells_them():
     assert sum(covered) / len(covered) >= 0.8, text
 
 
-@pytest.mark.parametrize("exact", [True, False])
+@rows("exact", [True, False])
 def test_hours_of_a_large_pool_in_either_form(exact):
     plan = Plan("steady", 6 * 3600, 400 * MIB, interval=60.0, walk=0.05, exact=exact)
     (row,) = judge("long", samples(plan, 1))
@@ -292,7 +293,7 @@ def test_what_is_no_recording_is_no_traceback(content, tmp_path):
         main([str(path)])
 
 
-@pytest.mark.parametrize("interval", [10, 60])
+@rows("interval", [10, 60])
 def test_the_nights_of_a_long_scan_are_told_however_often_it_was_sampled(interval):
     """At a sample every ten seconds it took twice as long: all but the last hours was forgotten."""
     done, left, made, now = 0.0, 3.5e12, ProgressCurve(), 36 * 3600

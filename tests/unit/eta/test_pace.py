@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole.eta.memory import Memory
 from zconsole.eta.pace import LEAST_SECONDS, Course, fitted
 
@@ -45,7 +46,7 @@ def ends(speed, course: Course) -> float:
     return x - course.xs[-1]
 
 
-@pytest.mark.parametrize("hours", [12, 18, 24, 30, 54])
+@rows("hours", [12, 18, 24, 30, 54])
 def test_half_a_day_says_something_of_the_other_half(hours):
     course = watched(daily, hours, 500_000.0)
     assert to_go(course) == pytest.approx(ends(daily, course), rel=0.2)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole.eta.daily import Daily
 from zconsole.eta.estimate import Forecast, Work, forecast, nothing, ranged
 from zconsole.eta.past import (
@@ -49,7 +50,7 @@ def told(seconds: int, slower: float = 1.0, growth: float = 1.0, past: PastScan 
     return predicted(past or earlier(), Ran("scrub", seen, totals, float(seconds - 1)))
 
 
-@pytest.mark.parametrize("seconds", [61, 150, 300, 500])
+@rows("seconds", [61, 150, 300, 500])
 def test_a_scan_like_the_last_one_ends_like_it(seconds):
     assert told(seconds).eta == pytest.approx(601 - seconds, rel=0.05)
 
@@ -78,7 +79,7 @@ def against_last(elapsed: float, eta: float, function: str = "scrub"):
     return compared(earlier(), Ran(function, (), TOTALS, elapsed), eta, True)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("elapsed", "eta", "how"),
     [
         (60.0, 340.0, "3m20s ahead"),
@@ -230,7 +231,7 @@ def next_of(speed, hours: float):
     return true, told, together(told, own)
 
 
-@pytest.mark.parametrize("hours", [3, 6, 10])
+@rows("hours", [3, 6, 10])
 def test_what_was_slow_by_day_is_slow_by_day_wherever_it_is_then(hours):
     true, told, (eta, spread) = next_of(slow_by_day, hours)
     *by_place, by_hour = told
@@ -240,7 +241,7 @@ def test_what_was_slow_by_day_is_slow_by_day_wherever_it_is_then(hours):
     assert math.exp(-spread) < eta / true < math.exp(spread)
 
 
-@pytest.mark.parametrize("hours", [3, 6, 10])
+@rows("hours", [3, 6, 10])
 def test_what_was_slow_at_the_end_is_slow_there_whatever_the_hour(hours):
     true, told, (eta, _) = next_of(slow_at_the_end, hours)
     assert told[0].eta == pytest.approx(true, rel=0.02)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.factory import mirror_pool
 from tests.records import replace
+from tests.table import rows
 from zconsole.history.activities import (
     STILL_SECONDS,
     STUCK_SECONDS,
@@ -31,7 +30,7 @@ def seen(tracker: ActivityTracker, t: float, activity: Activity, **fields) -> Ac
     return tracker.push(Sample(t, t, "libzfs", exact=True, pool=found), ())[0]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("activity", "later"),
     [(MOVING, {"done_bytes": 101}), (CONDENSE, {"note": "4/30 metaslabs"})],
 )
@@ -87,7 +86,7 @@ def test_rounded_bytes_that_hide_slow_progress_are_not_called_stuck():
     assert seen(tracker, 2000.0, rounded).stalled == 2000.0
 
 
-@pytest.mark.parametrize("state", ["paused", "finished", "canceled"])
+@rows("state", ["paused", "finished", "canceled"])
 def test_only_what_should_run_can_be_stuck(state):
     tracker = ActivityTracker()
     other = MOVING._replace(state=state)
@@ -103,7 +102,7 @@ def test_what_went_on_after_a_pause_is_given_time_again():
     assert seen(tracker, 9100.0, MOVING).stalled is None
 
 
-@pytest.mark.parametrize("percent", [12.0, None])
+@rows("percent", [12.0, None])
 def test_a_trim_of_which_only_whole_percents_are_known_is_not_called_stuck(percent):
     """Of a disk of 20 TB one takes a quarter of an hour."""
     tracker, trim = ActivityTracker(), Activity("trim", "running", vdev="sdb", percent=percent)

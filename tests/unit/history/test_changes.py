@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.history.changes import device_changes, pool_change, without_duplicates
 from zconsole.pool.model import ErrorCounters, Event, Vdev
 from zconsole.pool.topology import placed
@@ -93,7 +92,7 @@ def seen(t: float, name: str, text: str, severity: str = "info", vdev: str | Non
     return Event(t, name, text, severity, vdev, "console")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kernel", "console", "text"),
     [
         ("scrub_start", "scrub_start", "scrub started"),

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.history.following import MIB, T, resilver, sample, view, watched
 from tests.unit.history.test_storage import again
 from zconsole.history import known_change
@@ -41,7 +42,7 @@ def at_rate(found: ScanView, rate: float) -> float:
     return (TOTAL - (found.scan.issued_bytes or 0)) / (rate * MIB)
 
 
-@pytest.mark.parametrize(("before", "after"), [(10, 20), (20, 10)])
+@rows(("before", "after"), [(10, 20), (20, 10)])
 def test_a_rate_that_changed_as_tunables_did_is_followed_within_minutes(before, after):
     found = told({0: before, AT: after}, {0: 3, AT: 6}, AT + FOLLOWED)
     assert found.estimate.eta == pytest.approx(at_rate(found, after), rel=0.05)
@@ -57,7 +58,7 @@ def test_the_range_still_has_what_was_told_before():
     assert found.estimate.low < found.estimate.eta < usual.estimate.eta <= found.estimate.high
 
 
-@pytest.mark.parametrize(
+@rows(
     ("rates", "values"),
     [
         ({0: 10.0, AT: 20.0}, {0: 3}),
@@ -65,7 +66,6 @@ def test_the_range_still_has_what_was_told_before():
         ({0: 10.0, AT: 20.0}, {0: 3, AT + 200: 6}),
         ({0: 10.0, AT - 900: 20.0}, {0: 3, AT: 6}),
     ],
-    ids=["none", "long before", "after", "long after"],
 )
 def test_a_rate_that_changed_when_no_tunable_did_is_waited_for(rates, values):
     found = told(rates, values, AT + FOLLOWED)
@@ -121,7 +121,7 @@ def test_once_followed_it_is_left_without_a_jump():
     assert all(abs(b - a) < 0.05 * (a - 1800) for a, b in pairwise(ends))
 
 
-@pytest.mark.parametrize("reopened", [-1, AT - STEP, AT + 1000, AT + 4000 + 2 * STEP])
+@rows("reopened", [-1, AT - STEP, AT + 1000, AT + 4000 + 2 * STEP])
 def test_one_made_while_it_is_paused_is_followed_once_it_runs_again(reopened):
     """By the clock it was more than half an hour before the rate changed."""
     history, issued = watched(), 0.0
@@ -144,7 +144,7 @@ def test_one_made_while_it_is_paused_is_followed_once_it_runs_again(reopened):
     assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
 
 
-@pytest.mark.parametrize("leap", [-7200, 7200])
+@rows("leap", [-7200, 7200])
 def test_a_clock_that_is_set_hides_none(leap):
     samples = []
     for one in course({0: 10.0, AT: 20.0}, {0: 3, AT: 6}, AT + FOLLOWED):
@@ -187,7 +187,7 @@ def test_how_far_ahead_it_is_goes_by_the_estimate_that_is_shown():
     assert found.comparison.ahead == pytest.approx(took - whole, abs=1)
 
 
-@pytest.mark.parametrize("seconds", [-STEP, STEP, FOLLOWED - STEP, FOLLOWED + 600])
+@rows("seconds", [-STEP, STEP, FOLLOWED - STEP, FOLLOWED + 600])
 def test_the_next_console_follows_it_as_well(seconds):
     """By what a console that was opened since told, the end was hours later."""
     rates, values = {0: 10.0, AT: 20.0}, {0: 3, AT: 6}

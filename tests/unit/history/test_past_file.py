@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.history.test_storage import GUID, T, sample, watched
 from zconsole.history import past_file, storage
 from zconsole.history.past_file import decoded, encoded
@@ -117,7 +118,7 @@ def test_of_any_number_of_scans_only_some_are_read():
     assert len(decoded(crowd, GUID)) == MOST_PAST
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         {3: 0.0},

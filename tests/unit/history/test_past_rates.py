@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole.history.past_rates import MOST_MARKS, MOST_STEPS, PastRates, PastRecorder
 
 
@@ -22,7 +23,7 @@ def test_a_young_scan_keeps_a_step_a_sample():
     assert past.end == 110.0
 
 
-@pytest.mark.parametrize("interval", [5, 30, 60, 300])
+@rows("interval", [5, 30, 60, 300])
 def test_a_step_is_as_long_as_the_time_between_samples(interval):
     past = recorded(range(0, 50 * interval, interval), lambda _: 5.0)
     assert interval / 2 < past.step <= interval

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import (
     Activity,
@@ -210,7 +211,7 @@ def test_trouble_before_the_first_sample_is_no_matter():
     assert history.events == ()
 
 
-@pytest.mark.parametrize("name", ["a", "/var/tmp/a"])
+@rows("name", ["a", "/var/tmp/a"])
 def test_what_zpool_events_told_is_not_told_twice(name):
     from tests.records import replace
     from zconsole.pool.model import Event
@@ -273,7 +274,7 @@ def test_a_thousand_leaves_are_followed_in_little_time():
     assert min(spent[2:]) < 0.05
 
 
-@pytest.mark.parametrize(("tops", "read"), [(2, 7 * MIB), (200, 4 * MIB)])
+@rows(("tops", "read"), [(2, 7 * MIB), (200, 4 * MIB)])
 def test_sparklines_of_very_many_vdevs_show_the_rates_of_the_window(tops, read):
     history = PoolHistory()
     for n in range(5):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from tests.table import rows
 from zconsole.eta.progress_curve import CurvePoint, ProgressCurve, ProgressReading
 from zconsole.history.present_rate import LEAST, SPAN, present_rate, rate_by_turns
 
@@ -31,7 +32,7 @@ def test_a_rate_that_changed_is_seen_whole_after_the_span():
     assert found.seconds == SPAN
 
 
-@pytest.mark.parametrize("period", [5, 16])
+@rows("period", [5, 16])
 def test_bursts_do_not_sway_it(period: int):
     issued = [n // period * period * 100 * MB for n in range(601)]
     seen = [present_rate(course(issued[:end]), walks=True).rate for end in range(400, 600)]
@@ -83,13 +84,13 @@ def test_in_a_long_turn_of_issuing_it_is_that_of_the_last_minute():
     assert found == (pytest.approx(moved_by(points, SPAN)), SPAN)
 
 
-@pytest.mark.parametrize("now", range(600, 640, 7))
+@rows("now", range(600, 640, 7))
 def test_turns_shorter_than_a_minute_count_whole(now: int):
     found = rate_by_turns(by_turns(10, 30, now))
     assert found.rate == pytest.approx(75 * MB, rel=0.05)
 
 
-@pytest.mark.parametrize("now", [1200 + 200, 1200 + 300 + 20])
+@rows("now", [1200 + 200, 1200 + 300 + 20])
 def test_while_it_walks_and_just_after_the_turn_before_counts_too(now: int):
     points = by_turns(300, 900, now)
     found = rate_by_turns(points)

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.history.past_rates import HOLE, PastRates
 from zconsole.history.rate_lag import rate_lag
 
 STEP = 8.0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("unseen", "words"),
     [
         (HOLE, "rate rose 1m36s ago, ETA follows: 1h00m if it stays"),
@@ -22,7 +21,7 @@ def test_a_moment_is_told_of_a_change_that_was_seen(unseen, words):
     assert found.words == words
 
 
-@pytest.mark.parametrize(("rate", "back"), [(4.0, 3.0), (1.0, 1.5)])
+@rows(("rate", "back"), [(4.0, 3.0), (1.0, 1.5)])
 def test_nothing_is_told_of_a_rate_that_is_on_its_way_back(rate, back):
     """Beside an arrow that pointed down, a rate was said to have risen, and what if it stays."""
     steady = (2.0,) * 40 + (rate,) * 60

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole.history.rates import RateWindows
 from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
 
@@ -99,7 +100,7 @@ def test_no_request_has_no_latency():
     assert window((0.0, leaf(block=block(5))), (1.0, leaf(block=block(5)))).windowed.latency is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "swapped",
     [
         leaf(io=io(3.0, 1)),
@@ -108,7 +109,6 @@ def test_no_request_has_no_latency():
         leaf(io=io(3.0, 900), path="/dev/sdb1"),
         leaf(io=None),
     ],
-    ids=["counters fell", "clock fell", "leapt", "another device", "no counters"],
 )
 def test_what_does_not_continue_has_no_rate_for_one_sample(swapped):
     made = window((0.0, leaf(io=io(0.0, 100))), (1.0, leaf(io=io(1.0, 200))))

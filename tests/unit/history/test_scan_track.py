@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.history.following import (
     MIB,
     MONTH,
@@ -49,7 +50,7 @@ def changed_rate(before: float, after: float, at: int, seconds: range):
     return [sample(n, resilver(min(n, at) * before + max(0, n - at) * after)) for n in seconds]
 
 
-@pytest.mark.parametrize(("before", "after", "way"), [(1, 2, "rose"), (2, 1, "fell")])
+@rows(("before", "after", "way"), [(1, 2, "rose"), (2, 1, "fell")])
 def test_an_eta_that_lags_the_rate_says_so_with_what_that_rate_would_give(before, after, way):
     at, last = 1800, 1926
     samples = changed_rate(before * MIB, after * MIB, at, range(0, last, 5))
@@ -158,7 +159,7 @@ def test_a_live_source_says_which_stage_is_at_work():
     assert set(stages(alternating("replay"))) == {"scanning"}
 
 
-@pytest.mark.parametrize("interval", [5, 15])
+@rows("interval", [5, 15])
 def test_seldom_sampled_stages_are_told_apart_as_well(interval):
     samples = [
         sample(n * interval, resilver(n * MIB, stage="scanning", scanned_bytes=5000 * MIB))

@@ -5,6 +5,7 @@ from datetime import UTC
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.history.following import (
     MIB,
     MONTH,
@@ -68,7 +69,7 @@ def test_a_second_restart_keeps_the_note_of_the_first():
     assert (found.restarts, len(found.notes)) == (2, 2)
 
 
-@pytest.mark.parametrize("seen_finished", [True, False])
+@rows("seen_finished", [True, False])
 def test_a_follow_on_pass_is_no_restart(seen_finished):
     samples = running(range(2, 199), leaves=WAITING)
     if seen_finished:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.factory import mirror_pool
 from tests.records import replace
+from tests.table import rows
 from zconsole.history.scrubs import ScrubAge, ScrubTracker, is_full_scrub
 from zconsole.pool.model import Sample, Scan
 
@@ -29,7 +28,7 @@ def test_the_age_counts_from_the_end_of_the_last_full_scrub():
     assert age(FULL, after=18 * DAY) == ScrubAge(FULL.end, 19 * DAY, overdue=True)
 
 
-@pytest.mark.parametrize(
+@rows(
     "later",
     [
         FULL._replace(state="canceled", end=NOW - DAY),
@@ -38,7 +37,6 @@ def test_the_age_counts_from_the_end_of_the_last_full_scrub():
         FULL._replace(function="resilver", end=NOW - DAY),
         FULL._replace(function="errorscrub", end=NOW - DAY),
     ],
-    ids=["canceled", "running", "of a part", "resilver", "error scrub"],
 )
 def test_another_scan_does_not_take_its_place(later):
     tracker = ScrubTracker()
@@ -78,7 +76,7 @@ def test_the_time_of_one_scrub_does_not_change_with_its_source():
     assert age(FULL, full_scrub=FULL.end + 1).last == FULL.end
 
 
-@pytest.mark.parametrize(
+@rows(
     ("version", "full", "issued", "counts"),
     [
         ("2.2.9", None, 30, True),

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-import pytest
-
+from tests.table import rows
 from zconsole.history.series import RateSeries
 from zconsole.pool.model import IoRates
 
@@ -105,7 +104,7 @@ def test_what_was_dumped_comes_back_with_a_hole_before_what_follows():
     assert again.tail("a", "read", 5) == [0.0, 1.0, 2.0, None, 9.0]
 
 
-@pytest.mark.parametrize("rows", [[], [[], [], [], []], [[1.0], [], [], []]])
+@rows("rows", [[], [[], [], [], []], [[1.0], [], [], []]])
 def test_a_dump_with_nothing_in_it_restores_to_nothing(rows):
     again = RateSeries(8)
     again.restore({"a": rows})

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.records import replace
+from tests.table import rows
 from zconsole.history import storage
 from zconsole.history.pool import PoolHistory
 from zconsole.history.storage import HistoryStore, encode, restore
@@ -253,7 +254,7 @@ def test_a_file_of_a_version_that_kept_no_rates_is_read():
     assert history.scans.tracks[0].timeline.past.rates == ()
 
 
-@pytest.mark.parametrize(
+@rows(
     "past",
     [
         [0.0, 0.0, [1.0], []],

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC
 
-import pytest
-
 from tests.factory import frame, mirror_pool, view
+from tests.table import rows
 from tests.ui.drawn import LOOK, text
 from zconsole import units
 from zconsole.monitor.facts import Fact, result_facts, seconds_taken
@@ -17,11 +16,11 @@ from zconsole.ui.panes.scan import scan_lines
 T = 1_800_000_000.0
 
 
-@pytest.mark.parametrize(
+@rows(
     ("function", "word"),
     [("resilver", "resilvered"), ("rebuild", "rebuilt"), ("scrub", "repaired")],
 )
-@pytest.mark.parametrize("state", ["running", "finished"])
+@rows("state", ["running", "finished"])
 def test_text_and_screen_have_one_word_for_what_a_scan_wrote(function, word, state):
     ended = {"end": T - 60, "duration": 3600.0} if state == "finished" else {}
     scan = Scan(function, state, total_bytes=9 * 2**30, processed_bytes=5 * 2**30, **ended)

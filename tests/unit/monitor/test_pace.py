@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.table import rows
 from zconsole.monitor.feed import Feed, Update
 from zconsole.monitor.pace import ROUNDS, SHARE, STEP, SamplePace
 from zconsole.zfs.sources.base import Capabilities
@@ -23,7 +24,7 @@ def paced(costs: Sequence[float]) -> SamplePace:
     return pace
 
 
-@pytest.mark.parametrize("asked", [0.5, 1.0, 10.0])
+@rows("asked", [0.5, 1.0, 10.0])
 def test_cheap_rounds_come_as_often_as_asked(asked: float) -> None:
     assert paced([asked * SHARE / 2] * ROUNDS).seconds(asked) == asked
 
@@ -38,7 +39,7 @@ def test_a_long_interval_leaves_room_for_them() -> None:
     assert paced([1.0] * ROUNDS).seconds(10.0) == 10.0
 
 
-@pytest.mark.parametrize("costs", [[5.0], [5.0, 0.01, 0.01], [0.01, 5.0, 0.01]])
+@rows("costs", [[5.0], [5.0, 0.01, 0.01], [0.01, 5.0, 0.01]])
 def test_one_dear_round_slows_nothing_down(costs: list[float]) -> None:
     assert paced(costs).seconds(1.0) == 1.0
 
@@ -64,7 +65,7 @@ class Costly(Feed):
         return Update((), Capabilities("demo"))
 
 
-@pytest.mark.parametrize(("cost", "slowed"), [(1e-6, False), (0.5, True)])
+@rows(("cost", "slowed"), [(1e-6, False), (0.5, True)])
 async def test_a_feed_waits_as_long_as_its_rounds_cost(cost: float, slowed: bool) -> None:
     feed = Costly(cost)
     for _ in range(ROUNDS + 1):

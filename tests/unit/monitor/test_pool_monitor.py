@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.factory import mirror_pool
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import disk, group, pool, top
 from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import situation_of
@@ -116,7 +115,7 @@ def test_a_spare_is_not_called_idle_before_the_device_that_came_back_is_repaired
     assert spares == [[], [], ["idle"]]
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         {},

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.factory import frame, mirror_pool
+from tests.table import rows
 from zconsole.cli.tunables_options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import CAUSES, Verdict
 from zconsole.monitor.preset_advice import OUT_OF_REACH, hopeless, likely_limit, suggested
@@ -16,7 +15,7 @@ def seen(cause: str, function: str = "resilver", tunable: str = "", state: str =
     return frame(mirror_pool(Scan(function, state)), limit=Verdict(cause, "why", tunable=tunable))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("found", "limit"),
     [
         (seen("throttle", tunable=WRITES), "new-disk-writes"),
@@ -34,7 +33,7 @@ def test_the_preset_aims_at_the_verdict(found, limit):
     assert likely_limit(found) == limit
 
 
-@pytest.mark.parametrize("cause", CAUSES)
+@rows("cause", CAUSES)
 def test_every_cause_is_lifted_out_of_reach_or_unclear(cause):
     said = hopeless(seen(cause))
     assert (said is not None) == (cause in OUT_OF_REACH)
@@ -42,7 +41,7 @@ def test_every_cause_is_lifted_out_of_reach_or_unclear(cause):
     assert cause == "unclear" or bool(said) != bool(likely_limit(seen(cause)))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("advice", "said"),
     [
         (f"zconsole tunables set {WRITES}=8 (now 2)", "set it to 8 (now 2)"),

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import NotUnderstoodError
 from zconsole.history.storage import HistoryStore
 from zconsole.monitor import session_feed
@@ -184,7 +185,7 @@ async def test_details_are_asked_by_the_path_of_the_row():
     assert asked == [leaf.vdev.path]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("facts", "pairs"),
     [
         ({}, ()),

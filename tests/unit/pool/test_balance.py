@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole.pool.balance import balance
 from zconsole.pool.model import Vdev
 
@@ -29,7 +30,7 @@ def test_the_pool_at_93_and_0_percent():
     assert found.vdevs[1].new_write_share == pytest.approx(36.322 / (36.322 + 6.9), abs=0.001)
 
 
-@pytest.mark.parametrize(("version", "share"), [("2.3.9", 0.75), ("2.4.4", 0.5), (None, 0.5)])
+@rows(("version", "share"), [("2.3.9", 0.75), ("2.4.4", 0.5), (None, 0.5)])
 def test_up_to_2_3_data_disks_weigh_the_share_of_new_writes(version, share):
     found = of(top("wide", 100, 50, disks=4), top("narrow", 100, 50), version=version)
     assert found.vdevs[0].new_write_share == pytest.approx(share)

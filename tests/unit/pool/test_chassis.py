@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.pool.chassis import LeafDisk, Slot
 
 
-@pytest.mark.parametrize(
+@rows(
     ("disk", "besides", "words"),
     [
         (LeafDisk(bay="Slot 07", serial="Z1"), "", "Slot 07, serial Z1"),

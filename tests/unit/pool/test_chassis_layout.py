@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.hardware.chassis import Machine, expander_24, jbod_60, nvme_12
 from zconsole.hardware.enclosures import enclosures
 from zconsole.pool.chassis_layout import layout_of, parse_layout
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "rows"),
     [
         ("", ((0, 1, 2), (3, 4, None))),
@@ -37,9 +38,7 @@ def test_what_is_more_than_fits_is_another_block():
 NEITHER = ["LAB: 4x6 by-row by-column", "LAB: 4x6 from-top from-bottom", " : 4x6"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "LAB", "LAB: 4", "LAB: 0x6", "LAB: 4x101", "LAB: 4x6 up", *NEITHER]
-)
+@rows("text", ["", "LAB", "LAB: 4", "LAB: 0x6", "LAB: 4x101", "LAB: 4x6 up", *NEITHER])
 def test_what_is_no_layout_is_refused(text: str):
     with pytest.raises(ValueError, match="must be layouts such as"):
         parse_layout(text)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.pool.damage import destroyed_ids, explained, notes
 
 GONE = {"0x21b": "tank/old@monday"}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("entry", "said"),
     [
         ("<0x21b>:<0x8f3>", "was in tank/old@monday, which is destroyed: leaves the list after"),
@@ -24,9 +23,7 @@ def test_an_entry_of_numbers_is_explained(entry, said):
     assert explained(entry, GONE).startswith(said)
 
 
-@pytest.mark.parametrize(
-    "entry", ["/tank/a", "tank/a@b:/c <0x1>:x", "/tank/<0x1>", "tank:/<0x12>/y", "", "<0x1>"]
-)
+@rows("entry", ["/tank/a", "tank/a@b:/c <0x1>:x", "/tank/<0x1>", "tank:/<0x12>/y", "", "<0x1>"])
 def test_an_entry_with_a_path_needs_no_explanation(entry):
     assert explained(entry, GONE) == ""
     assert notes([entry], GONE) == {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-import pytest
-
+from tests.table import rows
 from tests.unit.zfs.decode.typed import mistyped
 from zconsole.pool.hazards import HAZARDS, TABLE, Hazard, hazards
 from zconsole.pool.version import parse_version
@@ -15,7 +14,7 @@ LATEST = [(2, 2, 11), (2, 3, 9), (2, 4, 4)]
 """The newest release of each branch that the table was made from."""
 
 
-@pytest.mark.parametrize("hazard", HAZARDS, ids=lambda hazard: hazard.happens[:40])
+@rows("hazard", HAZARDS)
 def test_a_row_is_typed_and_has_a_source_for_each_mend(hazard: Hazard) -> None:
     assert list(mistyped(hazard)) == []
     assert hazard.actions
@@ -30,7 +29,7 @@ def test_a_row_is_typed_and_has_a_source_for_each_mend(hazard: Hazard) -> None:
     assert "" not in mends or "master" in released
 
 
-@pytest.mark.parametrize("hazard", HAZARDS, ids=lambda hazard: hazard.happens[:40])
+@rows("hazard", HAZARDS)
 def test_ranges_are_in_order_and_end_before_the_mend(hazard: Hazard) -> None:
     ends = [version for first, last, _ in hazard.affected for version in (first, last)]
     assert ends == sorted(ends)
@@ -44,7 +43,7 @@ def test_the_table_has_no_field_that_a_hazard_lacks() -> None:
     assert {name for row in rows for name in row} == set(Hazard._fields)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("version", "mended"),
     [
         ((2, 0, 0), "2.3.7"),
@@ -73,7 +72,7 @@ def test_what_no_release_mends_is_said_so() -> None:
     assert "(not fixed in any release yet)" in said
 
 
-@pytest.mark.parametrize(
+@rows(
     ("action", "kinds", "count"),
     [
         ("replace tank a b", ["mirror"], 0),

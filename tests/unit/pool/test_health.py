@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from zconsole.pool.health import Health, health, unreachable, without_redundancy
 from zconsole.pool.model import Activity, ErrorCounters, Pool, SampleFailure, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
@@ -77,7 +76,7 @@ def test_a_missing_disk_is_named_with_why():
     assert found.reasons[0] == "a FAULTED (too many errors)"
 
 
-@pytest.mark.parametrize("state", ["FAULTED", "REMOVED", "UNAVAIL", "DEGRADED"])
+@rows("state", ["FAULTED", "REMOVED", "UNAVAIL", "DEGRADED"])
 def test_a_pool_that_the_kernel_calls_online_with_a_lost_disk_is_degraded(state):
     """What spa_async_fault_vdev faults leaves the vdevs above, and the pool, ONLINE."""
     found = judged(pool(disk("a", state=state, note="too many errors"), disk("b")))
@@ -100,7 +99,7 @@ def test_every_device_that_is_not_online_is_named_and_notes_are_not_bracketed_tw
     assert found.reasons == ("g UNAVAIL (awaiting resilver)", "n DEGRADED (resilvering)")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("note", "detail"),
     [
         ("external device fault  (uninitialized)  (untrimmed)", " (external device fault)"),
@@ -145,7 +144,7 @@ SCRUBBING = Scan("scrub", "running", start=300.0)
 KEPT = Activity("checkpoint", "exists")
 
 
-@pytest.mark.parametrize("scrub", [SCRUBBED, SCRUBBING])
+@rows("scrub", [SCRUBBED, SCRUBBING])
 def test_a_scrub_that_hides_the_repair_makes_nothing_safe(scrub):
     """The kernel keeps the figures of one scan: a scrub's take the place of the resilver's."""
     found = judged(pool(REPLACING, disk("b"), scans=(scrub,)))
@@ -264,7 +263,7 @@ def test_a_pool_that_was_exported_is_not_called_stale():
     assert found.reasons == ("not imported any more", "last seen 1m05s ago")
 
 
-@pytest.mark.parametrize(("left", "word"), [(0, "ATTENTION"), (1, "OK")])
+@rows(("left", "word"), [(0, "ATTENTION"), (1, "OK")])
 def test_an_online_pool_that_has_no_redundancy_until_a_repair_ends_is_not_ok(left, word):
     """A disk of a raidz1 was back, and lacked what was written: "OK" beside "none"."""
     root = pool(disk("a"), disk("b")).root

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.pool.leaf_path import is_taken
 from zconsole.pool.model import Vdev
 
@@ -29,7 +28,7 @@ def test_a_disk_that_another_leaf_was_made_on_is_not_this_leafs():
     assert taken(by_place, leaf("2", "/dev/sdc1", devid="scsi-35000c500bb-part1"))
 
 
-@pytest.mark.parametrize("path", ["/dev/sdb1", "/dev/nvme0n1p1"])
+@rows("path", ["/dev/sdb1", "/dev/nvme0n1p1"])
 def test_a_kernel_name_counts_only_with_the_disk_that_was_noted(path):
     assert taken(GONE._replace(path=path))
     assert not taken(GONE._replace(path=path), serial="SERIAL1")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import redundancy
 
@@ -22,7 +21,7 @@ def group(kind: str, *children: Vdev, **fields) -> Vdev:
     return Vdev(f"{kind}-0", kind, children=children, **fields)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "disks", "expected"),
     [("mirror", 2, 1), ("mirror", 3, 2), ("raidz1", 4, 1), ("raidz2", 6, 2), ("draid3", 9, 3)],
 )
@@ -63,7 +62,7 @@ def test_a_single_disk_has_none_and_is_named_untouchable():
     assert (entry.left, entry.untouchable) == (0, ("sda",))
 
 
-@pytest.mark.parametrize(
+@rows(
     "broken",
     [
         disk("x", "FAULTED"),
@@ -77,7 +76,7 @@ def test_a_missing_or_unfinished_device_counts_as_lost(broken):
     assert left(group("raidz2", disk("a"), disk("b"), disk("c"), broken)) == {"raidz2-0": 1}
 
 
-@pytest.mark.parametrize("kind", ["replacing", "spare"])
+@rows("kind", ["replacing", "spare"])
 def test_a_group_with_one_whole_child_counts_as_present(kind):
     pair = group(kind, disk("old"), disk("new", resilvering=True))
     assert left(group("raidz1", disk("a"), disk("b"), pair)) == {"raidz1-0": 1}
@@ -104,7 +103,7 @@ def test_top_levels_of_one_name_are_both_reported():
     assert left(one, two) == {"raidz1": 1, "raidz1#1": 0}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scan", "beside_checkpoint"),
     [
         (Scan("resilver", "running"), 0),
@@ -122,7 +121,7 @@ def test_a_newcomer_is_whole_only_once_its_replacing_vdev_is_gone(scan, beside_c
     assert redundancy(pool(top), (scan,), checkpoint=True)[0].left == beside_checkpoint
 
 
-@pytest.mark.parametrize(
+@rows(
     "scan", [Scan("resilver", "finished", end=1.0, errors=3), Scan("resilver", "canceled", end=1.0)]
 )
 def test_a_spare_is_not_whole_after_a_repair_that_failed(scan):
@@ -144,7 +143,7 @@ def test_a_device_that_came_back_lacks_what_was_written_meanwhile_until_repaired
     assert redundancy(pool(top), (Scan("rebuild", "running", vdev="x"),), back)[0].left == 2
 
 
-@pytest.mark.parametrize(
+@rows(
     "other",
     [disk("c", resilvering=True), group("replacing", disk("old", "UNAVAIL"), disk("new"))],
 )
@@ -160,7 +159,7 @@ def test_a_spare_is_being_filled_where_a_repair_fills_nothing_else(other):
     assert redundancy(pool(top), running, frozenset({"c"}))[0].left == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     "top",
     [
         group("mirror", disk("a"), disk("attached", unfilled=True)),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import TIB, disk, pool, top
 from zconsole.pool.replication import FUZZ, Replication, least_redundant, mismatch
 
@@ -13,7 +12,7 @@ RAIDZ2 = Replication("raidz", 6, 2)
 LONE = Replication("disk", 1)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("present", "new", "refused"),
     [
         ("raidz2", RAIDZ2, None),
@@ -62,7 +61,7 @@ def test_a_pool_with_devices_of_several_sizes_is_not_compared():
     assert mismatch(pool(top("raidz2", 0, 6, odd)).root, LONE) is None
 
 
-@pytest.mark.parametrize(("kind", "least"), [("raidz3", 3), ("mirror", 5), ("draid1", 1)])
+@rows(("kind", "least"), [("raidz3", 3), ("mirror", 5), ("draid1", 1)])
 def test_how_redundant_a_pool_is(kind, least):
     assert least_redundant(pool(top(kind, 0, 6)).root) == least
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.pool.model import Activity, Pool, Scan, Vdev
 from zconsole.pool.scan_outcome import (
     GRACE,
@@ -32,7 +31,7 @@ def test_a_good_end_is_known_at_once():
     assert found == ScanOutcome(True, True, left_behind=False, canceled=False)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scan", "root", "word"),
     [
         (BAD, WHOLE, "OK"),
@@ -87,7 +86,7 @@ def pool_after(*scans, root=WHOLE):
     return Pool("tank", "ONLINE", root, scans=scans)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scan", "root", "word", "result"),
     [
         (GOOD, WHOLE, "OK", "restored"),
@@ -116,9 +115,7 @@ def test_text_prints_the_duration_of_a_scan_without_its_start():
     assert found.duration == 7.0
 
 
-@pytest.mark.parametrize(
-    ("activities", "said"), [((), True), ((Activity("checkpoint", "exists"),), False)]
-)
+@rows(("activities", "said"), [((), True), ((Activity("checkpoint", "exists"),), False)])
 def test_a_replacing_vdev_without_a_resilver_says_what_starts_one(activities, said):
     scrub = Scan("scrub", "finished", start=1.0, end=2.0, errors=0)
     pool = Pool("tank", "ONLINE", LEFT, scans=(scrub,), activities=activities)

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.factory import mirror_pool
+from tests.table import rows
 from zconsole.pool.model import ErrorCounters, IoCounters, Vdev
 from zconsole.pool.topology import placed, placed_as
 
@@ -29,7 +28,7 @@ def test_where_only_counters_moved_every_vdev_is_in_its_place_again() -> None:
     assert list(placed_as(places(ROOT), counted) or ()) == list(places(counted))
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         {"name": "sdx"},

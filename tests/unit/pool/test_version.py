@@ -1,9 +1,8 @@
-import pytest
-
+from tests.table import rows
 from zconsole.pool.version import parse_version
 
 
-@pytest.mark.parametrize(
+@rows(
     ("version", "numbers"),
     [
         ("2.3.9", (2, 3, 9)),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.table import rows
 from zconsole.cli.main import main
 from zconsole.errors import UsageError
 from zconsole.pool.model import Vdev
@@ -78,7 +79,7 @@ def test_a_mirror_is_as_large_as_one_side():
     assert shape_of("36.4T").raw == round(36.4 * TIB)
 
 
-@pytest.mark.parametrize(
+@rows(
     "word",
     [
         "",
@@ -105,9 +106,7 @@ def test_unknown_vdevs_and_sizes_that_do_not_hold_the_data_are_refused():
         grown(pool(OLD), [], {"raidz2-0": shape_of("6x1T")})
 
 
-@pytest.mark.parametrize(
-    "text", ["+raidz2:6x4T raidz2-0=6x8T disk=8T", " + raidz2:6x4T  disk=8T raidz2-0=6x8T "]
-)
+@rows("text", ["+raidz2:6x4T raidz2-0=6x8T disk=8T", " + raidz2:6x4T  disk=8T raidz2-0=6x8T "])
 def test_a_question_is_asked_in_the_commands_own_words(text):
     found = asked(text)
     assert found.adds == (shape_of("raidz2:6x4T"),)
@@ -121,7 +120,7 @@ def test_nothing_asked_changes_nothing():
     assert asked("4T")
 
 
-@pytest.mark.parametrize(
+@rows(
     "text", ["big", "=4T", "raidz2-0=", "disk=", "'4T", "4T raidz1", "disk=2x4T", "disk=mirror:4T"]
 )
 def test_a_question_that_is_none_is_refused(text):
@@ -182,7 +181,7 @@ def test_vdevs_of_one_name_are_told_apart_by_their_place(tmp_path, capsys):
     assert "2 vdevs are called" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("word", ["9" * 400, "99999E", "99999999x4T", "raidz2:10001x4T"])
+@rows("word", ["9" * 400, "99999E", "99999999x4T", "raidz2:10001x4T"])
 def test_a_slip_of_the_hand_is_refused_at_once(word):
     with pytest.raises(UsageError):
         shape_of(word)

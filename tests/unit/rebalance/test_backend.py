@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance import backend as seam
 from zconsole.rebalance.backend import Counted, DirectoryListing, JobView, Measured
@@ -289,7 +290,7 @@ def test_mounted_datasets_are_found_without_asking_zfs(tmp_path):
     assert found == [("/tank", "tank"), ("/tank/a b", "tank/a b")]
 
 
-@pytest.mark.parametrize("name", ["tank", "tank/a/b", "ta:nk", "ta:nk/b"])
+@rows("name", ["tank", "tank/a/b", "ta:nk", "ta:nk/b"])
 def test_a_job_is_on_the_pool_of_its_places(name):
     mount, dataset = Mount("zfs", name, "/x"), Dataset(name, {"guid": "42"})
     assert pool_of(JobDirectory(b"/x", mount, dataset).key) == name.split("/")[0]

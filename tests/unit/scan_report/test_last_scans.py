@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.factory import frame, mirror_pool
 from tests.records import replace
+from tests.table import rows
 from zconsole.pool.model import Scan
 from zconsole.scan_report.last_scans import LastScans
 from zconsole.scan_report.recorder import ReportKeeper
@@ -60,7 +59,7 @@ def test_a_pool_that_does_not_answer_keeps_its_last_scans():
     assert len(last.push(replace(seen, problem="no answer"))) == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fields", "result"),
     [
         ({}, "restored"),
@@ -77,7 +76,7 @@ def test_a_stored_report_says_how_its_scan_ended(fields, result):
     assert (found.function, found.result, found.duration) == ("scrub", result, 300.0)
 
 
-@pytest.mark.parametrize("fields", [{"state": "running"}, {"state": "restarted"}, {"end": None}])
+@rows("fields", [{"state": "running"}, {"state": "restarted"}, {"end": None}])
 def test_a_report_of_a_scan_without_an_end_says_nothing(fields):
     last = LastScans()
     last.recall("1", [report(SCRUB, **fields)])

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.scan_report.recording import record
 from zconsole.cli import report
 from zconsole.cli.main import main
@@ -72,7 +73,7 @@ async def test_a_report_survives_its_file(nvme):
     assert loaded(dumped(report), "x").devices[0].name == report.devices[0].name
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}', '{"format": 1}', "null", '"x"'])
+@rows("text", ["", "{}", "[]", '{"format": 2}', '{"format": 1}', "null", '"x"'])
 def test_what_is_no_report_is_refused_in_one_line(text):
     with pytest.raises(NotUnderstoodError, match="not a scan report"):
         loaded(text, "x")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.pool.model import Scan, Vdev
 from zconsole.scan_report.report import DeviceReport, ScanReport
 from zconsole.scan_report.resilver_time import member_duration, paces, resilver_duration
@@ -63,7 +64,7 @@ def test_a_resilver_goes_before_a_newer_scrub():
     assert paces(raidz2(), [scrub, DONE])[0].text == "the last resilver"
 
 
-@pytest.mark.parametrize(
+@rows(
     "useless",
     [
         report(0.0, 100.0 * MIB, state="running"),
@@ -71,7 +72,6 @@ def test_a_resilver_goes_before_a_newer_scrub():
         report(0.0, 1000.0),
         report(0.0, 100.0 * MIB, function="scrub"),
     ],
-    ids=["running", "too short", "hardly written", "fills none"],
 )
 def test_reports_that_tell_nothing_of_a_new_disk_are_left_out(useless):
     assert paces(raidz2(), [Scan("scrub", "canceled", duration=5.0)], [useless]) == ()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.table import rows
 from zconsole.sim import commands, simulation
 from zconsole.sim.backends.actions import SimulatedRunner, execute
 from zconsole.sim.source import World
@@ -47,7 +48,7 @@ def test_a_shelf_device_is_gone_once_it_is_used(night):
     assert "is part of active pool 'tank'" in refused.stderr
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scenario", "words", "status", "text"),
     [
         ("failed-disk", ("replace", "tank", "77", "{shelf}"), 255, "no such device in pool"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.sim.scenarios import names
 from zconsole.sim.source import World
 
@@ -19,7 +20,7 @@ def tree(name):
     return World(name, 1).raws()[0]["libzfs"]["vdev_tree"]
 
 
-@pytest.mark.parametrize("name", [n for n in names() if n != "thousand"])
+@rows("name", [n for n in names() if n != "thousand"])
 def test_arrays_have_the_version_s_lengths(name):
     old = name in ("new-disk", "scrub-delay")
     root = tree(name)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import ZconsoleError
 from zconsole.sim import commands
 from zconsole.sim.disk import OFFLINE, REMOVED
@@ -63,7 +64,7 @@ def test_an_empty_bay_has_nothing_to_pull(world: World):
         SimulatedHands(world).pull("Slot 12")
 
 
-@pytest.mark.parametrize("scenario", names())
+@rows("scenario", names())
 def test_every_disk_of_every_scenario_sits_in_a_bay_and_a_new_one_fits_there(scenario: str):
     world = World(scenario, 1)
     hands, pool = SimulatedHands(world), world.pools[0]
@@ -76,7 +77,7 @@ def test_every_disk_of_every_scenario_sits_in_a_bay_and_a_new_one_fits_there(sce
     assert pool.host.shelf[-1].slot == leaf.slot
 
 
-@pytest.mark.parametrize("scenario", ["failed-disk", "two-pools", "shared-bus"])
+@rows("scenario", ["failed-disk", "two-pools", "shared-bus"])
 def test_every_bay_has_a_name_of_its_own(scenario: str):
     found = [each.bay for each in SimulatedHands(World(scenario, 1)).bays()]
     assert len(set(found)) == len(found)

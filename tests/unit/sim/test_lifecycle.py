@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.sim import commands, lifecycle
 from zconsole.sim.build import Build
 from zconsole.sim.disk import FAULTED, ONLINE
@@ -83,7 +84,7 @@ def test_errors_hold_a_finished_resilver_back():
     assert isinstance(pool.tops[0].members[1], Group)
 
 
-@pytest.mark.parametrize(("without", "hours"), [("feature", 1.5), ("tunable", 0.35)])
+@rows(("without", "hours"), [("feature", 1.5), ("tunable", 0.35)])
 def test_without_deferral_a_second_replacement_restarts_at_any_time(without, hours):
     pool, disks = pool_of(fill=0.05)
     if without == "feature":

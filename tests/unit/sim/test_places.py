@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.sim.disk import REMOVED
 from zconsole.sim.places import lights, machine_leaves, places
 from zconsole.sim.source import World
 from zconsole.zfs.decode import decode
 
 
-@pytest.mark.parametrize("scenario", ["resilver", "failed-disk", "nvme", "shared-bus"])
+@rows("scenario", ["resilver", "failed-disk", "nvme", "shared-bus"])
 def test_no_two_disks_are_in_one_slot(scenario):
     (pool,) = World(scenario, 1).pools
     found = places(pool).disks

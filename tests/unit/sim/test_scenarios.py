@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.table import rows
 from zconsole.pool.model import Sample, SampleFailure
 from zconsole.sim.scenarios import DEFAULT, find, listed, names
 from zconsole.sim.source import World, samples
@@ -57,7 +58,7 @@ def test_the_list_has_each_name_first_and_a_line_of_description():
     assert max(map(len, lines)) <= 80
 
 
-@pytest.mark.parametrize("name", names())
+@rows("name", names())
 def test_a_scenario_decodes_and_survives_json(name):
     world = World(name, 1)
     world.advance(3.0)
@@ -74,7 +75,7 @@ def test_a_scenario_decodes_and_survives_json(name):
         assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("name", ["resilver", "flaky", "sequential", "scrub-delay"])
+@rows("name", ["resilver", "flaky", "sequential", "scrub-delay"])
 def test_the_same_seed_gives_the_same_samples(name):
     first, again, other = (
         [json.dumps(raws) for raws in samples(name, seed, 10.0, 5)] for seed in (4, 4, 5)
@@ -83,7 +84,7 @@ def test_the_same_seed_gives_the_same_samples(name):
     assert first != other
 
 
-@pytest.mark.parametrize("name", SMALL)
+@rows("name", SMALL)
 def test_progress_never_goes_back_within_one_scan(name):
     last: dict[object, float] = {}
     for raws in samples(name, 2, 300.0, 8):
@@ -98,8 +99,8 @@ def test_progress_never_goes_back_within_one_scan(name):
                     last[scan.key] = scan.percent
 
 
-@pytest.mark.parametrize(("name", "cause"), LIMITS.items())
-@pytest.mark.parametrize("seed", [1, 7])
+@rows(("name", "cause"), LIMITS.items())
+@rows("seed", [1, 7])
 def test_the_limit_is_the_one_the_scenario_is_about(name, cause, seed):
     world = World(name, seed)
     for elapsed in (1, 8, 40, 160, 600):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import NotFoundError
 from zconsole.sim.source import EPOCH, SimulatedSource, World, samples
 
@@ -16,7 +17,7 @@ def issued(interval, seconds, name="resilver"):
     return world.pools[0].scan.issued
 
 
-@pytest.mark.parametrize("name", ["resilver", "foreground", "shingled"])
+@rows("name", ["resilver", "foreground", "shingled"])
 def test_sampling_more_often_changes_little(name):
     world = World(name, 1)
     start = world.pools[0].scan.issued

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends.actions import SimulatedParameters
 from zconsole.sim.source import World
@@ -24,7 +25,7 @@ def speedup(scenario, changes, seed=1):
     return rates[1] / rates[0]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scenario", "changes", "least"),
     [
         ("few-requests", {"zfs_vdev_async_write_min_active": 6}, 1.5),
@@ -37,7 +38,7 @@ def test_a_parameter_that_limits_makes_it_faster(scenario, changes, least):
     assert speedup(scenario, changes) > least
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scenario", "changes"),
     [
         ("nvme", {"zfs_vdev_async_write_min_active": 8}),
@@ -53,7 +54,7 @@ def test_any_other_parameter_hardly_matters(scenario, changes):
     assert speedup(scenario, changes) == pytest.approx(1.0, abs=0.06)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("scenario", "changes"),
     [
         ("resilver", {"zfs_scan_vdev_limit": 262144, "zfs_vdev_scrub_max_active": 1}),

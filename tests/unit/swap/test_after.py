@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from tests.unit.actions.pools import CHECKPOINT, MODERN, at, disk, group, pool, top
 from tests.unit.swap.playing import NEW, OLD, Play
 from zconsole.pool.model import Activity, Scan
@@ -27,7 +26,7 @@ def refused(activity: Activity, *scans: Scan, members=(PAIR,)) -> Refusal:
     return choice.refusal
 
 
-@pytest.mark.parametrize(
+@rows(
     ("refusal", "commands"),
     [
         (refused(CHECKPOINT), (DISCARD, AGAIN)),

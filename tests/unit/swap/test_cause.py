@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import disk
 from tests.unit.swap.test_choice import DISKS, KEY, chosen, device, view
 from zconsole.actions.target import find
@@ -21,7 +20,7 @@ def with_errors(read: int = 0, cksum: int = 0, state: str = "ONLINE") -> Vdev:
     return disk("d00", 1000, state)._replace(errors=ErrorCounters(read, 0, cksum))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("leaf", "smart", "cause"),
     [
         (with_errors(cksum=40), {}, "cable"),

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, running, top
 from tests.unit.swap.playing import Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
@@ -113,7 +112,7 @@ def test_a_replace_under_way_is_adopted():
     assert choice.way.new.name == "new"
 
 
-@pytest.mark.parametrize("resilvering", [True, False])
+@rows("resilvering", [True, False])
 def test_of_a_replace_whose_resilver_runs_only_the_time_left_is_told(resilvering):
     busy = group("replacing", disk("d00", 1000), disk("new", 9, resilvering=resilvering))
     choice, whole = chosen(view(busy)), Estimate(20 * 3600.0, None, None, "as the last one")
@@ -159,7 +158,7 @@ def test_a_disk_that_is_gone_is_found_by_what_zfs_noted_of_it():
 BAY = "/dev/disk/by-vdev/d00"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("label", "devid", "gone"),
     [
         (None, "ata-WDC_S-old-part1", True),
@@ -191,7 +190,7 @@ def test_what_is_explained_has_the_danger_before_the_ways():
     assert heads.index("Must stay") < heads.index("Ways")
 
 
-@pytest.mark.parametrize("key", ["none", "1"])
+@rows("key", ["none", "1"])
 def test_what_is_not_in_the_pool_is_no_choice(key: str):
     found = choose(MachineView(at(pool(top("mirror", 0, 2)), FACTS)), key)
     assert found is None
@@ -264,7 +263,7 @@ def test_both_units_of_one_disk_go_with_it():
     assert not choice.old.is_on(second)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("devid", "serial"),
     [
         ("ata-WDC_WD40EFRX_WD-WCC4E1-part1", "WD-WCC4E1"),
@@ -290,7 +289,7 @@ def suspended_play() -> Play:
     return play
 
 
-@pytest.mark.parametrize("bay", ["Slot 03", "Slot 05", "Slot 07"])
+@rows("bay", ["Slot 03", "Slot 05", "Slot 07"])
 def test_no_swap_begins_while_the_pool_is_suspended_and_the_disks_that_are_out_are_named(bay):
     choice = suspended_play().choice(bay)
     assert choice.way is None
@@ -332,7 +331,7 @@ def test_the_pull_of_a_disk_that_has_failed_takes_nothing_more():
     assert effect.text.startswith("without it, 1 more device may fail")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "said"),
     [
         ("raidz1", "Redundancy stays as it is: none left"),
@@ -363,7 +362,7 @@ def test_redundancy_hangs_on_an_old_disk_with_errors_only_while_it_is_not_repair
     )
 
 
-@pytest.mark.parametrize("left", [0, -1])
+@rows("left", [0, -1])
 def test_what_a_failed_disk_no_longer_gives_is_not_lost_by_pulling_it(left: int):
     said = Effect("tank", "1", "sda", "raidz1-0", left, "FAULTED").text
     assert said.startswith("nothing more: sda")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.hardware.device import Device
 from zconsole.swap.disk import SwapDisk
 
@@ -14,7 +13,7 @@ def device(path: str, *aliases: str, serial: str = "") -> Device:
     return Device(path, aliases[-1] if aliases else path, aliases=aliases, serial=serial)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("disk", "found", "same"),
     [
         (SwapDisk("vdb", whole=PLACE, node="/dev/vdb"), device(PLACE, "/dev/vdc"), True),
@@ -30,7 +29,6 @@ def device(path: str, *aliases: str, serial: str = "") -> Device:
             True,
         ),
     ],
-    ids=["moved node", "node of another", "no link yet", "serial first"],
 )
 def test_a_disk_is_known_by_its_link_when_kernel_names_change(disk, found, same):
     assert disk.is_on(found) is same

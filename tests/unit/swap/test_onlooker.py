@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.swap.playing import OLD, Play
 from zconsole.actions.plan import Facts
 from zconsole.diagnosis.device_errors.faults import SmartCounts
@@ -100,7 +101,7 @@ async def test_other_pools_come_with_the_same_disks():
     assert found.others[0].facts.devices == found.devices
 
 
-@pytest.mark.parametrize("name", ["none", ""])
+@rows("name", ["none", ""])
 async def test_without_the_pool_there_is_nothing_to_see(name: str):
     world = World("swap", 1)
     look = Onlooker(SimulatedFacts(world), Smart(), "")

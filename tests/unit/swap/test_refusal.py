@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import MODERN, at, disk, group, pool, top
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.model import Vdev
@@ -30,7 +29,7 @@ SDA = Device("/dev/disk/by-id/ata-A", "/dev/sda", ("/dev/disk/by-id/ata-A-part3"
 PART = leaf("/dev/disk/by-id/ata-A-part3")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fields", "text"),
     [
         ({"mounted": ("/boot/efi",)}, "/boot/efi is mounted from it"),
@@ -52,7 +51,7 @@ def test_a_partition_alone_on_its_disk_is_guided():
     assert refused(PART, SDA) is None
 
 
-@pytest.mark.parametrize("path", ["/dev/mapper/luks-1", "/dev/dm-3", "/dev/md127"])
+@rows("path", ["/dev/mapper/luks-1", "/dev/dm-3", "/dev/md127"])
 def test_a_device_made_of_others_has_manual_steps(path):
     found = refused(leaf(path))
     assert found is not None
@@ -61,7 +60,7 @@ def test_a_device_made_of_others_has_manual_steps(path):
     assert tools == {"lsblk", "zpool"}, "only what can be run as it stands is copied"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fields", "text"),
     [
         ({"kind": "file"}, "is a file"),

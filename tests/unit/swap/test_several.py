@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.actions.pools import OLD_FEATURES, disk, group, pool, running, top
 from tests.unit.swap.playing import OLD, Play
 from tests.unit.swap.test_choice import DISKS, device, view
@@ -67,7 +68,7 @@ def test_a_running_scan_without_an_eta_predicts_nothing():
     assert pace_of_running(root, running, 2000.0, None) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("function", "vdev", "rate"),
     [("scrub", None, 1e9), ("rebuild", "mirror-0", None), ("errorscrub", None, None)],
 )
@@ -100,7 +101,7 @@ RELEASES = [
 ]
 
 
-@pytest.mark.parametrize(("facts", "text"), RELEASES)
+@rows(("facts", "text"), RELEASES)
 def test_one_resilver_for_all_is_told_as_the_release_does_it(facts, text):
     v = view(disks=(*DISKS, *FREE))
     s = v.situation

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import ZconsoleError
 from zconsole.system.audit import (
     LONGEST,
@@ -111,7 +112,7 @@ def test_refused_only_when_both_fail_with_both_reasons(tmp_path):
     assert str(error.value).count("No such file or directory") == 2
 
 
-@pytest.mark.parametrize("error", [OSError(28, "full"), ZconsoleError("full"), KeyError("full")])
+@rows("error", [OSError(28, "full"), ZconsoleError("full"), KeyError("full")])
 def test_whatever_ends_a_write_is_no_line(error):
     def append(_line: str) -> None:
         raise error

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.system.day_hours import day_hours
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "hours"),
     [
         ("22:00-06:00", "22:00-06:00"),
@@ -18,7 +19,7 @@ def test_hours_are_read_as_people_type_them(text, hours):
     assert str(day_hours(text)) == hours
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",
@@ -40,7 +41,7 @@ def test_anything_else_is_refused(text):
         day_hours(text)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "inside", "outside"),
     [
         ("22:00-06:00", [(22, 0), (0, 0), (5, 59)], [(21, 59), (6, 0)]),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from zconsole.rebalance.engine import overlays
 from zconsole.system import mounts
 from zconsole.system.mounts import MountPoint, Spot, View
@@ -33,12 +34,12 @@ def test_a_line_is_read_whole_and_without_escapes() -> None:
     )
 
 
-@pytest.mark.parametrize("line", [b"", b"20 1 8:1 / /", b"20 1 8:1 / / rw - ext4", b"no mount"])
+@rows("line", [b"", b"20 1 8:1 / /", b"20 1 8:1 / / rw - ext4", b"no mount"])
 def test_a_line_that_is_none_is_left_out(line: bytes) -> None:
     assert mounts.parse(line) == {}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "number"),
     [(b"/etc", 20), (b"/tank/data/x", 22), (b"/tank/database", 21), (b"/srv/x", 28), (b"/", 20)],
 )
@@ -76,7 +77,7 @@ def test_no_server_is_passed_on_the_way_to_a_place() -> None:
     assert view(only).path_to(Spot(b"0:60", b"/x")) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("outer", "inner", "held"),
     [
         (Spot(b"8:1", b"/a"), Spot(b"8:1", b"/a"), True),
@@ -148,7 +149,7 @@ def test_no_name_on_an_overlay_is_looked_at(process: Path, monkeypatch: pytest.M
 OVER = rb"30 20 0:80 / /merged rw - overlay overlay "
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "found"),
     [
         (rb"rw,lowerdir=/a:/b,upperdir=/u,workdir=/w,index=off", {b"/a", b"/b", b"/u", b"/w"}),
@@ -175,14 +176,14 @@ def test_relative_directories_are_found_beside_the_others(process: Path) -> None
     }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("line", "directories"),
     [
         (rb"/tank/data/one rw,ecryptfs_sig=1a,ecryptfs_cipher=aes", {b"/tank/data/one"}),
         (rb"/tank/a\040b rw", {b"/tank/a b"}),
     ],
 )
-@pytest.mark.parametrize("kind", [b"ecryptfs", b"shiftfs"])
+@rows("kind", [b"ecryptfs", b"shiftfs"])
 def test_what_stacks_upon_one_directory_names_it_as_its_source(
     line: bytes, directories: set[bytes], kind: bytes
 ) -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole.system.printable import clean
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "shown"),
     [
         ("tank", "tank"),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.table import rows
 from zconsole.system.records import RecordError, from_json
 
 
@@ -42,7 +43,7 @@ def test_a_record_is_made_of_all_its_parts():
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("data", "said"),
     [
         ([], "the record is not an object"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.tunables.pilots import FAST, pilot, pools
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
 from zconsole.actions.autopilots import MachineAutopilots
@@ -286,7 +287,7 @@ def test_another_console_sees_what_it_does(running):
     assert autopilot.status(running.state) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("level", "said"),
     [
         (0.0, "scans are tuned as default"),
@@ -301,7 +302,7 @@ def test_what_it_does_is_said_in_steps_of_the_way_there_is(level, said):
     assert str(Status("", 0.0, ("0.02",), level)) == f"target 20ms; {said}"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("slowest", "reached", "missed"),
     [(True, 0.043, True), (True, 0.02, False), (True, None, False), (False, 0.043, False)],
 )

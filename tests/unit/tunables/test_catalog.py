@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.table import rows
 from tests.unit.zfs.decode.typed import mistyped
 from zconsole.tunables.catalog import BY_NAME, TABLE, TUNABLES, Tunable
 from zconsole.tunables.presets import LIMITS
 
 
-@pytest.mark.parametrize("tunable", TUNABLES, ids=lambda tunable: tunable.name)
+@rows("tunable", TUNABLES)
 def test_a_row_is_typed_and_its_defaults_are_in_order(tunable):
     assert list(mistyped(tunable)) == []
     assert 0 <= tunable.low < tunable.high
@@ -37,7 +36,7 @@ def test_the_table_has_no_field_that_a_tunable_lacks():
     assert {name for row in old.values() for name in row["now"]} <= BY_NAME.keys()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("16777216", 16 << 20),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.tunables.effect import EffectSample, measure
 
 
@@ -61,7 +62,7 @@ def uneven(start, stop, *rates):
     return [EffectSample(float(t), rates[t % len(rates)], 0.01) for t in range(start, stop)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("before", "after", "clear"),
     [
         ((90.0, 100.0, 110.0), (140.0, 150.0, 160.0), True),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.bench.hold_latency import flown, reversals
 from tests.bench.scan_load import load, target_of
+from tests.table import rows
 from zconsole.tunables.hold_latency import (
     FALL,
     FASTEST,
@@ -91,7 +92,7 @@ def test_level_zero_is_what_was_found():
     assert values(0.0, FOUND) == FOUND
 
 
-@pytest.mark.parametrize("level", [GENTLEST, -1.5, 0.5, 2.0, 3.0, FASTEST])
+@rows("level", [GENTLEST, -1.5, 0.5, 2.0, 3.0, FASTEST])
 def test_a_least_never_exceeds_its_most(level):
     found = values(level, {**FOUND, "zfs_vdev_scrub_min_active": 3})
     assert found["zfs_vdev_scrub_min_active"] <= found["zfs_vdev_scrub_max_active"]
@@ -130,7 +131,7 @@ def test_it_goes_no_further_than_the_gentlest_so_the_way_back_is_short():
     assert now.level == now.wanted == GENTLEST
 
 
-@pytest.mark.parametrize("share", [1.03, 1.07])
+@rows("share", [1.03, 1.07])
 def test_near_what_it_aims_at_it_stays(share):
     now = Steering(0.02, 2.0, 2.0)
     for _ in range(100):
@@ -213,8 +214,8 @@ def noisy(slope: float, level: float, seed: int) -> list[float]:
     return levels
 
 
-@pytest.mark.parametrize("slope", [0.05, 0.1, 0.2, 0.3])
-@pytest.mark.parametrize("level", [-1.5, 0.25, 2.0])
+@rows("slope", [0.05, 0.1, 0.2, 0.3])
+@rows("level", [-1.5, 0.25, 2.0])
 def test_the_noise_of_a_steady_load_turns_it_at_most_twelve_times_an_hour(slope, level):
     assert max(reversals(noisy(slope, level, seed)) for seed in range(10)) <= 12
 
@@ -227,14 +228,14 @@ def test_a_share_of_the_time_rises_first_and_falls_last():
     assert values(-1.5, FOUND)[most] < 3
 
 
-@pytest.mark.parametrize("level", [i * STEP for i in range(round((FASTEST - 1.0) / STEP) + 1)])
+@rows("level", [i * STEP for i in range(round((FASTEST - 1.0) / STEP) + 1)])
 def test_a_level_more_is_more_requests_of_the_scan(level):
     requests = ("zfs_vdev_scrub_min_active", "zfs_vdev_scrub_max_active")
     now, then = values(level, FOUND), values(level + 1.0, FOUND)
     assert sum(map(now.get, requests)) < sum(map(then.get, requests))
 
 
-@pytest.mark.parametrize("seed", [0, 7, 23, 101])
+@rows("seed", [0, 7, 23, 101])
 def test_under_a_steady_load_it_turns_at_most_twelve_times_an_hour(seed):
     now = load(seed, steady=True)
     _, levels = flown(now, target_of(now))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.presets import LIMITS, NAMES, preset
 
@@ -55,7 +56,7 @@ def test_every_preset_value_and_default_is_in_range():
         assert 0 <= tunable.low < tunable.high <= U64
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "version", "default"),
     [
         ("zfs_scan_vdev_limit", (2, 1, 10), 4 << 20),

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import UsageError
 from zconsole.tunables.targets import targets
 
@@ -14,12 +15,12 @@ def at(words: str, clock: str) -> float:
     return targets(words.split()).at(0.0, lambda _: now)
 
 
-@pytest.mark.parametrize(("word", "seconds"), [("20ms", 0.02), ("0.02", 0.02), ("1.5s", 1.5)])
+@rows(("word", "seconds"), [("20ms", 0.02), ("0.02", 0.02), ("1.5s", 1.5)])
 def test_a_latency_is_read_in_seconds_or_milliseconds(word, seconds):
     assert targets([word]).usual == seconds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("clock", "seconds"),
     [("21:59", 0.02), ("22:00", 0.1), ("00:00", 0.1), ("05:59", 0.1), ("06:00", 0.02)],
 )
@@ -32,7 +33,7 @@ def test_hours_may_follow_each_other():
     assert (at(words, "11:59"), at(words, "12:00"), at(words, "18:00")) == (0.05, 0.01, 0.02)
 
 
-@pytest.mark.parametrize(
+@rows(
     "words",
     [
         "",

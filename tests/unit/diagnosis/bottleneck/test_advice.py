@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.diagnosis.bottleneck.advice import memory, new_disk, slow_disk
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
@@ -12,7 +11,7 @@ from zconsole.pool.model import IoRates, Scan, Vdev
 SMALL = Disk("a", "1", True, IoRates(write=4096.0 * 100, write_ops=100.0), LeafStats())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("version", "suggested"),
     [((2, 3, 6), False), ((2, 4, 1), False), ((2, 3, 7), True), ((2, 4, 4), True), ((), True)],
 )
@@ -24,7 +23,7 @@ def test_no_sequential_rebuild_is_suggested_on_a_release_where_it_errs(
     assert ("replace -s" in new_disk(seen, SMALL)) == suggested
 
 
-@pytest.mark.parametrize(("failed", "suggested"), [(0, True), (1, False), (2, False)])
+@rows(("failed", "suggested"), [(0, True), (1, False), (2, False)])
 def test_no_disk_is_suggested_to_go_offline_with_the_last_redundancy(
     failed: int, suggested: bool
 ) -> None:
@@ -37,13 +36,13 @@ def test_no_disk_is_suggested_to_go_offline_with_the_last_redundancy(
     assert not suggested or said.endswith("or offline it (then 1 more device may fail)")
 
 
-@pytest.mark.parametrize(("function", "later"), [("resilver", True), ("scrub", False)])
+@rows(("function", "later"), [("resilver", True), ("scrub", False)])
 def test_a_slow_disk_is_replaced_after_the_resilver_that_runs(function: str, later: bool) -> None:
     seen = Evidence(Scan(function, state="running"), "issuing", 1.0)
     assert ("replace it after this resilver" in slow_disk(seen, SMALL)) == later
 
 
-@pytest.mark.parametrize(
+@rows(
     ("now", "said"), [(20, "zfs_scan_mem_lim_fact=10"), (10, "nothing more"), (5, "nothing more")]
 )
 def test_memory_to_sort_in_is_not_raised_again_and_again(now: int, said: str) -> None:

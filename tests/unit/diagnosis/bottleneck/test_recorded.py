@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
+from tests.table import rows
 from zconsole.monitor.session import Session
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "limits"
@@ -18,7 +17,7 @@ def frames(name, source):
     return [session.advance([{**json.loads(line), "source": source}])[0] for line in lines]
 
 
-@pytest.mark.parametrize("source", ["libzfs", "replay"])
+@rows("source", ["libzfs", "replay"])
 def test_a_scrub_at_its_memory_limit(source):
     """It walks for a second or two, issues for seven, and its disks are busy at times only.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
@@ -40,7 +41,7 @@ TIMES = {"shingled": (600.0, 10.0), "shared-bus": (110.0, 2.0)}
 """Seconds to watch and between samples, where what is to be seen comes later."""
 
 
-@pytest.mark.parametrize(("scenario", "cause"), CAUSES.items())
+@rows(("scenario", "cause"), CAUSES.items())
 def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
     seconds, step = TIMES.get(scenario, (24.0, 2.0))
     found = [watched(scenario, seed, seconds, step).limit for seed in SEEDS]
@@ -58,7 +59,7 @@ def test_no_disk_of_a_draid_is_new_that_rebuilds_to_its_distributed_spare():
     assert all(frame.ceiling is None or "new" not in frame.ceiling.text for frame in found)
 
 
-@pytest.mark.parametrize("scenario", ["paused", "healthy", "removal", "damaged"])
+@rows("scenario", ["paused", "healthy", "removal", "damaged"])
 def test_a_pool_without_a_running_scan_has_no_limit(scenario):
     frame = watched(scenario, 1, 10.0)
     assert frame.limit is None
@@ -95,7 +96,7 @@ def test_the_third_report_names_the_tunable_that_held_its_scrub():
     assert "zfs_scrub_delay=0" in limit.advice
 
 
-@pytest.mark.parametrize(("unsteady", "sure"), [(0.02, False), (0.3, True)])
+@rows(("unsteady", "sure"), [(0.02, False), (0.3, True)])
 def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, sure):
     """What the third report's mirrors looked like once the tunable was gone: 50 MB/s a disk."""
     rates = IoRates(50e6, 0.0, 70.0, 0.0, 0.03, 0.99)
@@ -106,9 +107,7 @@ def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, 
     assert ("shared link" in found.text) == (not sure)
 
 
-@pytest.mark.parametrize(
-    ("request_bytes", "said"), [(602 * 1024.0, "(62.9M/s)"), (16 * 1024.0, "random I/O")]
-)
+@rows(("request_bytes", "said"), [(602 * 1024.0, "(62.9M/s)"), (16 * 1024.0, "random I/O")])
 def test_reads_are_called_small_only_where_they_are(request_bytes, said):
     """At 107 reads of 602K each second a disk moves 63M/s: it seeks, but not for small blocks."""
     rates = IoRates(107 * request_bytes, 0.0, 107.0, 0.0, 0.03, 0.99)
@@ -127,7 +126,7 @@ def test_the_fifth_report_is_bound_by_what_the_replaced_drive_writes():
     assert limit.figures["write_rate"] == pytest.approx(1.86e9, rel=0.1)
 
 
-@pytest.mark.parametrize("busy", [0.85, 0.9, 0.93, 0.99])
+@rows("busy", [0.85, 0.9, 0.93, 0.99])
 def test_a_busy_disk_at_its_ceiling_is_never_a_throttle(busy):
     """Live, a new disk capped at 4 MB/s was called one, with a tunable that could not help."""
     past = LeafStats(pending={"async_w": 20.0}, active={"async_w": 2.2})
@@ -192,7 +191,7 @@ def test_a_frozen_scan_is_not_waited_for_while_it_scans_metadata():
     assert "restore zfs_scan_suspend_progress" in frozen.advice
 
 
-@pytest.mark.parametrize(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])
+@rows(("target", "cause"), [(True, "new-disk"), (False, "slow-disk")])
 def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause):
     quiet = IoRates(0.0, 0.0, 0.1, 0.0, 0.01, 0.04)
     hangs = IoRates(0.0, 0.0, 0.0, 0.0, None, 0.99)
@@ -210,7 +209,7 @@ def test_a_disk_that_answers_nothing_is_what_everything_waits_for(target, cause)
     assert "does not answer" not in both.text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("other_busy", "other_wait", "named"),
     [(0.02, 0.001, True), (0.6, 0.001, False), (0.2, 0.3, False)],
 )
@@ -251,10 +250,9 @@ def test_disks_that_were_faster_alone_and_move_as_much_as_ever_share_a_link():
     assert found.figures["alone"] == 200e6
 
 
-@pytest.mark.parametrize(
+@rows(
     "load",
     [PoolLoad(600e6, 1200e6, 0.01), PoolLoad(600e6, 610e6, 0.2)],
-    ids=["they moved more together", "what they move goes up and down"],
 )
 def test_disks_that_are_slower_than_before_for_another_reason_share_none(load):
     assert crowd(load=load).cause != "bus"

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tests.table import rows
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, StageCycleTracker
 from zconsole.monitor.session import Session
 from zconsole.pool.model import Scan
@@ -59,7 +60,7 @@ def test_walking_again_with_much_still_queued_is_a_limit():
     assert (turns.limited, stage) == (True, "scanning")
 
 
-@pytest.mark.parametrize(("age", "limited"), [(60.0, True), (7300.0, False)])
+@rows(("age", "limited"), [(60.0, True), (7300.0, False)])
 def test_issuing_before_a_checkpoint_is_due_is_a_limit_at_once(age, limited):
     turns, _ = turns_of(WALKED + ISSUED[:2], pass_start=T - age)
     assert turns.limited == limited
@@ -81,14 +82,13 @@ def test_samples_that_see_both_at_every_look_are_turns_too():
     assert turns_of(points, interval=15.0)[0].limited
 
 
-@pytest.mark.parametrize(
+@rows(
     ("points", "fields"),
     [
         ([(n * 100, n * 100) for n in range(10)], {}),
         ([(500 + n * 100, n * 2) for n in range(10)], {}),
         ([(500 + n * 100, n * 90) for n in range(10)], {"skipped": None, "function": "resilver"}),
     ],
-    ids=["nothing is sorted", "gang blocks", "skipped blocks counted as issued"],
 )
 def test_issuing_along_with_the_walk_is_none(points, fields):
     assert not turns_of(points, **fields)[0].limited
@@ -130,7 +130,7 @@ def test_a_walk_that_is_over_has_no_stage_of_its_own():
     assert past.stage is None
 
 
-@pytest.mark.parametrize("interval", [1.0, 5.0, 15.0])
+@rows("interval", [1.0, 5.0, 15.0])
 def test_the_verdict_stays_while_the_stages_change(interval):
     world, sessions = World("memory-limited", 3), {"demo": Session(), "replay": Session()}
     found = {source: Counter() for source in sessions}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
@@ -120,7 +121,7 @@ def test_a_scrub_tops_out_at_the_vdev_that_takes_longest():
     assert found.text == "disks takes longest, at the best observed rates of its disks"
 
 
-@pytest.mark.parametrize(("flash", "best"), [(1_000, 10_000 / (9_000 / DISKS)), (None, 3e9)])
+@rows(("flash", "best"), [(1_000, 10_000 / (9_000 / DISKS)), (None, 3e9)])
 def test_an_average_over_vdevs_that_are_done_is_no_rate_to_reach(flash, best):
     """The best that was seen sank for hours, as zpool's average did."""
     seen = evidence(disks=9_000, flash=flash)
@@ -129,7 +130,7 @@ def test_an_average_over_vdevs_that_are_done_is_no_rate_to_reach(flash, best):
     assert found.rate == pytest.approx(best)
 
 
-@pytest.mark.parametrize("data", [{"a": 5_000, "b": 5_000}, {"a": 5_000, "b": None}])
+@rows("data", [{"a": 5_000, "b": 5_000}, {"a": 5_000, "b": None}])
 def test_equal_vdevs_and_those_of_unknown_size_top_out_together(data):
     found = ceiling_of(evidence(**data))
     assert found is not None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.table import rows
 from zconsole.diagnosis.bottleneck.advice import (
     HOLD,
     Suggestion,
@@ -67,8 +68,8 @@ def test_a_step_is_measured_where_samples_are_rare_before_the_next_is_suggested(
     assert "6000 had no clear effect" in foreground(play.seen).text
 
 
-@pytest.mark.parametrize("gain", [0.0, -0.2, LEAST_GAIN - 0.01])
-@pytest.mark.parametrize(
+@rows("gain", [0.0, -0.2, LEAST_GAIN - 0.01])
+@rows(
     ("name", "before", "after", "told"),
     [(TIME, 3000, 6000, foreground), (WRITES, 2, 8, more_writes), (READS, 3, 6, random_io)],
 )
@@ -78,7 +79,7 @@ def test_a_step_that_did_not_help_is_to_be_put_back(name, before, after, told, g
     assert found == Suggestion(f"zconsole tunables set {name}={before} again: {after} {why}", name)
 
 
-@pytest.mark.parametrize("gain", [0.14, 0.27])
+@rows("gain", [0.14, 0.27])
 def test_a_gain_within_what_the_rate_varies_by_leads_to_no_further_step(gain: float):
     """Seen on the demo: 264M/s before, 301M/s after, called no clear effect beside "to 12000"."""
     play = Play({TIME: 3000})
@@ -126,7 +127,7 @@ def test_a_throttle_goes_on_to_the_next_tunable():
     assert throttle(play.seen).advice.tunable == "zfs_scan_vdev_limit"
 
 
-@pytest.mark.parametrize("after", [3001, int(LARGE * 3000) - 1])
+@rows("after", [3001, int(LARGE * 3000) - 1])
 def test_a_small_step_says_nothing(after: int):
     assert played(TIME, 3000, after, 0.0).trials.steps == {}
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.table import rows
 from zconsole.diagnosis.device_errors.faults import (
     Deltas,
     DeviceFault,
@@ -30,7 +31,7 @@ LOG = """\
 """
 
 
-@pytest.mark.parametrize(
+@rows(
     ("deltas", "flaps", "smart", "kernel", "cause"),
     [
         (Deltas(cksum=40), 2, None, (), "cable"),
@@ -101,16 +102,14 @@ def test_spare_blocks_temperature_and_the_words_for_all_of_it():
     assert found.words() == "0 uncorrectable, 104 % worn, 98 % of its spare blocks left"
 
 
-@pytest.mark.parametrize("odd", [None, True, "3", [], {}, 1e300])
+@rows("odd", [None, True, "3", [], {}, 1e300])
 def test_odd_figures_of_wear_are_unknown(odd):
     log = {"percentage_used": odd, "available_spare": odd}
     document = {"endurance_used": odd, "temperature": {"current": odd}}
     assert worn(nvme_smart_health_information_log=log, **document) is None
 
 
-@pytest.mark.parametrize(
-    "text", ["", "no JSON", "[]", "{}", '{"ata_smart_attributes": {"table": [3]}}']
-)
+@rows("text", ["", "no JSON", "[]", "{}", '{"ata_smart_attributes": {"table": [3]}}'])
 def test_what_is_no_smartctl_output_gives_nothing(text):
     assert smart_counts(text) is None
 
@@ -140,7 +139,7 @@ async def test_a_machine_without_smartctl_or_with_a_stuck_disk_gives_no_counts()
     assert len(await kernel_messages(Answers(LOG), ("sdc",))) == 2
 
 
-@pytest.mark.parametrize(
+@rows(
     ("deltas", "said"),
     [
         (Deltas(cksum=1, seconds=33.0), "1 checksum error in 33s"),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.diagnosis.device_errors.tracker import HOUR, DeviceErrorTracker
 from zconsole.monitor.session import Session
 from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev
@@ -52,7 +51,7 @@ def side_by_side(kind="raidz1", filling=(), **counts):
     return {p.key: p for p in placed(Vdev("tank", "root", guid="1", children=(top,)))}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("counts", "filling", "blamed"),
     [
         ({"a": 9, "b": 9, "c": 9, "d": 9}, (), set()),  # one damaged file

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.output.prometheus.promtool import needs_promtool, promtool
 from zconsole.output.prometheus.__main__ import SHARE, made
 from zconsole.output.prometheus.alert_rules import NAME, RULES, named
@@ -23,7 +24,7 @@ def test_the_files_are_those_that_the_table_makes():
         assert path.read_text() == text, "run python -m zconsole.output.prometheus"
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@rows("rule", RULES)
 def test_a_rule_asks_for_metrics_and_labels_of_the_table(rule):
     families = named(rule.expression)
     assert families

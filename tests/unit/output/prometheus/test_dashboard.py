@@ -7,6 +7,7 @@ from itertools import combinations
 
 import pytest
 
+from tests.table import rows
 from zconsole.output.prometheus.alert_rules import NAME, named
 from zconsole.output.prometheus.dashboard import dashboard
 from zconsole.output.prometheus.table import BY_NAME
@@ -44,7 +45,7 @@ def test_panels_do_not_overlap_and_stay_on_the_grid(panels):
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "kind", "unit"),
     [
         ("zconsole_pool_health", "stat", "none"),

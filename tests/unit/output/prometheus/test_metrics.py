@@ -11,6 +11,7 @@ from prometheus_client import generate_latest
 
 from tests.factory import frame, mirror_pool
 from tests.records import replace
+from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
 from tests.unit.output.prometheus.promtool import needs_promtool, promtool
 from zconsole.cli import export
@@ -169,7 +170,7 @@ def test_a_textfile_that_may_not_be_written_is_permission_denied(tmp_path, monke
         write(Page(), tmp_path / "x.prom")
 
 
-@pytest.mark.parametrize("host", ["a..b", "x" * 64, "no.such.host.invalid"])
+@rows("host", ["a..b", "x" * 64, "no.such.host.invalid"])
 def test_a_host_that_is_none_is_one_clear_line(host):
     with pytest.raises(ZconsoleError, match=f"--listen {host}:9617: "):
         serve(Page(), (host, 9617))

@@ -4,10 +4,10 @@ import hashlib
 import os
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.table import rows
 from zconsole.rebalance.engine import content
 from zconsole.rebalance.engine.content import WINDOW
 from zconsole.rebalance.engine.syscalls import Sys
@@ -87,7 +87,7 @@ def test_the_hash_is_known_again_by_its_length(tmp_path: Path) -> None:
     assert len(made) == len(content.MAKERS) == 3
 
 
-@pytest.mark.parametrize("length", content.MAKERS)
+@rows("length", content.MAKERS)
 def test_the_fastest_hash_is_taken(length: int) -> None:
     taken = [1 if each == length else 5 for each in content.MAKERS for _ in range(3)]
     ticks = (at for seconds in taken for at in (0, seconds))

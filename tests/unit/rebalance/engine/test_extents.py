@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from tests.table import rows
 from zconsole.rebalance.engine.extents import preallocated
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import Sys
@@ -44,7 +45,7 @@ def status(size: int, allocated: int) -> os.stat_result:
     return os.stat_result(values, {"st_blocks": allocated // 512, "st_blksize": 4096})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("size", "allocated", "runs", "expected"),
     [
         (100 * KB, 100 * KB, [(0, 100 * KB, 0)], False),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import NotFoundError, NotUnderstoodError, ZconsoleError
 from zconsole.rebalance.engine import journal_database
 from zconsole.rebalance.engine.directories import DirectoryRow
@@ -160,14 +161,14 @@ def test_a_row_that_is_not_of_a_job_is_refused(journal: Journal, wrong: str) -> 
         journal.check()
 
 
-@pytest.mark.parametrize("name", [b"", b".", b"..", b"a/b", "text", None])
+@rows("name", [b"", b".", b"..", b"a/b", "text", None])
 def test_a_name_that_leads_elsewhere_is_refused(name: object) -> None:
     assert journal_database.checked_name(b"...") == b"..."
     with pytest.raises(sqlite3.DatabaseError, match="not a file name"):
         journal_database.checked_name(name)
 
 
-@pytest.mark.parametrize("path", [b"", b"tree", b"/tree/../etc", "text", None])
+@rows("path", [b"", b"tree", b"/tree/../etc", "text", None])
 def test_a_root_that_is_no_real_path_is_refused(path: object) -> None:
     assert journal_database.checked_root(b"/tree/..a") == b"/tree/..a"
     with pytest.raises(sqlite3.DatabaseError, match="not the path of a directory"):

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from zconsole.rebalance.engine.metadata import PRIVATE, Abilities, Metadata, apply, first_mode
 from zconsole.rebalance.engine.syscalls import Sys
 
 BORN = Metadata(stat.S_IFREG | PRIVATE, 0, 0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("mode", "first"),
     [
         (0o644, 0o644),

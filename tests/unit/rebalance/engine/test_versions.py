@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.item import StopJobError
@@ -48,7 +49,7 @@ def nothing(_count: float) -> None:
     """Nobody to obey, nothing to wait for."""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "leased"),
     [(0, True), (errno.EAGAIN, False), (errno.EINVAL, True), (errno.ENOLCK, True)],
 )

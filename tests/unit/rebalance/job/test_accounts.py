@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of
 from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
@@ -42,9 +43,7 @@ def effect(pool: Any) -> MoveEffect:
     return MoveEffect(pool, "tank", BEFORE, 1.0, lambda: 0.0)
 
 
-@pytest.mark.parametrize(
-    ("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)]
-)
+@rows(("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)])
 def test_the_last_look_waits_for_what_was_freed(hangs: bool, wait: bool, shown: Any) -> None:
     watching = effect(Pool(hangs=hangs))
     watching.look()

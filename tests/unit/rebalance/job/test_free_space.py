@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.table import rows
 from tests.unit.rebalance.job.counted import accounts_of
 from tests.unit.rebalance.job.test_wait_conditions import Clock
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
@@ -116,7 +117,7 @@ def failed(reason: str) -> FileOutcome:
     return FileOutcome(ROW, "failed", 0, reason)
 
 
-@pytest.mark.parametrize(("reason", "room"), [(NO_SPACE, 5000), (QUOTA, 999)])
+@rows(("reason", "room"), [(NO_SPACE, 5000), (QUOTA, 999)])
 def test_a_full_filesystem_ends_the_job(reason: str, room: int) -> None:
     strikes = SpaceErrors(lambda: room)
     for _ in range(MOST - 1):
@@ -142,7 +143,7 @@ def test_a_quota_of_one_owner_does_not() -> None:
     assert ends_after(strikes) == MOST
 
 
-@pytest.mark.parametrize(("between", "left"), [([MOVED], MOST), ([], 1)], ids=["moved", "nothing"])
+@rows(("between", "left"), [([MOVED], MOST), ([], 1)])
 def test_what_fits_again_starts_the_count_anew(between: list[FileOutcome], left: int) -> None:
     strikes = SpaceErrors(lambda: 0)
     for _ in range(MOST - 1):
@@ -151,7 +152,7 @@ def test_what_fits_again_starts_the_count_anew(between: list[FileOutcome], left:
     assert ends_after(strikes) == left
 
 
-@pytest.mark.parametrize("reason", [NO_WRITING, f"changed; {NO_WRITING}"])
+@rows("reason", [NO_WRITING, f"changed; {NO_WRITING}"])
 def test_a_filesystem_that_can_only_be_read_ends_the_job_at_once(reason: str) -> None:
     with pytest.raises(StopJobError, match="mounted read-only"):
         SpaceErrors(lambda: 5000).judge([MOVED, failed(reason)])

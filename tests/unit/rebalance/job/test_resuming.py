@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.job.resuming import is_same_filesystem
 from zconsole.rebalance.planning.facts import mount_of
@@ -142,7 +143,7 @@ def test_a_device_with_another_name_is_refused_with_a_next_step(tree: Path, shel
     assert f"or give up what the job left and delete {journal}" in done.stderr
 
 
-@pytest.mark.parametrize(
+@rows(
     ("before", "now", "same"),
     [
         ("zfs:tank/data:17", "zfs:tank/data:17", True),

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from tests.faults.harness import create
+from tests.table import rows
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.file_locks import Alarm
 from zconsole.rebalance.job.job_store import by_journal
@@ -31,7 +32,7 @@ def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
         signal.signal(signal.SIGIO, before[signal.SIGIO])
 
 
-@pytest.mark.parametrize("number", STOPPING)
+@rows("number", STOPPING)
 def test_a_signal_ends_the_job_unless_it_was_ignored_from_the_start(number: signal.Signals) -> None:
     alarm, control = Alarm(), cast("JobControl", SimpleNamespace(stop=None))
     before = {each: signal.getsignal(each) for each in (number, signal.SIGIO)}

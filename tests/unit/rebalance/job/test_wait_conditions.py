@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.job import wait_conditions
@@ -161,7 +162,7 @@ def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
     assert notes == ["snapshots of tank/a were held: what they keep stays until a release"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("now", "reason"),
     [
         (23 * 60, None),
@@ -177,7 +178,7 @@ def test_a_window_over_midnight(now: int, reason: str | None) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "22:00", "25:00-26:00", "1:99-2:00", "a-b"])
+@rows("text", ["", "22:00", "25:00-26:00", "1:99-2:00", "a-b"])
 def test_windows_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         window_gate(text, datetime.now)

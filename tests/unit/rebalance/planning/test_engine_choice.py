@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.rebalance.planning.engine_choice import Choice, choose, hides_acls
 from zconsole.rebalance.planning.facts import Dataset, Mount
 from zconsole.rebalance.planning.settings import Settings
@@ -57,14 +56,14 @@ def test_no_exchange_before_2_2() -> None:
     assert engine(settings=Settings((), accept_races=True), version=old)[0] == "copy"
 
 
-@pytest.mark.parametrize("shared", [{"sharenfs": "on"}, {"sharesmb": "on"}])
+@rows("shared", [{"sharenfs": "on"}, {"sharesmb": "on"}])
 def test_exported_datasets_are_not_copied(shared: dict[str, str]) -> None:
     dataset = Dataset("tank/a", {"checksum": "sha256", "compression": "on", **shared})
     assert engine(dataset)[0] is None
     assert engine(dataset, Settings((), accept_races=True))[0] == "copy"
 
 
-@pytest.mark.parametrize("hiding", [{"acltype": "nfsv4"}, {"xattr": "off"}])
+@rows("hiding", [{"acltype": "nfsv4"}, {"xattr": "off"}])
 def test_what_is_hidden_is_not_dropped(hiding: dict[str, str]) -> None:
     dataset = Dataset("tank/a", hiding)
     assert engine(dataset, Settings((), "copy"))[0] is None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.planning.facts import (
     Dataset,
@@ -59,7 +60,7 @@ def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:
     assert [space.name for space in spaces] == ["raidz1-0", "mirror-1"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("properties", "drops"),
     [
         ({"checksum": "sha256", "compression": "lz4"}, True),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.journal import Journal
@@ -42,7 +43,7 @@ def test_without_a_history_all_data_is_alike() -> None:
     assert forecast.source([measured()], pool, [{}]) == (None, "assumes uniform data")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("small", "record", "limit"),
     [("0", "131072", 0), ("4096", "131072", 4096), ("131072", "131072", float("inf"))],
 )

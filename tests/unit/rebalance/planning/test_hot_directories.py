@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
+from tests.table import rows
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
@@ -56,7 +55,7 @@ def test_one_directory_is_no_choice(tmp_path: Path) -> None:
     assert list(ranked(tree(tmp_path, {"a/f": 1})).best(known=True)) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("old", "told"),
     [
         (4096, "worth most, older than the newest vdev: a\x1b 4K of 8K"),

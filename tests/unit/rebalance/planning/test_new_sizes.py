@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.rebalance.planning.listing import listed
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.syscalls import Sys
@@ -211,7 +212,7 @@ def test_blocks_are_chosen_by_their_bytes(tmp_path: Path) -> None:
     assert (small.at, small.length, small.bytes) == (0, RECORD, RECORD - 1)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("layout", "size", "raw"),
     [
         (BlockLayout(4096), 128 * KIB, 128 * KIB),
@@ -298,7 +299,7 @@ def test_what_fits_into_the_block_pointer_takes_no_block() -> None:
     assert stored_size(b"a" * 4096, compress, 4096) == 0
 
 
-@pytest.mark.parametrize("name", ["lzjb", "zle", "inherit", "", "zstd-", "gzip-x"])
+@rows("name", ["lzjb", "zle", "inherit", "", "zstd-", "gzip-x"])
 def test_what_cannot_be_tried_is_said_so(name: str) -> None:
     assert compressor(name) is None
 

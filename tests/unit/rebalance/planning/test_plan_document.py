@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -98,12 +99,12 @@ PLANS = (
 )
 
 
-@pytest.mark.parametrize(("plan", "line"), list(zip(PLANS, PRINTED, strict=True)))
+@rows(("plan", "line"), list(zip(PLANS, PRINTED, strict=True)))
 def test_the_json_is_that_of_before_byte_for_byte(plan: PlanDocument, line: str) -> None:
     assert json.dumps(plan.as_json()) == line
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@rows("plan", PLANS)
 def test_what_was_printed_is_read_back_whole(plan: PlanDocument) -> None:
     printed = json.loads(json.dumps(plan.as_json()))
     assert PlanDocument.from_json(printed) == plan
@@ -116,13 +117,13 @@ def test_fills_are_read_by_their_names() -> None:
     )
 
 
-@pytest.mark.parametrize("data", [{}, {**json.loads(PRINTED[0]), "directories": [{"dir": "/"}]}])
+@rows("data", [{}, {**json.loads(PRINTED[0]), "directories": [{"dir": "/"}]}])
 def test_what_is_no_plan_is_refused(data: dict[str, Any]) -> None:
     with pytest.raises((KeyError, RecordError)):
         PlanDocument.from_json(data)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("limits", "size"),
     [(Limits(), 2000), (Limits(until_spread=0.1), 640), (Limits(max_bytes=10), 10)],
 )
@@ -167,7 +168,7 @@ def test_without_a_pool_there_is_room_and_order() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("engine", "words"),
     [
         ("copy", "in a sample of files, 40 of them opened: 3 open for writing, 1 immutable"),
@@ -188,7 +189,7 @@ def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None
     assert "1 open for writing" in "\n".join(plan_lines(made.document))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("after", "said"),
     [
         (104 * MIB, "takes 100M, afterwards about as much (lz4)"),
@@ -206,7 +207,7 @@ def test_off_zfs_there_is_nothing_to_say() -> None:
     assert size_line(0, 0, "lz4") is None
 
 
-@pytest.mark.parametrize(("spare", "said"), [(-1, "it may not fit"), (0, "it fits")])
+@rows(("spare", "said"), [(-1, "it may not fit"), (0, "it fits")])
 def test_whether_it_fits_is_said_by_what_it_needs_beside_the_files(spare, said):
     part = replace(directory("a", "copy"), in_flight=600).document()
     needs = part.space_needed_bytes

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from tests.unit.rebalance.planning.listing import listed
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.file_locks import FilesInUse
@@ -67,7 +68,7 @@ def planned(name: str = "tank/a", engine: str = "copy", **properties: str) -> Di
     return found
 
 
-@pytest.mark.parametrize(
+@rows(
     ("version", "engine", "mended"),
     [
         ((2, 3, 6), "copy", ["2.3.9"]),
@@ -126,7 +127,7 @@ def test_the_quota_of_a_dataset_is_told_where_it_is_near() -> None:
     assert not any("of 900M: " in note for note in of_quotas(zfs, [planned(**far)]))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("ratio", "dedup", "told"),
     [("1.43", "off", True), ("1.43x", "off", True), ("1.00", "off", False), ("1.43", "on", False)],
 )
@@ -155,7 +156,7 @@ def test_without_raidz_there_is_no_width() -> None:
     assert found == ("no raidz vdev: there is no width to gain", [])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "known", "said"),
     [
         (NARROW, 1, (None, [])),
@@ -175,7 +176,7 @@ def test_without_zdb_nobody_knows_the_width() -> None:
     assert plan_notes.in_vain("width", [plan((1, 1))], RAIDZ, [{}]) == (None, [])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("files", "vain"),
     [
         ([(200 * KIB, 64 * KIB), (3 * KIB, 3 * KIB), (0, 512)], True),
@@ -189,7 +190,7 @@ def test_recordsize_is_told_by_the_files(files: list[tuple[int, int]], vain: boo
     assert (found != (None, [])) == vain
 
 
-@pytest.mark.parametrize("aim", ["balance", "properties"])
+@rows("aim", ["balance", "properties"])
 def test_other_aims_are_not_judged_by_it(aim: str) -> None:
     assert plan_notes.in_vain(aim, [plan((1, 1))], MIRROR, [{}]) == (None, [])
 

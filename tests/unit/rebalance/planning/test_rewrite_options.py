@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
@@ -37,7 +36,7 @@ def planned(choice: Choice = REWRITE, snapshot: int = 60) -> DirectoryPlan:
     return DirectoryPlan(place, found, choice, found.files, found.bytes, pinned)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("letters", "version", "feature", "why"),
     [
         ("", (2, 3, 4), "", None),

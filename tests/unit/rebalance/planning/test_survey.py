@@ -7,8 +7,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-import pytest
-
+from tests.table import rows
 from zconsole.rebalance.planning.survey import Reservoir
 
 
@@ -24,7 +23,7 @@ def files(begin: int, end: int, size: int = 1) -> list[tuple[bytes, os.stat_resu
     ]
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 10])
+@rows("count", [0, 1, 5, 10])
 def test_a_few_files_are_all_taken(count: int) -> None:
     reservoir = Reservoir(10)
     reservoir.offer(files(0, count))

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
+from tests.table import rows
 from tests.unit.rebalance.planning.listing import HEAD, listed
 from zconsole.rebalance.planning import zdb
 from zconsole.system.process import Completed
@@ -15,7 +14,7 @@ LINES = """\
 """
 
 
-@pytest.mark.parametrize(("dataset", "target"), [("tank", "tank/"), ("tank/a", "tank/a")])
+@rows(("dataset", "target"), [("tank", "tank/"), ("tank/a", "tank/a")])
 def test_a_root_dataset_is_not_the_pool_itself(dataset: str, target: str) -> None:
     asked: list[Sequence[str]] = []
 
@@ -28,7 +27,7 @@ def test_a_root_dataset_is_not_the_pool_itself(dataset: str, target: str) -> Non
     assert found[117].blocks == [(0, "cbe2200", 0x20000), (1, "17400", 0x20000)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("texts", "sector"),
     [
         ([], None),
@@ -51,7 +50,7 @@ def test_extents_in_their_order() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("at", "length", "raw"),
     [
         (0, 0x20000, 0x20000),

@@ -6,8 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
+from tests.table import rows
 from tests.vm.fields import same_difference
 from tests.vm.kept import Kept, kept
 
@@ -24,22 +23,22 @@ FROM_SOURCES = (
 )
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda each: f"{each.release}-{each.state.name}")
+@rows("state", STATES)
 def test_every_source_tells_the_same(state: Kept) -> None:
     state.check()
 
 
-@pytest.mark.parametrize("name", FROM_LIBZFS)
+@rows("name", FROM_LIBZFS)
 def test_what_libzfs_is_not_asked_for_is_missed(name: str) -> None:
     assert is_noticed(lambda raws: drop(raws["libzfs"]["libzfs"], name))
 
 
-@pytest.mark.parametrize(("source", "key"), FROM_SOURCES)
+@rows(("source", "key"), FROM_SOURCES)
 def test_what_a_source_does_not_bring_is_missed(source: str, key: str) -> None:
     assert is_noticed(lambda raws: raws.get(source, {}).pop(key, None))
 
 
-@pytest.mark.parametrize(("printed", "same"), [(104857, True), (209715, True), (314572, False)])
+@rows(("printed", "same"), [(104857, True), (209715, True), (314572, False)])
 def test_a_difference_of_two_printed_totals_is_rounded_twice(printed: int, same: bool) -> None:
     """50.2M less 50.1M, where 110592 bytes were skipped of 52602368."""
     assert same_difference(110592, printed, 52602368, 0.0) == same

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.decode.expect import parsed
 from zconsole.errors import NotUnderstoodError
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
@@ -31,7 +32,7 @@ def cell(value: Any) -> int | None:
     return None if value in (None, "-") else parsed(value)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+@rows("sample", SAMPLES)
 def test_sample_is_read_as_expected(sample: Path) -> None:
     expected = json.loads(sample.with_name(f"{sample.stem}.expect.json").read_text())
     found = capacities(sample.read_text())
@@ -54,7 +55,7 @@ def _top(row: CapacityRow) -> tuple[Any, ...]:
     return (*shown, row.fragmentation, row.health)
 
 
-@pytest.mark.parametrize("form", ["list-v.txt", "list-vHp.txt", "list.json"])
+@rows("form", ["list-v.txt", "list-vHp.txt", "list.json"])
 def test_forms_agree(form: str) -> None:
     (found,) = capacities((STATE / form).read_text())
     tops = [(row.name, row.kind, row.vclass) for row in found.vdevs if row.vclass != "spare"]
@@ -83,7 +84,7 @@ def test_rows_without_an_altroot_and_with_blanks_in_the_name() -> None:
     ]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
+@rows("indent", [None, 2])
 def test_documents_of_several_pools_and_what_stands_around_them(indent: int | None) -> None:
     document = json.loads((STATE / "list.json").read_text())
     (pool,) = document["pools"].values()
@@ -104,9 +105,9 @@ def _figures(text: str) -> list[tuple[str, list[tuple[Any, ...]]]]:
 PLAIN = sorted(p for p in (*CORPUS.glob("list/*.txt"), STATE / "list-v.txt"))
 
 
-@pytest.mark.parametrize("sample", PLAIN, ids=lambda path: path.stem)
-@pytest.mark.parametrize("width", [72, 80])
-@pytest.mark.parametrize("at", ["anywhere", "blanks"])
+@rows("sample", PLAIN)
+@rows("width", [72, 80])
+@rows("at", ["anywhere", "blanks"])
 def test_lines_that_a_narrow_window_broke(sample: Path, width: int, at: str) -> None:
     lines = [broken(line, width, at) for line in sample.read_text().splitlines()]
     assert _figures("\n".join(lines)) == _figures(sample.read_text())
@@ -126,14 +127,14 @@ def _without_single_spares(text: str) -> list[Any]:
     return [(name, [r for r in rows if r[1] != "spare"]) for name, rows in _figures(text)]
 
 
-@pytest.mark.parametrize("form", ["list-v.txt", "list-vHp.txt"])
+@rows("form", ["list-v.txt", "list-vHp.txt"])
 def test_a_listing_that_lost_its_indentation_has_no_more_pools(form: str) -> None:
     text = (STATE / form).read_text()
     bare = "\n".join(line.lstrip() for line in text.splitlines())
     assert _without_single_spares(bare) == _without_single_spares(text)
 
 
-@pytest.mark.parametrize(
+@rows(
     "below",
     [
         (STATE / "iostat.txt").read_text(),
@@ -141,7 +142,6 @@ def test_a_listing_that_lost_its_indentation_has_no_more_pools(form: str) -> Non
         "NAME   USED  AVAIL  REFER  MOUNTPOINT\ntank  40.2M  2.65G    24K  /tank\n",
         "root@nas:~# df\nFilesystem  Size  Used Avail Use% Mounted on\ntank 2.7G 40M 2.6G 2% /\n",
     ],
-    ids=["iostat", "status", "zfs list", "df"],
 )
 def test_other_output_below_a_listing_is_no_pool(below: str) -> None:
     text = (STATE / "list-v.txt").read_text()
@@ -165,7 +165,7 @@ def test_no_pools() -> None:
     assert capacities("no pools available\n") == ()
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",
@@ -178,7 +178,6 @@ def test_no_pools() -> None:
         "x " * 200_000,
         "read\tIOPS" + "\t3,414" * 9 + "\n",
     ],
-    ids=lambda text: text[:20],
 )
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(NotUnderstoodError):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.decode.expect import sized
 from zconsole.pool.model import Pool, Sample, Vdev
 from zconsole.zfs.decode import decode
@@ -131,7 +132,7 @@ def test_zpools_estimate_of_the_moment_it_was_printed() -> None:
     assert sized(scan.zpool_issue_rate) == sized(text.zpool_issue_rate) == "57.4M"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("state", "filling"),
     [
         ("2.4.4/replace-running", 1),
@@ -170,7 +171,7 @@ def test_libzfs_gives_what_the_others_lack() -> None:
     assert (top.ashift, top.allocating) == (9, True)
 
 
-@pytest.mark.parametrize("state", STATES, ids=lambda path: f"{path.parent.name}-{path.name}")
+@rows("state", STATES)
 def test_every_queue_and_histogram_of_a_leaf_is_read(state: Path) -> None:
     queues = {"sync_r", "sync_w", "async_r", "async_w", "scrub", "trim"}
     if state.parent.name != "2.1.11":

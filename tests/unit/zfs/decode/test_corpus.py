@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
+from tests.table import rows
 from tests.unit.zfs.decode.expect import differences
 
 CORPUS = Path(os.environ.get("ZCONSOLE_CORPUS", Path(__file__).parents[3] / "fixtures" / "corpus"))
@@ -19,6 +18,6 @@ def _samples() -> list[Path]:
     return [text if text.exists() else text.with_suffix(".json") for text in texts]
 
 
-@pytest.mark.parametrize("sample", _samples(), ids=lambda path: path.stem)
+@rows("sample", _samples())
 def test_sample_is_read_as_expected(sample: Path) -> None:
     assert differences(sample) == []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.factory import mirror_pool
+from tests.table import rows
 from zconsole.pool.model import Pool, Scan
 from zconsole.zfs.decode.history import with_history
 
@@ -34,7 +33,7 @@ def test_a_scan_is_known_by_its_start_or_in_text_by_its_end():
 ODD = (None, "7", [], [7], [[]], {"a": 7}, float("nan"), -7, 1e99, True)
 
 
-@pytest.mark.parametrize("odd", ODD)
+@rows("odd", ODD)
 def test_other_shapes_are_unknown(odd):
     for history in (odd, {"created": odd, "scrubs": odd}, {"scrubs": [odd]}):
         pool = read(history, SCRUB)

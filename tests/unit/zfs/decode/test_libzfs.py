@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.decode.configs import MIB, START, config, disk, read, stats, top
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Vdev
@@ -21,7 +22,7 @@ DRAID = top("draid", 3, nparity=2, draid_ndata=4, draid_nspares=1)
 
 
 class TestNames:
-    @pytest.mark.parametrize(
+    @rows(
         ("node", "name", "kind"),
         [
             (top(), "mirror-0", "mirror"),
@@ -111,7 +112,7 @@ class TestTree:
 class TestVdevStats:
     """Layouts by length: 0.6/0.7 27, 0.8 41, 2.0 45, 2.1 46, 2.2 47, 2.3 48."""
 
-    @pytest.mark.parametrize(
+    @rows(
         ("length", "positions"),
         [
             (27, {"processed": 25}),
@@ -154,7 +155,7 @@ class TestVdevStats:
         node = top(vdev_stats=stats(_4=10, _27=2**64 - 1))
         assert read(config(node)).root.children[0].fragmentation is None
 
-    @pytest.mark.parametrize(
+    @rows(
         ("state", "aux", "word", "note"),
         [
             (4, 1, "UNAVAIL", "cannot open"),
@@ -209,7 +210,7 @@ class TestActivities:
         (found,) = read(config(top(), checkpoint_stats=[2, START, 512])).activities
         assert (found.kind, found.state, found.total_bytes) == ("checkpoint", "running", 512)
 
-    @pytest.mark.parametrize(
+    @rows(
         ("over", "done", "state", "percent", "note"),
         [
             (0, 104, "running", 25.0, "104/416 metaslabs"),
@@ -245,9 +246,7 @@ class TestMessage:
         assert read({**config(top()), "error_count": 0}).errors == ()
 
 
-@pytest.mark.parametrize(
-    "found", [{}, {"name": "x"}, {"vdev_tree": {}}, {"name": 1, "vdev_tree": 2}]
-)
+@rows("found", [{}, {"name": "x"}, {"vdev_tree": {}}, {"name": 1, "vdev_tree": 2}])
 def test_other_objects_are_refused(found: dict[str, Any]) -> None:
     with pytest.raises(NotUnderstoodError):
         read(found)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.records import replace
+from tests.table import rows
 from tests.unit.zfs.decode.expect import parsed
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import HostLoad, Sample, SampleFailure, Scan
@@ -106,7 +107,7 @@ class TestRates:
 
 
 class TestCapacity:
-    @pytest.mark.parametrize("listing", ["list-v.txt", "list-vHp.txt"])
+    @rows("listing", ["list-v.txt", "list-vHp.txt"])
     def test_text_gets_what_the_listing_knows(self, listing: str) -> None:
         state = CAPTURES / "2.4.4" / "every-class"
         text, listed = (state / "status.txt").read_text(), (state / listing).read_text()
@@ -151,7 +152,7 @@ class TestWait:
             plain, issued_bytes=0, resolution=0
         )
 
-    @pytest.mark.parametrize("row", ["0\t0\t0\t0\t0\t0\t0\t0", "1\t2\t3", "a\tb\tc\td\te\tf\tg\th"])
+    @rows("row", ["0\t0\t0\t0\t0\t0\t0\t0", "1\t2\t3", "a\tb\tc\td\te\tf\tg\th"])
     def test_other_rows_change_nothing(self, row: str) -> None:
         assert self.scan(row) == read(text=self.TEXT).pool.scan
 
@@ -212,9 +213,7 @@ class TestSample:
         assert trouble.block["/dev/sda1"].write_bytes == 50 * 512
         assert trouble.gone == ("/dev/sdb1",)
 
-    @pytest.mark.parametrize(
-        "raw", [{"t": 1.0}, {}, [], {"t": 1.0, "list": "x"}, {"t": "x", "text": TEXT}]
-    )
+    @rows("raw", [{"t": 1.0}, {}, [], {"t": 1.0, "list": "x"}, {"t": "x", "text": TEXT}])
     def test_no_form_is_not_understood(self, raw: Any) -> None:
         with pytest.raises(NotUnderstoodError):
             decode(raw)
@@ -238,9 +237,7 @@ def test_text_with_its_paths_beside_it_finds_the_disks() -> None:
 COUNTERS = "254 1 vda1 89 0 70197 1678 5837 0 1722130 22256 0 14540 24102"
 
 
-@pytest.mark.parametrize(
-    "rows", [f"{COUNTERS}\n", [COUNTERS], [None, 3, [], "short", COUNTERS.split()]]
-)
+@rows("rows", [f"{COUNTERS}\n", [COUNTERS], [None, 3, [], "short", COUNTERS.split()]])
 def test_rows_of_disk_counters_may_be_lines_of_text(rows: Any) -> None:
     table = "\tNAME STATE READ WRITE CKSUM\n\ta ONLINE 0 0 0\n\t  /dev/vda1 ONLINE 0 0 0\n"
     sample = read(text=f"  pool: a\n state: ONLINE\nconfig:\n\n{table}", diskstats=rows)
@@ -277,7 +274,7 @@ def expected(row: list[Any]) -> list[Any]:
     return [row[0], *values, *[None] * (4 - len(values))]
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+@rows("sample", SAMPLES)
 def test_sample_is_read_as_expected(sample: Path) -> None:
     wanted = json.loads(sample.with_name(f"{sample.stem}.expect.json").read_text())
     samples = samples_of(sample.read_text())
@@ -346,7 +343,7 @@ def test_one_pool_of_several() -> None:
     assert latest(text, "three") == ()
 
 
-@pytest.mark.parametrize("text", ["", "\n\n"])
+@rows("text", ["", "\n\n"])
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(NotUnderstoodError):
         samples_of(text)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-import pytest
-
+from tests.table import rows
 from tests.unit.zfs.decode.configs import config, disk, packed, stats, top
 from zconsole.pool.model import Sample
 from zconsole.sim.source import samples
@@ -22,8 +21,8 @@ def sample(form: dict[str, Any], memory: SourceMemory, **more: Any) -> Sample:
     return found
 
 
-@pytest.mark.parametrize("as_it_came", [lambda form: form, packed])
-@pytest.mark.parametrize("scenario", ["resilver", "trim", "two-pools", "healthy", "paused"])
+@rows("as_it_came", [lambda form: form, packed])
+@rows("scenario", ["resilver", "trim", "two-pools", "healthy", "paused"])
 def test_a_pool_reads_the_same_with_and_without_memory(scenario: str, as_it_came: Any) -> None:
     memory = SourceMemory()
     for raws in samples(scenario, 1, 40.0, 12):
@@ -32,8 +31,8 @@ def test_a_pool_reads_the_same_with_and_without_memory(scenario: str, as_it_came
             assert decode(form, memory=memory) == decode(form)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("as_it_came", [lambda form: form, packed])
-@pytest.mark.parametrize("at", range(48))
+@rows("as_it_came", [lambda form: form, packed])
+@rows("at", range(48))
 def test_every_counter_that_moves_is_seen(at: int, as_it_came: Any) -> None:
     memory, moved = SourceMemory(), {f"_{at}": 3} if at != 1 else {"_1": 5}
     for values in (stats(), stats(**moved), stats()):
@@ -41,7 +40,7 @@ def test_every_counter_that_moves_is_seen(at: int, as_it_came: Any) -> None:
         assert sample(form, memory) == sample(form, SourceMemory())
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         {"path": "/dev/disk/by-id/sdx-part1"},
@@ -63,8 +62,8 @@ def test_a_device_that_changed_is_read_anew(change: dict[str, Any]) -> None:
         assert sample(form, memory) == sample(form, SourceMemory())
 
 
-@pytest.mark.parametrize("as_it_came", [lambda form: form, packed])
-@pytest.mark.parametrize("at", range(48))
+@rows("as_it_came", [lambda form: form, packed])
+@rows("at", range(48))
 def test_every_counter_of_a_vdev_above_devices_that_moves_is_seen(at: int, as_it_came: Any) -> None:
     memory, moved = SourceMemory(), {f"_{at}": 3} if at != 1 else {"_1": 5}
     for values in (stats(), stats(**moved), stats()):
@@ -72,7 +71,7 @@ def test_every_counter_of_a_vdev_above_devices_that_moves_is_seen(at: int, as_it
         assert sample(form, memory) == sample(form, SourceMemory())
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         {"children": [disk("sda", vdev_stats=stats(_20=1)), disk("sdb", guid=2)]},

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import Pool, Vdev
 from zconsole.zfs.decode.blocks import Blocks
@@ -24,7 +23,7 @@ def test_what_was_recorded():
     )
 
 
-@pytest.mark.parametrize("odd", ODD)
+@rows("odd", ODD)
 def test_other_shapes_are_unknown(odd):
     assert not any(any(disk) for disk in disks_of({"t": 1.0, "disks": odd}).values())
     assert all(not each.slots for each in enclosures_of({"t": 1.0, "enclosures": odd}))

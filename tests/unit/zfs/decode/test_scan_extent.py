@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.table import rows
 from zconsole.pool.model import Sample, Scan
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.scan_extent import with_extent
@@ -15,7 +14,7 @@ FULL: dict[str, Any] = {"t": 1000.4, "func": 1, "mintxg": 0, "maxtxg": 40, "txg"
 """From `zpool history -i` of OpenZFS 2.3.9: `[txg:40] scan setup func=1 mintxg=0 maxtxg=40`."""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("change", "full"),
     [
         ({}, True),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Sample, Vdev
 from zconsole.units import size
@@ -81,7 +82,7 @@ def test_names_become_those_of_text() -> None:
     assert next(read(found, names=told).pool.root.leaves()).name == "bay-1"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "name"),
     [
         ("/dev/disk/by-id/wwn-0x5000-part1", "wwn-0x5000"),
@@ -124,7 +125,7 @@ def flattened(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("state", ["2.4.4/every-class", "2.3.9/hot-spare-inuse"])
+@rows("state", ["2.4.4/every-class", "2.3.9/hot-spare-inuse"])
 def test_flat_documents_nest_again(state: str) -> None:
     assert read(flattened(document(state))).pool == read(document(state)).pool
 
@@ -159,7 +160,7 @@ class TestVdev:
         disk = one(self.DISK, state="CANT_OPEN", aux="OPEN_FAILED", **changes)
         assert (disk.name, disk.state, disk.note) == ("123", "UNAVAIL", "was /dev/sdx1")
 
-    @pytest.mark.parametrize(
+    @rows(
         ("aux", "state", "note"),
         [
             ("OPEN_FAILED", "UNAVAIL", "cannot open"),
@@ -286,7 +287,7 @@ class TestPool:
         paused = read(found).pool.scan
         assert (paused.state, paused.paused_since) == ("paused", 1795170000.0)
 
-    @pytest.mark.parametrize(
+    @rows(
         "found",
         [
             {},

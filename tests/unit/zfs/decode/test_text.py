@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.decode.texts import HEAD, TABLE, pool
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Vdev
@@ -64,7 +65,7 @@ class TestSections:
         assert (found["condense"].state, found["condense"].percent) == ("running", 0.390625)
         assert found["condense"].note == "5/1.25K metaslabs"
 
-    @pytest.mark.parametrize(
+    @rows(
         ("line", "state", "note"),
         [
             ("cancelled, 5/20 metaslabs done in 00:00:03", "canceled", "5/20 metaslabs"),
@@ -134,19 +135,17 @@ class TestSections:
         errors = "errors: No known data errors\n"
         assert pool(table + details + errors) == pool(table + errors)
 
-    @pytest.mark.parametrize(
-        "text", ["no pools available\n", "all pools are healthy\n", "pool 'a b' is healthy\n"]
-    )
+    @rows("text", ["no pools available\n", "all pools are healthy\n", "pool 'a b' is healthy\n"])
     def test_no_pools(self, text: str) -> None:
         assert pools_of(text, UTC) == ()
 
-    @pytest.mark.parametrize("mark", ["> ", ">", ">> ", "> > "])
+    @rows("mark", ["> ", ">", ">> ", "> > "])
     def test_what_a_mail_quotes_is_the_same(self, mark: str) -> None:
         text = HEAD + TABLE + TestTree.ROWS + "\nerrors: No known data errors\n"
         quoted = "".join(f"{mark}{line}\n" for line in text.splitlines())
         assert pool(f"On Tuesday he wrote:\n{quoted}\nand I agree\n") == pool(text)
 
-    @pytest.mark.parametrize(
+    @rows(
         "text",
         [
             "",
@@ -163,7 +162,7 @@ class TestSections:
             pools_of(text, UTC)
         assert "\n" not in str(caught.value)
 
-    @pytest.mark.parametrize("path", LISTINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+    @rows("path", LISTINGS)
     def test_a_listing_is_refused(self, path: Path) -> None:
         with pytest.raises(NotUnderstoodError):
             pools_of(path.read_text(), UTC)
@@ -215,7 +214,7 @@ class TestErrors:
         assert [(p.name, p.error_count) for p in pools] == [("tank", 1), ("zwei", None)]
         assert pools[0].errors == ("/tank/a",)
 
-    @pytest.mark.parametrize(
+    @rows(
         "below",
         [
             "              capacity     operations     bandwidth\n"
@@ -225,7 +224,6 @@ class TestErrors:
             "tank        21.8T  10.2T  11.6T    46%  ONLINE  -\n"
             "  mirror-0  21.8T  10.2T  11.6T    46%  ONLINE\n",
         ],
-        ids=["iostat", "list"],
     )
     def test_a_table_of_another_command_below_is_not_read_as_names(self, below: str) -> None:
         names = ("/tank/a", "  /tank/b")
@@ -396,8 +394,8 @@ NEXT = (
 )
 
 
-@pytest.mark.parametrize("below", NEXT, ids=["list", "iostat"])
-@pytest.mark.parametrize("between", ["", "\n", "root@nas:~# zpool list\n"])
+@rows("below", NEXT)
+@rows("between", ["", "\n", "root@nas:~# zpool list\n"])
 def test_other_output_below_a_table_without_an_errors_line(below: str, between: str) -> None:
     text = f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n\t  sda       ONLINE 0 0 0\n"
     assert pool(f"{text}{between}{below}") == pool(f"{text}\n")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from tests.unit.zfs.decode.texts import HEAD, TABLE, pool
 from zconsole.pool.health import health
 
 
-@pytest.mark.parametrize("indent", ["", "        "])
+@rows("indent", ["", "        "])
 def test_the_heading_of_damaged_files_broken_by_a_mail(indent: str) -> None:
     head = "errors: Permanent errors have been detected in the following files:\n"
     broken = head.replace(" files:", f"\n{indent}files:")
@@ -17,7 +16,7 @@ def test_the_heading_of_damaged_files_broken_by_a_mail(indent: str) -> None:
         assert pool(HEAD + broken + below).errors == pool(HEAD + head + below).errors
 
 
-@pytest.mark.parametrize(
+@rows(
     "line",
     [
         "errors: List of errors unavailable: permission denied\n",
@@ -33,7 +32,7 @@ def test_damage_of_which_nothing_tells_the_amount(line: str) -> None:
     assert health(found, 0.0).word == "ERRORS"
 
 
-@pytest.mark.parametrize("line", ["", "errors: No known data errors\n", "errors: 3 data errors\n"])
+@rows("line", ["", "errors: No known data errors\n", "errors: 3 data errors\n"])
 def test_damage_that_is_told_or_not_known_of(line: str) -> None:
     found = pool(f"{HEAD}{TABLE}\ttank        ONLINE       0     0     0\n\n{line}")
     assert not found.damaged

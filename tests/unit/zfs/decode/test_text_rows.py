@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import rows
 from tests.unit.zfs.decode.texts import HEAD, TABLE, leaf, pool
 
 
@@ -114,7 +113,7 @@ class TestBrokenRows:
         "\t  5678      AVAIL   \n"
     )
 
-    @pytest.mark.parametrize(
+    @rows(
         ("whole", "broken"),
         [
             ("    0     0     0\n", "    0     0\n    0\n"),
@@ -150,7 +149,7 @@ class TestBrokenRows:
         "\t  ata-WDC_WD40EFRX-68N32N0_WD-WCC7EEEEEE    AVAIL   \n"
     )
 
-    @pytest.mark.parametrize("width", range(70, 130))
+    @rows("width", range(70, 130))
     def test_a_window_breaks_words_too(self, width: int) -> None:
         lines = [line.expandtabs() for line in self.LONG.splitlines()]
         text = "".join(
@@ -161,7 +160,7 @@ class TestBrokenRows:
         )
         assert pool(HEAD + text).root == pool(HEAD + self.LONG).root
 
-    @pytest.mark.parametrize("rest", ["root@nas:~#", "$", "joe@nas ~ % zpool list", "(END)", "x"])
+    @rows("rest", ["root@nas:~#", "$", "joe@nas ~ % zpool list", "(END)", "x"])
     def test_what_stands_below_a_table_is_no_part_of_it(self, rest: str) -> None:
         rows = self.LONG.splitlines()
         for end in range(2, len(rows)):
@@ -170,9 +169,7 @@ class TestBrokenRows:
             if rest != "x" or "was " not in rows[end - 1]:
                 assert found == pool(HEAD + above).root
 
-    @pytest.mark.parametrize(
-        "rest", ["0 0", "zero", "(a) sda", "0 ONLINE 0 0 0", "(x) ONLINE 0 0 0", "cache"]
-    )
+    @rows("rest", ["0 0", "zero", "(a) sda", "0 ONLINE 0 0 0", "(x) ONLINE 0 0 0", "cache"])
     def test_other_lines_are_left_alone(self, rest: str) -> None:
         rows = "\ttank        ONLINE       0     0     0\n\t  sda       ONLINE       0     0\n"
         (first, *_) = pool(f"{HEAD}{TABLE}{rows}\t  {rest}\n").root.children

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.decode.texts import pool
 from zconsole.pool.model import Scan
 from zconsole.zfs.decode.text_scan import scan_of
@@ -223,13 +224,13 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+@rows(("text", "expected"), [c[1:] for c in CASES])
 def test_dialect(text: str, expected: dict[str, Any]) -> None:
     scan = read(text)
     assert {name: getattr(scan, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize("text", ["none requested", "", "something new in 2.9"])
+@rows("text", ["none requested", "", "something new in 2.9"])
 def test_no_scan(text: str) -> None:
     assert scan_of(text.splitlines(), UTC) is None
 
@@ -265,8 +266,8 @@ DATED = (
 )
 
 
-@pytest.mark.parametrize("section", DATED)
-@pytest.mark.parametrize("indent", ["", "\t"])
+@rows("section", DATED)
+@rows("indent", ["", "\t"])
 def test_a_date_that_a_window_or_a_mail_broke(section: str, indent: str) -> None:
     whole = pool(f"  pool: tank\n state: ONLINE\n{section}config:\n\n")
     line = section.partition("\n")[0]

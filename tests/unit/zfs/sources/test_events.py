@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import FakeProcess, FakeSpawner, settle
 from zconsole.zfs.sources import events
 from zconsole.zfs.sources.events import BURST, KEPT, EventFollower, describe_event, parse_event
@@ -37,7 +38,7 @@ def test_a_printed_event_becomes_one_line_in_words():
     }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("payload", "text", "severity"),
     [
         (
@@ -73,7 +74,7 @@ def test_words_and_severity(payload, text, severity):
     assert (found["text"], found["severity"], found["t"]) == (text, severity, 100.0)
 
 
-@pytest.mark.parametrize(
+@rows(
     "payload",
     [
         event("sysevent.fs.zfs.config_sync"),
@@ -137,9 +138,7 @@ async def test_how_the_newest_scan_began_is_known_also_from_the_backlog():
     follower.close()
 
 
-@pytest.mark.parametrize(
-    "damage", ["mintxg=120 ", "scan setup", "history_txg = 0x1000000a0", "time = 0x64 0x0"]
-)
+@rows("damage", ["mintxg=120 ", "scan setup", "history_txg = 0x1000000a0", "time = 0x64 0x0"])
 async def test_a_damaged_note_of_a_scan_says_nothing(damage):
     follower = await following(SETUP.replace(damage, "").splitlines())
     assert follower.setup("tank") is None

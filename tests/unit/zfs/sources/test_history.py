@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import CONFIG, HANG, CannedRunner, printed, settle
 from zconsole.system.async_process import ProcessRunner
 from zconsole.zfs.sources import history
@@ -48,7 +49,7 @@ def test_a_full_scrub_ends_when_it_is_done():
     assert full_end(SCRUB) == END
 
 
-@pytest.mark.parametrize(
+@rows(
     "later",
     [
         setup(3) + record(4, "scan cancelled errors=0"),
@@ -60,16 +61,6 @@ def test_a_full_scrub_ends_when_it_is_done():
         setup(3),
         setup(3, function=2) + record(4, "scan aborted, restarting errors=0"),
         "2026-13-45.02:00:00 [txg:1] scan setup func=1 mintxg=0 maxtxg=1\n",
-    ],
-    ids=[
-        "canceled",
-        "continued",
-        "ranged",
-        "resilver",
-        "error scrub",
-        "runs",
-        "aborted",
-        "no date",
     ],
 )
 def test_what_is_no_finished_full_scrub_does_not_take_its_place(later):
@@ -141,7 +132,7 @@ async def test_a_resilver_that_restarts_all_the_time_is_not_asked_about_each_tim
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("key", ["status", "text"])
+@rows("key", ["status", "text"])
 async def test_progress_of_a_scan_is_no_reason_to_ask_again(key):
     asked, runner = reader(printed(HEAD))
     await asked.first(5)
@@ -158,7 +149,7 @@ async def test_progress_of_a_scan_is_no_reason_to_ask_again(key):
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("answer", [HANG, printed("", 1, "permission denied")])
+@rows("answer", [HANG, printed("", 1, "permission denied")])
 async def test_a_history_that_cannot_be_read_is_unknown_and_not_asked_every_second(answer):
     asked, runner = reader(answer)
     await asked.first(5)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
+from tests.table import rows
 from zconsole.zfs.sources.playback import SPEEDS, Playback
 
 
@@ -51,7 +50,7 @@ async def test_time_passes_at_once_where_none_is_to_pass():
     assert await at(150.0).passes(0.0)
 
 
-@pytest.mark.parametrize("paused", [False, True])
+@rows("paused", [False, True])
 async def test_a_wish_to_be_elsewhere_ends_the_wait(paused):
     playback = at(150.0, paused=paused)
     waiting = asyncio.create_task(playback.passes(1e9))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import gone
 from zconsole.cli.main import main
 from zconsole.errors import ExitCode, UsageError
@@ -133,7 +134,7 @@ def script(path: Path, text: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-@pytest.mark.parametrize("word", ["x y", "$(id)", "a'b", "`id`;id", "*", "~", "a\nb", "é", ""])
+@rows("word", ["x y", "$(id)", "a'b", "`id`;id", "*", "~", "a\nb", "é", ""])
 def test_every_word_reaches_the_other_side_as_it_is(word):
     shown = remote_words((sys.executable, "-c", "import sys; print(sys.argv[1:])", word))
     done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=True)

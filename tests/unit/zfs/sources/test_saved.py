@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import CONFIG, STATUS, TEXT
 from tests.unit.zfs.sources.written import line, sample, write
 from zconsole.errors import NotFoundError, NotUnderstoodError
@@ -179,16 +180,16 @@ MARGINS = {
 }
 
 
-@pytest.mark.parametrize("made", MARGINS.values(), ids=MARGINS)
-@pytest.mark.parametrize("text", [SICK, SICK + SICK], ids=["one", "two"])
+@rows("made", MARGINS.values())
+@rows("text", [SICK, SICK + SICK])
 def test_what_stands_before_each_line_of_a_status_is_taken_away(
     made: Callable[[str], str], text: str
 ) -> None:
     assert as_printed(made(text), BEGINS) == text
 
 
-@pytest.mark.parametrize("made", MARGINS.values(), ids=MARGINS)
-@pytest.mark.parametrize("text", [LISTING, HEADLESS], ids=["headed", "headless"])
+@rows("made", MARGINS.values())
+@rows("text", [LISTING, HEADLESS])
 def test_what_stands_before_each_line_of_a_listing_is_taken_away(
     made: Callable[[str], str], text: str
 ) -> None:
@@ -208,10 +209,8 @@ def boxed(text: str, side: str, top: str, bottom: str) -> str:
     return inside.join(edges)
 
 
-@pytest.mark.parametrize(
-    "box", [("|", "+-+", "+-+"), ("│", "╭─╮", "╰─╯"), ("┃", "┏━┓", "┗━┛"), ("║", "╔═╗", "╚═╝")]
-)
-@pytest.mark.parametrize(("text", "begins"), [(SICK, BEGINS), (LISTING, LIST)])
+@rows("box", [("|", "+-+", "+-+"), ("│", "╭─╮", "╰─╯"), ("┃", "┏━┓", "┗━┛"), ("║", "╔═╗", "╚═╝")])
+@rows(("text", "begins"), [(SICK, BEGINS), (LISTING, LIST)])
 def test_a_box_around_it_is_taken_away(
     text: str, begins: re.Pattern[str], box: tuple[str, str, str]
 ) -> None:

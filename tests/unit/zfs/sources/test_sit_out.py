@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import CONFIG, HANG, CannedRunner, printed, settle
 from zconsole.zfs.sources import sit_out
 from zconsole.zfs.sources.sit_out import SitOutReader
@@ -100,16 +99,14 @@ async def test_leaves_of_mirrors_never_sit_out():
     assert runner.asked == []
 
 
-@pytest.mark.parametrize(
-    "found", [HANG, printed("junk"), printed("", 1, "no"), printed('{"vdevs": 1}')]
-)
+@rows("found", [HANG, printed("junk"), printed("", 1, "no"), printed('{"vdevs": 1}')])
 async def test_without_an_answer_none_is_known(found):
     asked, _ = reader(found)
     await asked.first(5)
     assert list(asked.newest(form())) == []
 
 
-@pytest.mark.parametrize("value", ["on", "off"])
+@rows("value", ["on", "off"])
 async def test_the_vdevs_with_autosit_are_told_with_its_value(value):
     asked, _ = reader(printed(answer(autosit=value)))
     await asked.first(5)

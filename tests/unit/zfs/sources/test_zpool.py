@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 from array import array
 
-import pytest
-
+from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import (
     CONFIG,
     HANG,
@@ -63,7 +62,7 @@ async def test_json_brings_names_and_now_and_then_the_listing():
     assert iostat.abandoned
 
 
-@pytest.mark.parametrize(("errors", "verbose"), [(0, False), (3, True), (10_000, False)])
+@rows(("errors", "verbose"), [(0, False), (3, True), (10_000, False)])
 async def test_names_of_damaged_files_are_asked_for_when_there_are_few(errors, verbose):
     runner = json_runner(error_count=errors)
     reader = JsonReader(runner, FakeSpawner({}), 1.0)
@@ -113,14 +112,14 @@ async def test_every_leafs_wait_and_queues_are_followed():
     assert spawner.asked == [("zpool", "iostat", each, *every) for each in flags]
 
 
-@pytest.mark.parametrize(("version", "flags"), [("0.7.9", ()), ("0.8.0", ("-s", "-p"))])
+@rows(("version", "flags"), [("0.7.9", ()), ("0.8.0", ("-s", "-p"))])
 async def test_text_counts_exactly_and_tells_slow_requests_where_it_can(version, flags):
     runner = CannedRunner({("zpool", "status"): printed(TEXT), ("zpool", "list"): printed("")})
     await TextReader(runner, FakeSpawner({}), 1.0, version, clocks([0.0])).read("tank", 5)
     assert [each for each in runner.asked[0] if each in ("-s", "-p")] == list(flags)
 
 
-@pytest.mark.parametrize(("version", "expected"), [("2.1.11", "\t9"), ("2.3.9", None)])
+@rows(("version", "expected"), [("2.1.11", "\t9"), ("2.3.9", None)])
 async def test_remaining_bytes_are_followed_where_only_text_exists(version, expected):
     running = TEXT.replace("config:", "  scan: scrub in progress since Fri Nov 20 11:53:42 2026\n")
     answers = {("zpool", "status"): printed(running), ("zpool", "list"): printed("")}
@@ -226,7 +225,7 @@ class TestMessage:
         await keeper.first(5)
         assert keeper.newest(CONFIG)["errors"] == ["/tank/bad-\udcff"]
 
-    @pytest.mark.parametrize("answer", [printed("junk"), printed("", 1, "no"), printed("{}")])
+    @rows("answer", [printed("junk"), printed("", 1, "no"), printed("{}")])
     async def test_a_failing_command_is_no_message(self, answer):
         keeper, _ = self.keeper(answer)
         await keeper.first(5)
@@ -273,7 +272,7 @@ class TestMessage:
         assert condition({**CONFIG, "vdev_tree": {**tree, **arrays}}) == condition(CONFIG)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("output", "version"),
     [
         ("zfs-2.1.11-1\nzfs-kmod-2.1.9-1\n", "2.1.9"),

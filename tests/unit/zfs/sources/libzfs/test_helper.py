@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.sources.source_fakes import FakeChannel, FakeSpawner, gone, helper
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import DeadlineError
@@ -328,7 +329,7 @@ async def test_the_helper_module_starts_and_leaves_when_its_input_ends():
     assert (ready, unusable) == (done.returncode == 0, done.returncode == 1)
 
 
-@pytest.mark.parametrize("said", [b"garbage!", b"\0\0\0\0", packed({})[:4] + b"!!", b"\2\0\0\0[]"])
+@rows("said", [b"garbage!", b"\0\0\0\0", packed({})[:4] + b"!!", b"\2\0\0\0[]"])
 def test_what_is_no_answer_is_a_value_error(said):
     with pytest.raises(ValueError, match="no answer"):
         list(Answers().take(said))
@@ -342,7 +343,7 @@ def test_every_kind_of_value_comes_back_however_it_is_cut():
     assert [each for part in parts for each in answers.take(part)] == [answer, answer]
 
 
-@pytest.mark.parametrize("pool", ["tank", "a b", "/\udcff", "x" * 255])
+@rows("pool", ["tank", "a b", "/\udcff", "x" * 255])
 def test_a_request_is_a_record_of_one_length(pool):
     assert requested(request(pool)) == pool
     assert len(request(pool)) == len(request("tank"))

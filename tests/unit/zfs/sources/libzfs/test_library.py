@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import rows
 from tests.unit.zfs.sources.libzfs.nvpack import pack, pool, vdev
 from zconsole.zfs.sources.libzfs.library import (
     COOKIE,
@@ -234,7 +235,7 @@ def test_anything_but_success_is_no_answer(
     assert stats.packed() is not None
 
 
-@pytest.mark.parametrize("name", ["", "a" * 4096])
+@rows("name", ["", "a" * 4096])
 def test_what_is_no_name_is_not_asked_for(name: str) -> None:
     assert kernel_stats(name, Path("/dev/null")) is None
 

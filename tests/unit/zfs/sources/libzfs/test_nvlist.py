@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import rows
 from tests.unit.zfs.sources.libzfs.nvpack import STATS, pack, pool, vdev
 from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, NvlistError, assembled
 from zconsole.zfs.sources.record import line_of
@@ -142,7 +143,7 @@ def test_what_nobody_reads_may_move():
     assert config == read(ConfigReader(), pack(after))
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
     [
         {"path": "/dev/b"},
@@ -202,7 +203,7 @@ def test_holes_and_a_spare_in_use_share_a_guid_and_nothing_else():
     assert "id" not in tree["spares"][0]
 
 
-@pytest.mark.parametrize("length", [0, 5, 45, 5000])
+@rows("length", [0, 5, 45, 5000])
 def test_an_array_no_openzfs_has_is_refused(length):
     with pytest.raises(NvlistError, match=f"vdev_stats has {length} entries"):
         ConfigReader().read(pack(pool(vdev(7, vdev_stats=[0] * length))))
@@ -212,7 +213,7 @@ def test_the_arrays_of_21_are_accepted():
     assert read(ConfigReader(), pack(pool(vdev(7, vdev_stats=[0] * 46))))["name"] == "tank"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "why"),
     [
         ({"name": "tank"}, "no vdev_tree"),
@@ -234,7 +235,7 @@ def test_nvlists_without_end_are_refused():
         ConfigReader().read(pack({**deep, **pool()}))
 
 
-@pytest.mark.parametrize("start", [b"", b"\1\1\0\0", b"\0\x07\0\0"])
+@rows("start", [b"", b"\1\1\0\0", b"\0\x07\0\0"])
 def test_what_is_packed_in_another_way_is_refused(start):
     with pytest.raises(NvlistError, match="another way"):
         ConfigReader().read(memoryview(start))
