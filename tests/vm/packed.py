@@ -65,14 +65,15 @@ SAVED = (
 def save_all(machine: Machine, names: Sequence[str]) -> None:
     """Save the named states, or all that the machine's release has, into its archive.
 
-    States that are not named stay in it. Raises VmError where one could not be saved, once all the
-    others are.
+    States that are not named stay in it, and so do those that could not be saved. Raises VmError
+    for these, once all the others are.
     """
     known = {state.name: state for state in SAVED if state.since <= machine.image.zfs_version}
     if unknown := sorted(set(names) - set(known)):
         raise VmError(f"no such state: {', '.join(unknown)} (there are {', '.join(known)})")
     archive = ARCHIVES / f"{machine.image.zfs}.tar.xz"
-    found = dict(states(archive)) if names and archive.exists() else {}
+    old = states(archive) if archive.exists() else {}
+    found = {name: moments for name, moments in old.items() if name in known}
     failed = []
     for name in names or known:
         start = time.monotonic()
