@@ -8,7 +8,6 @@ from itertools import takewhile
 import pytest
 
 from tests.records import replace
-from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from tests.ui.fakes import FakeFeed, until, view_state
@@ -64,7 +63,7 @@ async def test_a_machine_that_answers_at_last_keeps_its_place():
         assert " OK  b:vault" in screen()
 
 
-@rows(("seconds", "shown"), [(100.0, "STALE 1m40s"), (None, "STALE  ")])
+@pytest.mark.parametrize(("seconds", "shown"), [(100.0, "STALE 1m40s"), (None, "STALE  ")])
 def test_a_stale_pool_says_its_age_where_it_is_listed(seconds, shown):
     health = Health("STALE", "warning", ("no answer",))
     stale = replace(frames.healthy(), health=health, problem="no answer", stale_seconds=seconds)
@@ -136,7 +135,7 @@ async def test_the_worst_pool_is_first_and_the_cursor_stays_on_its_pool():
         await until(pilot, lambda: " DEGRADED  tank" in screen())
 
 
-@rows("width", [60, 80, 100, 120, 160, 200])
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
 def test_every_row_fits_under_its_headings_at_every_width(width):
     made = by_trouble(tuple(make() for make in frames.ALL.values()))
     look = DisplayFormat(zone=UTC)
@@ -151,7 +150,7 @@ def test_every_row_fits_under_its_headings_at_every_width(width):
     assert ("RATE" in head) == (width >= 120)
 
 
-@rows(("width", "cells"), [(60, 0), (80, 5), (120, 12), (200, 12)])
+@pytest.mark.parametrize(("width", "cells"), [(60, 0), (80, 5), (120, 12), (200, 12)])
 def test_state_redundancy_work_eta_sparkline_and_fill_are_there_at_every_width(width, cells):
     (line,) = overview_lines((frames.resilver(),), LOOK, width)
     said = plain(line)
@@ -163,7 +162,7 @@ def test_state_redundancy_work_eta_sparkline_and_fill_are_there_at_every_width(w
     assert sum(len(span.text) for span in line if span.role == "spark") == cells
 
 
-@rows("width", range(80, 140))
+@pytest.mark.parametrize("width", range(80, 140))
 def test_the_redundancy_is_not_read_as_a_number_of_the_work(width):
     """ "1 resilver" was one blank from being one fact."""
     (line,) = overview_lines((frames.resilver(),), LOOK, width)
