@@ -17,6 +17,7 @@ PLAN = "follows one fact of a plan through what measures, judges and tells it"
 SESSION = "follows whole scans through decoding, history and what is told of them"
 ELSEWHERE = {
     "test_imports.py": SOURCE,
+    "test_linear.py": "gives every pattern and every reader of outside text the same long inputs",
     "test_mirror.py": SOURCE,
     "test_opens.py": SOURCE,
     "test_readme.py": SOURCE,
@@ -26,12 +27,15 @@ ELSEWHERE = {
     "actions/test_fresh.py": ACTIONS,
     "actions/test_preconditions.py": ACTIONS,
     "cli/test_bad_input.py": COMMANDS,
+    "cli/test_dead_mounts.py": COMMANDS,
     "cli/test_large_input.py": COMMANDS,
+    "cli/test_reports.py": "is a table of saved outputs and of what is said of them",
     "cli/test_streams.py": COMMANDS,
     "diagnosis/bottleneck/test_recorded.py": SESSION,
     "eta/test_printed.py": SESSION,
     "rebalance/job/test_gone.py": JOB,
     "rebalance/job/test_trust.py": JOB,
+    "system/test_threads.py": "counts the threads that several modules leave behind",
     "zfs/decode/test_agreement.py": DECODERS,
     "zfs/decode/test_captures.py": DECODERS,
     "zfs/decode/test_corpus.py": DECODERS,

@@ -11,10 +11,9 @@ from zconsole.actions.plan import Situation
 from zconsole.pool.hazards import hazards
 from zconsole.pool.health import Health, health, unreachable, without_redundancy
 from zconsole.pool.model import SampleFailure
-from zconsole.pool.redundancy import is_complete, may_fail, parity, redundancy
+from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity, redundancy
 from zconsole.pool.scan_outcome import blocked_repair, last_scan, not_restored, scan_outcome
 from zconsole.pool.spares import spare_troubles, too_small
-from zconsole.pool.topology import data_vdevs
 from zconsole.pool.version import parse_version
 
 AGES = (0.0, 5.0, 19.0, 21.0, 3600.0)
@@ -35,14 +34,14 @@ def condition(s: Situation) -> Iterator[str]:
     spares = spare_troubles(root, pool.scans, s.t)
     yield from alike((_told(found), label) for label, found in _healths(s).items())
     returned = [leaf.name for leaf in root.leaves() if leaf.vclass == "normal"][:1]
-    entries = redundancy(root, pool.scans)
-    back = redundancy(root, pool.scans, returned)
-    whole = redundancy(root)
-    for top, entry, one_back, still in zip(data_vdevs(root), entries, back, whole, strict=True):
+    back = {entry.vdev: entry.left for _, entry in of_pool(pool, returned)}
+    still = {entry.vdev: entry.left for entry in redundancy(root)}
+    for top, entry in of_pool(pool):
         only = f"; untouchable: {', '.join(entry.untouchable)}" if entry.untouchable else ""
         yield (
             f"{entry.vdev}: {may_fail(entry.left)} of {parity(top)}{only};"
-            f" with the first device just back: {one_back.left}; were nothing filled: {still.left}"
+            f" with the first device just back: {back.get(entry.vdev, 'unknown')};"
+            f" were nothing filled: {still.get(entry.vdev, 'unknown')}"
         )
     missing = [leaf.name for leaf in root.leaves() if not is_complete(leaf)]
     yield f"incomplete: {', '.join(missing) or 'none'}"
@@ -64,7 +63,7 @@ def _healths(s: Situation) -> dict[str, Health]:
     plain = health(pool, s.t, spares=spares)
     return {
         "health": plain,
-        "during a repair": without_redundancy(plain, root, redundancy(root, pool.scans)),
+        "during a repair": without_redundancy(plain, of_pool(pool)),
         "just regrouped": health(pool, s.t, regrouped=s.t - 1),
         "unsteady": health(pool, s.t, unsteady=("sdx: returned 3 times",)),
         "returned damage": health(pool, s.t, damaged=(("sdx", 1), ("sdy", 40))),

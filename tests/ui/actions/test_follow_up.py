@@ -29,7 +29,7 @@ async def test_a_change_moves_along_the_timeline_with_its_sample():
         first = cells_ago(await a.pass_time(10, 10))
         assert first <= 2
         assert cells_ago(await a.pass_time(160, 10)) == first + 10
-        assert "zfs_vdev_async_write_min_active 2 to 8" in a.screen
+        assert "zfs_vdev_async_write_min_active 1 to 8" in a.screen
 
 
 async def test_an_action_is_on_the_timeline_and_among_the_events():
@@ -50,12 +50,12 @@ async def test_the_pane_tells_what_a_change_did_before_and_after():
         await a.pass_time(300, 10)
         await a.press("T", "F", *RUN, "escape")
         await a.press("home", *"jjjjjjjjj")
-        assert "2 to 8: its effect shows" in a.screen
+        assert "1 to 8: its effect shows" in a.screen
         said = await a.pass_time(300, 10)
-        assert "2 to 8: issued " in said
+        assert "1 to 8: issued " in said
         assert " before, " in said
         assert "latency " in said
-        assert "was 2, +" in said
+        assert "was 1, +" in said
 
 
 async def test_the_pane_says_until_when_a_value_stays():

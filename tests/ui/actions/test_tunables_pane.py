@@ -7,6 +7,7 @@ import pytest
 from tests.table import rows
 from tests.ui.actions.acting import RUN, acting
 from tests.ui.drawn import plain
+from tests.ui.fakes import until
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.control import Setting, known
 from zconsole.ui.actions.context import FlowContext
@@ -69,7 +70,7 @@ async def test_the_list_opens_on_the_tunable_that_is_suggested_and_says_so(size)
         (row,) = (row for row in rows if row.startswith("›"))
         assert name in row
         assert size[0] < 80 or "suggested" in row
-        assert any(row.startswith(" Suggested: set it to 8 (now 2)") for row in rows)
+        assert any(row.startswith(" Suggested: set it to 8 (now 1)") for row in rows)
         await a.press("escape")
         await a.press("T", "j")
         assert name not in next(row for row in a.screen.splitlines() if row.startswith("›"))
@@ -143,6 +144,7 @@ async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "E", "escape", "q")
         assert "zfs_resilver_min_time_ms" in a.screen
         await a.press("escape", "T", "U", *RUN, "escape", "escape", "q")
+        await until(a.pilot, lambda: a.app.return_code is not None)
         assert a.app.return_code == 0
 
 

@@ -60,7 +60,8 @@ class TestBalance:
 
     def test_vdevs_of_unknown_fill_keep_their_order(self):
         base = frames.imbalance().balance.vdevs[0]
-        vdevs = tuple(replace(base, name=f"raidz1-{i}", fill=None) for i in range(3))
+        fills = {"raidz1-0": None, "raidz1-1": None, "raidz1-2": 0.5}
+        vdevs = tuple(replace(base, name=name, fill=fill) for name, fill in fills.items())
         balance = replace(frames.imbalance().balance, vdevs=vdevs)
         lines = balance_lines(balance, LOOK, 80, 1)
-        assert [plain(line).split()[0] for line in lines] == [vdev.name for vdev in vdevs]
+        assert [plain(line).split()[0] for line in lines] == ["raidz1-2", "raidz1-0", "raidz1-1"]

@@ -243,10 +243,11 @@ def test_every_sample_of_saved_text_is_told_in_the_order_of_the_file(tmp_path, c
     assert [(each["pool"], each["state"]) for each in found] == told
 
 
-def test_scan_lines_alone_are_not_taken_for_degraded(tmp_path):
+def test_the_health_of_scan_lines_alone_is_unknown(tmp_path, capsys):
     path = tmp_path / "s"
     path.write_text("scan: scrub canceled on Fri Nov 20 09:24:46 2026\n")
-    assert main(["status", "--from", str(path), "--exit-status"]) == 0
+    assert main(["status", "--from", str(path), "--exit-status"]) == 5
+    assert "UNKNOWN" in capsys.readouterr().out
 
 
 def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):

@@ -192,7 +192,9 @@ class Recovery:
                 self._joiner.unlink_original(directory, row, temp)
             return self._settle_original(row, spoiled)
         if spoiled:
-            return State.FAILED, spoiled
+            keep = temp + KEEP_SUFFIX
+            kept = f" and {os.fsdecode(keep)}" if self._links.inode(fd, keep) is not None else ""
+            return State.FAILED, f"{spoiled}{kept}"
         original = temp if at_temp == row.old else None
         return self._settle_replaced(directory, row, at_name, original)
 

@@ -65,9 +65,12 @@ def balance_lines(
 
 
 def _extremes_first(vdevs: tuple[VdevBalance, ...]) -> tuple[VdevBalance, ...]:
-    """The emptiest and the fullest vdev before the others, each part in the pool's order."""
+    """The emptiest and the fullest vdev before the others, each part in the pool's order.
+
+    The fill of one of them is known at least.
+    """
     known = sorted((vdev.fill, i) for i, vdev in enumerate(vdevs) if vdev.fill is not None)
-    first = {known[0][1], known[-1][1]} if known else set()
+    first = {known[0][1], known[-1][1]}
     order = sorted(range(len(vdevs)), key=lambda i: (i not in first, i))
     return tuple(vdevs[i] for i in order)
 
