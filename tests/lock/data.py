@@ -198,7 +198,8 @@ def _add(printed: _Printed, command: str, name: str) -> None:
 
 def _saved_output(files: Sequence[Path], command: str, whole: bool) -> str:
     # Of captures, which have several files, the libzfs part shows the JSON of the same states.
-    printed = _Printed(whole, outlined=len(files) == 1)
+    outlined = len(files) == 1 and files[0].parent.name != "reports"
+    printed = _Printed(whole, outlined=outlined)
     for file in files:
         _add(printed, command, save(file.name, file.read_bytes()))
     return "\n".join(printed.lines)
