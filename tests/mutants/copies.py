@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,7 +42,8 @@ class Map:
         """Have every process that imports zconsole from a copy note its lines."""
         with (tree / "zconsole" / "__init__.py").open("a") as module:
             module.write(
-                f"\n_tool = {{'__name__': 'lines'}}\nexec(open({lines.__file__!r}).read(), _tool)\n"
+                f"\n_tool = {{'__name__': 'lines'}}\nwith open({lines.__file__!r}) as _file:\n"
+                f"    exec(_file.read(), _tool)\n"
                 f"_tool['watch']({str(self._file)!r}, {self._begins!r})\n"
             )
 
@@ -93,7 +93,6 @@ def inside(tree: Path, trial: Callable[[], Any], seconds: float) -> Any:
     """Return what a trial returns in a process that imports zconsole and its tests from a copy."""
 
     def _moved() -> Any:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.chdir(tree)
         sys.path[:] = [str(tree), *(each for each in sys.path if each not in ("", str(TREE)))]
         for name in [each for each in sys.modules if each.split(".")[0] in ("zconsole", "tests")]:

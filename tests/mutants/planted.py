@@ -25,14 +25,15 @@ from tests.mutants.copies import copied, inside, planted
 from tests.mutants.equivalent import REASONS
 from tests.mutants.generate import PACKAGE, Mutant, mutants
 from tests.mutants.reached import (
+    LOCK,
     answer,
     failing,
     files_of,
     first_failure,
     limit,
-    pool,
     quietly,
     recorded,
+    side_by_side,
     within,
 )
 
@@ -41,7 +42,6 @@ NUMBER, LEAST = 120, 3
 SUITE = files_of(
     "tests", but=("tests/vm/", "tests/mutants/", "tests/lock/", "tests/faults/test_kill.py")
 )
-LOCK = ["tests/mutants/lock_cases.py"]
 TABLE = Path(__file__).with_name("planted.tsv")
 NONE, PART = "-", "- in part"
 """Nothing that reaches a mistake notices it; none of those tests that were run."""
@@ -188,9 +188,8 @@ def _try(
         if not left:
             continue
         given = reaching(left, files, how.seconds, how.jobs)
-        place = proof.cache("mutants")
-        with tempfile.TemporaryDirectory(dir=place) as area, pool(how.jobs) as processes:
-            for mistake, what in processes.imap_unordered(partial(_tried, area), given):
+        with tempfile.TemporaryDirectory(dir=proof.cache("mutants")) as area:
+            for mistake, what in side_by_side(how.jobs, partial(_tried, area), given):
                 setattr(rows[mistake], by, what)
                 _keep((*others, *mine))
                 print(f"{by}: {what}: {mistake}", flush=True)

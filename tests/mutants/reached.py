@@ -7,11 +7,12 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import get_context
-from multiprocessing.pool import Pool
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,9 @@ SLACK, SLOWER = 20.0, 5
 FIRST = 30
 """Tests that are tried alone first: they catch most, and the others take long to import."""
 HANGS = "hangs"
+LOCK = ("tests/mutants/lock_cases.py",)
+"""Whose tests are what the lock has kept in KEPT."""
+KEPT = TREE / "tests" / "lock" / "kept"
 RECORDING = 6 * 3600.0
 """Seconds in which all tests have ended, even on a busy machine."""
 
@@ -69,9 +73,9 @@ class Recorder:
         result = yield
         seconds = round(time.monotonic() - began, 3)
         passed = item.nodeid not in self._failed
-        self._add(item.nodeid, item, passed, seconds, self._lines.taken())
+        self._add(item.nodeid, passed, seconds, self._lines.taken())
         if nextitem is None or nextitem.path != item.path:
-            self._add(_name(item), item, True, 0.0, {})
+            self._add(_name(item.nodeid), True, 0.0, {})
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -79,21 +83,26 @@ class Recorder:
         if not report.passed:
             self._failed.add(report.nodeid)
 
-    def _add(self, test: str, item: pytest.Item, *rest: object) -> None:
-        row = json.dumps([test, _digest(_name(item)), *rest])
+    def _add(self, test: str, *rest: object) -> None:
+        row = json.dumps([test, _digest(test), *rest])
         with self._found.open("ab", buffering=0) as file:  # one write: others add to it, too
             file.write(f"{row}\n".encode())
 
 
-def _name(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
+def _name(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _digest(test: str) -> str:
+    """Of its file, or of what the lock has kept of the part that the case is of."""
+    part = test.partition("[")[2].partition("/")[0]
+    return _digest_of(KEPT / part if _name(test) in LOCK else TREE / _name(test))
 
 
 @cache
-def _digest(name: str) -> str:
-    """Of a file of tests, and of what the lock has kept where it holds the lock's cases."""
-    lock = (TREE / "tests" / "lock").rglob("*.[pt][yx]*") if "lock" in name else ()
-    return proof.digest([TREE / name, *lock])
+def _digest_of(place: Path) -> str:
+    files = place.rglob("*") if place.is_dir() else [place]
+    return proof.digest(file for file in files if file.is_file())
 
 
 def _rows(found: Path, whole: bool) -> Iterator[tuple[str, bool, float, Lines]]:
@@ -102,8 +111,7 @@ def _rows(found: Path, whole: bool) -> Iterator[tuple[str, bool, float, Lines]]:
         for line in file:
             if line.endswith(b"\n"):  # or it was killed while it wrote that
                 test, written, *rest = json.loads(line if whole else _without_lines(line))
-                name = test.partition("::")[0]
-                if (TREE / name).exists() and written == _digest(name):
+                if written == _digest(test):
                     yield test, *rest
 
 
@@ -130,11 +138,11 @@ def recorded(files: Iterable[str], jobs: int) -> Iterator[Reached]:
     through = {test for test, *_ in _rows(found, whole=False) if "::" not in test}
     if missing := [file for file in files if file not in through]:
         missing.sort(key=lambda file: -(TREE / file).stat().st_size)
-        with pool(jobs) as processes:
-            processes.map(partial(_record, found), [missing[at::jobs] for at in range(jobs)])
+        parts = [missing[at::jobs] for at in range(jobs)]
+        list(side_by_side(jobs, partial(_record, found), parts))
     wanted = set(files)
     for test, passed, seconds, lines in _rows(found, whole=True):
-        if passed and lines and test.partition("::")[0] in wanted:
+        if passed and lines and _name(test) in wanted:
             yield Reached(test, seconds, lines)
 
 
@@ -194,7 +202,7 @@ def quietly(arguments: Sequence[str], plugin: object) -> int:
 def failing(tests: Mapping[str, float]) -> str:
     """The first of these tests that fails; empty where all pass. They take so many seconds."""
     failures = Failures(tests)
-    code = quietly(["-x", *dict.fromkeys(test.partition("::")[0] for test in tests)], failures)
+    code = quietly(["-x", *dict.fromkeys(_name(test) for test in tests)], failures)
     if failures.tests or code == pytest.ExitCode.OK:
         return "".join(failures.tests[:1])
     return f"pytest ended with {code}"
@@ -249,8 +257,12 @@ def answer(trial: Callable[[], str]) -> str:
         return f"died: {error}"
 
 
-def pool(jobs: int) -> Pool:
-    """Processes that end what they have started when they are ended."""
-    return get_context("fork").Pool(
-        jobs, signal.signal, (signal.SIGTERM, signal.default_int_handler)
-    )
+def side_by_side(jobs: int, act: Callable[[Any], Any], given: Iterable[Any]) -> Iterator[Any]:
+    """Yield what comes of each in processes of their own, as they end."""
+    # Not a Pool: its processes may not have any of their own, as some tests do.
+    with ProcessPoolExecutor(jobs, get_context("fork")) as processes:
+        try:
+            for done in as_completed([processes.submit(act, each) for each in given]):
+                yield done.result()
+        finally:
+            processes.shutdown(wait=False, cancel_futures=True)
