@@ -132,24 +132,21 @@ def drawn(seed: int) -> list[Mutant]:
     larger = sorted(exact, key=lambda package: -(exact[package] % 1))
     quotas.update(larger[: NUMBER - quotas.total()])
     return [
-        each
-        for package, made in packages.items()
-        for each in _of_all_kinds(seed, made)[: quotas[package]]
+        each for package, made in packages.items() for each in turns(seed, made)[: quotas[package]]
     ]
 
 
-def _of_all_kinds(seed: int, made: Iterable[Mutant]) -> list[Mutant]:
+def turns(seed: int, made: Iterable[Mutant]) -> list[Mutant]:
     """Sort mistakes as a seed has it, so that operators take turns, and functions, too."""
 
     def _rank(text: str) -> bytes:
         return hashlib.sha256(f"{seed} {text}".encode()).digest()
 
-    turns: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     ranked = []
     for mutant in sorted(made, key=lambda each: _rank(each.identity)):
-        turns[mutant.operator] += 1
-        turns[mutant.function] += 1
-        turn = max(turns[mutant.operator], turns[mutant.function])
+        counts.update((mutant.operator, mutant.function))
+        turn = max(counts[mutant.operator], counts[mutant.function])
         ranked.append((turn, _rank(mutant.module + mutant.operator), mutant))
     return [mutant for _, _, mutant in sorted(ranked, key=lambda each: each[:2])]
 
