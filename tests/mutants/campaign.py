@@ -120,8 +120,9 @@ def record() -> dict[str, tuple[float, Lines]]:
     """Of every test that passes its seconds, and the lines of the engine that it reaches."""
     files = {mutant.file for module in MODULES for mutant in mutants(module)}
     return {
-        each.test: (each.seconds, {file: each.lines[file] for file in files & each.lines.keys()})
+        each.test: (each.seconds, {file: each.lines[file] for file in reached})
         for each in recorded(TESTS, jobs=1)
+        if (reached := files & each.lines.keys())
     }
 
 

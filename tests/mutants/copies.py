@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import compileall
 import os
 import shutil
 import sys
@@ -16,7 +17,7 @@ from tests.mutants.forked import forked
 from tests.mutants.generate import PACKAGE, Mutant, mutated, source
 
 TREE = PACKAGE.parent
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "dist", ".hypothesis")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", "dist", ".hypothesis")
 Lines = dict[str, list[int]]
 """Lines by file, from below zconsole."""
 
@@ -64,6 +65,8 @@ class Map:
 def copied(place: Path) -> Path:
     """Return a fresh copy of the tree, with what stands beside the tree within its reach."""
     shutil.rmtree(place, ignore_errors=True)
+    for sources in (PACKAGE, TREE / "tests"):  # else each process of a copy may compile all anew
+        compileall.compile_dir(sources, quiet=1)
     shutil.copytree(TREE, place / "main", symlinks=True, ignore=LEFT_OUT)
     if (beside := TREE.parent / "shared").exists():
         (place / "shared").symlink_to(beside.resolve())

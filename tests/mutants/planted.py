@@ -230,4 +230,4 @@ def _tried(area: str, given: Given) -> tuple[str, str]:
         with planted(tree, mutant, mistaken):
             return answer(lambda: inside(tree, lambda: failing(some), limit(some)))
 
-    return mutant.identity, first_failure(tests, _attempt).partition("\n")[0] or none
+    return mutant.identity, first_failure(tests, _attempt, PART).partition("\n")[0] or none

@@ -21,8 +21,11 @@ from tests.mutants.copies import TREE, Lines, Map, copied, inside
 from tests.mutants.forked import DiedError, HangsError
 from tests.mutants.generate import PACKAGE, Mutant
 
-SLACK, SLOWER = 20.0, 5
-"""So many seconds more, and so many times, than a test takes it may take with a mistake."""
+SLACK, SLOWER = 60.0, 5
+"""So many seconds more, and so many times, than a test takes it may take with a mistake.
+
+Tests wait for up to 30 s themselves: less would call a busy machine a mistake.
+"""
 FIRST = 30
 """Tests that are tried alone first: they catch most, and the others take long to import."""
 HANGS = "hangs"
@@ -212,12 +215,13 @@ Attempt = Callable[[Mapping[str, float], bool], str]
 """The first of some tests that fails, with the mistake or without."""
 
 
-def first_failure(tests: Mapping[str, float], attempt: Attempt) -> str:
+def first_failure(tests: Mapping[str, float], attempt: Attempt, unsure: str = "") -> str:
     """The first of some tests that fails with a mistake and passes without it; empty for none.
 
-    What ends all of them ("hangs", "died: …") is returned as it is, unless they end so without the
-    mistake, too: the machine is too busy to say, or a test fails by chance.
+    What ends all of them ("hangs", "died: …") is returned as it is. Where they end so without the
+    mistake, too, the machine is too busy to say, and ``unsure`` is what is said if no other fails.
     """
+    found = ""
     order = list(tests)
     batches = [order[:FIRST], order[FIRST:]]
     while batches:
@@ -229,7 +233,9 @@ def first_failure(tests: Mapping[str, float], attempt: Attempt) -> str:
             batches.insert(0, list(batch)[list(batch).index(what) + 1 :])
         elif what and not attempt(batch, False):
             return what
-    return ""
+        elif what:
+            found = unsure
+    return found
 
 
 def limit(tests: Mapping[str, float]) -> float:
