@@ -1,4 +1,7 @@
-"""`python -m tests.mutants`: mistakes planted in the copy engine, which the tests must catch."""
+"""`python -m tests.mutants`: mistakes planted in the copy engine, which the tests must catch.
+
+With the word `planted` first: mistakes all over zconsole, which suite or lock must catch.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import zconsole
-from tests.mutants import campaign
+from tests.mutants import campaign, planted
 from tests.mutants.campaign import Progress
 from tests.mutants.equivalent import REASONS
-from tests.mutants.generate import MODULES, Mutant, mutants
+from tests.mutants.generate import ENGINE, MODULES, PACKAGE, Mutant, mutants
 from tests.proof import INTERRUPTED, cache, digest, table
 
 ROUNDS = 3
@@ -23,6 +25,9 @@ HEADS = (
 
 def main(words: list[str] | None = None) -> int:
     """Try, go on with or show mutants; returns 1 where one survived that is not equivalent."""
+    words = sys.argv[1:] if words is None else words
+    if words[:1] == ["planted"]:
+        return planted.main(words[1:])
     arguments = _parser().parse_args(words)
     chosen = [mutant for module in MODULES for mutant in mutants(module)]
     chosen = [each for each in chosen if arguments.only in f"{each.name} {each.identity}"]
@@ -81,7 +86,7 @@ def show(chosen: Sequence[Mutant], progress: Progress, what: bool) -> int:
     for module in (*MODULES, "all"):
         counts = Counter(kinds[each.identity] for each in chosen if module in (each.module, "all"))
         if counts:
-            rows.append(_row(module, counts))
+            rows.append(_row(module.removeprefix(ENGINE), counts))
     print(table(rows))
     for mutant in chosen:
         kind = kinds[mutant.identity]
@@ -114,7 +119,7 @@ def _row(module: str, counts: Counter[str]) -> tuple[str, ...]:
 def sources() -> str:
     """A digest of what is mutated, and of the tests: after a change all is tried again."""
     tests = Path(__file__).parents[1]
-    trees = [Path(zconsole.__file__).parent / "rebalance", tests / "faults", tests / "cuts"]
+    trees = [PACKAGE / "rebalance", tests / "faults", tests / "cuts"]
     trees += [tests / "unit" / "rebalance", Path(__file__).parent]
     files = (file for tree in trees for file in tree.rglob("*.py"))
     return digest(file for file in files if file.name != "equivalent.py")

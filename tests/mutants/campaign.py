@@ -4,35 +4,43 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.mutants import model
-from tests.mutants.forked import DiedError, HangsError, forked
-from tests.mutants.generate import Mutant
+from tests.mutants.copies import Lines
+from tests.mutants.forked import forked
+from tests.mutants.generate import MODULES, Mutant, mutants
 from tests.mutants.plant import plant
-from tests.mutants.reached import SLACK, SLOWER, Failures, Lines, Recorder, quietly
+from tests.mutants.reached import (
+    HANGS,
+    Reached,
+    answer,
+    failing,
+    files_of,
+    first_failure,
+    limit,
+    quietly,
+    recorded,
+    within,
+)
 
-TESTS = (
-    "tests/faults", "tests/unit/rebalance", "tests/cuts", "--ignore=tests/faults/test_kill.py",
-)  # fmt: skip
+TESTS = files_of(
+    "tests/faults", "tests/unit/rebalance", "tests/cuts", but=("tests/faults/test_kill.py",)
+)
 """All but one that does at length what the model does, too, and takes as long as the rest."""
 SHARE = 3
 """Of the tests that reach a mutant the likeliest are run, as many as take such a part of what all
 tests take."""
 LIKELY = 5
 """What a mutant of the same module that a test has caught is worth in its favour."""
-RECORDING = 3600.0
-"""Seconds in which all of them have ended."""
 PATIENCE = 1800.0
 """Seconds for a trial of the model, which counts those of its processor itself."""
+Times = tuple[float, float]
+"""Seconds of a processor for one step of the model, and for all."""
 
 
 @dataclass(slots=True)
@@ -81,77 +89,45 @@ class Progress:
         return self.verdicts.setdefault(mutant.identity, Verdict())
 
 
-def _reaches(lines: Lines, mutant: Mutant) -> bool:
-    return any(mutant.line <= line <= mutant.end for line in lines.get(mutant.module, ()))
+def by_model(steps: Sequence[model.Step], times: Times, progress: Progress, mutant: Mutant) -> str:
+    """What goes wrong in experiments with the workloads that reach a mutant."""
+    workloads = [Reached(name, 0.0, lines) for name, lines in progress.workloads.items()]
+    names = [each.test for each in workloads if each.reaches(mutant)]
+    return tried(partial(model.wrong, steps, names, *times), PATIENCE, mutant) if names else ""
 
 
-Trial = Callable[[], str]
-"""Says what went wrong; empty where nothing did."""
-Times = tuple[float, float]
-"""Seconds of a processor for one step of the model, and for all."""
-
-
-def by_model(
-    steps: Sequence[model.Step], times: Times, progress: Progress, mutant: Mutant
-) -> tuple[Trial, float]:
-    """Experiments with the workloads that reach a mutant."""
-    names = [name for name, lines in progress.workloads.items() if _reaches(lines, mutant)]
-    return partial(model.wrong, steps, names, *times), PATIENCE if names else 0.0
-
-
-def by_tests(progress: Progress, mutant: Mutant) -> tuple[Trial, float]:
-    """The tests that reach a mutant, the likeliest to catch it for their seconds first."""
+def by_tests(progress: Progress, mutant: Mutant) -> str:
+    """The first failure of the tests that reach a mutant, the likeliest for their seconds first."""
+    module, _, _ = mutant.identity.partition(".")
     caught = Counter(
         verdict.what
         for identity, verdict in progress.verdicts.items()
-        if identity.startswith(f"{mutant.module}.")
+        if identity.startswith(f"{module}.")
     )
-    reaching = {
-        test: seconds
-        for test, (seconds, lines) in progress.tests.items()
-        if _reaches(lines, mutant)
-    }
-    left = sum(seconds for seconds, _ in progress.tests.values()) / SHARE
-    chosen: dict[str, float] = {}
-    for test in sorted(reaching, key=lambda test: reaching[test] / (1 + LIKELY * caught[test])):
-        if reaching[test] <= left or not chosen:
-            left -= reaching[test]
-            chosen[test] = reaching[test]
-    limit = SLACK + SLOWER * sum(chosen.values())
-    return partial(failing, chosen), limit if chosen else 0.0
+    tests = [Reached(test, *rest) for test, rest in progress.tests.items()]
+    reaching = [test for test in tests if test.reaches(mutant)]
+    reaching.sort(key=lambda each: each.seconds / (1 + LIKELY * caught[each.test]))
+    seconds = sum(test.seconds for test in tests) / SHARE
+    chosen = within(seconds, {each.test: each.seconds for each in reaching})
 
+    def _attempt(some: Mapping[str, float], mistaken: bool) -> str:
+        return tried(partial(failing, some), limit(some), mutant if mistaken else None)
 
-def failing(tests: Mapping[str, float]) -> str:
-    """The first of these tests that fails; empty where all pass. They take so many seconds."""
-    failures = Failures(tests)
-    with tempfile.TemporaryDirectory() as area:
-        code = quietly(["-x", *tests], failures, Path(area))
-    if failures.tests or code == pytest.ExitCode.OK:
-        return "".join(failures.tests[:1])
-    return f"pytest ended with {code}"
-
-
-def warm() -> None:
-    """Import all tests, which else every trial would do again."""
-    with tempfile.TemporaryDirectory() as area:
-        quietly(["--collect-only", *TESTS], object(), Path(area))
+    return first_failure(chosen, _attempt)
 
 
 def record() -> dict[str, tuple[float, Lines]]:
-    """Of every test that passes its seconds, and the lines it reaches."""
-
-    def _recorded() -> dict[str, Any]:
-        recorder = Recorder()
-        with tempfile.TemporaryDirectory() as area:
-            quietly([*TESTS], recorder, Path(area))
-        return recorder.tests
-
-    found: dict[str, tuple[float, Lines]] = forked(_recorded, RECORDING)
-    return found
+    """Of every test that passes its seconds, and the lines of the engine that it reaches."""
+    files = {mutant.file for module in MODULES for mutant in mutants(module)}
+    return {
+        each.test: (each.seconds, {file: each.lines[file] for file in reached})
+        for each in recorded(TESTS, jobs=1)
+        if (reached := files & each.lines.keys())
+    }
 
 
-def tried(trial: Trial, seconds: float, mutant: Mutant | None) -> tuple[str, bool]:
-    """What goes wrong with a mutant in a process of its own, and whether that hung.
+def tried(trial: Callable[[], str], seconds: float, mutant: Mutant | None) -> str:
+    """What goes wrong with a mutant in a process of its own; empty where nothing does.
 
     Raises RuntimeError for a mutant that cannot be planted, KeyboardInterrupt.
     """
@@ -164,18 +140,13 @@ def tried(trial: Trial, seconds: float, mutant: Mutant | None) -> tuple[str, boo
             return None
         return trial()
 
-    try:
-        what = forked(_planted, seconds) if seconds else ""
-        if what is None:
-            raise RuntimeError(f"{mutant} cannot be planted")
-        return what, False
-    except HangsError:
-        return "hangs", True
-    except DiedError as error:
-        return f"died: {error}", False
+    what: str | None = answer(lambda: forked(_planted, seconds))
+    if what is None:
+        raise RuntimeError(f"{mutant} cannot be planted")
+    return what
 
 
-Stage = tuple[str, Callable[[Progress, Mutant], tuple[Trial, float]]]
+Stage = tuple[str, Callable[[Progress, Mutant], str]]
 
 
 def stages(rounds: int) -> tuple[Stage, ...]:
@@ -187,37 +158,19 @@ def stages(rounds: int) -> tuple[Stage, ...]:
     )
 
 
-def judge(progress: Progress, mutant: Mutant, number: int, stage: Stage) -> None:
-    """Take a mutant that nobody has caught through one stage."""
-    verdict, (name, prepared) = progress.of(mutant), stage
-    trial, seconds = prepared(progress, mutant)
-    what, hangs = tried(trial, seconds, mutant)
-    if what in progress.tests:
-        alone = partial(failing, {what: progress.tests[what][0]})
-        if tried(alone, PATIENCE, None)[0] or not tried(alone, PATIENCE, mutant)[0]:
-            del progress.tests[what]  # it fails without the mutant, too, or by chance
-            return judge(progress, mutant, number, stage)
-    if what.startswith("pytest") and tried(trial, seconds, None)[0]:
-        raise RuntimeError(f"{what} without a mutant, too")
-    if hangs and name == "tests" and tried(trial, seconds, None)[1]:
-        what, hangs = "", False  # the machine is too busy to say
-    verdict.stages = number
-    if what:
-        verdict.caught_by, verdict.hangs, verdict.what = name, hangs, what
-    return None
-
-
 def run(
-    mutants: Sequence[Mutant], progress: Progress, rounds: int, kept: Callable[[Mutant], None]
+    chosen: Sequence[Mutant], progress: Progress, rounds: int, kept: Callable[[Mutant], None]
 ) -> None:
-    """Take all mutants through all stages; ``kept`` after each step of one."""
+    """Take mutants through all stages; ``kept`` after each step of one."""
     progress.workloads = progress.workloads or forked(model.lines, PATIENCE)
-    for number, stage in enumerate(stages(rounds), start=1):
-        if stage[0] == "tests":
-            warm()
+    for number, (name, wrong) in enumerate(stages(rounds), start=1):
+        if name == "tests":
             progress.tests = progress.tests or record()
-        for mutant in mutants:
+            quietly(["--collect-only", *TESTS], object())  # imports what trials would each import
+        for mutant in chosen:
             verdict = progress.of(mutant)
             if verdict.stages == number - 1 and not verdict.caught_by:
-                judge(progress, mutant, number, stage)
+                verdict.stages = number
+                if what := wrong(progress, mutant):
+                    verdict.caught_by, verdict.hangs, verdict.what = name, what == HANGS, what
                 kept(mutant)

@@ -1,4 +1,4 @@
-"""Mutants of the engine's modules: one small mistake each, found in the syntax tree."""
+"""Mutants of modules of zconsole: one small mistake each, found in the syntax tree."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
-MODULES = (
+from tests.mutants.wider import CHANGES
+
+PACKAGE = Path(str(find_spec("zconsole").origin)).parent  # type: ignore[union-attr]
+ENGINE = "rebalance.engine."
+MODULES = tuple(ENGINE + name for name in (
     "copy_engine", "file_copy", "swap", "recovery", "withdrawal", "journal", "journal_database",
     "link_names", "rewrite_engine", "verify", "directories", "versions", "leases", "results",
-)  # fmt: skip
+))  # fmt: skip
+"""Those in which each mutant is tried."""
 DURABLE = frozenset(
     {
         # System calls that change something, or make a change last.
@@ -26,6 +32,8 @@ DURABLE = frozenset(
     }
 )  # fmt: skip
 """What calls that last are named."""
+NOT_RUN = ("decorator_list", "returns", "annotation", "args")
+"""Fields of a function that hold nothing it does."""
 TEXT = 70
 """So much of a statement is shown in a name."""
 Path_ = tuple[tuple[str, int | None], ...]
@@ -34,7 +42,10 @@ Path_ = tuple[tuple[str, int | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One mistake. ``function`` is the one it is in, as Python qualifies names."""
+    """One mistake. ``function`` is the one it is in, as Python qualifies names.
+
+    ``module`` is named from below zconsole.
+    """
 
     module: str
     function: str
@@ -52,7 +63,7 @@ class Mutant:
     def name(self) -> str:
         """What people find it by."""
         text = self.text if len(self.text) <= TEXT else self.text[:TEXT] + "…"
-        return f"{self.module}.py:{self.line} {self.operator} {text}"
+        return f"{self.module.rpartition('.')[2]}.py:{self.line} {self.operator} {text}"
 
     @property
     def position(self) -> tuple[int, int]:
@@ -63,22 +74,25 @@ class Mutant:
     def identity(self) -> str:
         """What stays the same when lines are added elsewhere."""
         number = f" #{self.number}" if self.number > 1 else ""
-        return f"{self.module}.{self.function}: {self.operator} {self.text}{number}"
+        module = self.module.removeprefix(ENGINE)
+        return f"{module}.{self.function}: {self.operator} {self.text}{number}"
+
+    @property
+    def file(self) -> str:
+        """The file it is in, from below zconsole."""
+        return self.module.replace(".", "/") + ".py"
 
 
 def source(module: str) -> Path:
-    """The file of a module of the engine."""
-    spec = find_spec(f"zconsole.rebalance.engine.{module}")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin)
+    """The file of a module."""
+    return PACKAGE / (module.replace(".", "/") + ".py")
 
 
-def mutants(module: str) -> list[Mutant]:
-    """All of a module, in the order of its text."""
+def mutants(module: str, wider: bool = False) -> list[Mutant]:
+    """All of a module, in the order of its text: those of the engine, or those of any code."""
     found: list[Mutant] = []
     counts: Counter[str] = Counter()
-    for mutant in sorted(_of_module(module), key=lambda each: (each.line, each.path)):
+    for mutant in sorted(_of_module(module, wider), key=lambda each: (each.line, each.path)):
         counts[mutant.identity] += 1
         found.append(replace(mutant, number=counts[mutant.identity]))
     return found
@@ -96,7 +110,7 @@ def mutated(mutant: Mutant) -> ast.Module:
         body = getattr(node, field)
         body[at], body[at + 1] = body[at + 1], body[at]
         return tree
-    new = _instead(mutant.operator, _child(node, (field, at)))
+    new = _instead(mutant.operator, _child(node, (field, at)), node)
     if at is None:
         setattr(node, field, new)
     else:
@@ -136,7 +150,12 @@ def _is_durable(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in DURABLE
 
 
-def _instead(operator: str, node: ast.AST) -> ast.AST:
+def _instead(operator: str, node: ast.AST, parent: ast.AST) -> ast.AST:
+    if change := CHANGES.get(operator):
+        assert isinstance(node, ast.expr)
+        changed = change(node, parent)
+        assert changed is not None
+        return changed
     match operator:
         case "always True" | "always False":
             return ast.Constant(operator == "always True")
@@ -155,26 +174,30 @@ def _instead(operator: str, node: ast.AST) -> ast.AST:
     return ast.parse(nothing, mode="eval").body
 
 
-def _of_module(module: str) -> Iterator[Mutant]:
+def _of_module(module: str, wider: bool) -> Iterator[Mutant]:
     tree = _tree(module)
     for path, function, parents in _functions(tree, (), ()):
         name = ".".join((*parents, function.name))
         returns_bool = isinstance(function.returns, ast.Name) and function.returns.id == "bool"
         for at, node in _below(function, path):
-            for operator, step, what in _operators(node, returns_bool):
+            found = _operators(node, returns_bool)
+            for operator, step, what in chain(found, (_wider if wider else _of_calls)(node)):
                 first, end = what[0], what[-1].end_lineno or 0
-                text = " <> ".join(_shown(each) for each in what)
+                small = (
+                    wider and isinstance(first, SMALL) and isinstance(node, ast.expr | ast.Return)
+                )
+                text = " <> ".join(_shown(each) for each in ((node,) if small else what))
                 where = first.lineno, first.col_offset, end
                 yield Mutant(module, name, operator, text, *where, (*at, *step))
 
 
 def _functions(
     node: ast.AST, path: Path_, parents: tuple[str, ...]
-) -> Iterator[tuple[Path_, ast.FunctionDef, tuple[str, ...]]]:
+) -> Iterator[tuple[Path_, Function, tuple[str, ...]]]:
     """Functions and methods; what is nested in them belongs to them."""
     for at, child in enumerate(getattr(node, "body", ())):
         here: Path_ = (*path, ("body", at))
-        if isinstance(child, ast.FunctionDef):
+        if isinstance(child, Function):
             yield here, child, parents
         elif isinstance(child, ast.ClassDef):
             yield from _functions(child, here, (*parents, child.name))
@@ -183,9 +206,7 @@ def _functions(
 def _below(node: ast.AST, path: Path_) -> Iterator[tuple[Path_, ast.AST]]:
     yield path, node
     for field, value in ast.iter_fields(node):
-        if field in ("decorator_list", "returns", "annotation", "args") and not isinstance(
-            node, ast.Call
-        ):
+        if field in NOT_RUN and not isinstance(node, ast.Call):
             continue
         children = enumerate(value) if isinstance(value, list) else [(None, value)]
         for at, child in children:
@@ -193,6 +214,9 @@ def _below(node: ast.AST, path: Path_) -> Iterator[tuple[Path_, ast.AST]]:
                 yield from _below(child, (*path, (field, at)))
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+SMALL = (ast.Constant, ast.Name)
+"""What says nothing without what it stands in."""
 Located = ast.stmt | ast.expr | ast.ExceptHandler
 Found = tuple[str, Path_, tuple[Located, ...]]
 """An operator, the way to what it changes, and that."""
@@ -207,7 +231,6 @@ def _operators(node: ast.AST, returns_bool: bool) -> Iterator[Found]:
     for at, handler in enumerate(getattr(node, "handlers", ())):
         if not all(isinstance(each, ast.Pass | ast.Raise) for each in handler.body):
             yield "ignore", (("handlers", at),), (handler,)
-    yield from _of_calls(node)
     yield from _of_conditions(node)
     if returns_bool and isinstance(node, ast.Return) and node.value is not None:
         for constant in (True, False):
@@ -239,6 +262,16 @@ def _of_calls(node: ast.AST) -> Iterator[Found]:
             handed = isinstance(node, ast.Call) and field == "args"
             if isinstance(child, ast.Call if not handed else ast.expr) and _is_durable(child):
                 yield "drop", ((field, at),), (child,)
+
+
+def _wider(node: ast.AST) -> Iterator[Found]:
+    """Mistakes in the expressions of one node that the engine's operators do not make."""
+    for field, value in ast.iter_fields(node):
+        for at, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(child, ast.expr) and (field not in NOT_RUN or isinstance(node, ast.Call)):
+                for operator, change in CHANGES.items():
+                    if change(child, node) is not None:
+                        yield operator, ((field, at),), (child,)
 
 
 def _of_conditions(node: ast.AST) -> Iterator[Found]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import random
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
 
 from tests.cuts.__main__ import EVERYTHING
 from tests.cuts.campaign import Rounds, Tally, judged
@@ -15,7 +17,7 @@ from tests.cuts.experiment import Experiments
 from tests.cuts.machine import isolated
 from tests.cuts.others import ACTS, Other
 from tests.cuts.workloads import Workload
-from tests.mutants.reached import Lines, Tracer
+from tests.mutants.copies import Lines, Map
 
 CRASHES, DISTURBED = 1, 6
 """Crashes of a cut, and calls that fail, in each round of a workload."""
@@ -36,14 +38,15 @@ Step = Callable[[Workload], Iterator[str]]
 
 
 def lines() -> dict[str, Lines]:
-    """The lines that the experiments of each workload reach."""
-    tracer, found = Tracer(), {}
-    with isolated():
+    """The lines that experiments with each workload reach. Only for a process that ends soon."""
+    found = {}
+    with isolated(), tempfile.NamedTemporaryFile() as file:
+        reached = Map(Path(file.name))
+        reached.watch()
         for workload in EVERYTHING:
-            with tracer.tracing():
-                for step in (_undisturbed, *rounds(1)):
-                    list(step(workload))
-            found[workload.name] = tracer.taken()
+            for step in (_undisturbed, *rounds(1)):
+                list(step(workload))
+            found[workload.name] = reached.taken()
     return found
 
 

@@ -15,7 +15,7 @@ from tests.mutants.generate import Mutant, mutated, source
 
 def plant(mutant: Mutant) -> None:
     """Have this process make the mistake from now on. Only for a process that ends soon."""
-    owner: Any = import_module(f"zconsole.rebalance.engine.{mutant.module}")
+    owner: Any = import_module(f"zconsole.{mutant.module}")
     for name in mutant.function.split("."):
         owner = vars(owner)[name]
     code = compile(mutated(mutant), str(source(mutant.module)), "exec", dont_inherit=True)

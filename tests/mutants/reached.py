@@ -1,110 +1,184 @@
-"""Which lines of the engine are reached, so that a mutant is tried only with what can see it."""
+"""Which lines each test reaches, so that a mistake is tried only with what can see it."""
 
 from __future__ import annotations
 
-import mmap
+import json
 import signal
-import sys
-import threading
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
-from tests.mutants.generate import MODULES, source
+from tests import proof
+from tests.mutants.copies import TREE, Lines, Map, copied, inside
+from tests.mutants.forked import DiedError, HangsError
+from tests.mutants.generate import PACKAGE, Mutant
 
-Lines = dict[str, list[int]]
-"""Lines by module."""
-SLACK, SLOWER = 20.0, 5
-"""So many seconds more, and so many times, than a test takes it may take with a mutant."""
+SLACK, SLOWER = 60.0, 5
+"""So many seconds more, and so many times, than a test takes it may take with a mistake.
+
+Tests wait for up to 30 s themselves: less would call a busy machine a mistake.
+"""
+FIRST = 30
+"""Tests that are tried alone first: they catch most, and the others take long to import."""
+HANGS = "hangs"
+LOCK = ("tests/mutants/lock_cases.py",)
+"""Whose tests are what the lock has kept in KEPT."""
+KEPT = TREE / "tests" / "lock" / "kept"
+RECORDING = 6 * 3600.0
+"""Seconds in which all tests have ended, even on a busy machine."""
 
 
-class Tracer:
-    """Notes the lines that are run meanwhile, in this process and in those it forks."""
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A test that passes, and what it reaches."""
 
-    def __init__(self) -> None:
-        self._begins: dict[str, int] = {}
-        size = 0
-        for module in MODULES:
-            file = source(module)
-            self._begins[str(file)] = size
-            size += file.read_text().count("\n") + 2
-        # A byte for each line, in memory that is shared with children, even those that get killed.
-        self._reached = mmap.mmap(-1, size)
+    test: str
+    seconds: float
+    lines: Lines
 
-    @contextmanager
-    def tracing(self) -> Iterator[None]:
-        """Look on, in all threads that begin."""
-        before = sys.gettrace()
-        threading.settrace(self._call)
-        sys.settrace(self._call)
-        try:
-            yield
-        finally:
-            sys.settrace(before)
-            threading.settrace(before)
+    def reaches(self, mutant: Mutant) -> bool:
+        """Whether it runs a line of what the mistake changes."""
+        return any(mutant.line <= line <= mutant.end for line in self.lines.get(mutant.file, ()))
 
-    def taken(self) -> Lines:
-        """The lines since the last time."""
-        reached = self._reached[:]
-        self._reached[:] = bytes(len(reached))
-        ends = [*list(self._begins.values())[1:], len(reached)]
-        lines: Lines = {}
-        for module, begin, end in zip(MODULES, self._begins.values(), ends, strict=True):
-            if found := [at - begin for at in range(begin, end) if reached[at]]:
-                lines[module] = found
-        return lines
-
-    def _call(self, frame: FrameType, _event: str, _argument: Any) -> Any:
-        return self._line if frame.f_code.co_filename in self._begins else None
-
-    def _line(self, frame: FrameType, event: str, _argument: Any) -> Any:
-        if event == "line":
-            self._reached[self._begins[frame.f_code.co_filename] + frame.f_lineno] = 1
-        return self._line
+    @property
+    def width(self) -> int:
+        """How much it reaches: the less, the nearer it is to each line."""
+        return sum(map(len, self.lines.values()))
 
 
 class Recorder:
-    """A plugin of pytest: of every test that passes its seconds and lines, by its id."""
+    """A plugin of pytest: adds to a file what every test takes and reaches."""
 
-    def __init__(self) -> None:
-        self.tests: dict[str, tuple[float, Lines]] = {}
-        self._tracer = Tracer()
+    def __init__(self, found: Path, lines: Map) -> None:
+        self._found, self._lines = found, lines
+        self._done = {test for test, *_ in _rows(found, whole=False)}
         self._failed: set[str] = set()
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out what an earlier recording had come to."""
+        items[:] = [item for item in items if item.nodeid not in self._done]
+        self._lines.taken()
+
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Trace one test with its fixtures."""
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Iterator[None]:
+        """Record one test with its fixtures; after the last of a file that it is through."""
         began = time.monotonic()
-        with self._tracer.tracing():
-            result = yield
-        lines = self._tracer.taken()
-        if item.nodeid not in self._failed and lines:
-            self.tests[item.nodeid] = time.monotonic() - began, lines
+        result = yield
+        seconds = round(time.monotonic() - began, 3)
+        passed = item.nodeid not in self._failed
+        self._add(item.nodeid, passed, seconds, self._lines.taken())
+        if nextitem is None or nextitem.path != item.path:
+            self._add(_name(item.nodeid), True, 0.0, {})
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Forget a test that does not pass."""
+        """Note a test that does not pass."""
         if not report.passed:
             self._failed.add(report.nodeid)
 
+    def _add(self, test: str, *rest: object) -> None:
+        row = json.dumps([test, _digest(test), *rest])
+        with self._found.open("ab", buffering=0) as file:  # one write: others add to it, too
+            file.write(f"{row}\n".encode())
+
+
+def _name(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _digest(test: str) -> str:
+    """Of its file, or of what the lock has kept of the part that the case is of."""
+    part = test.partition("[")[2].partition("/")[0]
+    return _digest_of(KEPT / part if _name(test) in LOCK else TREE / _name(test))
+
+
+@cache
+def _digest_of(place: Path) -> str:
+    files = place.rglob("*") if place.is_dir() else [place]
+    return proof.digest(file for file in files if file.is_file())
+
+
+def _rows(found: Path, whole: bool) -> Iterator[tuple[str, bool, float, Lines]]:
+    """What was recorded of tests as they are now; their lines take long to read."""
+    with found.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):  # or it was killed while it wrote that
+                test, written, *rest = json.loads(line if whole else _without_lines(line))
+                if written == _digest(test):
+                    yield test, *rest
+
+
+def _without_lines(row: bytes) -> bytes:
+    return row[: row.rindex(b", {")] + b", {}]"
+
+
+def files_of(*places: str, but: Sequence[str] = ()) -> list[str]:
+    """The files of tests below some directories."""
+    files = (file for place in places for file in (TREE / place).rglob("test_*.py"))
+    names = sorted(file.relative_to(TREE).as_posix() for file in files)
+    return [name for name in names if not name.startswith(tuple(but))]
+
+
+def recorded(files: Iterable[str], jobs: int) -> Iterator[Reached]:
+    """Yield every test of some files that passes; those not known yet are run and kept first."""
+    sources = proof.digest(PACKAGE.rglob("*.py"))
+    found = proof.cache("mutants") / f"lines-{sources}.jsonl"
+    found.parent.mkdir(parents=True, exist_ok=True)
+    for old in found.parent.glob("lines-*.jsonl"):
+        if old != found:
+            old.unlink()
+    found.touch()
+    through = {test for test, *_ in _rows(found, whole=False) if "::" not in test}
+    if missing := [file for file in files if file not in through]:
+        missing.sort(key=lambda file: -(TREE / file).stat().st_size)
+        parts = [missing[at::jobs] for at in range(jobs)]
+        list(side_by_side(jobs, partial(_record, found), parts))
+    wanted = set(files)
+    for test, passed, seconds, lines in _rows(found, whole=True):
+        if passed and lines and _name(test) in wanted:
+            yield Reached(test, seconds, lines)
+
+
+def _record(found: Path, files: Sequence[str]) -> None:
+    """Run some files of tests in a copy, and add what they reach."""
+    with tempfile.TemporaryDirectory(dir=found.parent) as place:
+        tree, lines = copied(Path(place)), Map(Path(place) / "map")
+        Path(place).chmod(0o755)
+        lines.build_into(tree)
+        inside(tree, lambda: quietly(files, Recorder(found, lines)), RECORDING)
+
 
 class Failures:
-    """A plugin of pytest that notes what fails, and ends this process where a test hangs."""
+    """A plugin of pytest that runs some tests in their order, and notes what fails.
+
+    It ends this process where a test hangs.
+    """
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         """``seconds`` are those that each test takes undisturbed."""
         self.tests: list[str] = []
         self._seconds = seconds
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Choose and sort."""
+        order = {test: at for at, test in enumerate(self._seconds)}
+        items[:] = [item for item in items if item.nodeid in order]
+        items.sort(key=lambda item: order[item.nodeid])
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Give one test SLACK and SLOWER times what it takes."""
-        limit = SLACK + SLOWER * self._seconds.get(item.nodeid, 0.0)
+        limit = SLACK + SLOWER * self._seconds[item.nodeid]
         signal.setitimer(signal.ITIMER_REAL, limit)
         result = yield
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -121,7 +195,80 @@ class Failures:
             self.tests.append(report.nodeid)
 
 
-def quietly(arguments: Sequence[str], plugin: object, area: Path) -> int:
+def quietly(arguments: Sequence[str], plugin: object) -> int:
     """Run pytest in this process, with a directory for what the tests write; it prints nothing."""
-    options = ["-p", "no:terminal", "-p", "no:cacheprovider", f"--basetemp={area}/tests"]
-    return int(pytest.main([*options, *arguments], plugins=[plugin]))
+    with tempfile.TemporaryDirectory() as area:
+        options = ["-p", "no:terminal", "-p", "no:cacheprovider", f"--basetemp={area}/tests"]
+        return int(pytest.main([*options, *arguments], plugins=[plugin]))
+
+
+def failing(tests: Mapping[str, float]) -> str:
+    """The first of these tests that fails; empty where all pass. They take so many seconds."""
+    failures = Failures(tests)
+    code = quietly(["-x", *dict.fromkeys(_name(test) for test in tests)], failures)
+    if failures.tests or code == pytest.ExitCode.OK:
+        return "".join(failures.tests[:1])
+    return f"pytest ended with {code}"
+
+
+Attempt = Callable[[Mapping[str, float], bool], str]
+"""The first of some tests that fails, with the mistake or without."""
+
+
+def first_failure(tests: Mapping[str, float], attempt: Attempt, unsure: str = "") -> str:
+    """The first of some tests that fails with a mistake and passes without it; empty for none.
+
+    What ends all of them ("hangs", "died: …") is returned as it is. Where they end so without the
+    mistake, too, the machine is too busy to say, and ``unsure`` is what is said if no other fails.
+    """
+    found = ""
+    order = list(tests)
+    batches = [order[:FIRST], order[FIRST:]]
+    while batches:
+        batch = {test: tests[test] for test in batches.pop(0)}
+        what = attempt(batch, True) if batch else ""
+        if what in batch:
+            if not attempt({what: tests[what]}, False):
+                return what
+            batches.insert(0, list(batch)[list(batch).index(what) + 1 :])
+        elif what and not attempt(batch, False):
+            return what
+        elif what:
+            found = unsure
+    return found
+
+
+def limit(tests: Mapping[str, float]) -> float:
+    """Seconds that some tests may take together."""
+    return SLACK + SLOWER * sum(tests.values())
+
+
+def within(seconds: float, tests: Mapping[str, float]) -> dict[str, float]:
+    """The first of some tests, as many as take so many seconds, and one at least."""
+    chosen: dict[str, float] = {}
+    for test, takes in tests.items():
+        if takes <= seconds or not chosen:
+            seconds -= takes
+            chosen[test] = takes
+    return chosen
+
+
+def answer(trial: Callable[[], str]) -> str:
+    """What a trial in another process says is wrong, or how it ended without saying it."""
+    try:
+        return trial()
+    except HangsError:
+        return HANGS
+    except DiedError as error:
+        return f"died: {error}"
+
+
+def side_by_side(jobs: int, act: Callable[[Any], Any], given: Iterable[Any]) -> Iterator[Any]:
+    """Yield what comes of each in processes of their own, as they end."""
+    # Not a Pool: its processes may not have any of their own, as some tests do.
+    with ProcessPoolExecutor(jobs, get_context("fork")) as processes:
+        try:
+            for done in as_completed([processes.submit(act, each) for each in given]):
+                yield done.result()
+        finally:
+            processes.shutdown(wait=False, cancel_futures=True)
