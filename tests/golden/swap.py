@@ -20,11 +20,15 @@ def path(screen: str, size: tuple[int, int]) -> Path:
 
 
 async def quiet(s: Swapping) -> str:
-    """The screen without messages, which leave in real time."""
-    s.app.messages.said.clear()
-    s.app.messages_signal.publish(s.app.messages)
-    await s.settled()
-    return styled(s.app)
+    """The screen without messages, which leave in real time, once it stays as it is."""
+    before, now = "", styled(s.app)
+    while now != before:
+        s.app.messages.said.clear()
+        s.app.messages_signal.publish(s.app.messages)
+        await asyncio.sleep(0.1)  # a busy machine draws late
+        await s.settled()
+        before, now = now, styled(s.app)
+    return now
 
 
 async def draw(size: tuple[int, int]) -> dict[str, str]:
