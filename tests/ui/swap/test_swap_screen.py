@@ -251,3 +251,16 @@ async def test_only_the_newest_lapse_of_time_is_told():
         await s.press("f")
         told = [each.message for each in s.app.messages if "time passes" in each.message]
         assert told == ["time passes: 1h00m"]
+
+
+@pytest.mark.parametrize("said", ["", "a message that has left again"])
+async def test_the_line_about_scrolling_does_not_keep_itself(said):
+    async with swapping((80, 24)) as s:
+        await s.to_pull()
+        await s.pull("Slot 08")
+        screen = s.app.screen
+        assert isinstance(screen, SwapScreen)
+        for each in (said, ""):
+            screen._say(each)
+            await s.settled()
+        assert "scroll" not in s.screen

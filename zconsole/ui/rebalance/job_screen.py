@@ -31,7 +31,6 @@ Steering = Callable[[], Coroutine[Any, Any, None]]
 LOOK = 0.5
 """Seconds between two refreshes of the job."""
 KEYS = keys_of("Job")
-MORE: Line = (Span(" Up and Down scroll", "dim"),)
 STOP = (
     "The job ends, and its process with it. Files moved so far keep their new place. P resumes the"
     " rest at any time, also after a reboot."
@@ -99,8 +98,7 @@ class JobScreen(Dialog[None]):
             fills = {vdev.name: vdev.fill for vdev in frame.balance.vdevs} if frame else {}
             lines = job_lines(job, frame.t if frame else 0.0, fills, self._look, width)
             view.show(lines, job_title(job, self._look))
-        below = 0 < view.size.height <= view.line_count()
-        self.query_one("#hint", LinesView).show_whole((*self._hint(job), *((MORE,) * below)))
+        self.query_one("#hint", FooterView).show_below(view, self._hint(job))
 
     def _gone(self, width: int) -> tuple[Line, ...]:
         words = self._watch.rebalance_backend.last_words(self._job) or "no such job"

@@ -39,7 +39,6 @@ TOLD = 3.0
 WHILE, BEYOND = 3600.0, 60.0
 """Seconds that the demo lets pass where no end is known, and beyond the end of a scan."""
 NO_WAY_BACK = "There is nothing to undo here."
-MORE: Line = (Span(" Up and Down scroll", "dim"),)
 
 
 class SwapScreen(Dialog[SwapDisk | None]):
@@ -144,8 +143,7 @@ class SwapScreen(Dialog[SwapDisk | None]):
         else:
             notes = tuple(self._notes())
             view.show(swap_lines(followed.checklist, stage, notes, look, width, filed), title)
-        below = 0 < view.size.height <= view.line_count()
-        self.query_one("#hint", LinesView).show_whole((*self._hint(), *((MORE,) * below)))
+        self.query_one("#hint", FooterView).show_below(view, self._hint())
 
     def _notes(self) -> Iterator[Span]:
         followed, stage = self._followed, self._followed.stage

@@ -8,13 +8,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from zconsole.monitor.worked_out import WorkedOut
-from zconsole.ui.widgets.draw import Line, crop, spread, width_of
+from zconsole.ui.widgets.draw import Line, Span, crop, spread, width_of
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
 
 
+SCROLLS: Line = (Span(" Up and Down scroll", "dim"),)
 _BRIEF = 24
 """Cells that are enough for the two or three keys needed most."""
 
@@ -44,6 +45,15 @@ class FooterView(LinesView):
         """Show the keys in one line, with messages: a short one moves nothing on the screen."""
         self._beside = keys
         self.show((*above, self._fitted(keys, self.app.size.width)))
+
+    def show_below(self, view: LinesView, keys: Sequence[Line]) -> None:
+        """Show the keys, and how to scroll where the lines of ``view`` do not fit above them.
+
+        The height that the view has now says nothing: the line about scrolling takes of it, and
+        would keep itself.
+        """
+        scrolls = 0 < self.screen.size.height - len(keys) <= view.line_count()
+        self.show((*keys, *((SCROLLS,) * scrolls)))
 
     def show_whole(self, lines: Sequence[Line]) -> None:
         """See LinesView.show_whole: it is never any less."""
