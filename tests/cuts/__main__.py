@@ -30,7 +30,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=".ci/cuts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.cuts", description=__doc__)
     parser.add_argument(
         "--crashes", type=int, default=CRASHES, help="crash states to try (%(default)s)"
     )
@@ -83,7 +83,7 @@ def show(progress: Progress) -> None:
     print(table(rows))
     for tally in progress.tallies.values():
         for failure in tally.failures:
-            print(f"\n.ci/cuts --repeat '{failure.repeat}'")
+            print(f"\npython -m tests.cuts --repeat '{failure.repeat}'")
             print("\n".join(f"  {problem}" for problem in failure.problems))
 
 

@@ -91,7 +91,7 @@ def wrong(
 
 
 def rounds(number: int, names: Collection[str] | None = None) -> tuple[Step, ...]:
-    """The first of a campaign of `.ci/cuts`, smaller ones, of the workloads of these names."""
+    """The first rounds of a campaign of tests.cuts, smaller, of the workloads of these names."""
 
     def _round(at: int) -> Step:
         def _tried(workload: Workload) -> Iterator[str]:
@@ -100,7 +100,7 @@ def rounds(number: int, names: Collection[str] | None = None) -> tuple[Step, ...
             made = Rounds(workload, "mutants", Tally(workload.name), CRASHES, DISTURBED)
             made.round(at)
             for failure in made.tally.failures:
-                yield f"{failure.problems[0]} (.ci/cuts --repeat '{failure.repeat}')"
+                yield f"{failure.problems[0]} (python -m tests.cuts --repeat '{failure.repeat}')"
 
         return _tried
 

@@ -153,7 +153,7 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=".ci/live-faults", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.vm.live_faults", description=__doc__)
     parser.add_argument("releases", nargs="*", metavar="RELEASE", help="these only (all)")
     parser.add_argument("--trial", default="", help="only those with this in their names")
     parser.add_argument("--again", action="store_true", help="forget what earlier runs did")

@@ -255,7 +255,7 @@ def _run_all(cases: Sequence[Case], again: bool, every: int) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=".ci/power-cuts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.vm.power_cuts", description=__doc__)
     parser.add_argument("--case", default="", help="only those with this in their names: zfs-copy")
     parser.add_argument("--every", type=int, default=1, help="one of so many points (all)")
     parser.add_argument("--again", action="store_true", help="forget what earlier runs did")

@@ -256,7 +256,7 @@ def _run(recorder: Recorder, suites: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=".ci/zfs-all", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.vm.suites", description=__doc__)
     parser.add_argument(
         "suite", nargs="*", help=f"tests/vm/test_SUITE*.py (default: {' '.join(SUITES)})"
     )

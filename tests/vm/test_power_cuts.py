@@ -1,4 +1,4 @@
-"""Power cuts at some flushes of a job; `.ci/power-cuts` takes all of them."""
+"""Power cuts at some flushes of a job; `python -m tests.vm.power_cuts` takes all of them."""
 
 from __future__ import annotations
 
