@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import pytest
+from textual.geometry import Size
 
 from tests.ui.actions.acting import Acting, acting
+from tests.ui.drawn import plain
+from tests.ui.fakes import view_state
+from zconsole.config.settings import PANES
 from zconsole.history.scan_track import scan_slot
+from zconsole.monitor.feed import Update
+from zconsole.monitor.frame import Frame
+from zconsole.monitor.session import Session
 from zconsole.sim.hands import SimulatedHands
+from zconsole.sim.source import World
+from zconsole.ui.app import Console
 from zconsole.ui.pane_layout import COMPACT
+from zconsole.zfs.sources.base import Capabilities
 
-PARTS = ("header", "scan", "devices", "balance", "events", "footer")
+CAPABILITIES = Capabilities("demo", flags=("DEMO",))
+
 LABELS = (
     "REDUNDANCY",
     "ERRORS",
@@ -24,82 +36,104 @@ LABELS = (
 )
 SPOKEN = {" suggestion "}
 """Labels of rows that are blank until there is something to say."""
+SMALL, USUAL, LARGE, HUGE = (60, 15), (80, 24), (120, 40), (200, 50)
 
 
-def boundaries(a: Acting) -> dict[str, tuple[int, int, int, int]]:
-    """Where each part of the screen is."""
-    views = {part: a.app.main_screen.query_one(f"#{part}") for part in PARTS}
-    return {part: tuple(view.region) for part, view in views.items() if view.display}
+class Drawn(NamedTuple):
+    """A frame drawn at one size, before textual lays it out."""
 
-
-def places(screen: str, low: bool = False) -> dict[str, tuple[int, int]]:
-    """Row and column of each label on the screen; where it is ``low`` one row has the worst."""
-    rows = list(enumerate(screen.splitlines()))
-    if low:
-        rows = [(y, row.replace(" trouble ", " limit ")) for y, row in rows]
-    found = {label: [(y, row.index(label)) for y, row in rows if label in row] for label in LABELS}
-    return {label: spots[0] for label, spots in found.items() if spots}
-
-
-def facts_row(screen: str) -> int | None:
+    parts: dict[str, object]
+    """Where the screen is divided: the height of each part that is shown."""
+    labels: dict[str, tuple[str, int, int]]
+    """Part, row and column of each label; where a screen is low one row has the worst."""
+    facts: int | None
     """The row of the scan's facts, whose figures differ in width."""
-    rows = enumerate(screen.splitlines())
-    return next((y for y, row in rows if re.search(r" (errors|resilvered) \d", row)), None)
+
+
+def drawn(app: Console) -> Drawn:
+    """What the main screen has its parts show now."""
+    views = {part: app.main_screen._view(part) for part in ("header", *PANES)}
+    heights = {part: view.styles.height for part, view in views.items() if view.display}
+    side = app.main_screen.query_one("#bottom").has_class("side")
+    rows = {
+        (part, y): plain(line)
+        for part, view in views.items()
+        if view.display
+        for y, line in enumerate([view.title_line(), *view._lines])
+    }
+    if app.size.height < COMPACT:
+        rows = {at: row.replace(" trouble ", " limit ") for at, row in rows.items()}
+    found = {
+        label: next(((*at, row.index(label)) for at, row in rows.items() if label in row), None)
+        for label in LABELS
+    }
+    facts = (y for (part, y), row in rows.items() if re.search(r" (errors|resilvered) \d", row))
+    return Drawn(
+        {**heights, "side": side},
+        {label: spot for label, spot in found.items() if spot is not None},
+        next(facts, None),
+    )
 
 
 @pytest.mark.parametrize(
-    ("scenario", "size"),
+    ("scenario", "sizes"),
     [
-        ("memory-limited", (60, 15)),
-        ("memory-limited", (80, 24)),
-        ("memory-limited", (120, 40)),
-        ("memory-limited", (200, 50)),
-        ("nvme", (60, 15)),
-        ("nvme", (80, 24)),
-        ("nvme", (120, 40)),
-        ("resilver", (60, 15)),
-        ("resilver", (80, 24)),
-        ("resilver", (120, 40)),
-        ("resilver", (200, 50)),
-        ("flaky", (60, 15)),
-        ("flaky", (80, 24)),
-        ("flaky", (120, 40)),
+        ("memory-limited", (SMALL, USUAL, LARGE, HUGE)),
+        ("nvme", (SMALL, USUAL, LARGE)),
+        ("resilver", (SMALL, USUAL, LARGE, HUGE)),
+        ("flaky", (SMALL, USUAL, LARGE)),
     ],
 )
-async def test_the_parts_of_the_screen_stay_where_they_are_while_a_scan_runs(scenario, size):
-    async with acting(scenario, size=size) as a:
-        (frame,) = a.app.view_state.frames
-        watched = scan_slot(frame.scan.scan)
-        await a.pass_time(3, 1)
-        low = size[1] < COMPACT
-        first, labels, rounds = boundaries(a), places(a.screen, low), 0
-        facts, stages = facts_row(a.screen), set()
-        while (view := a.app.view_state.frame.scan).scan.active and scan_slot(view.scan) == watched:
-            assert boundaries(a) == first, (rounds, a.screen)
-            now = places(a.screen, low)
-            assert {**labels, **now} == {**now, **labels}, (rounds, a.screen)
-            labels = {**now, **labels}
-            assert labels.keys() - now.keys() <= SPOKEN, (rounds, a.screen)
-            assert facts_row(a.screen) in (facts, None), (rounds, a.screen)  # or there is no room
-            stages.add(view.stage)
+async def test_the_parts_of_the_screen_stay_where_they_are_while_a_scan_runs(
+    scenario, sizes, monkeypatch
+):
+    """All sizes beside each other: most of the time is spent on simulating the pool."""
+    world, session, elapsed = World(scenario, 1), Session(), 0.0
+
+    def advance(seconds: float) -> Frame:
+        nonlocal elapsed
+        elapsed += seconds
+        world.advance(elapsed)
+        (frame,) = session.advance(world.raws())
+        return frame
+
+    frame = advance(0.0)
+    watched, stages, rounds = scan_slot(frame.scan.scan), set(), 0
+    before: dict[tuple[int, int], Drawn] = {}
+    async with view_state(frame) as (app, _, _):
+        for _ in range(3):
+            frame = advance(1.0)
+            app.view_state.take(Update((frame,), CAPABILITIES), elapsed)
+            app.paint()
+        while frame.scan.scan.active and scan_slot(frame.scan.scan) == watched:
+            for size in sizes:
+                monkeypatch.setattr(Console, "size", property(lambda _, size=size: Size(*size)))
+                app.paint()
+                now = drawn(app)
+                first = before.setdefault(size, now)
+                assert now.parts == first.parts, (rounds, size)
+                assert {**first.labels, **now.labels} == {**now.labels, **first.labels}, rounds
+                labels = {**now.labels, **first.labels}
+                assert labels.keys() - now.labels.keys() <= SPOKEN, (rounds, size)
+                assert now.facts in (first.facts, None), (rounds, size)  # or there is no room
+                before[size] = first._replace(labels=labels)
+            stages.add(frame.scan.stage)
             rounds += 1
             for step in (1, 1, 10 if scenario == "nvme" else 600):
-                a.feed.step(step)
-                await a.pilot.pause()
-        assert facts is not None
-        assert stages >= ({"scanning", "issuing"} if scenario == "memory-limited" else set())
-        assert rounds > 20
-
-
-PANES = ("header", "scan", "devices", "balance", "events")
+                frame = advance(step)
+                app.view_state.take(Update((frame,), CAPABILITIES), elapsed)
+    assert all(each.facts is not None for each in before.values())
+    assert stages >= ({"scanning", "issuing"} if scenario == "memory-limited" else set())
+    assert rounds > 20
 
 
 def tops(a: Acting) -> dict[str, int]:
     """The row at which each pane begins; that of the devices is the first that could move."""
-    return {part: region[1] for part, region in boundaries(a).items() if part in PANES}
+    views = {part: a.app.main_screen.query_one(f"#{part}") for part in ("header", *PANES)}
+    return {part: view.region.y for part, view in views.items() if view.display}
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
+@pytest.mark.parametrize("size", [SMALL, USUAL, LARGE, HUGE])
 async def test_the_header_stays_as_high_when_a_pool_suspends_and_returns(size):
     async with acting("suspended", size=size) as a:
         high, words = a.app.main_screen.query_one("#header").region.height, set()
@@ -111,7 +145,7 @@ async def test_the_header_stays_as_high_when_a_pool_suspends_and_returns(size):
         assert len(words) > 1
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (200, 50)])
+@pytest.mark.parametrize("size", [SMALL, USUAL, LARGE, HUGE])
 async def test_nothing_moves_when_disks_are_pulled_until_no_redundancy_is_left(size):
     async with acting("swap", size=size) as a:
         await a.pass_time(3, 1)
