@@ -26,6 +26,9 @@ from zconsole.rebalance.planning.settings import Settings
 from zconsole.system import mounts
 from zconsole.system.mounts import View
 
+ALL = os.environ.get("ZCONSOLE_FAULTS") == "all"
+"""Whether all is tried that can go wrong, as `.ci/long` does, and not a share of it."""
+
 CHANGING = frozenset(
     {
         "open_new",

@@ -16,6 +16,7 @@ import pytest
 
 from tests.faults import trees
 from tests.faults.harness import (
+    ALL,
     ALONE,
     FaultySys,
     Killed,
@@ -31,17 +32,13 @@ from zconsole.rebalance.engine.journal import Journal
 SEVERAL = 40
 """Files of a batch, by which the tree makes several."""
 SMALL_FILES = 150
-KILLS = 15
+KILLS = 15 if ALL else 4
 
 
-@pytest.fixture(autouse=True, params=[BATCH_FILES, SEVERAL], ids=["one", "several"])
-def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", request.param)
-
-
-@pytest.fixture
-def root(area: Path) -> Path:
+@pytest.fixture(params=[BATCH_FILES, SEVERAL], ids=["one", "several"])
+def root(area: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every awkward kind of file, and many small ones of several owners, modes and times."""
+    monkeypatch.setattr("zconsole.rebalance.engine.descriptors.BATCH_FILES", request.param)
     root, rng = area / "tree", random.Random(1)
     trees.build(root)
     for number in range(SMALL_FILES):

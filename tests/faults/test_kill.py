@@ -14,6 +14,7 @@ import pytest
 
 from tests.faults import trees
 from tests.faults.harness import (
+    ALL,
     ALONE,
     FaultySys,
     Killed,
@@ -77,14 +78,22 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
     assert all(after[name] != inode for name, inode in inodes.items())
 
 
-PARTS = 4
+PARTS = range(4 if ALL else 1)
 """So many tests share the calls among them, for several processors to work at."""
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+def share(calls: list[str], part: int) -> list[tuple[int, str]]:
+    """The calls that a test kills or fails: all, or every eighth and the first of each kind."""
+    if ALL:
+        return list(enumerate(calls))[part :: len(PARTS)]
+    first = {calls.index(call) for call in set(calls)}
+    return [(n, call) for n, call in enumerate(calls) if n % 8 == 0 or n in first]
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_killed_after_every_call(area: Path, part: int) -> None:
     stage = Stage(area)
-    for number, call in list(enumerate(stage.calls))[part::PARTS]:
+    for number, call in share(stage.calls, part):
         journal = stage.job()
         with descriptors_closed(), pytest.raises(Killed):
             run(journal, kill_after(number), ALONE)
@@ -94,7 +103,7 @@ def test_killed_after_every_call(area: Path, part: int) -> None:
 
 
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EINTR, errno.EACCES)
-SHIFTS = range(len(CODES)) if os.environ.get("ZCONSOLE_FAULTS") == "all" else range(1)
+SHIFTS = range(len(CODES) if ALL else 1)
 
 
 def failure(journal: Path, number: int, code: int) -> list[int | None]:
@@ -106,12 +115,12 @@ def failure(journal: Path, number: int, code: int) -> list[int | None]:
     return []
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_failed_at_every_call(area: Path, shift: int, part: int) -> None:
-    """The errors take turns; ZCONSOLE_FAULTS=all gives every error to every call."""
+    """The errors take turns; with ALL, every call gets every error."""
     stage = Stage(area)
-    for number in range(len(stage.calls))[part::PARTS]:
+    for number, _ in share(stage.calls, part):
         code = CODES[(number + shift) % len(CODES)]
         journal = stage.job()
         with descriptors_closed():

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import trees
-from tests.faults.harness import FaultySys, create, run
+from tests.faults.harness import ALL, FaultySys, create, run
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine import file_locks, syscalls
 from zconsole.rebalance.engine.syscalls import Sys
@@ -297,8 +297,8 @@ for line in sys.stdin:
 
 @pytest.mark.slow
 def test_a_real_sigkill(area: Path) -> None:
-    """The same as in this process, with a process that really dies; every 40th call."""
-    step = 1 if os.environ.get("ZCONSOLE_FAULTS") == "all" else 40
+    """The same as in this process, with a process that really dies; every 160th call."""
+    step = 1 if ALL else 160
     root = area / "tree"
     trees.build(root)
     before = trees.manifest(root)
