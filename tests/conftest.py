@@ -8,8 +8,9 @@ import pytest
 from hypothesis import settings
 
 # A machine that is busy with other work is no error of what is tested.
-settings.register_profile("untimed", settings.default, deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("short", deadline=None, max_examples=25)
+settings.register_profile("long", deadline=None, max_examples=1000)
+settings.load_profile("short")
 pytest.register_assert_rewrite("tests.vm.agreement", "tests.vm.fields")
 
 # Every test that starts a Python would compile the whole package again, and every worker the tests.

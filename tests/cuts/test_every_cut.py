@@ -1,8 +1,7 @@
-"""The copy engine loses nothing at a crash: the short version of `.ci/cuts`."""
+"""The copy engine loses nothing at a crash: the short version of `python -m tests.cuts`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import pytest
@@ -19,12 +18,6 @@ from zconsole.rebalance.engine.copy_engine import CopyPipeline
 
 NUMBERS = st.lists(st.integers(0, 300), max_size=24)
 """What is chosen in an experiment."""
-
-
-@pytest.fixture(autouse=True)
-def _isolated() -> Iterator[None]:
-    with isolated():
-        yield
 
 
 EVERYTHING = {each.name: each for each in (*WORKLOADS, *SCENARIOS)}
@@ -62,7 +55,7 @@ def test_a_job_that_nothing_disturbs_moves_everything(workload: Workload) -> Non
     assert list(_experiments(workload.name).undisturbed()) == []
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(derandomize=True)
 @given(st.sampled_from(list(EVERYTHING)), NUMBERS)
 def test_no_choice_loses_anything(name: str, numbers: list[int]) -> None:
     with isolated():
@@ -78,7 +71,9 @@ def test_what_fails_is_shrunk_and_can_be_repeated(monkeypatch: pytest.MonkeyPatc
     def _fails(numbers: list[int]) -> bool:
         return bool(campaign.judged(experiments.any(choices.given(numbers))))
 
-    numbers = find(NUMBERS, _fails, settings=settings(derandomize=True, database=None))
+    numbers = find(
+        NUMBERS, _fails, settings=settings(derandomize=True, database=None, max_examples=100)
+    )
     assert len(numbers) <= 3
     repeat = f"{workload.name}:{','.join(map(str, numbers))}"
     assert campaign.repeated(WORKLOADS, repeat)

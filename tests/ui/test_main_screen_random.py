@@ -242,7 +242,7 @@ def everything(frame, look, width, height):
     return lines
 
 
-@settings(max_examples=40, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(
     any_frame(),
     st.integers(54, 250),
@@ -260,7 +260,7 @@ def test_any_frame_can_be_drawn_at_any_size(frame, width, height, unit, plain):
         assert sum(cell_len(span.text) for span in line) <= width + 1
 
 
-@settings(max_examples=15, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(any_frame(), st.integers(1, 53))
 def test_any_frame_can_be_drawn_in_no_room_at_all(frame, width):
     lines = list(everything(frame, DisplayFormat(), width, 1))

@@ -6,7 +6,7 @@ What it needs is written down here a second time, from zpool's own rules and in 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.records import replace
@@ -192,7 +192,6 @@ def lost(s: Situation, guid: str) -> bool:
     return False
 
 
-@settings(max_examples=60)
 @given(situations(), st.data())
 def test_no_plan_from_a_situation_that_forbids_it(s, data):
     key = data.draw(st.sampled_from(keys(s)))
@@ -202,7 +201,6 @@ def test_no_plan_from_a_situation_that_forbids_it(s, data):
             assert violation(s, plan) is None, plan.title
 
 
-@settings(max_examples=60)
 @given(situations(), situations(), st.data())
 def test_no_plan_survives_into_a_situation_that_forbids_it(before, after, data):
     """ZED or another operator acts between the plan and the run."""
@@ -230,7 +228,6 @@ def test_no_plan_survives_into_a_situation_that_forbids_it(before, after, data):
             assert violation(now, plan) is None, plan.title
 
 
-@settings(max_examples=60)
 @given(situations(), st.data())
 def test_every_command_is_plain(s, data):
     key = data.draw(st.sampled_from(keys(s)))
@@ -245,7 +242,6 @@ def test_every_command_is_plain(s, data):
             assert plan.consequences
 
 
-@settings(max_examples=40)
 @given(situations(), st.data())
 def test_a_batch_never_leaves_a_vdev_more_absent_than_its_parity(s, data):
     chosen = data.draw(st.lists(st.sampled_from(keys(s)), min_size=1, max_size=4, unique=True))

@@ -6,7 +6,7 @@ import sys
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.bench.eta import judge, main, recordings, table, verdict
@@ -175,7 +175,6 @@ def test_nothing_that_moves_has_no_wild_estimate():
     assert "no progress" in found.estimate.reason
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.floats(0, 5e9), min_size=0, max_size=80),
     st.floats(1, 1e16),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from math import cos, exp, isfinite, pi, sqrt
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.table import rows
@@ -106,7 +106,6 @@ def test_a_short_scan_changes_for_other_reasons():
     assert fitted(watched(daily, LEAST_SECONDS / HOUR / 2, 1e5)) is None
 
 
-@settings(max_examples=30)
 @example([0.0, 0.0, 0.0, 5e-324], 0.0)
 @given(st.lists(st.floats(0, 1e12), min_size=2, max_size=60), st.floats(0, 1e15))
 def test_no_course_has_a_senseless_pace(steps, left):

@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table import rows
@@ -327,7 +327,6 @@ def pools(draw):
     return sample(draw(st.floats(-100, 1e6)), *leaves, scans=(scan,))
 
 
-@settings(max_examples=60)
 @given(st.lists(pools(), max_size=8))
 def test_no_sequence_of_samples_breaks_the_history(samples):
     history = PoolHistory()

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.records import replace
@@ -170,7 +170,6 @@ def test_the_file_stays_small_whatever_the_pool(monkeypatch):
     assert json.loads(encode(small, GUID, T))["series"] == {}
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_no_damage_to_a_file_gets_further_than_a_note(data):
     document = json.loads(DOCUMENT)

@@ -4,7 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table import rows
@@ -35,7 +35,6 @@ def copied(source: Path, target: Path) -> bytes:
 islands = st.lists(st.tuples(st.integers(0, 3 * WINDOW), st.binary(min_size=1, max_size=50)))
 
 
-@settings(max_examples=30)
 @given(size=st.integers(0, 3 * WINDOW), islands=islands)
 def test_a_copy_has_the_content_and_the_digest(
     tmp_path_factory: object, size: int, islands: list[tuple[int, bytes]]

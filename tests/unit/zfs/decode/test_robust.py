@@ -146,7 +146,7 @@ def damaged_documents(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(damaged(TEXTS))
 @example("NAME STATE\n")
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_text(text: str) -> None:
     assert_decodes({"t": 1.0, "text": text})
 
@@ -158,7 +158,7 @@ def test_any_text(text: str) -> None:
 
 
 @given(spoilt_documents())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
     assert_decodes(raw)
 
@@ -166,7 +166,7 @@ def test_one_member_of_the_wrong_type(raw: dict[str, Any]) -> None:
 @given(damaged_documents())
 @example({"t": 1.0, "status": {"pools": {"\n": 0}}})
 @example({"t": 1.0, "status": {"pools": {"\n": {}}}})
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_documents(raw: dict[str, Any]) -> None:
     assert_decodes(raw)
 
