@@ -5,19 +5,26 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 
-def rows(names: str | Sequence[str], table: Iterable[Any]) -> Callable[[Callable[..., Any]], Any]:
+def rows(
+    names: str | Sequence[str], table: Iterable[Any] | Callable[[], Iterable[Any]]
+) -> Callable[[Callable[..., Any]], Any]:
     """Run a test for every row of a table; what fails is told together, each with its row.
 
     As ``pytest.mark.parametrize``, for rows that need no fixture of their own: a test costs pytest
-    several milliseconds, a row nothing.
+    several milliseconds, a row nothing. A table that takes long to make is a function, called by
+    the test: whoever only collects tests does not wait for it.
     """
     wanted = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
-    kept = [(row,) if len(wanted) == 1 else tuple(row) for row in table]
-    cases = [dict(zip(wanted, row, strict=True)) for row in kept]
+
+    @cache
+    def cases() -> list[dict[str, Any]]:
+        kept = table() if callable(table) else table
+        every = [(row,) if len(wanted) == 1 else tuple(row) for row in kept]
+        return [dict(zip(wanted, row, strict=True)) for row in every]
 
     def over_all(test: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(test):
@@ -25,19 +32,19 @@ def rows(names: str | Sequence[str], table: Iterable[Any]) -> Callable[[Callable
             @wraps(test)
             async def run(*args: Any, **fixtures: Any) -> None:
                 errors: list[Exception] = []
-                for case in cases:
+                for case in cases():
                     with _named(case, errors):
                         await test(*args, **fixtures, **case)
-                _tell(errors, cases)
+                _tell(errors, cases())
         else:
 
             @wraps(test)
             def run(*args: Any, **fixtures: Any) -> None:
                 errors: list[Exception] = []
-                for case in cases:
+                for case in cases():
                     with _named(case, errors):
                         test(*args, **fixtures, **case)
-                _tell(errors, cases)
+                _tell(errors, cases())
 
         signature = inspect.signature(test)
         left = [each for name, each in signature.parameters.items() if name not in wanted]

@@ -17,6 +17,7 @@ import re
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,7 +70,8 @@ def _calls(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
             yield node, name, LIKE.get(node.func.attr, node.func.attr)
 
 
-def _used() -> dict[str, Used]:
+@cache
+def patterns() -> dict[str, Used]:
     trees = dict(_trees())
     by_name: defaultdict[str, set[str]] = defaultdict(set)
     found: dict[str, Used] = {}
@@ -94,9 +96,6 @@ def _used() -> dict[str, Used]:
             if isinstance(value, re.Pattern) and not name.startswith("_"):
                 found[f"{name}:{value.pattern!r}"] = Used(value, frozenset(by_name[name]))
     return found
-
-
-PATTERNS = _used()
 
 
 class Writer:
@@ -183,9 +182,9 @@ def _grows(call: Callable[[Any], object], text: Callable[[int], Any]) -> float:
     return min(_cpu(call, text(4 * LENGTH)) for _ in range(3)) / short
 
 
-@rows("place", sorted(PATTERNS))
+@rows("place", lambda: sorted(patterns()))
 def test_a_pattern_takes_linear_time(place: str) -> None:
-    pattern, used = PATTERNS[place]
+    pattern, used = patterns()[place]
     methods = used & set(METHODS) or METHODS  # of one that is handed on, all
     for start, piece in sorted(texts(pattern)):
         for end in ("\x00", "!\n"):

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 
 import pytest
 
@@ -17,8 +18,15 @@ from zconsole.cli.options import COMMANDS
 from zconsole.cli.tunables import NAMES
 from zconsole.sim import scenarios
 
-EVERY = tuple(command_tree().walk())
-TEXTS = {shell: script() for shell, script in SCRIPTS.items()}
+
+@cache
+def every() -> tuple[Command, ...]:
+    return tuple(command_tree().walk())
+
+
+@cache
+def script_of(shell: str) -> str:
+    return SCRIPTS[shell]()
 
 
 def of_bash(script: str, command: Command) -> set[str]:
@@ -41,20 +49,20 @@ def of_fish(script: str, command: Command) -> set[str]:
     return {*(f"--{name}" for name in long), *(f"-{name}" for name in short), *inner}
 
 
-@rows("command", EVERY)
+@rows("command", every)
 @rows("words_of", [of_bash, of_zsh, of_fish])
 def test_every_option_and_command_is_in_every_script(words_of, command):
     options = {name for option in command.options for name in option.names}
     inner = {each.words[-1] for each in command.commands}
     shell = words_of.__name__.removeprefix("of_")
-    assert options | inner <= words_of(TEXTS[shell], command)
+    assert options | inner <= words_of(script_of(shell), command)
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_choices_are_in_every_script(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert script == TEXTS[shell]
+    assert script == script_of(shell)
     for choices in (("auto", "copy", "rewrite"), NAMES, scenarios.names(), ("bash", "zsh", "fish")):
         assert " ".join(choices) in script
 
@@ -63,7 +71,7 @@ def test_choices_are_in_every_script(shell, capsys):
 def test_a_script_parses(shell):
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
-    said = run([shell, "-n"], TEXTS[shell])
+    said = run([shell, "-n"], script_of(shell))
     assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
 
 
@@ -71,7 +79,7 @@ def test_a_script_parses(shell):
 def test_nothing_is_printed_where_nothing_can_be_listed(kind, tmp_path):
     failing = tmp_path / "zpool"
     failing.write_text("#!/bin/sh\necho odd; echo failed >&2; exit 1\n" * (kind == "pool"))
-    script = f"{TEXTS['bash']}\n_zconsole_list {kind}"
+    script = f"{script_of('bash')}\n_zconsole_list {kind}"
     said = run(
         ["bash", "-c", script],
         "",
@@ -90,8 +98,8 @@ def test_an_unknown_shell_is_refused(capsys):
 
 
 def test_no_word_needs_quoting():
-    words = [word for command in EVERY for word in command.words]
-    for command in EVERY:
+    words = [word for command in every() for word in command.words]
+    for command in every():
         words += [c for argument in command.arguments for c in argument.word.choices]
         words += [c for option in command.options if option.value for c in option.value.choices]
     assert set(COMMANDS) < set(words)

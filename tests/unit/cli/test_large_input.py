@@ -106,30 +106,25 @@ def test_memory(made: Callable[[], bytes], words: tuple[str, ...], tmp_path: Pat
     assert int(peak) < MOST
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        STATUS + "\n" * 60_000,
-        STATUS.replace("tank", "a" + " " * 60_000 + "b", 1),
-        "\n" * 60_000 + STATUS,
-        "{}\n" + "\n" * 60_000,
-        "1 " * 500 + LIST + "1" * 2000 + "\n",
-        "1 " * 500 + "NAME STATE READ WRITE CKSUM\n" + "1" * 2000 + "\n",
-        "x" * 12_000_000 + LIST,
-    ],
-    ids=[
-        "lines below",
-        "blanks in a name",
-        "lines above",
-        "lines below JSON",
-        "numbers before a list",
-        "numbers before a status",
-        "a long margin",
-    ],
-)
-def test_no_text_takes_more_time_than_its_length(tmp_path: Path, content: str) -> None:
+CONTENTS: dict[str, Callable[[], str]] = {
+    "lines below": lambda: STATUS + "\n" * 60_000,
+    "blanks in a name": lambda: STATUS.replace("tank", "a" + " " * 60_000 + "b", 1),
+    "lines above": lambda: "\n" * 60_000 + STATUS,
+    "lines below JSON": lambda: "{}\n" + "\n" * 60_000,
+    "numbers before a list": lambda: "1 " * 500 + LIST + "1" * 2000 + "\n",
+    "numbers before a status": lambda: (
+        "1 " * 500 + "NAME STATE READ WRITE CKSUM\n" + "1" * 2000 + "\n"
+    ),
+    "a long margin": lambda: "x" * 12_000_000 + LIST,
+}
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+def test_no_text_takes_more_time_than_its_length(
+    tmp_path: Path, content: Callable[[], str]
+) -> None:
     path = tmp_path / "f"
-    for written in (content, json.dumps({"t": 1, "text": content}) + "\n"):
+    for written in (content(), json.dumps({"t": 1, "text": content()}) + "\n"):
         path.write_text(written)
         for words in (READERS[0], *READERS[3:5]):
             began = time.process_time()
@@ -137,17 +132,16 @@ def test_no_text_takes_more_time_than_its_length(tmp_path: Path, content: str) -
             assert time.process_time() - began < 5.0
 
 
-@pytest.mark.parametrize(
-    "packed",
-    [
-        b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * 20_000_000,
-        gzip.compress(b"") * 1_000_000,
-    ],
-    ids=["a name without end", "empty members"],
-)
-def test_gzip_that_holds_nothing_is_given_up(tmp_path: Path, packed: bytes) -> None:
+NOTHING: dict[str, Callable[[], bytes]] = {
+    "a name without end": lambda: b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * 20_000_000,
+    "empty members": lambda: gzip.compress(b"") * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("packed", NOTHING.values(), ids=NOTHING)
+def test_gzip_that_holds_nothing_is_given_up(tmp_path: Path, packed: Callable[[], bytes]) -> None:
     path = tmp_path / "f"
-    path.write_bytes(packed)
+    path.write_bytes(packed())
     for words in (READERS[0], *READERS[3:5]):
         began = time.process_time()
         assert check(words, path) == 5

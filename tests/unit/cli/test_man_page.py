@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,19 @@ from zconsole.errors import ExitCode
 from zconsole.ui.keys import EVERY_GROUP, keys_of, shown
 
 TEXTS = tomllib.loads((PACKAGE / "share" / "man.toml").read_text("utf-8"))
-PAGES = {name: page(name) for name in names()}
-EVERY = {**PAGES, **{name: page(name) for name in TOPICS}}
 WANTED = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES", "SEE ALSO")
+
+
+@cache
+def pages() -> dict[str | None, str]:
+    """The page of every command."""
+    return {name: page(name) for name in names()}
+
+
+@cache
+def every() -> dict[str | None, str]:
+    """Those, and what is told of more than one command."""
+    return {**pages(), **{name: page(name) for name in TOPICS}}
 
 
 def plain(text: str) -> str:
@@ -47,36 +58,36 @@ def test_there_is_a_page_for_every_command_and_prose_for_every_page():
     assert all(TEXTS["pages"][name or "zconsole"]["examples"] for name in names())
 
 
-@rows("name", PAGES)
+@rows("name", names())
 def test_a_page_has_every_section(name):
-    assert [each for each in WANTED if not section(PAGES[name], each)] == []
-    assert f"{title(name)} - " in plain(section(PAGES[name], "NAME"))
+    assert [each for each in WANTED if not section(pages()[name], each)] == []
+    assert f"{title(name)} - " in plain(section(pages()[name], "NAME"))
 
 
-@rows("name", PAGES)
+@rows("name", names())
 def test_every_option_command_and_argument_is_on_its_page(name):
     tree = command_tree()
     top = next((each for each in tree.commands if each.words[0] == name), tree)
-    text, told = section(PAGES[name], "SYNOPSIS"), plain(section(PAGES[name], "OPTIONS"))
+    text, told = section(pages()[name], "SYNOPSIS"), plain(section(pages()[name], "OPTIONS"))
     for command in [*top.walk()] if name else [top]:
         for option in command.options:
             assert ", ".join(option.names) in told
         for argument in command.arguments:
             assert argument.word.shown in told
         for inner in command.commands:
-            assert inner.words[-1] in section(PAGES[name], "COMMANDS")
+            assert inner.words[-1] in section(pages()[name], "COMMANDS")
     assert f"zconsole {name or ''}".strip() in plain(text)
 
 
 @rows("group", EVERY_GROUP)
 def test_every_key_is_in_zconsole_1_with_what_it_does(group):
-    text = plain(section(PAGES[None], "KEYS").partition(f".SS {group}\n")[2].partition(".SS")[0])
+    text = plain(section(pages()[None], "KEYS").partition(f".SS {group}\n")[2].partition(".SS")[0])
     for key in keys_of(group):
         assert f".TP {', '.join(map(shown, key.keys))} {key.text}" in text
 
 
 def test_every_exit_code_is_in_zconsole_1():
-    told = re.findall(r"^\\fB(\d+)\\fR$", section(PAGES[None], "EXIT STATUS"), re.MULTILINE)
+    told = re.findall(r"^\\fB(\d+)\\fR$", section(pages()[None], "EXIT STATUS"), re.MULTILINE)
     assert [int(code) for code in told] == sorted(ExitCode)
 
 
@@ -93,7 +104,7 @@ def test_every_variable_of_the_environment_is_told():
     assert found <= {name for names in TEXTS["environment"] for name in names.split(", ")}
 
 
-@rows("name", PAGES)
+@rows("name", names())
 def test_examples_are_commands_that_parse(name):
     for _, code in TEXTS["pages"][name or "zconsole"]["examples"]:
         pieces = [shlex.split(piece) for piece in re.split(r"[\n|<>&()]+", code)]
@@ -105,20 +116,20 @@ def test_examples_are_commands_that_parse(name):
 
 
 def test_only_ascii_and_no_date_of_today_is_in_a_page():
-    assert all(text.isascii() for text in EVERY.values())
-    assert {text.splitlines()[0].split('"')[1] for text in EVERY.values()} == {""}
+    assert all(text.isascii() for text in every().values())
+    assert {text.splitlines()[0].split('"')[1] for text in every().values()} == {""}
 
 
 @pytest.mark.parametrize("name", [None, "status", "security"])
 def test_the_command_prints_the_page(name, capsys):
     assert main(["man", name] if name else ["man"]) == 0
-    assert capsys.readouterr().out == EVERY[name]
+    assert capsys.readouterr().out == every()[name]
 
 
 def test_a_page_does_not_depend_on_how_the_program_was_started(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/elsewhere/zconsole"])
     monkeypatch.setenv("COLUMNS", "33")
-    assert page("rebalance") == PAGES["rebalance"]
+    assert page("rebalance") == pages()["rebalance"]
 
 
 def checked(argv: list[str], text: str) -> str:
@@ -129,25 +140,25 @@ def checked(argv: list[str], text: str) -> str:
     return done.stderr if argv[0] != "mandoc" else done.stdout
 
 
-@rows("name", EVERY)
+@rows("name", every)
 def test_groff_has_no_warning(name):
-    assert checked(["groff", "-man", "-ww", "-Tutf8", "-z"], EVERY[name]) == ""
+    assert checked(["groff", "-man", "-ww", "-Tutf8", "-z"], every()[name]) == ""
 
 
-@rows("name", EVERY)
+@rows("name", every)
 def test_mandoc_finds_only_that_there_is_no_date(name):
-    found = checked(["mandoc", "-Tlint"], EVERY[name]).splitlines()
+    found = checked(["mandoc", "-Tlint"], every()[name]).splitlines()
     assert [line for line in found if "missing date" not in line] == []
 
 
 def test_the_packages_get_every_page_and_script(tmp_path):
     written = PACKAGE.parent / ".ci" / "manuals.py"
     subprocess.run([sys.executable, str(written), str(tmp_path)], check=True)
-    for name, text in PAGES.items():
+    for name, text in pages().items():
         assert (tmp_path / "man1" / f"{title(name)}.1").read_text() == text
     for name in TOPICS:
-        assert (tmp_path / "man7" / f"{title(name)}.7").read_text() == EVERY[name]
+        assert (tmp_path / "man7" / f"{title(name)}.7").read_text() == every()[name]
     scripts = Path(tmp_path, "completions")
     for path in ("bash/zconsole", "zsh/_zconsole", "fish/zconsole.fish"):
         assert (scripts / path).read_text() == SCRIPTS[path.partition("/")[0]]()
-    assert len([each for each in tmp_path.rglob("*") if each.is_file()]) == len(EVERY) + 3
+    assert len([each for each in tmp_path.rglob("*") if each.is_file()]) == len(every()) + 3
