@@ -1,4 +1,4 @@
-"""Screens of the simulated pools that are reached by keys, kept as text at several sizes."""
+"""Screens of the simulated pools that are reached by keys, kept as text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,9 @@ from tests.ui.styled import styled
 from tests.ui.tour import TOUR, at
 
 HERE = Path(__file__).parent
-NARROW, USUAL, TALL = (60, 15), (80, 24), (120, 40)
-KEPT = {
-    "legend": (NARROW, USUAL),
-    "chassis": (NARROW, USUAL),
-    "actions": (NARROW, USUAL),
-    "tunables": (NARROW, USUAL, TALL),
-    "plan": (NARROW, USUAL),
-    "log": (USUAL,),
-    "replay": (NARROW, USUAL, TALL),
-}
-SHOTS = tuple((stop, size) for stop in TOUR for size in KEPT.get(stop.name, ()))
+KEPT = {"legend": (80, 24), "tunables": (120, 40), "plan": (60, 15), "replay": (120, 40)}
+"""Screens at sizes of which the lock has none."""
+SHOTS = tuple((stop, KEPT[stop.name]) for stop in TOUR if stop.name in KEPT)
 
 
 def path(name: str, size: tuple[int, int]) -> Path:

@@ -1,4 +1,4 @@
-"""What the screen of a checklist shows and offers; a console that may not act; the kept screens."""
+"""What the screen of a checklist shows and offers; a console that may not act."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.golden.swap import SIZES, draw, path
 from tests.ui.swap.steps import Swapping, swapping
 from zconsole.actions.facts import Asker
 from zconsole.actions.plan import Facts
@@ -223,12 +222,6 @@ async def test_a_shelf_without_hands_offers_none():
         assert "Demo's hands" not in s.screen
         before = s.screen
         assert await s.press("O") == before
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_screens(size):
-    drawn = await draw(size)
-    assert drawn == {name: path(name, size).read_text(encoding="utf-8") for name in drawn}
 
 
 async def test_every_new_step_starts_at_its_top():
