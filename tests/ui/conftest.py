@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual._compositor import Compositor
 
 STEP = 0.002
 """Seconds textual's pilot sleeps before it looks whether all is still."""
@@ -19,6 +21,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", STEP)
     monkeypatch.setattr("textual._wait.SLEEP_IDLE", STEP / 2)
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", STEP / 2)
+
+
+@pytest.fixture(autouse=True)
+def unsent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw a screen when a test reads it, not also what a terminal would be sent, and is not."""
+    render = Compositor.render_update
+
+    def _render(compositor: Compositor, full: bool = False, **options: Any) -> object:
+        if full:  # of a picture
+            return render(compositor, full, **options)
+        return compositor._dirty_regions.clear()
+
+    monkeypatch.setattr(Compositor, "render_update", _render)
 
 
 @pytest.fixture(autouse=True)

@@ -19,3 +19,8 @@ def plain(line: Line) -> str:
 def text(lines: Iterable[Line]) -> str:
     """Drawn lines as plain text."""
     return "\n".join(map(plain, lines))
+
+
+def flat(said: str) -> str:
+    """A screen's text in one line, as if nothing had been wrapped."""
+    return " ".join(said.split())

@@ -43,6 +43,8 @@ class SteppedFeed:
         self.capabilities = capabilities or Capabilities("demo", flags=("DEMO",))
         self.queue: asyncio.Queue[Update] = asyncio.Queue()
         self.clock = Clock()
+        self.unseen = False
+        """Whether the terminal is still busy, so that a round is taken in and not drawn."""
 
     def step(self, seconds: float = 1.0) -> None:
         """Let simulated time pass, and give a round."""
@@ -89,11 +91,16 @@ class Acting:
     async def press(self, *keys: str) -> str:
         for key in keys:
             await self.pilot.press(key)
-            await self.settle()
+            await self.rest()
         return self.screen
 
     async def settle(self) -> str:
-        """Let plans, flows and paints come to rest; the screen's text."""
+        """Let all come to rest; the screen's text."""
+        await self.rest()
+        return self.screen
+
+    async def rest(self) -> None:
+        """Let plans, flows and paints come to rest."""
         for _ in range(3):
             await self.pilot.pause()
         while any(w.group == "plans" and not w.is_finished for w in self.app.workers):
@@ -102,12 +109,24 @@ class Acting:
         while any(thread.name == "beside" for thread in threading.enumerate()):
             await self.pilot.pause(0.01)
         await self.pilot.pause()
-        return self.screen
 
     async def pass_time(self, seconds: float, step: float = 60.0) -> str:
-        for _ in range(int(seconds / step)):
+        """Let rounds pass by, of which the last is drawn; the screen's text."""
+        for left in reversed(range(int(seconds / step))):
+            self.feed.unseen = left > 0
             self.feed.step(step)
             await self.pilot.pause()
+        return await self.settle()
+
+    async def home(self) -> str:
+        """Esc, until the main screen is on top."""
+        while not self.app.main_on_top:
+            await self.press("escape")
+        return self.screen
+
+    async def resize(self, size: tuple[int, int]) -> str:
+        """Have a terminal of another size."""
+        await self.pilot.resize_terminal(*size)
         return await self.settle()
 
     async def to(self, name: str) -> None:
@@ -167,14 +186,14 @@ async def acting(
         DisplayFormat(UNICODE, zone=UTC),
         themes,
         actions,
-        writable=lambda: True,
+        writable=lambda: not feed.unseen,
     )
     app.theme = "dark"
     if sampled:
         feed.step(0.0)
     async with app.run_test(size=size, notifications=notifications) as pilot:
         made = Acting(app, pilot, feed, backend)
-        await made.settle()
+        await made.rest()
         while sampled and actions.controller is None:
             await pilot.pause()
         yield made

@@ -33,7 +33,7 @@ class Swapping(Acting):
     async def settled(self) -> str:
         """The screen once nothing is being looked at or carried out."""
         for _ in range(400):
-            await self.settle()
+            await self.rest()
             workers = [w for w in self.app.workers if w.group in BUSY]
             if all(w.is_finished for w in workers):
                 return await self.settle()
@@ -45,14 +45,14 @@ class Swapping(Acting):
         for _ in range(400):
             if seen():
                 return await self.settled()
-            await self.settle()
+            await self.rest()
             await self.pilot.pause(0.01)
         raise AssertionError(self.screen)
 
     async def pass_by(self, seconds: float = 1.0) -> str:
         """Let simulated time pass and have the checklist looked at."""
         self.feed.step(seconds)
-        await self.settle()
+        await self.rest()
         screen = self.app.screen
         if isinstance(screen, SwapScreen):
             screen.look_again()
