@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.cuts import oracle, others
 from tests.cuts.choices import given
 from tests.cuts.disk import Tree
-from tests.cuts.machine import Machine, isolated
+from tests.cuts.machine import Machine
 from tests.cuts.oracle import Wanted
 from tests.cuts.timeline import WORST, Change, Timeline
 from tests.cuts.workloads import Workload
 
 PATH = b"under/linked"
-
-
-@pytest.fixture(autouse=True)
-def _isolated() -> Iterator[None]:
-    with isolated():
-        yield
 
 
 def _tree(tree: Tree) -> None:

@@ -23,7 +23,6 @@ from tests.cuts.campaign import judged
 from tests.cuts.choices import Choose, by_chance
 from tests.cuts.experiment import SPOILED, Experiments
 from tests.cuts.kept_journal import KeptDatabase
-from tests.cuts.machine import isolated
 from tests.cuts.others import ACTS, Other
 from tests.cuts.timeline import KILL, WORST
 from tests.cuts.workloads import WORKLOADS
@@ -214,12 +213,6 @@ MISTAKES = {
         _replaced(Metadata, "same", lambda *_: True), _others("chmod")
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def _isolated() -> Iterator[None]:
-    with isolated():
-        yield
 
 
 @pytest.mark.parametrize("name", MISTAKES)

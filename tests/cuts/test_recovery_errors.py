@@ -5,25 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
 from tests.cuts import kept_journal
 from tests.cuts.choices import given
-from tests.cuts.machine import Machine, isolated
+from tests.cuts.machine import Machine
 from tests.cuts.model_sys import ModelSys
 from tests.cuts.timeline import KILL, Change
 from tests.cuts.workloads import WORKLOADS
 from zconsole.rebalance.engine.journal import UNSETTLED, State
 from zconsole.rebalance.engine.swap import GRACE
-
-
-@pytest.fixture(autouse=True)
-def _isolated() -> Iterator[None]:
-    with isolated():
-        yield
 
 
 @pytest.fixture

@@ -160,6 +160,17 @@ def killed_after(journal: Path, name: str, sys: FaultySys, users: Nobody | None 
         run(journal, sys, ALONE, users=users)
 
 
+def killed_and_changed(area: Path) -> Path:
+    """A tree of one file: its job died with the names exchanged, then the original was changed."""
+    root = tree_of(area, "a")
+    create(root, area / "job.db")
+    with (root / "a").open("rb") as original:
+        killed_after(area / "job.db", "exchange", FaultySys())
+        time.sleep(TICK)
+        os.fchmod(original.fileno(), 0o640)
+    return root
+
+
 def test_recovery_keeps_what_was_changed_just_before_the_exchange(area: Path) -> None:
     root = tree_of(area, "a")
     create(root, area / "job.db")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Nobody, create, run
-from tests.faults.test_changes import TICK, killed_after, killed_between_links
+from tests.faults.test_changes import TICK, killed_after, killed_and_changed, killed_between_links
 from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
 from tests.faults.test_taken_back import reasons
 from zconsole.rebalance.engine.file_locks import FilesInUse
@@ -47,12 +47,7 @@ def test_a_name_follows_none_that_has_ended(area: Path, first: bool) -> None:
 
 def test_a_change_of_an_original_outlives_a_rename_of_its_copy(area: Path) -> None:
     """A rename makes the copy the one that was changed last, though nothing differs in it."""
-    root = tree_of(area, "a")
-    create(root, area / "job.db")
-    with (root / "a").open("rb") as original:
-        killed_after(area / "job.db", "exchange", FaultySys())
-        time.sleep(TICK)
-        os.fchmod(original.fileno(), 0o640)
+    root = killed_and_changed(area)
     time.sleep(TICK)
     (root / "a").rename(root / "c")
     (root / "c").rename(root / "a")
@@ -62,12 +57,7 @@ def test_a_change_of_an_original_outlives_a_rename_of_its_copy(area: Path) -> No
 
 @pytest.mark.parametrize("write", [True, False])
 def test_changes_of_both_versions_are_both_kept(area: Path, write: bool) -> None:
-    root = tree_of(area, "a")
-    create(root, area / "job.db")
-    with (root / "a").open("rb") as original:
-        killed_after(area / "job.db", "exchange", FaultySys())
-        time.sleep(TICK)
-        os.fchmod(original.fileno(), 0o640)
+    root = killed_and_changed(area)
     time.sleep(TICK)
     (root / "a").write_bytes(b"newer\n") if write else os.utime(root / "a", ns=(1, 1))
     _, summary = run(area / "job.db", clocks=ALONE)

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.faults.harness import ALONE, FaultySys, Killed, Nobody, create, descriptors_closed, run
-from tests.faults.test_changes import TICK, Late, killed_after, killed_between_links
+from tests.faults.test_changes import (
+    TICK,
+    Late,
+    killed_and_changed,
+    killed_between_links,
+)
 from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, tree_of
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job.job import JobClocks
@@ -60,12 +65,7 @@ def test_a_writer_kept_from_opening_the_copy_loses_nothing(area: Path) -> None:
 
 
 def test_recovery_waits_for_a_writer_kept_from_opening_the_copy(area: Path) -> None:
-    root = tree_of(area, "a")
-    create(root, area / "job.db")
-    with (root / "a").open("rb") as original:
-        killed_after(area / "job.db", "exchange", FaultySys())
-        time.sleep(TICK)
-        os.fchmod(original.fileno(), 0o640)
+    root = killed_and_changed(area)
     writer, restored = Preempted(), []
     sys = writer.sys(
         before={("exchange", 1): lambda: writer.look_up(root / "a")},
@@ -176,12 +176,7 @@ def test_recovery_tells_of_a_link_made_to_a_copy_that_was_taken_back(area: Path)
 
 
 def test_recovery_tells_of_a_copy_renamed_whose_original_was_changed(area: Path) -> None:
-    root = tree_of(area, "a")
-    create(root, area / "job.db")
-    with (root / "a").open("rb") as original:
-        killed_after(area / "job.db", "exchange", FaultySys())
-        time.sleep(TICK)
-        os.fchmod(original.fileno(), 0o640)
+    root = killed_and_changed(area)
     (root / "a").rename(root / "c")
     _, summary = run(area / "job.db", clocks=ALONE)
     assert summary["files_failed"] == 1

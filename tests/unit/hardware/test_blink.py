@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.unit.waiting import soon
 from zconsole.errors import UsageError, ZconsoleError
 from zconsole.hardware import blink
 from zconsole.hardware.blink import BLOCK, HALF, READS, Blinker, busy_disks
@@ -16,14 +16,6 @@ from zconsole.system.host import alive, process_mark
 from zconsole.system.patient import begun
 
 ROW = "   8       0 {name} 10 0 80 5 20 0 160 9 0 {io} 14 0 0 0 0 0 0\n"
-
-
-def soon(condition, seconds=20.0) -> bool:
-    """Whether it comes true in time."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 class Clock:

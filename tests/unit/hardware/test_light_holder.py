@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.unit.hardware.lit_chassis import Chassis
+from tests.unit.waiting import soon
 from zconsole.hardware import light_holder
 from zconsole.hardware.light import HOLDER, LocateLights
 from zconsole.hardware.light_records import NAME
@@ -41,14 +41,6 @@ def chassis(tmp_path: Path) -> Iterator[Chassis]:
     lock = made.state / HOLDER
     if lock.exists() and (pid := holder_of(made)) not in (None, os.getpid()):
         os.kill(pid, signal.SIGKILL)
-
-
-def soon(condition, seconds=20.0) -> bool:
-    """Whether it comes true in time."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 def is_on(chassis: Chassis) -> bool:

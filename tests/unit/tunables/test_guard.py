@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.unit.waiting import soon
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import alive, process_mark
@@ -19,14 +19,6 @@ from zconsole.tunables import guard
 pytestmark = pytest.mark.slow
 
 NAME = "zfs_scan_suspend_progress"
-
-
-def soon(condition, seconds=5.0) -> bool:
-    """Whether it comes true in time."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.fixture

@@ -1,0 +1,15 @@
+"""Every crash on the model filesystem is tried apart from this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cuts.machine import isolated
+
+
+@pytest.fixture(autouse=True)
+def _isolated() -> Iterator[None]:
+    with isolated():
+        yield
