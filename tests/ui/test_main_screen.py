@@ -43,8 +43,9 @@ async def test_a_feed_that_cannot_begin_ends_the_console_with_its_reason():
 
 async def test_nothing_is_marked_dirty_when_nothing_changed():
     feed = FakeFeed((frames.resilver(),))
-    async with view_state(feed=feed) as (app, pilot, _):
+    async with view_state(feed=feed) as (app, pilot, read):
         await pilot.pause()
+        read()  # which draws it
         marked = []
         for view in app.query("LinesView"):
             view.refresh = lambda *regions, view=view, **_: marked.append(view.id)
@@ -55,8 +56,9 @@ async def test_nothing_is_marked_dirty_when_nothing_changed():
 
 async def test_only_the_lines_that_changed_are_marked():
     feed = FakeFeed((frames.resilver(),))
-    async with view_state(feed=feed) as (app, pilot, _):
+    async with view_state(feed=feed) as (app, pilot, read):
         await pilot.pause()
+        read()  # which draws it
         marked = {}
         for view in app.query("LinesView"):
             view.refresh = lambda *regions, view=view, **_: marked.update({view.id: len(regions)})

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,15 @@ class Shell:
 
     def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
         argv, out, err = ["rebalance", *map(str, words)], io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
+        with self._state(), redirect_stdout(out), redirect_stderr(err):
             code = main(argv)
         return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+
+    @contextmanager
+    def _state(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ZCONSOLE_STATE", self.environment["ZCONSOLE_STATE"])
+            yield
 
     def status(self, *job: str) -> dict[str, Any]:
         return json.loads(self("status", *job, "--json").stdout.splitlines()[-1])
@@ -52,17 +58,16 @@ class Shell:
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The state of the last job once it is as wanted."""
         ends = time.monotonic() + PATIENCE
-        while not wanted((last := control.listed(None, 100)[-1]).as_json()):
-            assert time.monotonic() < ends, last
-            time.sleep(0.01)
-        return {**last.as_json(), **last.left_as_json()}
+        with self._state():
+            while not wanted((last := control.listed(None, 100)[-1]).as_json()):
+                assert time.monotonic() < ends, last
+                time.sleep(0.01)
+            return {**last.as_json(), **last.left_as_json()}
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    shell = Shell(tmp_path)
-    monkeypatch.setenv("ZCONSOLE_STATE", shell.environment["ZCONSOLE_STATE"])
-    return shell
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
 
 
 @pytest.fixture
