@@ -159,6 +159,8 @@ CASES = (
         no_eta=True,
     ),
     Case("F-wish-errors-only-mirror.txt", "DEGRADED", 10, UNTOLD),
+    # several spares of one disk
+    Case("spares-of-one-disk-13275.txt", "DEGRADED", 10, {"raidz3-8": 1}),
     # what a text leaves out
     Case(
         "cut-before-the-table.txt",
@@ -170,6 +172,20 @@ CASES = (
     Case("cut-name-only.txt", "UNKNOWN", 5, says=("the text ends before its state",), errors=None),
     Case(
         "cut-before-errors.txt",
+        "UNKNOWN",
+        5,
+        says=("the text ends before its errors",),
+        errors=None,
+    ),
+    Case(
+        "errors-line-cut.txt",
+        "UNKNOWN",
+        5,
+        says=("its errors: line is cut off",),
+        errors=None,
+    ),
+    Case(
+        "cut-at-both-ends.txt",
         "UNKNOWN",
         5,
         says=("the text ends before its errors",),
@@ -244,6 +260,16 @@ def test_a_text_cut_after_any_line_is_right_or_unknown() -> None:
             for frame in _read("".join(lines[:end])):
                 wrong += [f"{cut}: {why}" for why in _better(frame, whole)]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "file", [REPORTS / "spares-of-one-disk-13275.txt", REPORTS / "01-expand-over-100.txt"], ids=str
+)
+def test_a_text_cut_after_any_character_is_right_or_unknown(file: Path) -> None:
+    text = file.read_text()
+    whole = {frame.pool: frame for frame in _read(text)}
+    cuts = ((end, frame) for end in range(1, len(text)) for frame in _read(text[:end]))
+    assert [(end, why) for end, frame in cuts for why in _better(frame, whole)] == []
 
 
 def _better(frame: Frame, whole: Mapping[str, Frame]) -> list[str]:
