@@ -159,6 +159,12 @@ CASES = (
         no_eta=True,
     ),
     Case("F-wish-errors-only-mirror.txt", "DEGRADED", 10, UNTOLD),
+    # errors that are of no single device: zpool has no sentence about them
+    Case("counts-of-no-device-8480.txt", "ATTENTION", 0, says=("raidz1-0: 12 checksum errors",)),
+    # a row of the pool that is worse than its state: line
+    Case("root-row-worse.txt", "DEGRADED", 10),
+    # zpool refers to a text only where it has a doubt
+    Case("see-without-status-2273.txt", "ATTENTION", 0, says=("msg/ZFS-8000-EY",)),
     # several spares of one disk
     Case("spares-of-one-disk-13275.txt", "DEGRADED", 10, {"raidz3-8": 1}),
     # what a text leaves out
