@@ -165,6 +165,15 @@ CASES = (
     Case("root-row-worse.txt", "DEGRADED", 10),
     # zpool refers to a text only where it has a doubt
     Case("see-without-status-2273.txt", "ATTENTION", 0, says=("msg/ZFS-8000-EY",)),
+    # a newcomer that is gone
+    Case(
+        "newcomer-lost-4070.txt",
+        "NOT RESTORED",
+        10,
+        {"raidz2-0": 2},
+        says=("fills 127286639182292558 (UNAVAIL): bring it back or detach it", "keep the old disk"),
+        never=("resilver again",),
+    ),
     # several spares of one disk
     Case("spares-of-one-disk-13275.txt", "DEGRADED", 10, {"raidz3-8": 1}),
     # what a text leaves out
