@@ -174,6 +174,14 @@ CASES = (
         says=("fills 127286639182292558 (UNAVAIL): bring it back or detach it", "keep the old disk"),
         never=("resilver again",),
     ),
+    # what must stay, and of which vdev
+    Case(
+        "spare-and-scrub-17472.txt",
+        "UNAVAIL",
+        11,
+        {"mirror-0": 0, "mirror-1": 1},
+        says=("mirror-0 0: do not remove b, c; mirror-1 1",),
+    ),
     # several spares of one disk
     Case("spares-of-one-disk-13275.txt", "DEGRADED", 10, {"raidz3-8": 1}),
     # what a text leaves out
