@@ -124,10 +124,7 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 def _is_impaired(vdev: Vdev) -> bool:
     """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
-    return (
-        vdev.state not in ("", "UNKNOWN")
-        and vdev.vclass not in ("spare", "cache")
-    )
+    return vdev.state not in ("", "UNKNOWN") and vdev.vclass not in ("spare", "cache")
 
 
 def _lost(pool: Pool, away: Iterable[Vdev]) -> Iterator[str]:

@@ -165,13 +165,17 @@ CASES = (
     Case("root-row-worse.txt", "DEGRADED", 10),
     # zpool refers to a text only where it has a doubt
     Case("see-without-status-2273.txt", "ATTENTION", 0, says=("msg/ZFS-8000-EY",)),
+    Case("json-msgid-alone.json", "ATTENTION", 0, says=("ZFS-8000-9P",)),
     # a newcomer that is gone
     Case(
         "newcomer-lost-4070.txt",
         "NOT RESTORED",
         10,
         {"raidz2-0": 2},
-        says=("fills 127286639182292558 (UNAVAIL): bring it back or detach it", "keep the old disk"),
+        says=(
+            "fills 127286639182292558 (UNAVAIL): bring it back or detach it",
+            "keep the old disk",
+        ),
         never=("resilver again",),
     ),
     # what must stay, and of which vdev
@@ -214,6 +218,7 @@ CASES = (
         says=("the text ends before its errors",),
         errors=None,
     ),
+    Case("json-without-error-count.json", "UNKNOWN", 5, says=("no error_count",), errors=None),
     Case("cut-json.json", "UNKNOWN", 5, says=("no tree",), errors=None),
 )
 
