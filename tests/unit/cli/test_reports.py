@@ -146,6 +146,14 @@ CASES = (
     ),
     # F17: a list of pools to import
     Case("47-import-listing-41.txt", "UNAVAIL", 11, never=("last full scrub",), errors=None),
+    Case(
+        "F17-quoted-3035.txt",
+        "UNAVAIL",
+        11,
+        {f"vault{n}": 0 for n in (1, 2, 3, 4)},
+        says=("missing device",),
+        errors=None,
+    ),
     Case("F17-two-of-one-name.txt", "FAULTED", 11, never=("last full scrub",), errors=None),
     # wishes
     Case("64-awaiting-only-partial.txt", "DEGRADED", 10, {"raidz2-0": 0}, ("ada2", "another one")),
