@@ -110,6 +110,31 @@ def test_mounts_of_other_files_change_nothing(area: Path) -> None:
         assert moved(area) == {"free": ("moved", None)}
 
 
+def test_an_image_of_another_namespace_s_loop_device_is_in_use(area: Path) -> None:
+    """The kernel tells the path by which it was attached, which leads nowhere here."""
+    root, elsewhere = tree(area), area / "a container"
+    elsewhere.mkdir()
+    (root / "held").write_bytes(bytes(1 << 20))
+
+    def begin() -> None:
+        mount(root, elsewhere)
+        attach = ["losetup", "--read-only", "--find", elsewhere / "held"]
+        subprocess.run(attach, capture_output=True, check=False)
+
+    named = ["losetup", "--noheadings", "--output", "NAME", "--associated", root / "held"]
+    with beside(begin, own_mounts=True):
+        device = subprocess.run(named, capture_output=True, text=True, check=True).stdout.strip()
+        if not device:
+            pytest.skip("loop devices are not permitted")
+        try:
+            create(root, area / "job.db")
+            found = moved(area)
+        finally:
+            subprocess.run(["losetup", "--detach", device], check=True)
+    assert found["free"] == ("moved", None)
+    assert found["held"] == ("skipped", "in use by a mount")
+
+
 @pytest.mark.parametrize("options", [["--read-only"], []], ids=["read-only", "writable"])
 def test_an_image_of_a_loop_device_is_in_use(area: Path, options: list[str]) -> None:
     """Its blocks would stay with the kernel, which goes on reading the old ones."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import re
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from zconsole.actions.plan import Facts, zpool
 from zconsole.actions.target import key_of
+from zconsole.diagnosis.device_errors.probes import smart_counts
 from zconsole.hardware.device import Device
 from zconsole.hardware.machine import devices
 from zconsole.pool.model import Pool
@@ -118,11 +118,8 @@ async def with_temperatures(
 
 def temperature_of(text: str) -> float | None:
     """Degrees Celsius in ``smartctl -j -A`` output (``temperature.current``), None without."""
-    try:
-        document: Any = json.loads(text)
-        return float(document["temperature"]["current"])
-    except (ValueError, KeyError, TypeError):
-        return None
+    found = smart_counts(text)
+    return None if found is None else found.temperature
 
 
 def label_of(text: str) -> str:

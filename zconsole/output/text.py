@@ -94,7 +94,9 @@ def _heading(frame: Frame) -> Iterator[str]:
     if frame.problem and frame.problem not in frame.health.reasons:
         yield f"  {frame.problem}"
     if frame.redundancy:
-        yield "  redundancy left: " + ", ".join(_left(entry) for entry in frame.redundancy)
+        entries = [_left(entry) for entry in frame.redundancy]
+        apart = "; " if any(":" in entry for entry in entries) else ", "
+        yield "  redundancy left: " + apart.join(entries)
     if frame.untold:
         yield f"  redundancy unknown: {', '.join(frame.untold)} (not all of it is shown)"
     if frame.seen.message:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 SCRUB_TWICE = "leaves the list after two scrubs"
-_NAMELESS = re.compile(r"(?:<(?P<gone>0x[0-9a-f]+)>|(?P<dataset>.+)):<(?P<object>0x[0-9a-f]+)>")
+_ID = "0x[0-9a-f]{1,16}"
+_NAMELESS = re.compile(rf"(?:<(?P<gone>{_ID})>|(?P<dataset>.+)):<(?P<object>{_ID})>")
 _METADATA = "<metadata>"
 _OF_DATASET = {0: "its list of objects", 1: "a volume's data, or a filesystem's root metadata"}
 """Objects with a fixed number: DMU_META_DNODE_OBJECT; ZVOL_OBJ and MASTER_NODE_OBJ."""

@@ -124,11 +124,7 @@ def unreachable(trouble: SampleFailure, age: float) -> Health:
 
 def _is_impaired(vdev: Vdev) -> bool:
     """Whether a vdev shows that its pool is degraded, whatever the pool's own state."""
-    return (
-        vdev.state not in ("", "UNKNOWN")
-        and vdev.kind != "root"
-        and vdev.vclass not in ("spare", "cache")
-    )
+    return vdev.state not in ("", "UNKNOWN") and vdev.vclass not in ("spare", "cache")
 
 
 def _lost(pool: Pool, away: Iterable[Vdev]) -> Iterator[str]:
@@ -155,6 +151,8 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
         yield f"the last scrub ended with {counted(scrub.errors, 'error')}"
     elif pool.message and not explained and not _HARMLESS.search(pool.message):
         yield pool.message
+    elif pool.see and not pool.message and not explained:
+        yield f"zpool has a doubt, explained at {pool.see}"
 
 
 def _data_errors(pool: Pool) -> Iterator[str]:
@@ -174,11 +172,20 @@ def _devices(away: Iterable[Vdev]) -> Iterator[str]:
         yield f"{vdev.name} {vdev.state}{detail}"
 
 
+def _has_errors(vdev: Vdev) -> bool:
+    return any(vdev.errors[:3])
+
+
 def _counters(every: Iterable[Vdev]) -> Iterator[str]:
-    """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``."""
-    noisy = [v for v in every if not v.children and any(v.errors[:3])]
-    for leaf in sorted(noisy, key=lambda v: -v.errors.total):
-        read, write, cksum, _ = leaf.errors
+    """Devices with errors since the last clear, the most first: ``bay03: 12 checksum errors``.
+
+    A vdev above them is named where no device has any: an error that is of no single device
+    counts there alone, and zpool's sentences are about devices (find_vdev_problem,
+    lib/libzfs/libzfs_status.c).
+    """
+    noisy = [v for v in every if _has_errors(v) and not any(map(_has_errors, v.children))]
+    for vdev in sorted(noisy, key=lambda v: -v.errors.total):
+        read, write, cksum, _ = vdev.errors
         counts = ((read, "read"), (write, "write"), (cksum, "checksum"))
         said = ", ".join(f"{size(count)} {word}" for count, word in counts if count)
-        yield f"{leaf.name}: {said} error{'s' if leaf.errors.total > 1 else ''}"
+        yield f"{vdev.name}: {said} error{'s' if vdev.errors.total > 1 else ''}"

@@ -27,6 +27,8 @@ GRACE = 20.0
 further pass begins; and after a replacement in which its repair begins."""
 
 
+READS = ("ONLINE", "DEGRADED", "")
+"""States in which a device can be filled; "" where none is shown."""
 WELL = frozenset({"OK", "ATTENTION"})
 """Words of health that leave nothing to restore: a device's errors may be older than the scan."""
 
@@ -124,8 +126,11 @@ def not_restored(
         since = f"after the {newest.function}" if newest is not None else "and no resilver runs"
         yield f"{', '.join(vdev.name for vdev in groups)} still there {since}"
         whole = newest is None or not newest.errors
-        if whole and not kept and any(v.kind == "replacing" for v in groups):
+        news = [v.children[-1] for v in groups if v.kind == "replacing" and v.children]
+        if whole and not kept and any(new.state in READS for new in news):
             yield _again(pool)
+        for new in (new for new in news if new.state not in READS):
+            yield f"no resilver fills {new.name} ({new.state}): bring it back or detach it"
         if any(_counts_old(vdev) for vdev in groups):
             yield KEEP_OLD
         if whole and not kept and any(_stands_in(vdev) for vdev in groups):

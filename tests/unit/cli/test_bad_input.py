@@ -160,6 +160,20 @@ def test_counters_beyond_64_bits(tmp_path: Path, number: int) -> None:
         assert "2 gaps" in err
 
 
+@pytest.mark.parametrize(
+    "clock", [10**400, -1e300, "soon", [1]], ids=["10**400", "-1e300", "", "[]"]
+)
+def test_a_clock_that_shows_no_time(tmp_path: Path, clock: object) -> None:
+    disk = {"type": "disk", "path": "/dev/sda", "vdev_stats": [1] * 48}
+    config = {"name": "p", "vdev_tree": {"type": "root", "children": [disk]}}
+    samples = [{"t": t, "clock": t, "libzfs": config} for t in (1, 2, 3)]
+    samples[2]["clock"] = clock
+    path = tmp_path / "f"
+    path.write_text("\n".join(map(json.dumps, samples)) + "\n")
+    code, out, err = ending(("replay", "--json"), path)
+    assert (code, out.count("\n"), err) == (0, 3, "")
+
+
 @pytest.mark.parametrize("number", NUMBERS)
 def test_numbers_that_are_none(tmp_path: Path, number: str) -> None:
     path = tmp_path / "f"

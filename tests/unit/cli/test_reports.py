@@ -146,6 +146,14 @@ CASES = (
     ),
     # F17: a list of pools to import
     Case("47-import-listing-41.txt", "UNAVAIL", 11, never=("last full scrub",), errors=None),
+    Case(
+        "F17-quoted-3035.txt",
+        "UNAVAIL",
+        11,
+        {f"vault{n}": 0 for n in (1, 2, 3, 4)},
+        says=("missing device",),
+        errors=None,
+    ),
     Case("F17-two-of-one-name.txt", "FAULTED", 11, never=("last full scrub",), errors=None),
     # wishes
     Case("64-awaiting-only-partial.txt", "DEGRADED", 10, {"raidz2-0": 0}, ("ada2", "another one")),
@@ -159,6 +167,35 @@ CASES = (
         no_eta=True,
     ),
     Case("F-wish-errors-only-mirror.txt", "DEGRADED", 10, UNTOLD),
+    # errors that are of no single device: zpool has no sentence about them
+    Case("counts-of-no-device-8480.txt", "ATTENTION", 0, says=("raidz1-0: 12 checksum errors",)),
+    # a row of the pool that is worse than its state: line
+    Case("root-row-worse.txt", "DEGRADED", 10),
+    # zpool refers to a text only where it has a doubt
+    Case("see-without-status-2273.txt", "ATTENTION", 0, says=("msg/ZFS-8000-EY",)),
+    Case("json-msgid-alone.json", "ATTENTION", 0, says=("ZFS-8000-9P",)),
+    # a newcomer that is gone
+    Case(
+        "newcomer-lost-4070.txt",
+        "NOT RESTORED",
+        10,
+        {"raidz2-0": 2},
+        says=(
+            "fills 127286639182292558 (UNAVAIL): bring it back or detach it",
+            "keep the old disk",
+        ),
+        never=("resilver again",),
+    ),
+    # what must stay, and of which vdev
+    Case(
+        "spare-and-scrub-17472.txt",
+        "UNAVAIL",
+        11,
+        {"mirror-0": 0, "mirror-1": 1},
+        says=("mirror-0 0: do not remove b, c; mirror-1 1",),
+    ),
+    # several spares of one disk
+    Case("spares-of-one-disk-13275.txt", "DEGRADED", 10, {"raidz3-8": 1}),
     # what a text leaves out
     Case(
         "cut-before-the-table.txt",
@@ -175,6 +212,21 @@ CASES = (
         says=("the text ends before its errors",),
         errors=None,
     ),
+    Case(
+        "errors-line-cut.txt",
+        "UNKNOWN",
+        5,
+        says=("its errors: line is cut off",),
+        errors=None,
+    ),
+    Case(
+        "cut-at-both-ends.txt",
+        "UNKNOWN",
+        5,
+        says=("the text ends before its errors",),
+        errors=None,
+    ),
+    Case("json-without-error-count.json", "UNKNOWN", 5, says=("no error_count",), errors=None),
     Case("cut-json.json", "UNKNOWN", 5, says=("no tree",), errors=None),
 )
 
@@ -244,6 +296,16 @@ def test_a_text_cut_after_any_line_is_right_or_unknown() -> None:
             for frame in _read("".join(lines[:end])):
                 wrong += [f"{cut}: {why}" for why in _better(frame, whole)]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "file", [REPORTS / "spares-of-one-disk-13275.txt", REPORTS / "01-expand-over-100.txt"], ids=str
+)
+def test_a_text_cut_after_any_character_is_right_or_unknown(file: Path) -> None:
+    text = file.read_text()
+    whole = {frame.pool: frame for frame in _read(text)}
+    cuts = ((end, frame) for end in range(1, len(text)) for frame in _read(text[:end]))
+    assert [(end, why) for end, frame in cuts for why in _better(frame, whole)] == []
 
 
 def _better(frame: Frame, whole: Mapping[str, Frame]) -> list[str]:

@@ -87,5 +87,6 @@ async def _scrubbed(_self):
     stats = {"function": "SCRUB", "state": "FINISHED", "start_time": ENDED - 9, "end_time": ENDED}
     vdevs = {"tank": {"name": "tank", "vdev_type": "root", "state": "ONLINE", "vdevs": {}}}
     pool = {"name": "tank", "state": "ONLINE", "scan_stats": stats, "vdevs": vdevs}
+    pool["error_count"] = 0
     raw = {"t": ENDED + 41 * 86400 + 9, "pool": "tank", "version": "2.3.9", "utc_offset": 0}
     return ({**raw, "status": {"pools": {"tank": pool}}},)

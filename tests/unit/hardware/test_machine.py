@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import rows
 from tests.unit.actions.pools import TIB, at, pool, top
 from tests.unit.hardware.chassis import expander_24, jbod_60
 from zconsole.actions import facts
@@ -335,6 +336,11 @@ async def test_temperatures_only_where_smartctl_gives_them(tree):
     assert (await with_temperatures(Answers(smartctl=text), found))[0].temperature == 41.0
     assert (await with_temperatures(Answers(), found))[0].temperature is None
     assert temperature_of("[]") is None
+
+
+@rows("current", ["9" * 400, "9" * 5000, "NaN", "1e999", '"41"', "[" * 100_000])
+def test_what_is_no_temperature_is_none(current):
+    assert temperature_of(f'{{"temperature": {{"current": {current}}}}}') is None
 
 
 def test_a_disk_of_the_siblings_size_fits_as_they_did():

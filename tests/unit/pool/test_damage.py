@@ -23,7 +23,18 @@ def test_an_entry_of_numbers_is_explained(entry, said):
     assert explained(entry, GONE).startswith(said)
 
 
-@rows("entry", ["/tank/a", "tank/a@b:/c <0x1>:x", "/tank/<0x1>", "tank:/<0x12>/y", "", "<0x1>"])
+@rows(
+    "entry",
+    [
+        "/tank/a",
+        "tank/a@b:/c <0x1>:x",
+        "/tank/<0x1>",
+        "tank:/<0x12>/y",
+        "",
+        "<0x1>",
+        f"tank/a:<0x{'9' * 5000}>",
+    ],
+)
 def test_an_entry_with_a_path_needs_no_explanation(entry):
     assert explained(entry, GONE) == ""
     assert notes([entry], GONE) == {}

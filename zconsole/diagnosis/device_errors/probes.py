@@ -112,7 +112,7 @@ def smart_counts(text: str) -> SmartCounts | None:
     """The counts in ``smartctl -j`` output; None without any."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict):
         return None

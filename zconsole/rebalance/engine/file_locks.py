@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
+import struct
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -23,6 +25,10 @@ from zconsole.system import mounts
 from zconsole.system.mounts import MountPoint, Spot, View
 
 BLOCKS = Path("/sys/block")
+_LOOP_GET_STATUS64 = 0x4C05
+_LOOP_INFO = 232
+"""Bytes of a struct loop_info64, whose first members are the file's device and inode
+(linux/loop.h)."""
 RECENT = 1.0
 """Seconds for which a look is good enough to say what is not worth copying."""
 
@@ -274,9 +280,12 @@ class Users:
     def _images(self, own: View) -> InUse:
         """Files that the kernel reads as a disk: of loop devices, and of erofs.
 
-        It writes to none of them through these; one that is written to refuses the lease. Their
-        paths are asked for where no server has to be.
+        It writes to none of them through these; one that is written to refuses the lease. A loop
+        device tells the inode of its own; where it may not be asked, the path by which it was
+        attached is looked for, which may be one of another namespace. Paths are asked for where no
+        server has to be.
         """
+        images: InUse = {}
         paths = {
             mount.source
             for table in self._tables.values()
@@ -288,10 +297,13 @@ class Users:
                 if disk.name.startswith("loop"):
                     with contextlib.suppress(OSError):  # one without a file
                         backing = (disk / "loop/backing_file").read_bytes()
-                        paths.add(backing.removesuffix(b"\n"))
+                        if (image := _image_of(disk.name)) is not None:
+                            images[image] = ""
+                        else:
+                            paths.add(backing.removesuffix(b"\n"))
         spots = (own.follow(path, sure=True) for path in paths)
         found = (own.path_to(spot) for spot in spots if spot is not None)
-        return dict(each for path in found if path for each in _file(path, "").items())
+        return images | {key: "" for path in found if path for key in _file(path, "")}
 
     def _overlaid(self, own: View) -> dict[Spot, str]:
         """The directories of overlays, and a process that sees each.
@@ -342,6 +354,20 @@ def _file(path: bytes, process: str, directory: int | None = None) -> InUse:
         if stat.S_ISREG(status.st_mode):
             return {(status.st_dev, status.st_ino): process}
     return {}
+
+
+def _image_of(disk: str) -> tuple[int, int] | None:
+    """Device and inode of a loop device's file (LOOP_GET_STATUS64); None where it does not tell."""
+    try:
+        fd = os.open(f"/dev/{disk}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            found = fcntl.ioctl(fd, _LOOP_GET_STATUS64, bytes(_LOOP_INFO))
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+    device, inode = struct.unpack_from("=QQ", found)
+    return device, inode
 
 
 def _mount_of(held: HeldFile, views: Iterable[View]) -> MountPoint | None:

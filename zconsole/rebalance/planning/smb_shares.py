@@ -105,6 +105,8 @@ class Shares:
     """The file that refers to Samba's registry."""
     homes: bool = False
     """Whether every user's home is shared."""
+    taken: set[tuple[str, int]] = field(default_factory=set)
+    """Files, and how deep they may still include others: one that two include is read once."""
 
 
 def shares_of(tree: Tree, run: Run | None, named: Sequence[str] = ()) -> Shares:
@@ -154,6 +156,9 @@ def _take_file(
     if not depth:
         found.unknown.append(f"{file}: includes nested too deep")
         return
+    if (file, depth) in found.taken:
+        return
+    found.taken.add((file, depth))
     text = tree.text(file)
     if text is not None:
         _take(found, tree, file, text, depth)

@@ -119,17 +119,24 @@ def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zo
         guid=word(node.get("pool_guid")),
         message=text_of(node.get("status")),
         action=text_of(node.get("action")),
-        see=text_of(node.get("moreinfo")),
+        see=text_of(node.get("moreinfo")) or text_of(node.get("msgid")),
         suspension=suspension(
             state, *(text_of(node.get(key)) for key in ("status", "msgid", "moreinfo"))
         ),
-        lacks=None if root.children or _has_tree(node) else "the JSON has no tree of devices",
+        lacks=_lacks(node, root, errors),
         scans=scans_of(scan, now, zone),
         activities=activities_of(node, _removed(node), _expanding(node, root), now, zone),
         error_count=errors,
         errors=damaged_files(node.get("errlist"), errors),
         comment=text_of(node.get("comment")),
     )
+
+
+def _lacks(pool: _Node, root: Vdev, errors: int | None) -> str | None:
+    """Which part is missing of what ``zpool status -j`` prints of every pool."""
+    if not (root.children or _has_tree(pool)):
+        return "the JSON has no tree of devices"
+    return "the JSON has no error_count" if errors is None else None
 
 
 def _has_tree(pool: _Node) -> bool:

@@ -51,6 +51,8 @@ _AFTER = "after"
 _BARE_TABLE = "table"
 """Tag of a table without a ``config:`` line, below the scan for example."""
 _TABLES = (_UNTAGGED, "config", _BARE_TABLE)
+_ALONE = (_UNTAGGED, _BARE_TABLE, _AFTER)
+"""Tags of a table that somebody quoted without anything that zpool prints around it."""
 _DETAILS = "device details"
 """Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
 _SCANS = (_UNTAGGED, "scan", "scrub")
@@ -248,15 +250,19 @@ def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:
     Nothing can be missing of a table that somebody quoted alone, nor ``errors:`` of a list of pools
     to import.
     """
-    if block.first("pool") is None:
+    alone = all(section.tag in _ALONE for section in block.sections)
+    if block.first("pool") is None and (alone or not root.children):
         return None if root.children else "the text has neither a state nor a table"
-    if state is None:
+    if block.first("pool") is not None and state is None:
         return "the text ends before its state: line"
     if root.state == UNKNOWN_STATE and not root.children:
         return "the text ends before its table"
-    if block.first("errors") is None and block.first("id") is None:
+    if block.first("id") is not None:
+        return None
+    if block.first("errors") is None:
         return "the text ends before its errors: line"
-    return None
+    told = _errors(block) != (None, None) or _tells_damage(block)
+    return None if told else "its errors: line is cut off, or of no known form"
 
 
 def _ends_in_table(block: _Block) -> bool:
@@ -265,7 +271,8 @@ def _ends_in_table(block: _Block) -> bool:
     Not one without ``config:``, which is no beginning of zpool's output: somebody shortened it.
     """
     last = block.sections[-1]
-    below = last.lines[:-1] if last.lines[-1] == "" else last.lines  # what the last newline ends
+    # What the last newline ends, perhaps with the blanks that the next row would begin with.
+    below = last.lines if last.lines[-1].strip() else last.lines[:-1]
     return last.tag == "config" and block.first("id") is None and bool(below and below[-1].strip())
 
 

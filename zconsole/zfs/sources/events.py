@@ -122,10 +122,12 @@ def _time(value: str) -> float | None:
 
 
 def _number(word: str) -> int | None:
+    """An unsigned number of at most 64 bits, as the kernel has them."""
     try:
-        return int(word, 0)
+        number = int(word, 0)
     except ValueError:
         return None
+    return number if 0 <= number < 1 << 64 else None
 
 
 class EventFollower:

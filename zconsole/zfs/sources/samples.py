@@ -106,6 +106,8 @@ def _is_ours(key: str, value: object) -> bool:
         )
     if key in ("sitting_out", "autosit", "enclosures"):
         return isinstance(value, list) and all(isinstance(leaf, dict) for leaf in value)
+    if key in ("clock", "began"):
+        return is_time(value)
     if key == "pool":
         return isinstance(value, str)
     return key not in _OBJECTS or (isinstance(value, dict) and _has_our_contents(key, value))

@@ -26,9 +26,10 @@ from zconsole.zfs.sources.samples import (
 )
 
 STATUS = re.compile(
-    r"  pool: \S[^\n]{0,300}\n[^\n]{0,1000} (?:state|id): |NAME {1,99}STATE {1,99}READ "
+    r"   pool: \S[^\n]{0,300}\n[^\n]{0,1000} id: "
+    r"|  pool: \S[^\n]{0,300}\n[^\n]{0,1000} (?:state|id): |NAME {1,99}STATE {1,99}READ "
 )
-"""How ``zpool status`` begins, or its table."""
+"""How ``zpool import`` begins, ``zpool status``, or its table."""
 LIST = re.compile(r"NAME {1,99}SIZE |\t[A-Za-z/][^\t\n]*\t\d+(?:\t[\d-]+){5,6}\t-\t[A-Z]")
 """How ``zpool list`` begins, or a vdev of ``-Hp``, which has no DEDUP: what stands before a pool
 could be part of its name."""

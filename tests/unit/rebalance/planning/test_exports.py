@@ -231,6 +231,7 @@ def test_included_files(machine: Machine, name: str) -> None:
         ("include = /etc/samba/%m.conf", "includes /etc/samba/%m.conf, which differs by client"),
         ("include = /etc/samba/absent.conf", "absent.conf is missing"),
         ("include = /etc/samba/smb.conf", "includes nested too deep"),
+        ("include = /etc/samba/smb.conf\n" * 4, "includes nested too deep"),
         ("include = /etc/samba/directory", "directory: not a file"),
         ("include = more.conf", "not an absolute path"),
         ("include = registry", "net conf list fails"),

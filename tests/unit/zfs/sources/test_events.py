@@ -81,6 +81,8 @@ def test_words_and_severity(payload, text, severity):
         event("sysevent.fs.zfs.history_event", history_internal_name="set"),
         {"class": "sysevent.fs.zfs.scrub_start"},
         {"class": "sysevent.fs.zfs.scrub_start", "time": "soon"},
+        {"class": "sysevent.fs.zfs.scrub_start", "time": f"0x{'f' * 400} 0x0"},
+        {"class": "sysevent.fs.zfs.scrub_start", "time": "-1 0x0"},
         {},
     ],
 )
