@@ -63,7 +63,7 @@ class LocatedSource:
         self._known = Surroundings()
         self._temperatures: Mapping[str, float] = {}
         self._looked = self._measured = float("-inf")
-        self._below: list[object] = []
+        self._below: Sequence[object] = ()
         """The devices below leaves, by the samples that places were last asked for."""
         self._asked: frozenset[str] = frozenset()
         """The leaves' paths that places were asked for."""
