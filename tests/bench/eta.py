@@ -2,7 +2,8 @@
 
 Every scan (function, vdev, start) that finished in a recording is judged by its samples between
 5 % and 95 % of its elapsed time, those while it was paused left out. The error of an estimate is
-|eta - true| / max(eta, true), and 1 where there is none. Paired with zpool's own estimate: the
+|eta - true| / max(eta, true), and 1 where there is none. While it is "measuring", zpool's figure is
+what is shown, and so is judged; there is no range then. Paired with zpool's own estimate: the
 ratio of the mean errors a scan; then their geometric mean, how often the true end lay within the
 range, and the median width of the range as a share of the time that was left.
 """
@@ -19,7 +20,7 @@ from statistics import fmean, median
 
 from tests.records import replace
 from zconsole.errors import NotUnderstoodError
-from zconsole.eta.estimate import Estimate
+from zconsole.eta.estimate import MEASURING, Estimate
 from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import Sample, SampleFailure, Scan
 from zconsole.zfs.decode import decode
@@ -43,8 +44,11 @@ class Judged:
     widths: list[float] = field(default_factory=list)
 
     def add(self, estimate: Estimate, zpool_eta: float | None, true: float) -> None:
-        self.ours.append(error(estimate.eta, true))
+        measuring = estimate.lacking == MEASURING
+        self.ours.append(error(zpool_eta if measuring else estimate.eta, true))
         self.zpool.append(error(zpool_eta, true))
+        if measuring:
+            return
         low, high = estimate.low, estimate.high
         self.covered.append(low is not None and high is not None and low <= true <= high)
         if low is not None and high is not None and true > 0:

@@ -29,7 +29,7 @@ def plan_clear(s: Situation, key: str | None = None) -> ActionPlan:
         warnings=_suspended_warnings(s),
         preconditions=(must.of_this_host(), _devices_back()),
         alternatives=_back_first(s),
-        follow=when(_cleared(target), f"{whose} is clear"),
+        follow=when(_cleared(target), f"the counters of {whose} are cleared"),
         saves_evidence=True,
         urgent=lambda now: now.suspended,
     )

@@ -21,10 +21,16 @@ from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.slopes import Slopes
 from zconsole.eta.windows import Speed, expected
 
-MIN_POINTS = 3
-MIN_SECONDS = 2.0
+MIN_POINTS = 2
+MIN_SECONDS = 5.0
+"""Seconds of work that have to be seen, a transaction group (``zfs_txg_timeout``): within one,
+bytes come in bursts that are several times as fast, or as slow, as the devices."""
 WARM_UP = 4.0
 """Seconds after its start in which a scan only fills the devices' queues."""
+CLOCKS_APART = 2.0
+"""Seconds before its start at which a scan can't have been seen, unless the clock was set."""
+MEASURING = "measuring"
+"""How the reason begins for which there is no estimate while too little was seen."""
 BASE_SPREAD = 0.32
 """Log spread of the range when all windows agree: speeds have changed by a third before."""
 SLOWER = 1.15
@@ -46,6 +52,8 @@ PAST_SHARE = 0.01
 """Writes during a scan carry its bytes a little past the total without anything wrong."""
 LEAST_AVERAGED = 7.0
 """Seconds that an average must cover to say anything of the rest."""
+LEAST_WATCHED = 60.0
+"""The same where what is watched soon says more: the average has the burst at the start in it."""
 LONGEST = 365 * 86400.0
 """Seconds beyond which an average is one of a scan that has hardly begun, or stands still."""
 UNDONE_TAIL = 2.0
@@ -68,6 +76,8 @@ class Estimate(NamedTuple):
     @property
     def lacking(self) -> str:
         """What stands in place of a duration: one will come, or nothing is under way."""
+        if self.reason.startswith(MEASURING):
+            return MEASURING
         never = self.reason in HELD or self.reason.startswith("no estimate:")
         return "none" if never else "not known yet"
 
@@ -106,6 +116,8 @@ class Work(NamedTuple):
     """Whether metadata is still walked, and what that finds may be issued by turns."""
     to_scan: float | None = None
     """Bytes whose metadata is walked in all, where bytes issued meanwhile are work, too."""
+    least_seconds: float = MIN_SECONDS
+    """Seconds of work that have to be seen before they tell its speed."""
 
 
 class Forecast(NamedTuple):
@@ -144,9 +156,8 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     ``known``: the pace over the day that an earlier scan had.
     """
     points = _issuing(course.points, work)
-    if len(points) < MIN_POINTS or points[-1].x - points[0].x < MIN_SECONDS:
-        count = len(course.points)
-        return _by_average(work, f"{count} sample{'s' if count != 1 else ''}")
+    if len(points) < MIN_POINTS or points[-1].x - points[0].x < work.least_seconds:
+        return _by_average(work, units.counted(len(course.points), "sample"), course)
     xs = [p.x for p in points]
     progress = _progress(xs, points, work)
     if progress is None:
@@ -234,10 +245,9 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
     if work.walked and points and not known:
         done = next(i for i, p in enumerate(points) if p.scanned == points[-1].scanned)
         points = points[done if points[-1].x - points[done].x >= WALKED_SECONDS else 0 :]
-    if work.start is None:
+    if work.start is None or not points or points[0].t < work.start - CLOCKS_APART:
         return points
-    warm = [p for p in points if p.t - work.start >= WARM_UP]
-    return warm if len(warm) >= MIN_POINTS else points
+    return [p for p in points if p.t - work.start >= WARM_UP]
 
 
 def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float | None]:
@@ -300,22 +310,27 @@ def _reason(work: Work, speed: Speed) -> str:
     return f"{own}, zpool averages {units.rate(work.average)} over this pass"
 
 
-def _by_average(work: Work, why: str) -> Forecast:
-    """From zpool's average when there is one; that is all a single sample has."""
+def _by_average(work: Work, why: str, young: ProgressCurve | None = None) -> Forecast:
+    """From zpool's average when there is one; that is all a single sample has.
+
+    ``young``: the course, where it is too short to tell the speed.
+    """
+    not_yet = "no estimate yet: " if young is None else f"{MEASURING}, "
     left = work.total - work.issued
     if is_past(left, work):
         return Forecast(nothing(PAST_TOTAL), work.average)
     if not work.average or work.average <= 0:
-        return Forecast(nothing(f"no estimate yet: {why}"))
+        return Forecast(nothing(f"{not_yet}{why}"))
     average = f"zpool averages {units.rate(work.average)} over this pass"
     if work.skips:
         return Forecast(nothing(f"no estimate: {average}, with what it skipped"), work.average)
-    if work.averaged is not None and work.averaged < LEAST_AVERAGED:
+    watched = young is not None and len(young.points) > 1
+    if work.averaged is not None and work.averaged < (LEAST_WATCHED if watched else LEAST_AVERAGED):
         over = f"zpool averages over {units.duration(work.averaged)} only"
-        return Forecast(nothing(f"no estimate yet: {over}"), work.average)
+        return Forecast(nothing(f"{not_yet}{why if watched else over}"), work.average)
     eta = max(0.0, left) / work.average + work.tail
     if eta > LONGEST:
-        return Forecast(nothing(f"no estimate yet: {average}, as good as nothing"), work.average)
+        return Forecast(nothing(f"{not_yet}{average}, as good as nothing"), work.average)
     return Forecast(ranged(eta, MAX_SPREAD, f"{average} ({why})"), work.average)
 
 

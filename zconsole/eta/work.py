@@ -15,6 +15,8 @@ PROCESSED_SLACK = 32 * 2**20
 """Repaired bytes rounded more coarsely than a queue is deep say less than issued bytes do."""
 LEAST_REPAIRED = 0.5
 """Share of what the issued bytes should have repaired below which many of them were skipped."""
+TWO_GROUPS = 10.0
+"""Seconds: an activity counts what it moved once a transaction group is written, all at once."""
 REBUILD_TAIL = 4.0
 """Seconds: a rebuild ends with one more transaction group synced (``vdev_rebuild_complete``)."""
 
@@ -226,8 +228,8 @@ def activity_reading(t: float, clock: float, activity: Activity) -> ProgressRead
 
 
 def _since_start(activity: Activity) -> float | None:
-    """Seconds of the average that zpool prints of printed bytes, which is that since the start."""
-    if not (activity.resolution and activity.zpool_rate and activity.done_bytes):
+    """Seconds of the average that zpool prints, which is that since the start."""
+    if not (activity.zpool_rate and activity.done_bytes):
         return None
     return activity.done_bytes / activity.zpool_rate
 
@@ -246,4 +248,5 @@ def activity_work(activity: Activity) -> Work | None:
         averaged=_since_start(activity),
         verb="moving",
         ends_at_total=False,
+        least_seconds=TWO_GROUPS,
     )

@@ -63,6 +63,8 @@ class LocatedSource:
         self._known = Surroundings()
         self._temperatures: Mapping[str, float] = {}
         self._looked = self._measured = float("-inf")
+        self._below: Sequence[object] = ()
+        """The devices below leaves, by the samples that places were last asked for."""
         self._asked: frozenset[str] = frozenset()
         """The leaves' paths that places were asked for."""
         self._forms: tuple[dict[str, Any], tuple[Any, ...]] = ({}, ())
@@ -93,9 +95,10 @@ class LocatedSource:
     def _begin(self, raws: Sequence[Raw], paths: frozenset[str]) -> None:
         """Start what is due, in threads, while nothing of the kind still runs."""
         now = self._steady()
-        due = not paths <= self._asked or now - self._looked >= LOOK_EVERY
+        below = [raw.get("devices") for raw in raws]
+        due = not paths <= self._asked or now - self._looked >= LOOK_EVERY or below != self._below
         if not self._places.busy and due:
-            self._looked = now
+            self._looked, self._below = now, below
             self._asked |= paths
             hints = {path: slot for raw in raws for path, slot in recorded_slots(raw)}
             self._places.begin(surroundings, self._asked, self._known, now, self._root, hints)

@@ -13,6 +13,7 @@ from math import inf
 
 from zconsole.history.activities import ActivityTracker
 from zconsole.history.changes import device_changes, pool_change, without_duplicates
+from zconsole.history.damage import DamageTracker
 from zconsole.history.rates import NONE, RateWindows
 from zconsole.history.scans import ScanTracker
 from zconsole.history.series import RateSeries
@@ -37,6 +38,7 @@ class PoolHistory:
         self.series = RateSeries()
         self.scans = ScanTracker(tz)
         self.activities = ActivityTracker()
+        self.damage = DamageTracker(tz)
         self.tree: Mapping[str, Placed] = {}
         """The vdevs of the newest sample by key, in the order ``zpool status`` prints."""
         self.scan_views: tuple[ScanView, ...] = ()
@@ -83,6 +85,7 @@ class PoolHistory:
         if same is None:
             self.still, away = object(), self._look_over(sample.t, tree)
         self._track_away(sample, tree, away)
+        self.damage.push(sample, tree if same is None else None)
         self._measure(sample.t, sample.clock, tree)
         self._tell(self.scans.push(sample, self._waiting, self._events), gap, sample.t)
         self.scan_views = self.scans.views(sample)

@@ -1,15 +1,16 @@
 """History that survives: the running scans of a pool and the sparklines, kept on disk.
 
 One file per pool (by GUID) holds its scans (by function, vdev and start) in a few hundred points
-each, and the newest rates; another its finished scans (``past_file``). The first console writes
-them; others read them. An unreadable file is left alone, with a note, and history starts again.
+each, the newest rates, and the damage seen; another its finished scans (``past_file``). The first
+console writes them; others read them. An unreadable file is left alone, with a note, and history
+starts again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from zconsole.eta.estimate import Estimate, Forecast
 from zconsole.eta.past import PastScan
 from zconsole.eta.progress_curve import MAX_POINTS, SANE, CurvePoint, ProgressCurve, ProgressReading
 from zconsole.history import past_file
+from zconsole.history.damage import Damage
 from zconsole.history.past_rates import MOST_MARKS, MOST_STEPS, PastRates
 from zconsole.history.pool import PoolHistory
 from zconsole.history.scan_track import MAX_NOTES, ScanTrack
@@ -167,12 +169,17 @@ class SavedHistory:
     t: float
     scans: tuple[SavedScan, ...]
     series: Mapping[str, tuple[tuple[float | None, ...], ...]]
+    damage: Damage | None = None
+    """Left out where none was seen: earlier versions don't know it."""
 
 
 def encode(history: PoolHistory, guid: str, t: float) -> bytes:
     """The file's contents, within its bound: sparklines of devices go first when it is large."""
     tracks = [_saved(track) for track in history.scans.tracks if track.course.last]
     document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks}
+    damage = history.damage.last
+    if damage.errors or damage.checksum or damage.risen is not None:
+        document["damage"] = asdict(damage)
     series = _series(history)
     data = json.dumps({**document, "series": series}, separators=(",", ":")).encode()
     if len(data) > MOST_BYTES:
@@ -221,10 +228,15 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
         if len(rows) != len(SCAN_METRICS if key.startswith("scan:") else DEVICE_METRICS):
             raise ValueError("series of another version")
         _check(*(value for row in rows for value in row))
+    if (damage := saved.damage) is not None:
+        counts = (damage.errors, damage.errors_cleared, damage.checksum_cleared)
+        _check(damage.t, damage.risen, damage.cleared, *counts, *damage.checksum.values())
     # Only now, when all of it was found good: half a history would be worse than none.
     for track in tracks:
         history.scans.restore(track)
     history.series.restore(saved.series)
+    if damage is not None:
+        history.damage.last = damage
 
 
 def _restored(saved: SavedScan) -> ScanTrack:

@@ -77,7 +77,10 @@ class PoolMonitor:
         unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
         states = self._states.of((history.still,), partial(device_states, pool.root))
         left = self._redundancy_of(pool)
-        word = health(pool, sample.t, history.regrouped, unsteady, damaged, spares, states)
+        unchecked = history.damage.unchecked(pool, sample.t)
+        word = health(
+            pool, sample.t, history.regrouped, unsteady, damaged, spares, states, unchecked
+        )
         if any(scan.active and scan.function in REPAIRS for scan in pool.scans):
             word = without_redundancy(word, left)
         yield Frame(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
-from zconsole.eta.estimate import SUSPENDED, Estimate
+from zconsole.eta.estimate import MEASURING, SUSPENDED, Estimate
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.facts import (
     range_words,
@@ -202,6 +202,8 @@ def _eta(view: ScanView, frame: Frame, zone: tzinfo | None) -> str:
 
 def _no_eta(reason: str) -> str:
     """``no ETA yet: 1 sample``: most reasons say themselves that there is no estimate."""
+    if reason.startswith(MEASURING):
+        return f"no ETA yet: {reason}"
     told = reason.replace("no estimate", "no ETA", 1)
     return told if told.startswith("no ETA") else f"no ETA: {reason}"
 

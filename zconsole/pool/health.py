@@ -21,8 +21,9 @@ class Health(NamedTuple):
     and no repair runs); ERRORS (damaged data); DEGRADED, by the states of devices, too: where the
     kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
     module/zfs/spa.c 2.4.4); ATTENTION (devices collect errors, a spare failed or is in use for
-    nothing, a checkpoint blocks the resilver that runs, the last scrub ended with errors, zpool has
-    its own doubt); OK. UNKNOWN where the source leaves out what is needed to call the pool OK.
+    nothing, a checkpoint blocks the resilver that runs, the last scrub ended with errors, damage
+    was cleared and not checked since, zpool has its own doubt); OK. UNKNOWN where the source leaves
+    out what is needed to call the pool OK.
     STALE, NOT IMPORTED and CONNECTING while no sample comes."""
     severity: str
     """ok, notice, warning or error."""
@@ -71,18 +72,22 @@ def health(
     damaged: Iterable[tuple[str, int]] = (),
     spares: Collection[SpareTrouble] = (),
     states: DeviceStates | None = None,
+    unchecked: str | None = None,
 ) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``: the worst that holds.
 
     ``regrouped`` and ``damaged`` are as for ``not_restored``. ``unsteady``: devices that lately
     disconnected and returned, in words, which the pool's own counters don't show. ``spares`` that
     would not help are told whatever the word, and make it ATTENTION where that is to be fixed.
-    ``states``: those of the pool's devices, where they are known already.
+    ``states``: those of the pool's devices, where they are known already. ``unchecked``: damage
+    that was cleared and not checked since, in words.
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
     idle, (away, errors) = tuple(spare.text for spare in spares), states or device_states(pool.root)
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
-    reasons = (*unrestored, *blocked, *_data_errors(pool), *_devices(away), *idle, *lacks)
+    hidden = (unchecked,) if unchecked else ()
+    data = (*_data_errors(pool), *hidden)
+    reasons = (*unrestored, *blocked, *data, *_devices(away), *idle, *lacks)
     if pool.suspended or pool.state in LOST_STATES:
         word = "SUSPENDED" if pool.suspended else pool.state
         return Health(word or "", "error", (*_lost(pool, away), *reasons))
@@ -97,7 +102,7 @@ def health(
     if bare or lacks:
         known = (reason for reason in reasons if reason not in lacks)
         return Health("UNKNOWN", "notice", (*lacks, *doubts, *known))
-    if doubts or blocked or any(spare.severity == "warning" for spare in spares):
+    if doubts or blocked or hidden or any(spare.severity == "warning" for spare in spares):
         return Health("ATTENTION", "warning", (*doubts, *reasons))
     return Health("OK", "ok", reasons)
 

@@ -149,12 +149,12 @@ def _copied_unchecked(scans: tuple[Scan, ...]) -> Iterator[str]:
     """A rebuild copies without checksums; the scrub that follows may not repair everything."""
     rebuilt = [s.end for s in scans if s.function == "rebuild"]
     for scan in scans:
-        own = (start := _started(scan)) is not None and settling(start, *rebuilt)
+        own = (start := started(scan)) is not None and settling(start, *rebuilt)
         if scan.function == "scrub" and scan.state == "finished" and scan.processed_bytes and own:
             yield f"the scrub after the rebuild repaired {size(scan.processed_bytes)}: scrub again"
 
 
-def _started(scan: Scan) -> float | None:
+def started(scan: Scan) -> float | None:
     """When a finished scan began; text has its end and length, in whole seconds each."""
     if scan.start is not None or scan.end is None or scan.duration is None:
         return scan.start

@@ -24,6 +24,8 @@ TERMINATED, HUNG_UP = "terminated", "hung up"
 
 REPLACED = "replaced since the walk"
 """Why a file is left that another job or program wrote anew: it needs no move any more."""
+TOTAL_CHANGED = "total now "
+"""How the note begins that says why what is to do in all is another than before."""
 
 FIGURES = (
     "files_done", "files_total", "files_skipped", "files_failed",
@@ -138,6 +140,11 @@ class JobView:
     def goal(self) -> int | None:
         """Bytes of files that it is to work through until its end."""
         return self.bytes_total if self.bytes_goal is None else self.bytes_goal
+
+    @property
+    def total_changed(self) -> tuple[str, ...]:
+        """The note that says why ``goal`` is another than before."""
+        return tuple(note for note in self.notes if note.startswith(TOTAL_CHANGED))
 
     def as_json(self) -> dict[str, Any]:
         """The object of the contract, but for the files that were left out."""

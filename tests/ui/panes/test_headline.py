@@ -160,6 +160,18 @@ def test_what_is_not_known_is_said_in_its_cell():
     assert "unknown  " in second
 
 
+@rows(
+    ("zpool", "beside"),
+    [(41.0, " zpool says 41s "), (None, " 2 samples ")],
+)
+def test_while_it_is_measured_the_figure_of_zpool_is_shown(zpool, beside):
+    young = Estimate(None, None, None, "measuring, 2 samples")
+    view = frames.resilver().scans[0]
+    first, second = said(of_scan(estimate=young, scan=view.scan._replace(zpool_eta=zpool)))
+    assert first.startswith(" ETA measuring ")
+    assert second.startswith(beside)
+
+
 def test_the_best_rate_is_told_also_where_no_share_of_it_is_reached():
     ceiling = frames.resilver().ceiling._replace(share=None)
     assert " best seen 410M/s " in said(replace(frames.resilver(), ceiling=ceiling), 90)[1]

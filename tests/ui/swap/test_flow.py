@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -278,6 +279,47 @@ async def test_a_look_that_a_plan_overtakes_writes_nothing_down():
         said = [entry.text for entry in s.store_new().log if entry.step == "offline"]
         assert "not needed" not in said
         assert len(said) == 1
+
+
+async def test_the_first_sample_with_the_replacing_vdev_ends_the_step_however_long_a_look_takes():
+    """It stayed at Replace for 25 s: a look at a busy machine judged the pool of its start."""
+    async with swapping() as s:
+        await s.to_pull()
+        await s.pull("Slot 07")
+        await s.insert(s.swap.hands.drawer()[0].rpartition(" ")[2], "Slot 07")
+        screen, context = s.app.screen, s.controller.context
+        assert isinstance(screen, SwapScreen)
+        followed = screen._followed
+        view, before = followed._session.view, followed.stage
+        assert before is not None
+        assert before.step == "replace"
+
+        async def _slow(*args):
+            if any(row.vdev.kind == "replacing" for row in context.frame.rows):
+                await asyncio.Event().wait()
+            return await view(*args)
+
+        followed._session.view = _slow
+        await s.press("enter")
+        await s.on(ConfirmScreen)
+        await s.press("right", "enter")
+        await wait_for(s, lambda: "Started." in s.screen)
+        await s.press("escape")
+        s.feed.step(1.0)
+        await wait_for(s, lambda: "Wait until" in s.screen)
+        context.swaps.stages[followed.checklist.id] = before
+        (line,) = context.swaps.shown(context.frame)
+        assert line.activity.note == "Slot 07: Wait for the resilver  (C continues)"
+
+
+async def wait_for(s: Swapping, seen: Callable[[], bool]) -> None:
+    """Wait until something is seen, with half a minute of patience."""
+    for _ in range(3000):
+        await s.settle()
+        if seen():
+            return
+        await s.pilot.pause(0.01)
+    raise AssertionError(s.screen)
 
 
 async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key():

@@ -119,6 +119,39 @@ def test_nothing_is_read_again_while_no_disk_comes_or_goes(tmp_path):
     assert surroundings(paths, first, located_source.READ_EVERY, machine.root) is not first
 
 
+class Returning(Pool):
+    """A pool whose disks come and go."""
+
+    devices: dict[str, tuple[str, ...]]
+
+    async def sample(self):
+        (raw,) = await super().sample()
+        return ({**raw, "devices": self.devices},)
+
+
+async def test_a_disk_that_comes_is_known_at_once_though_it_is_looked_only_now_and_then(tmp_path):
+    machine = expander_24(tmp_path)
+    pool = Returning("/dev/sda", "/dev/sdb")
+    pool.devices = {"/dev/sda": ("sda",)}
+    gone = [tmp_path / "sys/class/block/sdb", tmp_path / "sys/block/sdb"]
+    links = [link.readlink() for link in gone]
+    for link in gone:
+        link.unlink()
+    source = LocatedSource(pool, machine.root, lambda: 0.0)
+    (raw,) = await source.sample()
+    assert not getattr(leaves(raw)["sdb"], "serial", "")
+    for link, target in zip(gone, links, strict=True):
+        link.symlink_to(target)
+    pool.devices = {**pool.devices, "/dev/sdb": ("sdb",)}
+    for _ in range(3000):
+        (raw,) = await source.sample()
+        if getattr(leaves(raw)["sdb"], "serial", ""):
+            break
+        await asyncio.sleep(0.01)
+    assert leaves(raw)["sdb"].serial == "5000c50000000001"
+    await source.aclose()
+
+
 async def test_temperatures_come_with_a_later_sample(tmp_path):
     machine = expander_24(tmp_path)
     machine.write(machine.block("sda") / "queue", rotational=0)

@@ -14,7 +14,7 @@ from typing import Any
 from zconsole.errors import UnavailableError
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import REPLACED
+from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal, State
@@ -23,6 +23,7 @@ from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Limits
+from zconsole.units import size
 
 INTERVAL = 10.0
 """Seconds between two looks at the vdevs."""
@@ -34,6 +35,8 @@ STRIKES = 3
 """Looks in a row that have to agree."""
 SETTLING = 3
 SMALLEST_STEP = 4 << 20
+SAME_TOTAL = 0.1
+"""Share by which a prediction may differ from the total that was said, which then stays."""
 STEP_SHARE = 0.25
 """Share of what is predicted to be left to the target that may pass before the next look."""
 
@@ -55,6 +58,8 @@ class MoveEffect:
     step: int = 0
     _looked: float | None = None
     _strikes: int = 0
+    total_changed: str = ""
+    """Why the total is another than was said before; empty while it is the same."""
     _goal: tuple[float, int] | None = None
     """A spread, and after how many bytes of files in all it should be reached."""
 
@@ -102,15 +107,38 @@ class MoveEffect:
             return False
         if allocator.spread(spaces) <= target:
             return True
-        whole = sum(space.alloc for space in spaces)
-        raw = allocator.raw_to_target(spaces, target, whole) or whole
-        self._goal = target, handled + round(raw / self.raw_factor)
-        self.step = max(SMALLEST_STEP, round(raw / self.raw_factor * STEP_SHARE))
+        left = self._predicted(spaces, target)
+        self._expect(target, handled, handled + left)
+        self.step = max(SMALLEST_STEP, round(left * STEP_SHARE))
         self.next_look = handled + self.step
         return False
 
+    def _predicted(self, spaces: Sequence[Space], target: float) -> int:
+        """Bytes of files to move until the spread is ``target``."""
+        whole = sum(space.alloc for space in spaces)
+        raw = allocator.raw_to_target(spaces, target, whole) or whole
+        return round(raw / self.raw_factor)
+
+    def _expect(self, target: float, handled: int, total: int) -> None:
+        """Hold on to the total that was said, unless it turns out to be clearly another."""
+        said = self._goal[1] if self._goal is not None and self._goal[0] == target else None
+        if said is not None and handled < said and abs(total - said) <= SAME_TOTAL * said:
+            return
+        self._goal = target, total
+        if said is None:
+            self.total_changed = ""
+            return
+        spread = f"the spread falls {'slower' if total > said else 'faster'} than predicted"
+        why = spread if self.step else "the pool changed since the plan"
+        self.total_changed = f"{TOTAL_CHANGED}{size(total)}, not {size(said)}: {why}"
+
     def left(self, target: float, handled: int) -> int | None:
-        """Bytes of files to go until the spread is ``target``, as predicted; None if unknown."""
+        """Bytes of files to go until the spread is ``target``, as predicted; None if unknown.
+
+        Before the first look, by the vdevs as they were when the job was planned.
+        """
+        if self._goal is None and not self.step and self.before:
+            self._goal = target, self._predicted(self.before, target)
         if self._goal is None or self._goal[0] != target:
             return None
         return max(0, self._goal[1] - handled)
@@ -243,6 +271,7 @@ class JobAccounts:
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = self._to_do(handled)
         outlook = self.outlook() if self.state in ("running", "waiting") else None
+        changed = self.effect.total_changed if self.effect is not None else ""
         return {
             "state": self.state,
             "why": self.why,
@@ -261,7 +290,7 @@ class JobAccounts:
             "vdevs": self._vdevs(),
             "pid": os.getpid(),
             "t": self.now(),
-            "notes": [*self.notes, *([outlook] if outlook else [])],
+            "notes": [*self.notes, *filter(None, (changed, outlook))],
         }
 
     def _to_do(self, handled: int) -> int:

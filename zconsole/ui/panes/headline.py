@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from zconsole import units
-from zconsole.eta.estimate import Estimate
+from zconsole.eta.estimate import MEASURING, Estimate
 from zconsole.history.past_rates import STEADY, PastRates
 from zconsole.history.views import ActivityView, ScanView
 from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
@@ -139,7 +139,10 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
         said = _fitting(("suspended: nothing moves", "nothing moves"), place.width)
         return [[_named("ETA", _NONE, "bold")], [old or (Span(said, "error"),)]]
     if estimate.eta is None:
-        return [[_named("ETA", estimate.lacking, "bold")], [old or _why_none(estimate, place)]]
+        measured = zpool is not None and estimate.lacking == MEASURING and not old
+        says: Line = (Span(f"zpool says {units.duration(zpool)}", "dim"),)
+        why = says if measured else old or _why_none(estimate, place)
+        return [[_named("ETA", estimate.lacking, "bold")], [why]]
     first, ranged = _still_to_go(estimate.eta, place), old or _range(estimate)
     if zpool is None or old:
         return [first, [ranged]]
@@ -152,7 +155,8 @@ def _eta(estimate: Estimate, zpool: float | None, place: Place) -> CellRows:
 
 def _why_none(estimate: Estimate, place: Place) -> Line:
     """Why nothing is estimated, in as many clauses as there is room for."""
-    said = place.look.text(estimate.reason.removeprefix("no estimate: "))
+    reason = estimate.reason.removeprefix("no estimate: ").removeprefix(f"{MEASURING}, ")
+    said = place.look.text(reason)
     if cell_len(said) > place.width:
         said = said.partition("; ")[0]
     while cell_len(said) > place.width and ", " in said:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.eta.estimate import Estimate
+from zconsole.eta.estimate import MEASURING, Estimate
 from zconsole.monitor.facts import range_words, work_name
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import HostLoad
@@ -93,7 +93,7 @@ def _amount(done: str, total: str) -> str:
 def eta_line(label: str, estimate: Estimate, ink: Ink) -> Line:
     """``ETA 17h52m  ends tomorrow 06:33  (16h10m to 21h40m)``, or why there is none."""
     if estimate.eta is None:
-        why = ink.look.text(estimate.reason)
+        why = ink.look.text(estimate.reason.removeprefix(f"{MEASURING}, "))
         return (Span(f"{label} ", "dim"), Span(f"{estimate.lacking}: {why}"))
     spans = [
         Span(f"{label} ", "dim"),

@@ -116,9 +116,10 @@ def told_of(job: str) -> str:
 
 
 def _left_out(job: JobView) -> str:
-    """``12 files skipped, 1 file failed``; empty where all were moved."""
+    """``12 files skipped, 1 file failed``, and why its total changed; empty without any of it."""
     counts = ((job.files_unmoved, "skipped"), (sum(job.failed.values()), "failed"))
-    return ", ".join(f"{counted(n, 'file')} {word}" for n, word in counts if n)
+    files = (f"{counted(n, 'file')} {word}" for n, word in counts if n)
+    return ", ".join((*files, *job.total_changed))
 
 
 def reason(job: JobView) -> str:

@@ -8,12 +8,15 @@ from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
+from zconsole.actions.refresh import situation_of
+from zconsole.errors import ZconsoleError
 from zconsole.monitor.frame import Frame
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.guide import Guide
 from zconsole.swap.light import can_blink
 from zconsole.swap.onlooker import Onlooker
+from zconsole.swap.progress import current
 from zconsole.swap.session import SwapSession, just_pulled
 from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import SwapStore
@@ -36,7 +39,10 @@ async def peeked(
     context: FlowContext, kept: Sequence[Checklist], c: Checklist
 ) -> tuple[Checklist, SwapStage]:
     """A checklist and its step as they are now, for who doesn't lead it. Raises ZconsoleError."""
-    return await session_of(context, context.swaps.backend).peek(c, kept)
+    swaps = context.swaps
+    if swaps.session is None:  # one for all looks: it remembers what disks said of themselves
+        swaps.session = session_of(context, swaps.backend)
+    return await swaps.session.peek(c, kept)
 
 
 class FollowedSwap:
@@ -54,6 +60,8 @@ class FollowedSwap:
         self._store = store
         self._seen = checklist
         self._guide: Guide | None = None
+        self._last: MachineView | None = None
+        """What was seen at the newest look."""
         self._turn = asyncio.Lock()
         self.stage: SwapStage | None = None
         """The current step, as of the newest look; None before the first."""
@@ -83,8 +91,30 @@ class FollowedSwap:
                 await self._peek()
             else:
                 await self._lead()
+            self.advance()
             if self.stage is not None:
                 self._context.swaps.saw(self.checklist, self.stage)
+
+    def advance(self) -> None:
+        """Leave the replace by the newest sample, if that shows that it has begun.
+
+        A look at the machine may take half a minute, and judges the pool as it was at its start.
+        """
+        v, c, stage = self._last, self.checklist, self.stage
+        frame = self._context.frame_of(c.pool)
+        if v is None or frame is None or stage is None or stage.step != "replace" or stage.alarm:
+            return
+        if self._context.under_way or frame.suspended:
+            return
+        try:
+            seen = v.having(situation_of(frame, v.situation.facts))
+        except ZconsoleError:
+            return
+        found = current(c, seen, self._context.backend.clock())
+        if not found.alarm and (
+            found.over or c.steps[c.steps.index("replace") :].count(found.step)
+        ):
+            self.stage = found
 
     async def _peek(self) -> None:
         found = await in_daemon_thread(self._store.read)
@@ -113,7 +143,9 @@ class FollowedSwap:
         return await self._session.busy()
 
     async def _view(self) -> MachineView | None:
-        return await self._session.view_of(self.checklist)
+        v = await self._session.view_of(self.checklist)
+        self._last = v or self._last
+        return v
 
     async def answer(self, name: str) -> None:
         """Take an answer of the current stage, by its name."""

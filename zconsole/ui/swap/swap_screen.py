@@ -90,6 +90,10 @@ class SwapScreen(Dialog[SwapDisk | None]):
         seen = (frame.t, frame.looked) if frame is not None else None
         if seen != self._seen or seen is None:
             self._seen = seen
+            before = self._followed.stage
+            self._followed.advance()
+            if self._followed.stage is not before:
+                self.update()
             self.look_again()
 
     def look_again(self) -> None:

@@ -17,12 +17,14 @@ from zconsole.eta.estimate import nothing
 from zconsole.history.views import ActivityView
 from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Activity
+from zconsole.pool.topology import placed
 from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, TITLES, Checklist
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 
 if TYPE_CHECKING:
     from zconsole.swap.backend import SwapBackend
+    from zconsole.swap.session import SwapSession
     from zconsole.swap.stage import SwapStage
     from zconsole.swap.store import SwapStore
 
@@ -47,6 +49,8 @@ class SwapWatch:
     """The open ones, the newest first."""
     stages: dict[str, SwapStage] = field(default_factory=dict)
     """The current step of each open one, by its id, as far as it could be seen."""
+    session: SwapSession | None = field(default=None, repr=False)
+    """What looks at the checklists for the main screen; made at the first look."""
     _kept: tuple[Checklist, ...] = ()
     """Every one, as of the newest look."""
     _backend: SwapBackend | None = None
@@ -143,7 +147,7 @@ class SwapWatch:
     def shown(self, frame: Frame) -> tuple[ActivityView, ...]:
         """A line for each open checklist of a pool, and for all that is left undone."""
         opened = self.of(frame)
-        lines = [activity(c, self.stages.get(c.id)) for c in opened]
+        lines = [activity(c, self.stages.get(c.id), frame) for c in opened]
         stages = (self.stages[c.id] for c in opened if c.id in self.stages)
         left = [(NOT_UNDONE, text) for stage in stages for text in stage.reminders]
         left += [(_ended(c), text) for c, text in self._left if _is_of(frame, c)]
@@ -183,10 +187,25 @@ def _reminder(said: str, text: str) -> ActivityView:
     return ActivityView(Activity(KIND, said, note=text), None, nothing(""))
 
 
-def activity(c: Checklist, stage: SwapStage | None) -> ActivityView:
-    """An open checklist as a line beside the scans; ``stage``: its step, where it is known."""
+def _is_replaced(c: Checklist, frame: Frame) -> bool:
+    """Whether the sample shows that another disk takes the old one's place."""
+    places = {} if frame.root is None else {place.key: place for place in placed(frame.root)}
+    old = places.get(c.old.key)
+    return (
+        old is not None and old.parent is not None and places[old.parent].vdev.kind == "replacing"
+    )
+
+
+def activity(c: Checklist, stage: SwapStage | None, frame: Frame | None = None) -> ActivityView:
+    """An open checklist as a line beside the scans; ``stage``: its step, where it is known.
+
+    ``frame``: the newest one, which shows that a replace has begun before the machine is looked at.
+    """
     if stage is not None and stage.alarm:
         note = f"{stage.brief or stage.title}  (C)"
     else:
-        note = f"{c.old.spot}: {TITLES[stage.step if stage is not None else c.at]}  (C continues)"
+        step = stage.step if stage is not None else c.at
+        if step == "replace" and frame is not None and _is_replaced(c, frame):
+            step = "resilver"
+        note = f"{c.old.spot}: {TITLES[step]}  (C continues)"
     return ActivityView(Activity(KIND, "open", note=note), None, nothing(""))

@@ -142,16 +142,22 @@ class PoolPoller:
         return None if config is None or self.gate else self._message.newest(config)
 
     def resolve(self, reading: Raw | None, rows: Mapping[str, str], root: Path) -> None:
-        """Look up the disks under the leaves when they changed or it is time; reads files."""
-        if reading is None:
-            return
-        paths = tuple(leaf_paths(reading))
-        names = {name for names in self.devices.values() for name in names}
-        stale = reading["clock"] - self._resolved_at >= RESOLVE_EVERY
-        if paths != self._paths or stale or not names <= rows.keys():
-            found = {path: diskstats_names(path, rows, root) for path in paths}
-            self.devices = {path: each for path, each in found.items() if each}
-            self._paths, self._resolved_at = paths, reading["clock"]
+        """Look up the disks under the leaves when they changed or it is time; reads files.
+
+        A leaf whose disk is gone is looked up each time: it may be back, under another name.
+        """
+        if reading is not None:
+            paths = tuple(leaf_paths(reading))
+            if paths != self._paths or reading["clock"] - self._resolved_at >= RESOLVE_EVERY:
+                self.devices = {}
+                self._paths, self._resolved_at = paths, reading["clock"]
+        there = {path: names for path, names in self.devices.items() if rows.keys() >= set(names)}
+        lacking = [path for path in self._paths if path not in there]
+        if lacking:
+            found = {path: diskstats_names(path, rows, root) for path in lacking}
+            # Of a pool that is not read, what is gone stays known, so that it can be told.
+            kept = there if reading is not None else self.devices
+            self.devices = {**kept, **{path: each for path, each in found.items() if each}}
 
     def close(self) -> tuple[asyncio.Task[Any], ...]:
         """Cancel whatever is in flight; returns the tasks that are now ending."""

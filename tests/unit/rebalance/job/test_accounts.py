@@ -77,6 +77,70 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
         assert accounts.as_json()["bytes_goal"] == goal - 5
 
 
+GIB = 1 << 30
+
+
+@dataclass
+class Filling:
+    """A pool of two vdevs, one of which is empty."""
+
+    fill: float
+    """GiB of a hundred that the other holds."""
+
+    def sync(self, pool: str) -> None:
+        """Nothing to wait for."""
+
+    def listing(self, pool: str) -> tuple[tuple[Space, ...], float]:
+        full, empty = (
+            Space(n, 100.0 * GIB, f * GIB, 1.0) for n, f in (("d0", self.fill), ("d1", 0.0))
+        )
+        return (full, empty), 0.1
+
+
+def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
+    """What the status says: at once, and after each look, 1 GiB apart."""
+    with closing(Journal.create(tmp_path / "j")) as journal:
+        accounts = accounts_of(journal, lambda: 0.0)
+        accounts.bytes_total = 500 * GIB
+        accounts.limits = lambda: Limits(until_spread=0.3)
+        pool: Any = Filling(80.0)
+        planned, _ = pool.listing("tank")
+        accounts.effect = MoveEffect(pool, "tank", planned, 1.0, lambda: 0.0)
+        said = [accounts.as_json()]
+        for fill in fills:
+            pool.fill = fill
+            accounts.effect.next_look = 0
+            assert not accounts.effect.reached(0.3, accounts.handled)
+            said.append(accounts.as_json())
+            accounts.work(GIB)
+        return [(each["bytes_goal"], each["notes"]) for each in said]
+
+
+def test_the_total_is_that_of_the_plan_from_the_first_moment(tmp_path: Path) -> None:
+    """It was that of all files, then that until the spread, then another with every look."""
+    found = totals(tmp_path, [80.0, 79.5, 78.0, 78.5])
+    assert len({goal for goal, _ in found}) == 1
+    assert found[0][0] < 500 * GIB
+    assert all(notes == [] for _, notes in found)
+
+
+@rows(
+    ("fills", "why"),
+    [
+        ([99.0], "the pool changed since the plan"),
+        ([80.0, 99.0], "the spread falls slower than predicted"),
+        ([80.0, 60.0], "the spread falls faster than predicted"),
+    ],
+)
+def test_a_total_that_has_to_change_says_why(tmp_path: Path, fills: list[float], why: str) -> None:
+    (tmp_path / why).mkdir()
+    (planned, _), *_, (total, notes) = totals(tmp_path / why, fills)
+    assert total != planned
+    assert len(notes) == 1
+    assert notes[0].startswith("total now ")
+    assert notes[0].endswith(f": {why}")
+
+
 def test_the_byte_limit_spares_what_was_skipped_or_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,29 @@ async def test_a_sample_has_what_the_machine_knows_beside_the_pool(tmp_path):
     await made.aclose()
 
 
+@pytest.mark.parametrize("state", ["ONLINE", "SUSPENDED"])
+async def test_a_disk_that_is_back_under_another_name_is_seen_by_the_next_sample(tmp_path, state):
+    """It was gone for up to half a minute more, until links were looked up again."""
+    made = source(tmp_path)
+    node, rows = tmp_path / "dev/sda1", tmp_path / "proc/diskstats"
+    before = rows.read_text()
+    await made.sample()
+    set_state(tmp_path, "tank", state)
+    node.unlink()
+    rows.write_text("")
+    (away,) = await made.sample()
+    assert not away.get("diskstats")
+    (tmp_path / "dev/sdf1").touch()
+    (tmp_path / "sys/class/block/sdf1").mkdir(parents=True)
+    rows.write_text(before.replace("sda1", "sdf1"))
+    await made.sample()  # udev makes the link a little later
+    node.symlink_to("sdf1")
+    (back,) = await made.sample()
+    assert back["devices"] == {"/dev/sda1": ("sdf1",)}
+    assert [row[2] for row in back["diskstats"]] == ["sdf1"]
+    await made.aclose()
+
+
 @pytest.mark.parametrize("reader", ["json", "text"])
 async def test_the_first_sample_says_which_leaves_sit_out(tmp_path, reader):
     leaf = {"guid": 7, "path": "/dev/sda1", "properties": {"sit_out": {"value": "on"}}}
