@@ -207,9 +207,8 @@ async def test_what_the_autopilot_set_is_said_to_be_restored_at_its_end():
         while NAME not in plain(view.line_at(view.cursor)):
             await a.press("j")
         said = " ".join(a.screen.split())
-        assert "set by the autopilot" in said
-        assert "restored at its end" in said
-        assert "stays until the next boot" not in said
+        assert "restored by the autopilot when it ends: with the scans, or with the console" in said
+        assert "E when the scan ends" not in said
 
 
 async def test_the_open_list_shows_what_the_autopilot_sets_meanwhile():
