@@ -111,7 +111,7 @@ def promise(hold: Hold, scans: Scans | None = None) -> str:
         left = f"its {gone} is gone; {restored_later(hold, scans)}"
         return left if hold.is_left else "set to stay: nothing restores it before the next boot"
     if hold.by is Setter.GUARD:
-        watched = " or its console ends (or ssh drops)" * (hold.own or hold.seconds is None)
+        watched = ", or when its console ends (or ssh drops)" * (hold.own or hold.seconds is None)
         time = "when its time is over" if hold.seconds is None else f"in {duration(hold.seconds)}"
         return f"restored by a guard process {time}{watched}"
     if hold.by is Setter.AUTOPILOT:

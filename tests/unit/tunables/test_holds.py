@@ -229,7 +229,7 @@ async def test_what_a_killed_guard_left_is_restored_at_once_even_while_a_scan_ru
     pid = int(remembered(kernel)[FROZEN]["owner"].partition(":")[0])
     mark = process_mark(pid)
     assert says(kernel, RUNS, FROZEN) == (
-        "restored by a guard process when its time is over or its console ends (or ssh drops)"
+        "restored by a guard process when its time is over, or when its console ends (or ssh drops)"
     )
     kernel.console("1:1").settle(2.0, RUNS)
     assert kernel.read(FROZEN) == 1

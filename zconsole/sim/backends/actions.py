@@ -36,8 +36,8 @@ from zconsole.tunables.store import VolatileTunableStore
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
 
-DEMO = "demo"
-"""The mark of the console in place of that of its process."""
+DEMO, GUARD = "demo", "guard"
+"""Marks of the console and of its guards, in place of those of processes."""
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
 FEATURES = (
@@ -117,9 +117,10 @@ def simulated_backend(world: World) -> ActionBackend:
     parameters, log, store = SimulatedParameters(world), MemoryLog(), VolatileTunableStore(OWNER)
     control = Control(parameters, store, log, DEMO, _lives)
     pilots = Control(parameters, store, log, OWNER, _lives)
+    guards = Control(parameters, store, log, GUARD, _lives)
 
     async def _freeze(name: str, value: int) -> None:
-        control.set({name: value}, world.pools[0].now, guard=True)
+        guards.set({name: value}, world.pools[0].now, guard=True)
 
     runner = SimulatedRunner(world)
     return ActionBackend(
