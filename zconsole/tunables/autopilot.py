@@ -145,6 +145,13 @@ async def _sampled(source: Source) -> tuple[Pool, ...] | None:
 
     What a pool that doesn't answer would bear, nobody knows.
     """
+    pools = await every_pool(source)
+    active = scanning(pools or ())
+    return pools if all("sync_r" in histograms(pool) for pool in active) else None
+
+
+async def every_pool(source: Source) -> tuple[Pool, ...] | None:
+    """The pools that a source has now; None unless each answered."""
     try:
         raws = await source.sample() or ()
         found = [each for raw in raws for each in decode(raw)]
@@ -152,8 +159,7 @@ async def _sampled(source: Source) -> tuple[Pool, ...] | None:
         return None
     if any(isinstance(each, SampleFailure) and not each.absent for each in found):
         return None
-    pools = tuple(each.pool for each in found if isinstance(each, Sample))
-    return pools if all("sync_r" in histograms(pool) for pool in scanning(pools)) else None
+    return tuple(each.pool for each in found if isinstance(each, Sample))
 
 
 async def start(

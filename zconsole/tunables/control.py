@@ -96,7 +96,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledTunables:
     """What a console did about the tunables that were to be restored."""
 
     restored: tuple[Restored, ...] = ()
@@ -196,7 +196,7 @@ class Control:
         chosen = None if names is None else tuple(names)
         return self._restore(t, lambda saved: tuple(saved.values) if chosen is None else chosen)
 
-    def settle(self, t: float, scans: Scans | None = None) -> Settled:
+    def settle(self, t: float, scans: Scans | None = None) -> SettledTunables:
         """Restore what is due, and take over what is left to be restored at a scan's end.
 
         ``scans``: what this console sees of them, by default nothing. As ``restore`` otherwise.
@@ -208,7 +208,7 @@ class Control:
             restored = self._restore(t, lambda now: self._due(now, seen))
             saved = self._memory.peek(self._parameters.era)
         if not self._left(saved, seen):
-            return Settled(restored)
+            return SettledTunables(restored)
         taken: dict[str, str] = {}
         # Where that can't be written, what is left is restored all the same once it is due.
         with contextlib.suppress(StateError):
@@ -217,7 +217,7 @@ class Control:
                 for name, guid in left.items():
                     saved.values[name] = replace(saved.values[name], owner=self._owner, until=guid)
             taken = left
-        return Settled(restored, tuple(taken))
+        return SettledTunables(restored, tuple(taken))
 
     def held(self) -> tuple[str, ...]:
         """What this very owner set and has not put back."""

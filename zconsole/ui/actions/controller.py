@@ -21,8 +21,9 @@ from zconsole.monitor.frame import OUTCOME, SET_HERE, Frame
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.tunables.control import Settled
+from zconsole.tunables.control import SettledTunables
 from zconsole.tunables.holds import LEFT_BY, Hold, Scans, grouped, is_due
+from zconsole.tunables.pilot import scanning
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.log_flow import log_flow
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
 
+ALL_POOLS_SECONDS = 60.0
+"""How often a console of some pools asks whether a scan of another keeps tunables from going back."""
 LOOK_SECONDS = 5.0
 """How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
 
@@ -68,6 +71,8 @@ class ActionController:
         self.jobs = JobWatch(context.backend.rebalance_backend, self._keep)
         self._looked = float("-inf")
         """When it last looked, in steady seconds."""
+        self._asked_all = float("-inf")
+        """When it last asked for all pools, in steady seconds."""
         self._ended: set[str] = set()
         """Pools whose scan has ended since the tunables were looked at."""
         self._told_left = ""
@@ -140,8 +145,10 @@ class ActionController:
         context, backend = self.context, self.context.backend
         await context.read_past()
         ended, scans, holds = set(self._ended), context.scans(self._ended), context.past.holds
-        due = [name for name, hold in holds.items() if is_due(hold, scans)]
         left = {name: hold for name, hold in holds.items() if hold.is_left}
+        if left and context.app.view_state.options.pools and not context.denied:
+            scans = await self._of_all(scans)
+        due = [name for name, hold in holds.items() if is_due(hold, scans)]
         if context.denied:
             for text, names in grouped(left, scans).items():
                 self._tell_left(
@@ -162,6 +169,15 @@ class ActionController:
                 context.app.notify(said, timeout=20, markup=False)
             self._told_left = ""
         self._ended -= ended
+
+    async def _of_all(self, scans: Scans) -> Scans:
+        """Whether nothing scans in the whole machine, where this console shows some of its pools."""
+        now = self.context.backend.steady()
+        if scans.running or 0 <= now - self._asked_all < ALL_POOLS_SECONDS:
+            return scans
+        self._asked_all = now
+        pools = await self.context.backend.every_pool()
+        return scans if pools is None or scanning(pools) else replace(scans, whole=True)
 
     def _tell_left(self, text: str, failed: bool = False) -> None:
         """Tell of tunables that are not restored; once, not at every look."""
@@ -306,7 +322,7 @@ class ActionController:
 
 
 def _settled(
-    done: Settled, before: Mapping[str, Hold], now: Mapping[str, Hold], scans: Scans
+    done: SettledTunables, before: Mapping[str, Hold], now: Mapping[str, Hold], scans: Scans
 ) -> str:
     """What was restored and taken over, in one message."""
     own = [each for each in done.restored if before[each.name].own]

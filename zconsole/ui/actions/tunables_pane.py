@@ -14,6 +14,7 @@ from zconsole.output.tunables import notes
 from zconsole.tunables.catalog import BYTES, Tunable
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.effect import TunableEffect
+from zconsole.tunables.holds import Setter
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import Work, begin_next
@@ -80,7 +81,7 @@ class TunablesScreen(PickScreen):
             return tunable_lines(self._now, look(), width)
 
         def _about(index: int, width: int) -> tuple[Line, ...]:
-            return about_lines(self._now[index], held(), look(), width)
+            return about_lines(self._now[index], look(), width, held())
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
         self.request = "set"
@@ -166,17 +167,17 @@ def _said(shown: Shown, room: int) -> str:
     return "; ".join(filter(None, (said + ends, setting.tunable.meaning)))
 
 
-def about_lines(shown: Shown, pilot: str, look: DisplayFormat, width: int) -> tuple[Line, ...]:
+def about_lines(shown: Shown, look: DisplayFormat, width: int, pilot: str = "") -> tuple[Line, ...]:
     """The tunable at the cursor: what becomes of it, its range, what its newest change did.
 
     ``pilot``: what the autopilot does.
     """
     setting, tunable = shown.setting, shown.setting.tunable
+    ours = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
+    steered = setting.hold is not None and setting.hold.by is Setter.AUTOPILOT
     lines: list[Line] = []
-    if setting.ours:
-        said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
-        lines += wrapped(said, "notice", look, width, " ")
-    lines += wrapped(pilot, "notice", look, width, " ")
+    for text in (pilot, ours) if steered else (ours * setting.ours, pilot):
+        lines += wrapped(text, "notice", look, width, " ") if text else ()
     lines += wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")
     harm = "; ".join(notes(setting))
     if shown.suggested:
