@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 ALL_POOLS_SECONDS = 60.0
-"""How often a console of some pools asks whether a scan of another keeps tunables from going back."""
+"""How often a console of some pools asks for the scans of others before it restores tunables."""
 LOOK_SECONDS = 5.0
 """How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
 
@@ -171,7 +171,7 @@ class ActionController:
         self._ended -= ended
 
     async def _of_all(self, scans: Scans) -> Scans:
-        """Whether nothing scans in the whole machine, where this console shows some of its pools."""
+        """What is known of scans once this console of some pools has asked about the others."""
         now = self.context.backend.steady()
         if scans.running or 0 <= now - self._asked_all < ALL_POOLS_SECONDS:
             return scans

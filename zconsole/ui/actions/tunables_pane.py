@@ -173,17 +173,19 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int, pilot: str = "") 
     ``pilot``: what the autopilot does.
     """
     setting, tunable = shown.setting, shown.setting.tunable
-    ours = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
+    said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
+    ours = wrapped(said, "notice", look, width, " ") if setting.ours else []
     steered = setting.hold is not None and setting.hold.by is Setter.AUTOPILOT
-    lines: list[Line] = []
-    for text in (pilot, ours) if steered else (ours * setting.ours, pilot):
-        lines += wrapped(text, "notice", look, width, " ") if text else ()
+    # A small screen has no room for all of it: what becomes of a value comes before hints.
+    first = [] if steered or shown.suggested else ours
+    lines = [*first, *(wrapped(pilot, "notice", look, width, " ") if pilot else ())]
     lines += wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")
     harm = "; ".join(notes(setting))
     if shown.suggested:
         for text, role in ((f"Suggested: {shown.suggested}", "notice"), (harm, "")):
             lines += wrapped(text, role, look, width, " ") if text else ()
         harm = ""
+    lines += () if first else ours
     if not setting.ours and setting.default not in (None, setting.value):
         said = f"{CHANGED} not the default, and not set here"
         lines += wrapped(said, "warning", look, width, " ")
