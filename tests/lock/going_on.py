@@ -25,6 +25,7 @@ from zconsole.swap.store import FileSwapStore
 from zconsole.system.audit import MemoryLog
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables.control import Control
+from zconsole.tunables.holds import Setter
 from zconsole.tunables.parameters import SysfsParameters
 from zconsole.tunables.store import FileTunableStore
 from zconsole.zfs.sources.replay import ReplaySource
@@ -35,12 +36,15 @@ from zconsole.zfs.sources.replay import ReplaySource
 def tunables(_words: Sequence[str]) -> int:
     """Print what a console offers to restore, and what it tells of changes."""
     control = Control(SysfsParameters(), FileTunableStore(state_dir(False)), MemoryLog())
-    for name, entry in sorted(control.orphans().items()):
-        print(f"left by a process that is gone: {name}={entry.value}, was {entry.original}")
     past = control.past()
+    for name, hold in sorted(past.holds.items()):
+        found = control.setting(name)
+        if found.hold is not None and not hold.process and hold.by is not Setter.COMMAND:
+            print(f"left by a process that is gone: {name}={found.value}, was {found.original}")
     for change in past.changes:
         print(f"changed at {change.t:.0f}: {change.name} {change.before} to {change.after}")
-    print("to restore after a scan:", dict(past.ends), "in place:", past.in_place)
+    ends = {name: hold.until for name, hold in past.holds.items() if hold.until}
+    print("to restore after a scan:", ends, "in place:", past.in_place)
     return 0
 
 

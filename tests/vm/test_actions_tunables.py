@@ -111,7 +111,7 @@ def test_a_freeze_is_put_back_when_the_console_is_killed(clean: Machine):
 @pytest.mark.slow
 def test_a_freeze_ends_by_itself(clean: Machine):
     said = clean.run(f"zconsole tunables set {FREEZE}=1 --for 5; cat {PARAMETERS}/{FREEZE}")
-    assert "a guard process restores" in said.stderr
+    assert "restored by a guard process in 5s" in said.stderr
     assert said.stdout.splitlines()[-1] == "1"
     clean.run(f"until [ $(cat {PARAMETERS}/{FREEZE}) = 0 ]; do sleep 0.2; done", timeout=60)
     assert listed(clean)[FREEZE]["value"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Protocol
 
@@ -57,16 +58,15 @@ class MachineAutopilots:
 
     def _make_way(self) -> None:
         state_dir(create=True)
-        make_way(self._directory, self._control)
+        make_way(self._control)
 
 
-def make_way(directory: Path, control: Control) -> None:
+def make_way(control: Control) -> None:
     """Restore what a killed autopilot left.
 
     Raises UsageError where a person has set what the next one would set: they are not taken over.
     """
-    if autopilot.status(directory) is None:
-        autopilot.clear(autopilot.newest(directory), control)
+    control.settle(time.time())
     settings = map(control.setting, LEVERS)
     if ours := [each.tunable.name for each in settings if each.ours]:
         raise UsageError(f"restore {ours[0]} first: zconsole tunables restore {' '.join(ours)}")

@@ -16,20 +16,33 @@ from zconsole.actions.lights import LightSwitch, MachineLights
 from zconsole.actions.refresh import Refresher
 from zconsole.actions.scrub_window import WindowSwitch
 from zconsole.actions.window_records import MachineWindows
+from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import process_mark, steady_clock
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables import guard
+from zconsole.tunables.autopilot import every_pool
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters, SysfsParameters
 from zconsole.tunables.store import FileTunableStore
+from zconsole.zfs.sources.live import LiveSource
 
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
 
 Freeze = Callable[[str, int], Awaitable[None]]
 """Sets a guarded tunable for as long as this console lives. Raises ZconsoleError."""
+
+
+async def live_pools() -> tuple[Pool, ...] | None:
+    """Every pool of this machine, read now; None unless each answered."""
+    source = LiveSource()
+    try:
+        return await every_pool(source)
+    finally:
+        await source.aclose()
+
 
 FROZEN = 3600.0
 """Seconds after which frozen scans go on, whatever the console does."""
@@ -65,6 +78,8 @@ class ActionBackend:
     """Makes the console's side of rebalance; loaded once it is wanted."""
     lights: LightSwitch = field(default_factory=MachineLights)
     windows: WindowSwitch = field(default_factory=MachineWindows)
+    every_pool: Callable[[], Awaitable[tuple[Pool, ...] | None]] = live_pools
+    """All pools of the machine, for a console that shows some; None unless each answered."""
 
     def executor(self, refresh: Refresher, denied: str = "") -> Executor:
         """Runs plans by all of this; ``denied``: why it runs none, besides ``self.denied``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -43,7 +44,7 @@ def switch(
     if asked is None:
         _stop(place, control)
         return _levers(control)
-    make_way(place, control)
+    make_way(control)
     _show(_plan(asked, parameters))
     if asked.below and not yes:
         _confirm()
@@ -54,7 +55,7 @@ def switch(
 
 def _stop(place: Path, control: Control) -> None:
     stopped = autopilot.stop(place)
-    left = autopilot.clear(autopilot.newest(place), control)
+    left = control.settle(time.time()).restored
     if stopped:
         say("the autopilot ended; the original values are restored")
     else:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, UnavailableError, UsageError
 from zconsole.output import json
-from zconsole.output.tunables import record, table
+from zconsole.output.tunables import promises, record, table
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import MemoryLog, audit_log
 from zconsole.system.patient import in_time
@@ -22,10 +23,10 @@ from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dir, state_dirs
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control, Setting, known
+from zconsole.tunables.holds import Hold, Setter
 from zconsole.tunables.parameters import MODULE, NOT_LOADED, SysfsParameters
 from zconsole.tunables.presets import NAMES, preset
 from zconsole.tunables.store import NAME, FileTunableStore
-from zconsole.units import duration
 
 
 def run(args: argparse.Namespace, module: Path = MODULE) -> int:
@@ -113,14 +114,16 @@ def _set(
     place = in_time(partial(state_dir, create=True))
     # Guarded ones last: by then, anything that can be refused has been.
     control.set(plain, time.time())
+    guards: dict[str, Hold] = {}
     for name, value in guarded.items():
         now = control.setting(name)
         if now.value == value and not now.ours:
             say(f"{name} is already {value}, set by someone else: it will not be restored")
             continue
         asyncio.run(guard.start(ProcessRunner(), place, name, value, args.seconds, None, module))
-        say(f"a guard process restores {name} in {duration(args.seconds)}")
-    _show(args, [control.setting(name) for name in values])
+        guards[name] = Hold(Setter.GUARD, "guard", seconds=args.seconds)
+    settings = map(control.setting, values)
+    _show(args, [replace(s, hold=guards.get(s.tunable.name, s.hold)) for s in settings])
     return ExitCode.OK
 
 
@@ -149,5 +152,8 @@ def _show(args: argparse.Namespace, settings: Iterable[Setting]) -> None:
         for setting in settings:
             print(json.line(record(setting)))
         return
-    for line in table(tuple(settings)):
+    shown = tuple(settings)
+    for line in table(shown):
         print(clean(line))
+    for line in promises(shown):
+        say(clean(line))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from zconsole.tunables.control import Setting
+from zconsole.tunables.holds import grouped, promise
 
 
 def record(setting: Setting) -> dict[str, Any]:
@@ -24,6 +25,8 @@ def record(setting: Setting) -> dict[str, Any]:
         "running_scan": tunable.running_scan,
         "set_by_us": setting.set_by_us,
         "original": setting.original,
+        "held_by": setting.hold.holder if setting.hold else None,
+        "promise": promise(setting.hold) if setting.hold else None,
         "note": "; ".join(notes(setting)),
         "meaning": tunable.meaning,
     }
@@ -52,3 +55,10 @@ def table(settings: Sequence[Setting]) -> Iterator[str]:
             f"{tunable.name:<{width}}  {value:>12}  default {default:>9}"
             f"  {tunable.unit:<6}  {tunable.meaning}{was}"
         )
+
+
+def promises(settings: Iterable[Setting]) -> Iterator[str]:
+    """Names of tunables that were set, each group with what becomes of them."""
+    holds = {each.tunable.name: each.hold for each in settings if each.hold is not None}
+    for said, names in grouped(holds).items():
+        yield f"{', '.join(names)}: {said}"

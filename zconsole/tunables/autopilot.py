@@ -2,8 +2,8 @@
 
 One a machine. Two processes: one samples and steers (``pilot.py``), its parent only waits
 for its end, so that the originals are restored even if either is killed. What both leave behind,
-killed at once, is restored by the next start, by ``off``, or by the next boot, which forgets all
-values. Run as ``python -m zconsole.tunables.autopilot``.
+killed at once, is restored by the next start, by ``off``, by the next console, or by the next boot,
+which forgets all values. Run as ``python -m zconsole.tunables.autopilot``.
 """
 
 from __future__ import annotations
@@ -28,20 +28,18 @@ from zconsole.system.host import alive, process_mark
 from zconsole.system.launcher import own
 from zconsole.system.patient import Patient
 from zconsole.system.record_file import read_record, write_record
-from zconsole.system.state_dir import StateError, read_private, state_dir, try_lock
-from zconsole.tunables.control import Control, Restored, recorded
+from zconsole.system.state_dir import StateError, state_dir, try_lock
+from zconsole.tunables.control import Control, recorded
 from zconsole.tunables.guard import WRITTEN, delivered, forked, quiet, started
 from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
 from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import PILOT, FileTunableStore, newest_pilot
 from zconsole.tunables.targets import Targets, targets
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource
 
-LOCK = "autopilot.lock"
-"""Who runs: locked and with the mark of its process."""
 STATUS = "autopilot.json"
 LOOK = 0.5
 """Seconds between two looks at whether to stop."""
@@ -147,6 +145,13 @@ async def _sampled(source: Source) -> tuple[Pool, ...] | None:
 
     What a pool that doesn't answer would bear, nobody knows.
     """
+    pools = await every_pool(source)
+    active = scanning(pools or ())
+    return pools if all("sync_r" in histograms(pool) for pool in active) else None
+
+
+async def every_pool(source: Source) -> tuple[Pool, ...] | None:
+    """The pools that a source has now; None unless each answered."""
     try:
         raws = await source.sample() or ()
         found = [each for raw in raws for each in decode(raw)]
@@ -154,8 +159,7 @@ async def _sampled(source: Source) -> tuple[Pool, ...] | None:
         return None
     if any(isinstance(each, SampleFailure) and not each.absent for each in found):
         return None
-    pools = tuple(each.pool for each in found if isinstance(each, Sample))
-    return pools if all("sync_r" in histograms(pool) for pool in scanning(pools)) else None
+    return tuple(each.pool for each in found if isinstance(each, Sample))
 
 
 async def start(
@@ -193,7 +197,7 @@ def stop(state: Path) -> bool:
 
     Raises ZconsoleError where it may not be told, or doesn't end.
     """
-    mark = newest(state)
+    mark = newest_pilot(state)
     if not alive(mark):
         return False
     pid = mark.partition(":")[0]
@@ -211,20 +215,6 @@ def stop(state: Path) -> bool:
     return True
 
 
-def clear(mark: str, control: Control) -> tuple[Restored, ...]:
-    """Restore what the autopilot of this mark left behind, if it was killed with its guard."""
-    left = [n for n, entry in control.orphans().items() if entry.owner == mark]
-    return control.restore(time.time(), left) if left else ()
-
-
-def newest(state: Path) -> str:
-    """The mark of the newest autopilot, running or not; empty where there never was one."""
-    try:
-        return read_private(state / LOCK, 100).decode("ascii", "replace").strip()
-    except FileNotFoundError:
-        return ""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Fork the autopilot and wait until it holds the machine's lock; return its verdict."""
     return forked(partial(_guard, _parser().parse_args(argv)))
@@ -237,7 +227,7 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     mark = process_mark(os.getpid()) or ""
     try:
-        before = _take_over(args, mark)
+        _take_over(args, mark)
     except (ZconsoleError, OSError) as error:
         delivered(str(error), verdict)
         return 1
@@ -245,7 +235,7 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     if child == 0:
         os.close(verdict)
         try:
-            _steering(args, mark, before)
+            _steering(args, mark)
         finally:
             os._exit(0)
     if not delivered(WRITTEN, verdict):
@@ -258,8 +248,8 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     return 0
 
 
-def _take_over(args: argparse.Namespace, mark: str) -> str:
-    """Become the only autopilot; returns the mark of the one before.
+def _take_over(args: argparse.Namespace, mark: str) -> None:
+    """Become the only autopilot.
 
     Raises ZconsoleError or OSError where there is one, or nothing can be set here.
     """
@@ -270,13 +260,11 @@ def _take_over(args: argparse.Namespace, mark: str) -> str:
             raise UnavailableError(f"{name} can't be written. Run it as root")
     if parameters.claim() is None:
         raise ZconsoleError(RUNS)
-    lock = try_lock(args.state / LOCK)
+    lock = try_lock(args.state / PILOT)
     if lock is None:
         raise ZconsoleError(RUNS)
-    before = newest(args.state)
     os.ftruncate(lock, 0)
     os.pwrite(lock, mark.encode(), 0)
-    return before
 
 
 def _wait_for(child: int) -> None:
@@ -292,15 +280,13 @@ def _wait_for(child: int) -> None:
             return  # a thread of it hangs in the kernel: nothing of it runs any more
 
 
-def _steering(args: argparse.Namespace, mark: str, before: str) -> None:
-    """The steering process's whole life; ``before`` is the mark of the autopilot before it."""
+def _steering(args: argparse.Namespace, mark: str) -> None:
+    """The steering process's whole life."""
     told: list[int] = []
     for number in STOPS:
         signal.signal(number, lambda caught, _: told.append(caught))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     control, log = _control(args, mark)
-    with contextlib.suppress(ZconsoleError, OSError):
-        clear(before, control)
     wanted = targets(args.words)
     pilot = Pilot(control, SysfsParameters(args.module, args.boot_id), wanted, args.below_defaults)
 

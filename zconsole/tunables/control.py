@@ -13,6 +13,7 @@ from zconsole.system.audit import Log
 from zconsole.system.host import alive
 from zconsole.system.state_dir import StateError
 from zconsole.tunables.catalog import BY_NAME, TUNABLES, Tunable, explain
+from zconsole.tunables.holds import Hold, Scans, Setter, is_due
 from zconsole.tunables.parameters import NOT_LOADED, Parameters
 from zconsole.tunables.store import HURRY, Change, SavedTunable, SavedTunables, TunableStore
 
@@ -76,6 +77,8 @@ class Setting:
     path: str
     set_by_us: int | None = None
     original: int | None = None
+    hold: Hold | None = None
+    """Who holds it; None where the live value is not one that we set."""
 
     @property
     def ours(self) -> bool:
@@ -93,34 +96,51 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
+class SettledTunables:
+    """What a console did about the tunables that were to be restored."""
+
+    restored: tuple[Restored, ...] = ()
+    taken: tuple[str, ...] = ()
+    """Names whose process is gone, and that this console now restores at the end of a scan."""
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
-    """What was done from consoles, for the rate timeline and for the ends of scans."""
+    """What was done from consoles, for the rate timeline, and who holds what was set."""
 
     changes: tuple[Change, ...] = ()
     """Oldest first."""
-    ends: Mapping[str, str] = field(default_factory=dict)
-    """Names that go back at the end of a scan, with the GUID of its pool."""
+    holds: Mapping[str, Hold] = field(default_factory=dict)
+    """Who holds each tunable that was set, also where somebody else changed it since."""
     in_place: tuple[str, ...] = ()
     """Names whose live value is the one set from here."""
-    own: tuple[str, ...] = ()
-    """Those of them that this very console set."""
 
-    def due(self, pool_guid: str | None) -> tuple[str, ...]:
-        """Names to put back now that this pool's scan has ended."""
-        return tuple(name for name, guid in self.ends.items() if guid == pool_guid)
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Names in place that this very console holds."""
+        return tuple(name for name in self.in_place if self.holds[name].own)
 
 
 class Control:
     """The tunables of one machine, or one simulated kernel."""
 
     def __init__(
-        self, parameters: Parameters, memory: TunableStore, log: Log, owner: str | None = None
+        self,
+        parameters: Parameters,
+        memory: TunableStore,
+        log: Log,
+        owner: str | None = None,
+        is_alive: Callable[[str], bool] = alive,
     ) -> None:
-        """``log`` has a line before and after all that is written to the kernel."""
+        """``log`` has a line before and after all that is written to the kernel.
+
+        ``owner`` is the mark of the process that holds what is set; None: it is set to stay.
+        """
         self._parameters = parameters
         self._memory = memory
         self._log = log
         self._owner = owner
+        self._is_alive = is_alive
 
     def list(self) -> tuple[Setting, ...]:
         """Every known tunable, those that this kernel lacks with ``value`` None."""
@@ -170,31 +190,34 @@ class Control:
         """Put back what we set, where the live value is still ours; all of it by default.
 
         Never waits for the audit log, and needs no disk that can be written or that answers: what
-        can't be forgotten is found changed by somebody else the next time. May take some seconds.
+        can't be forgotten is found restored already the next time. May take some seconds.
         Raises, once all the others are back, what the kernel answered to the first it refused.
         """
-        done: tuple[Restored, ...] | None = None
-        with recorded(self._log, t, "restore") as record:
-            try:
-                with self._memory.open(self._parameters.era, HURRY) as saved:
-                    done = self._put_all_back(saved, record, names)
-            except StateError:
-                # The disk is gone or full; the kernel's value is what matters, so go on without.
-                if done is None:
-                    saved = self._memory.peek(self._parameters.era)
-                    done = self._put_all_back(saved, record, names)
-        return done
+        chosen = None if names is None else tuple(names)
+        return self._restore(t, lambda saved: tuple(saved.values) if chosen is None else chosen)
 
-    def orphans(self, is_alive: Callable[[str], bool] = alive) -> dict[str, SavedTunable]:
-        """What a console that is no longer there had set, still in place: offer to put it back."""
+    def settle(self, t: float, scans: Scans | None = None) -> SettledTunables:
+        """Restore what is due, and take over what is left to be restored at a scan's end.
+
+        ``scans``: what this console sees of them, by default nothing. As ``restore`` otherwise.
+        """
+        seen = scans or Scans()
         saved = self._memory.peek(self._parameters.era)
-        return {
-            name: entry
-            for name, entry in saved.values.items()
-            if entry.owner is not None
-            and not is_alive(entry.owner)
-            and self._parameters.read(name) == entry.value
-        }
+        restored: tuple[Restored, ...] = ()
+        if self._due(saved, seen):
+            restored = self._restore(t, lambda now: self._due(now, seen))
+            saved = self._memory.peek(self._parameters.era)
+        if not self._left(saved, seen):
+            return SettledTunables(restored)
+        taken: dict[str, str] = {}
+        # Where that can't be written, what is left is restored all the same once it is due.
+        with contextlib.suppress(StateError):
+            with self._memory.open(self._parameters.era, HURRY) as saved:
+                left = self._left(saved, seen)
+                for name, guid in left.items():
+                    saved.values[name] = replace(saved.values[name], owner=self._owner, until=guid)
+            taken = left
+        return SettledTunables(restored, tuple(taken))
 
     def held(self) -> tuple[str, ...]:
         """What this very owner set and has not put back."""
@@ -202,36 +225,80 @@ class Control:
         return tuple(n for n, entry in saved.values.items() if entry.owner == self._owner)
 
     def until(self, pool_guid: str) -> bool:
-        """Switch whether all we set goes back at the end of this pool's scan; whether it will.
+        """Switch whether what we set goes back at the end of this pool's scan; whether it will.
 
-        Raises UsageError when nothing to restore: no tunable was set here.
+        What nobody restores then, this console does; what shall not go back is set to stay. What a
+        guard or the autopilot holds is left to them. Raises UsageError when nothing else was set.
         """
         with self._memory.open(self._parameters.era) as saved:
-            if not saved.values:
+            holds = self._holds(saved)
+            ours = [n for n, h in holds.items() if h.by in (Setter.CONSOLE, Setter.COMMAND)]
+            if not ours:
                 raise UsageError("nothing to restore: no tunable was set here")
-            on = any(entry.until != pool_guid for entry in saved.values.values())
-            for name, entry in saved.values.items():
-                saved.values[name] = replace(entry, until=pool_guid if on else None)
+            on = any(holds[name].until != pool_guid for name in ours)
+            for name in ours:
+                entry = saved.values[name]
+                owner = (entry.owner if holds[name].process else self._owner) if on else None
+                guid = pool_guid if on else None
+                saved.values[name] = replace(entry, owner=owner, until=guid)
             return on
 
     def past(self) -> Past:
         """What was set from consoles since the module was loaded."""
         saved = self._memory.peek(self._parameters.era)
-        ends = {name: entry.until for name, entry in saved.values.items() if entry.until}
         read = self._parameters.read
         in_place = tuple(name for name, entry in saved.values.items() if read(name) == entry.value)
-        own = tuple(name for name in in_place if saved.values[name].owner == self._owner)
-        return Past(tuple(saved.changes), ends, in_place, own)
+        return Past(tuple(saved.changes), self._holds(saved), in_place)
+
+    def _holds(self, saved: SavedTunables) -> dict[str, Hold]:
+        return {name: self._hold(name, saved) for name in saved.values}
+
+    def _hold(self, name: str, saved: SavedTunables) -> Hold:
+        entry = saved.values[name]
+        mark, tunable = entry.owner, BY_NAME.get(name)
+        by = Setter.COMMAND if mark is None else Setter.CONSOLE
+        if mark is not None and mark == saved.pilot:
+            by = Setter.AUTOPILOT
+        if tunable is not None and tunable.guarded:
+            by = Setter.GUARD
+        if mark is None or not self._is_alive(mark):
+            return Hold(by, until=entry.until)
+        return Hold(by, mark.partition(":")[0], mark == self._owner, entry.until)
+
+    def _due(self, saved: SavedTunables, scans: Scans) -> tuple[str, ...]:
+        return tuple(n for n, hold in self._holds(saved).items() if is_due(hold, scans))
+
+    def _left(self, saved: SavedTunables, scans: Scans) -> dict[str, str]:
+        """What is left but not due, with the GUID of the pool whose scan has to end before."""
+        left = {n: h for n, h in self._holds(saved).items() if h.is_left and not is_due(h, scans)}
+        return {name: guid for name, hold in left.items() if (guid := scans.awaited(hold))}
+
+    def _restore(
+        self, t: float, choose: Callable[[SavedTunables], Iterable[str]]
+    ) -> tuple[Restored, ...]:
+        """Put back the names chosen of what was set, as it is now."""
+        done: tuple[Restored, ...] | None = None
+        with recorded(self._log, t, "restore") as record:
+            try:
+                with self._memory.open(self._parameters.era, HURRY) as saved:
+                    done = self._put_all_back(saved, record, choose(saved))
+            except StateError:
+                # The disk is gone or full; the kernel's value is what matters, so go on without.
+                if done is None:
+                    saved = self._memory.peek(self._parameters.era)
+                    done = self._put_all_back(saved, record, choose(saved))
+        return done
 
     def _setting(self, tunable: Tunable, saved: SavedTunables) -> Setting:
-        ours = saved.values.get(tunable.name)
+        ours, value = saved.values.get(tunable.name), self._parameters.read(tunable.name)
         return Setting(
             tunable,
-            self._parameters.read(tunable.name),
+            value,
             tunable.default(self._parameters.version),
             self._parameters.path(tunable.name),
             ours.value if ours else None,
             ours.original if ours else None,
+            self._hold(tunable.name, saved) if ours and ours.value == value else None,
         )
 
     def _check(self, name: str, value: int, values: Mapping[str, int], guard: bool) -> None:
@@ -286,9 +353,9 @@ class Control:
         saved.changes.append(record.done[-1])
 
     def _put_all_back(
-        self, saved: SavedTunables, record: TunableRecord, names: Iterable[str] | None
+        self, saved: SavedTunables, record: TunableRecord, names: Iterable[str]
     ) -> tuple[Restored, ...]:
-        chosen = list(saved.values) if names is None else [n for n in names if n in saved.values]
+        chosen = [name for name in names if name in saved.values]
         ours = {n: saved.values[n] for n in chosen}
         writes = (Change(record.t, n, e.value, e.original) for n, e in ours.items())
         record.begin((w for w in writes if self._parameters.read(w.name) == w.before), restore=True)
@@ -303,19 +370,22 @@ class Control:
         return tuple(done)
 
     def _put_back(self, saved: SavedTunables, record: TunableRecord, name: str) -> Restored:
-        entry = saved.values[name]
+        entry, hold = saved.values[name], self._hold(name, saved)
         live, tunable = self._parameters.read(name), known(name)
         if live != entry.value:
             del saved.values[name]
             now, ours = tunable.exact(live), tunable.exact(entry.value)
-            return Restored(
-                name, False, f"left at {now}: somebody else changed it ({ours} was set here)"
-            )
+            changed = f"left at {now}: somebody else changed it ({ours} was set here)"
+            # After a death just before the write, or where restoring it could not be written down.
+            back = f"is {now} already"
+            return Restored(name, False, back if live == entry.original else changed)
         self._parameters.write(name, entry.original)
         del saved.values[name]
         record.done.append(Change(record.t, name, entry.value, entry.original))
         saved.changes.append(record.done[-1])
-        return Restored(name, True, f"restored to {tunable.exact(entry.original)}")
+        other = hold.by is Setter.CONSOLE and hold.process and not hold.own
+        held = f", which the console of process {hold.process} held" if other else ""
+        return Restored(name, True, f"restored to {tunable.exact(entry.original)}{held}")
 
 
 def put_back(

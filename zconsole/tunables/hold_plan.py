@@ -9,6 +9,7 @@ from zconsole.errors import UnavailableError
 from zconsole.pool.model import Pool
 from zconsole.tunables.catalog import BY_NAME
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, longest, values
+from zconsole.tunables.holds import autopilot_promise
 from zconsole.tunables.parameters import Parameters
 from zconsole.tunables.pilot import at_risk, defaults, histograms, levers, scanning
 from zconsole.tunables.targets import Targets, targets
@@ -95,14 +96,9 @@ def plan(
             f" {wanted.targets}; one autopilot for all pools.",
             MEASURES,
             ROUGHLY,
-            "Ends, and restores the original values, when no scan runs, when you set one of these"
-            f" tunables{_ends(watched)}.",
+            f"The autopilot {autopilot_promise(watched)}; also when you set one of these tunables.",
         ),
     )
-
-
-def _ends(watched: bool) -> str:
-    return ", and when this console ends" if watched else ", and on hold-latency off"
 
 
 def _scans(pool: Pool) -> str:

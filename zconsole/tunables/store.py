@@ -15,9 +15,11 @@ from pathlib import Path
 
 from zconsole.system.patient import Patient
 from zconsole.system.record_file import dumped, read_record
-from zconsole.system.state_dir import StateError, lock_within, write_private
+from zconsole.system.state_dir import StateError, lock_within, read_private, write_private
 
 NAME = "tunables.json"
+PILOT = "autopilot.lock"
+"""The machine's autopilot: locked while it runs, with the mark of the newest one."""
 KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
@@ -63,19 +65,22 @@ class SavedTunables:
     era: str
     values: dict[str, SavedTunable] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
+    pilot: str = ""
+    """The mark of the newest autopilot, running or not; empty where there never was one."""
     save: Callable[[], None] = lambda: None
     """Returns when it survives a death and a power cut. Raises StateError."""
 
     def copy(self) -> SavedTunables:
         """The same contents, to be changed by themselves."""
-        return SavedTunables(self.era, dict(self.values), list(self.changes))
+        return SavedTunables(self.era, dict(self.values), list(self.changes), self.pilot)
 
 
 class VolatileTunableStore:
     """One that is forgotten with its console: for simulated kernels."""
 
-    def __init__(self) -> None:
-        self._saved = SavedTunables("")
+    def __init__(self, pilot: str) -> None:
+        self._pilot = pilot
+        self._saved = SavedTunables("", pilot=pilot)
 
     @contextlib.contextmanager
     def open(self, era: str, _: float = PATIENCE) -> Iterator[SavedTunables]:
@@ -85,7 +90,7 @@ class VolatileTunableStore:
     def peek(self, era: str) -> SavedTunables:
         """See FileTunableStore.peek."""
         if self._saved.era != era:
-            self._saved = SavedTunables(era)
+            self._saved = SavedTunables(era, pilot=self._pilot)
         return self._saved
 
 
@@ -142,13 +147,18 @@ class FileTunableStore:
         As it was read last where it cannot be read now, and empty where nothing was set.
         """
         try:
-            file = self._patient.call(partial(read_record, _File, self._path), ANSWER)
-            self._last = SavedTunables(file.era, dict(file.values), list(file.changes))
+            self._last = self._patient.call(self._read, ANSWER)
         except FileNotFoundError:
             self._last = SavedTunables(era)
         except (OSError, StateError):
             pass
         return self._last.copy() if self._last.era == era else SavedTunables(era)
+
+    def _read(self) -> SavedTunables:
+        file, pilot = read_record(_File, self._path), ""
+        with contextlib.suppress(OSError, StateError):
+            pilot = newest_pilot(self._path.parent)
+        return SavedTunables(file.era, dict(file.values), list(file.changes), pilot)
 
     def _write(self, text: str, lock: int) -> None:
         """Write the file under the lock, however long that takes.
@@ -169,6 +179,14 @@ class FileTunableStore:
                 " End that one (see /proc/locks) and try again"
             )
         return handle
+
+
+def newest_pilot(directory: Path) -> str:
+    """The mark of the newest autopilot, running or not; empty where there never was one."""
+    try:
+        return read_private(directory / PILOT, 100).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return ""
 
 
 TunableStore = FileTunableStore | VolatileTunableStore

@@ -128,17 +128,6 @@ async def test_what_raising_does_is_a_warning_of_raising_only(value, warned):
         assert ("synchronous writes of every pool wait longer" in said) == warned
 
 
-async def test_what_a_gone_console_left_set_is_offered_back(monkeypatch):
-    async with acting("mirror-scrub") as a:
-        a.backend.control.set({"zfs_resilver_min_time_ms": 5000}, 1.0)
-        monkeypatch.setattr(
-            type(a.backend.control), "orphans", lambda self: {"zfs_resilver_min_time_ms": None}
-        )
-        await a.controller.offer_to_put_back()
-        await a.settle()
-        assert any("T, then U" in n.message for n in a.app.messages)
-
-
 async def test_quitting_tells_of_tunables_that_wait_for_the_end_of_a_scan():
     async with acting("resilver") as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "E", "escape", "q")
@@ -155,6 +144,7 @@ async def test_tunables_that_cannot_be_put_back_are_told_and_end_nothing(monkeyp
     async with acting("resilver", notifications=True) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape", "E")
         monkeypatch.setattr(a.backend.control, "restore", full)
+        monkeypatch.setattr(a.backend.control, "settle", full)
         said = await a.press("U", *RUN)
         assert "No space left on device" in said
         assert "Esc back" in said
@@ -219,10 +209,9 @@ async def test_a_preset_lists_only_what_it_changes():
 async def test_without_a_scan_it_says_at_which_end_values_go_back():
     async with acting("healthy", (100, 30), notifications=True) as a:
         said = await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
-        assert "set here, was 3000: stays until the next boot; U restores it now" in said
-        assert "No scan runs: values set here are restored when the next one ends" in await a.press(
-            "E"
-        )
+        assert "set here, was 3000: restored by the next console once this one is gone" in said
+        said = await a.press("E")
+        assert "Values set here: restored when the next scan of vault ends; if this console" in said
 
 
 async def test_the_main_screen_tells_of_what_is_set_while_no_scan_runs():

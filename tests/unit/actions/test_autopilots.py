@@ -7,10 +7,9 @@ import pytest
 from zconsole.actions.autopilots import make_way
 from zconsole.errors import UsageError
 from zconsole.system.audit import MemoryLog
-from zconsole.tunables.autopilot import LOCK
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import PILOT, FileTunableStore
 
 NAME = "zfs_vdev_scrub_max_active"
 DEAD = "999999999:1"
@@ -23,8 +22,8 @@ def module(tmp_path: Path) -> Path:
     parameters.mkdir(parents=True)
     (tmp_path / "zfs" / "version").write_text("2.3.9-1\n")
     (parameters / NAME).write_text("3\n")
-    (tmp_path / LOCK).write_text(DEAD)
-    (tmp_path / LOCK).chmod(0o600)
+    (tmp_path / PILOT).write_text(DEAD)
+    (tmp_path / PILOT).chmod(0o600)
     tmp_path.chmod(0o700)
     return tmp_path / "zfs"
 
@@ -36,12 +35,12 @@ def control(module: Path, owner: str | None = None) -> Control:
 
 def test_what_a_killed_autopilot_left_makes_way(module):
     control(module, DEAD).set({NAME: 8}, 1.0)
-    make_way(module.parent, control(module))
+    make_way(control(module))
     assert control(module).setting(NAME).value == 3
 
 
 def test_what_a_person_has_set_does_not(module):
     control(module).set({NAME: 8}, 1.0)
     with pytest.raises(UsageError, match=f"restore {NAME} first"):
-        make_way(module.parent, control(module))
+        make_way(control(module))
     assert control(module).setting(NAME).value == 8

@@ -13,10 +13,9 @@ from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.audit import MemoryLog
 from zconsole.system.state_dir import state_dir
 from zconsole.tunables import autopilot
-from zconsole.tunables.autopilot import LOCK
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters
-from zconsole.tunables.store import FileTunableStore
+from zconsole.tunables.store import PILOT, FileTunableStore
 from zconsole.tunables.targets import Targets
 from zconsole.zfs.sources.base import Capabilities
 
@@ -87,7 +86,7 @@ def test_what_a_killed_autopilot_left_is_restored_by_off(module, capsys):
     state = state_dir(create=True)
     parameters = SysfsParameters(module)
     Control(parameters, FileTunableStore(state), MemoryLog(), DEAD).set({NAME: 8}, 1.0)
-    (state / LOCK).write_text(DEAD)
+    (state / PILOT).write_text(DEAD)
     assert run(module, "off") == 0
     assert parameters.read(NAME) == 3
     assert "restored what a killed one left" in capsys.readouterr().err

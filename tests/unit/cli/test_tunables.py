@@ -11,7 +11,12 @@ import pytest
 from zconsole.cli import tunables
 from zconsole.cli.options import parser_of
 from zconsole.errors import ExitCode, UnavailableError, UsageError
-from zconsole.system.state_dir import StateError
+from zconsole.system.audit import MemoryLog
+from zconsole.system.host import process_mark
+from zconsole.system.state_dir import StateError, state_dir
+from zconsole.tunables.control import Control
+from zconsole.tunables.parameters import SysfsParameters
+from zconsole.tunables.store import FileTunableStore
 
 TIME = "zfs_resilver_min_time_ms"
 
@@ -212,3 +217,48 @@ def test_bytes_are_set_and_listed_with_a_suffix_and_exact_in_json(module, capsys
     assert "restored to 16M" in capsys.readouterr().err
     with pytest.raises(UsageError, match="with a size such as 16M"):
         run(module, "set", "zfs_scan_vdev_limit=much")
+
+
+DEAD = "999999999:1"
+"""A mark of no process."""
+
+
+def left_by(module: Path, owner: str | None) -> None:
+    """Set a tunable as a process of this mark does."""
+    store = FileTunableStore(state_dir(create=True))
+    Control(SysfsParameters(module), store, MemoryLog(), owner).set({TIME: 5000}, 1.0)
+
+
+HELD = [
+    (None, None, "set to stay: nothing restores it before the next boot"),
+    (DEAD, "nobody", "its console is gone; restored by the next console once no scan runs"),
+    (
+        process_mark(os.getpid()),
+        "console",
+        f"restored by the next console once that of process {os.getpid()} is gone and no scan runs",
+    ),
+]
+
+
+@pytest.mark.parametrize(("owner", "held_by", "said"), HELD)
+def test_who_holds_a_value_and_what_restores_it_is_said(module, capsys, owner, held_by, said):
+    left_by(module, owner)
+    assert run(module, "list") == 0
+    assert capsys.readouterr().err == f"zconsole: {TIME}: {said}\n"
+    assert run(module, "list", "--json") == 0
+    listed = lines(capsys)
+    assert (listed[TIME]["held_by"], listed[TIME]["promise"]) == (held_by, said)
+    assert listed["zfs_scan_suspend_progress"]["promise"] is None
+
+
+def test_what_is_set_by_a_command_is_said_to_stay(module, capsys):
+    assert run(module, "set", f"{TIME}=5000") == 0
+    assert f"{TIME}: set to stay: nothing restores it" in capsys.readouterr().err
+
+
+def test_restoring_what_a_running_console_holds_says_so(module, capsys):
+    left_by(module, process_mark(os.getpid()))
+    assert run(module, "restore") == 0
+    held = f", which the console of process {os.getpid()} held"
+    assert f"{TIME}: restored to 3000{held}" in capsys.readouterr().err
+    assert (module / "parameters" / TIME).read_text() == "3000\n"

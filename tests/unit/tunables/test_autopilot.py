@@ -12,14 +12,15 @@ import pytest
 from tests.table import rows
 from tests.unit.tunables.pilots import FAST, pilot, pools
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
-from zconsole.actions.autopilots import MachineAutopilots
+from zconsole.actions.autopilots import MachineAutopilots, make_way
 from zconsole.errors import UnavailableError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import alive, process_mark
 from zconsole.tunables import autopilot
-from zconsole.tunables.autopilot import LOCK, Status
+from zconsole.tunables.autopilot import Status
 from zconsole.tunables.hold_latency import FASTEST, GENTLEST, STEP
 from zconsole.tunables.hold_plan import Order
+from zconsole.tunables.store import PILOT
 from zconsole.tunables.targets import Targets
 
 NAME = "zfs_vdev_scrub_max_active"
@@ -126,7 +127,7 @@ def start(kernel, state=None, watch=None, more: tuple[str, ...] = ()) -> None:
 
 
 def guard_of(kernel) -> int:
-    return int((kernel.state / LOCK).read_text().partition(":")[0])
+    return int((kernel.state / PILOT).read_text().partition(":")[0])
 
 
 def child_of(pid: int) -> int:
@@ -237,7 +238,7 @@ def test_what_a_killed_pair_left_behind_is_restored_by_off(running):
     assert soon(lambda: not any(mark and alive(mark) for mark in marks))
     assert running.read(TIME) != 3000
     assert not autopilot.stop(running.state)
-    assert autopilot.clear(autopilot.newest(running.state), running.console()) != ()
+    assert running.console().settle(1.0).restored != ()
     assert (running.read(TIME), running.read(NAME)) == (3000, 3)
 
 
@@ -247,6 +248,7 @@ def test_what_a_killed_pair_left_behind_is_the_start_of_no_other(running):
     guard = guard_of(running)
     os.killpg(guard, signal.SIGKILL)
     assert soon(lambda: process_mark(guard) is None)
+    make_way(running.console())
     start(running)
     assert autopilot.stop(running.state)
     assert (running.read(TIME), running.read(NAME)) == (3000, 3)

@@ -92,26 +92,6 @@ def test_a_reboot_or_reload_forgets(kernel, load):
     assert kernel.read(TIME) == 5000
 
 
-def test_crashed_consoles_changes_are_offered(kernel):
-    kernel.console("100:5").set({TIME: 5000}, 1.0)
-    kernel.console().set({"zfs_scrub_min_time_ms": 2000}, 1.0)
-    seen = kernel.console("200:9")
-    assert list(seen.orphans(lambda mark: False)) == [TIME]
-    assert seen.orphans(lambda mark: True) == {}
-    kernel.write(TIME, 1)
-    assert seen.orphans(lambda mark: False) == {}
-
-
-def test_put_back_at_the_end_of_the_scan_of_that_pool_only(kernel):
-    console = kernel.console()
-    console.set({TIME: 5000}, 1.0)
-    console.until("77")
-    console.set({"zfs_scrub_min_time_ms": 2000}, 1.0)
-    assert console.past().due("1") == ()
-    console.restore(2.0, console.past().due("77"))
-    assert (kernel.read(TIME), kernel.read("zfs_scrub_min_time_ms")) == (3000, 2000)
-
-
 @pytest.mark.parametrize(
     ("values", "text"),
     [

@@ -36,6 +36,8 @@ from zconsole.tunables.store import VolatileTunableStore
 if TYPE_CHECKING:
     from zconsole.rebalance.backend import RebalanceBackend
 
+DEMO, GUARD = "demo", "guard"
+"""Marks of the console and of its guards, in place of those of processes."""
 COUNTING = 0.05
 """Seconds that a step of making a simulated plan takes."""
 FEATURES = (
@@ -112,12 +114,13 @@ class SimulatedFacts:
 
 def simulated_backend(world: World) -> ActionBackend:
     """The backend of simulated pools: its commands, tunables and log stay in this process."""
-    parameters, log, store = SimulatedParameters(world), MemoryLog(), VolatileTunableStore()
-    control = Control(parameters, store, log)
-    pilots = Control(parameters, store, log, OWNER)
+    parameters, log, store = SimulatedParameters(world), MemoryLog(), VolatileTunableStore(OWNER)
+    control = Control(parameters, store, log, DEMO, _lives)
+    pilots = Control(parameters, store, log, OWNER, _lives)
+    guards = Control(parameters, store, log, GUARD, _lives)
 
     async def _freeze(name: str, value: int) -> None:
-        control.set({name: value}, world.pools[0].now, guard=True)
+        guards.set({name: value}, world.pools[0].now, guard=True)
 
     runner = SimulatedRunner(world)
     return ActionBackend(
@@ -135,6 +138,11 @@ def simulated_backend(world: World) -> ActionBackend:
         lights=SimulatedLights(world),
         windows=SimulatedWindows(world),
     )
+
+
+def _lives(_mark: str) -> bool:
+    """Whether the process of a mark runs: all that is simulated is in this one."""
+    return True
 
 
 def _rebalance_backend(world: World, log: MemoryLog) -> RebalanceBackend:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +18,7 @@ from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
-from zconsole.tunables.hold_latency import LEVERS
+from zconsole.tunables.holds import Scans, Setter, autopilot_promise, grouped, restored_later
 from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.swap_watch import SwapWatch
@@ -106,8 +106,8 @@ class FlowContext:
 
     def set_shown(self) -> tuple[str, ...]:
         """The flag of tunables that are set; what an autopilot sets has its own."""
-        steered = LEVERS if self.held is not None else ()
-        count = sum(name not in steered for name in self.past.in_place)
+        holds = self.past.holds
+        count = sum(holds[name].by is not Setter.AUTOPILOT for name in self.past.in_place)
         return (f"{counted(count, 'tunable').upper()} SET",) if count else ()
 
     async def read_past(self) -> None:
@@ -146,6 +146,28 @@ class FlowContext:
         source = self.app.view_state.source
         return in_demo if source is not None and "DEMO" in source.flags else otherwise
 
+    def scans(self, ended: Iterable[str] = ()) -> Scans:
+        """What the newest round shows of scans; ``ended``: pools whose scan was seen to end.
+
+        A pool that does not answer may scan, and so may one that was not asked for.
+        """
+        state = self.app.view_state
+        known = {
+            frame.guid or frame.pool: frame
+            for frame in state.frames
+            if frame.absent or not frame.problem
+        }
+        active = {
+            key: any(view.scan.active for view in frame.scans) and not frame.absent
+            for key, frame in known.items()
+        }
+        return Scans(
+            {key: known[key].pool for key, runs in active.items() if runs},
+            {key: known[key].pool for key, runs in active.items() if not runs},
+            tuple(key for key in ended if not active.get(key)),
+            whole=not state.options.pools and len(known) == len(state.frames),
+        )
+
     def left_behind(self) -> tuple[Span, ...]:
         """What quitting now means for plans under way, an autopilot, and tunables set from here.
 
@@ -153,36 +175,22 @@ class FlowContext:
         """
         said = [line for each in self.under_way for line in _of_plan(each)]
         if self.held is not None:
-            ends = "ends with the console that started it, and restores the original values"
-            goes_on = "goes on until the scans end, and restores the original values then"
-            then = ends if self.held.watch else goes_on
+            then = autopilot_promise(bool(self.held.watch))
             said.append(Span(f"The autopilot (latency target {self.held.held}) {then}."))
-        frames = self.app.view_state.frames
-        due = [name for frame in frames for name in self.past.due(frame.guid)]
-        said.extend(self._kept(due))
-        if names := ", ".join(due):
-            said.append(
-                Span(
-                    f"{names}: restored at the end of the scan by a console that runs then;"
-                    " without one, the value stays until the next console offers to restore it"
-                    f" ({self.look.keys.way('tunables', 'restore')} does it now)",
-                    "warning",
-                )
-            )
+        own = {name: self.past.holds[name] for name in self.past.own}
+        for later, names in grouped(own, self.scans(), restored_later).items():
+            said.extend(self._kept(later, names, any(own[name].until for name in names)))
         return tuple(said)
 
-    def _kept(self, due: Collection[str]) -> Iterator[Span]:
-        """What was set from here and nothing restores; ``due`` goes back with a scan's end."""
-        names = [name for name in self.past.own if name not in due]
-        if not names:
-            return
+    def _kept(self, later: str, names: Sequence[str], at_end: bool) -> Iterator[Span]:
+        """Tunables that this console holds and leaves in place when it ends."""
         one, way = len(names) == 1, self.look.keys.way
-        what = f"{counted(len(names), 'tunable')} set here stay{'s' * one} changed"
-        stays = f"{what} until the next boot"
+        stays = f"{counted(len(names), 'tunable')} set here stay{'s' * one} changed; {later}"
         yield Span(self.then(f"{stays} (not in this demo: it ends)", stays) + ".", "warning")
+        at_end_too = f" when the scan ends: {way('tunables', 'restore-at-end')};" * (not at_end)
         yield Span(
-            f"To restore {'it' if one else 'them'}: {way('tunables', 'restore')}; when the scan"
-            f" ends: {way('tunables', 'restore-at-end')}; later: zconsole tunables restore."
+            f"To restore {'it' if one else 'them'}: {way('tunables', 'restore')};{at_end_too}"
+            " later: zconsole tunables restore."
         )
         yield Span(", ".join(names))
 

@@ -5,7 +5,7 @@ It takes as long to load as all that only looks, so the console loads it after i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +21,9 @@ from zconsole.monitor.frame import OUTCOME, SET_HERE, Frame
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.tunables.control import SettledTunables
+from zconsole.tunables.holds import LEFT_BY, Hold, Scans, grouped, is_due
+from zconsole.tunables.pilot import scanning
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.log_flow import log_flow
@@ -43,11 +46,15 @@ from zconsole.ui.rebalance.job_watch import JobWatch, News, told_of
 from zconsole.ui.widgets.draw import Span
 
 if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+
     from zconsole.swap.checklist import Checklist
     from zconsole.swap.stage import SwapStage
     from zconsole.ui.rebalance.flow import RebalanceFlow
 
 
+ALL_POOLS_SECONDS = 60.0
+"""How often a console of some pools asks for the scans of others before it restores tunables."""
 LOOK_SECONDS = 5.0
 """How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
 
@@ -64,6 +71,12 @@ class ActionController:
         self.jobs = JobWatch(context.backend.rebalance_backend, self._keep)
         self._looked = float("-inf")
         """When it last looked, in steady seconds."""
+        self._asked_all = float("-inf")
+        """When it last asked for all pools, in steady seconds."""
+        self._ended: set[str] = set()
+        """Pools whose scan has ended since the tunables were looked at."""
+        self._told_left = ""
+        """What was said last of tunables that were to be restored and are not."""
 
     def take(self, update: Update) -> Update:
         """A round before it is shown, with what was done from here; reports what ended."""
@@ -71,10 +84,12 @@ class ActionController:
         watch.take(update)
         for plan, outcome in watch.ended():
             self._report(plan, outcome)
-        for frame in watch.scans_over():
-            begin(app, partial(self._put_back, frame.guid), group="tuned")
-        if self._is_time():
-            begin_next(app, self.context.read_past, "changes")
+        over = [frame.guid or frame.pool for frame in watch.scans_over()]
+        self._ended.update(over)
+        time = self._is_time()
+        if time or over:
+            begin_next(app, self.look_at_tunables, "tuned")
+        if time:
             begin_next(app, self.context.read_held, "autopilot")
             begin_next(app, partial(self._look_at_jobs, update), "jobs")
             if app.main_on_top:  # the one place that shows them
@@ -125,16 +140,51 @@ class ActionController:
         note = f"{len(names)} ({self.context.look.keys.way('tunables')} lists them)"
         return (ActivityView(Activity("tunables", SET_HERE, note=note), None, nothing("")),)
 
-    async def offer_to_put_back(self) -> None:
-        """Tell of tunables that a console which is gone had set."""
-        if left := await in_daemon_thread(self.context.backend.control.orphans):
-            names, keys = ", ".join(left), self.context.look.keys.way("tunables", "restore")
-            self.context.app.notify(
-                f"A console that was closed had set {names}. To restore: {keys}.",
-                severity="warning",
-                timeout=20,
-                markup=False,
-            )
+    async def look_at_tunables(self) -> None:
+        """Restore tunables that are due, take over what a console left that is gone; say so."""
+        context, backend = self.context, self.context.backend
+        await context.read_past()
+        ended, scans, holds = set(self._ended), context.scans(self._ended), context.past.holds
+        left = {name: hold for name, hold in holds.items() if hold.is_left}
+        if left and context.app.view_state.options.pools and not context.denied:
+            scans = await self._of_all(scans)
+        due = [name for name, hold in holds.items() if is_due(hold, scans)]
+        if context.denied:
+            for text, names in grouped(left, scans).items():
+                self._tell_left(
+                    f"{', '.join(names)}: {text}, not by this one ({context.denied})."
+                    " To restore now: zconsole tunables restore"
+                )
+        elif due or left:
+            try:
+                done = await in_daemon_thread(
+                    partial(backend.control.settle, backend.clock(), scans)
+                )
+            except (OSError, ZconsoleError) as error:
+                keys = context.look.keys.way("tunables", "restore")
+                self._tell_left(f"{', '.join(due)} not restored: {error}. To retry: {keys}.", True)
+                return
+            await context.read_past()
+            if said := _settled(done, holds, context.past.holds, scans):
+                context.app.notify(said, timeout=20, markup=False)
+            self._told_left = ""
+        self._ended -= ended
+
+    async def _of_all(self, scans: Scans) -> Scans:
+        """What is known of scans once this console of some pools has asked about the others."""
+        now = self.context.backend.steady()
+        if scans.running or 0 <= now - self._asked_all < ALL_POOLS_SECONDS:
+            return scans
+        self._asked_all = now
+        pools = await self.context.backend.every_pool()
+        return scans if pools is None or scanning(pools) else replace(scans, whole=True)
+
+    def _tell_left(self, text: str, failed: bool = False) -> None:
+        """Tell of tunables that are not restored; once, not at every look."""
+        if text != self._told_left:
+            severity: SeverityLevel = "error" if failed else "warning"
+            self.context.app.notify(text, severity=severity, timeout=20, markup=False)
+        self._told_left = text
 
     async def tidy_lights(self) -> None:
         """Put back lights whose time is over, light the others again after a reboot; say which."""
@@ -270,22 +320,21 @@ class ActionController:
                 gain = f"{plan.title}: {plan.consequences[0]}. Select it, then press {key}."
                 self._tell(pool, gain)
 
-    async def _put_back(self, guid: str | None) -> None:
-        """The scan has ended: put back what was set only for its time."""
-        await self.context.read_past()
-        names = () if self.context.denied else self.context.past.due(guid)
-        if not names:
-            return
-        backend = self.context.backend
-        try:
-            done = await in_daemon_thread(partial(backend.control.restore, backend.clock(), names))
-        except (OSError, ZconsoleError) as error:
-            keys = self.context.look.keys.way("tunables", "restore")
-            text = f"{', '.join(names)} not restored: {error}. To retry: {keys}."
-            self.context.app.notify(text, severity="error", timeout=20, markup=False)
-        else:
-            text = "\n".join(f"{entry.name} {entry.text}" for entry in done)
-            self.context.app.notify(text, markup=False)
+
+def _settled(
+    done: SettledTunables, before: Mapping[str, Hold], now: Mapping[str, Hold], scans: Scans
+) -> str:
+    """What was restored and taken over, in one message."""
+    own = [each for each in done.restored if before[each.name].own]
+    lines = [f"{each.name} {each.text}" for each in own]
+    for gone in dict.fromkeys(LEFT_BY.values()):
+        left = [r for r in done.restored if r not in own and LEFT_BY[before[r.name].by] == gone]
+        texts = ", ".join(f"{each.name} {each.text}" for each in left)
+        lines += [f"Left by {gone} that is gone: {texts}"] if left else []
+    taken = {name: now[name] for name in done.taken if name in now}
+    for text, names in grouped(taken, scans).items():
+        lines.append(f"Taken over from a console that is gone: {', '.join(names)}: {text}")
+    return "\n".join(lines)
 
 
 def _rebalance_flow() -> type[RebalanceFlow]:

@@ -99,7 +99,7 @@ class ActionLoader:
         async with self._loading:
             if self.controller is None:
                 self.controller = await in_daemon_thread(partial(self._load, app, make_backend))
-                begin(app, self.controller.offer_to_put_back, group="tuned")
+                begin(app, self.controller.look_at_tunables, group="tuned")
                 begin(app, self.controller.tidy_lights, group="lights")
         return self.controller
 

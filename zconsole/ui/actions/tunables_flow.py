@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from zconsole.actions.backend import FROZEN
 from zconsole.errors import ZconsoleError
 from zconsole.monitor.preset_advice import hopeless, likely_limit, suggested
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.catalog import BYTES
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.hold_latency import LEVERS
+from zconsole.tunables.holds import Hold, Setter, grouped, promise
 from zconsole.tunables.presets import preset
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.hold_flow import hold_flow, running
@@ -20,10 +22,7 @@ from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.widgets.draw import Span
 
-EFFECTS = (
-    "Acts on every pool of this machine, at once.",
-    "The old values are kept: U restores them, E does when the scan ends.",
-)
+ACTS = "Acts on every pool of this machine, at once."
 LIFTS = {
     "new-disk-writes": "too few writes to the new disk at once",
     "txg-time": "other I/O takes the scan's time",
@@ -87,10 +86,8 @@ def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> Tu
 def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, ...]:
     """The tunables with their newest changes and what these did to the pool on show."""
     frame = context.frame
-    until = context.past.due(frame.guid) if frame else ()
     changes = context.past.changes
     newest = {change.name: change for change in changes}
-    pilot = context.held is not None
     advised, advice = suggested(frame) if frame else ("", "")
 
     def _shown_one(setting: Setting) -> Shown:
@@ -98,18 +95,21 @@ def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, 
         change = newest.get(name)
         effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
         told = advice if name == advised else ""
-        return Shown(setting, name in until, change, effect, _holder(setting, pilot), told)
+        return Shown(setting, _promised(context, setting.hold), change, effect, told)
 
     return tuple(map(_shown_one, settings))
 
 
-def _holder(setting: Setting, pilot: bool) -> str:
-    """Which process set it, and restores it at its end; empty where none did."""
-    if not setting.ours:
+def _promised(context: FlowContext, hold: Hold | None) -> str:
+    """When a value is restored, and the keys that change that; empty where none was set."""
+    if hold is None:
         return ""
-    if setting.tunable.guarded:
-        return "by a guard"
-    return "by the autopilot" if pilot and setting.tunable.name in LEVERS else ""
+    keys = context.look.keys
+    said = f"{promise(hold, context.scans())}; {keys.shown('restore')} restores it now"
+    if hold.by not in (Setter.CONSOLE, Setter.COMMAND):
+        return said
+    ends = "keeps it" if hold.until is not None else "when the scan ends"
+    return f"{said}, {keys.shown('restore-at-end')} {ends}"
 
 
 async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
@@ -177,7 +177,9 @@ async def _confirm_values(
     changes = [_change(name, live(name), value, arrow) for name, value in values.items()]
     remarks = (_ends_autopilot(context, values), *remarks)
     said = part("Warnings", filter(None, remarks), "warning")
-    said += [*part("Will set", changes, "bold"), *part("What it does", EFFECTS, "")]
+    would = [_promised(context, _would_hold(name, value)) for name, value in values.items()]
+    effects = [ACTS, *(f"{said[0].upper()}{said[1:]}." for said in dict.fromkeys(would))]
+    said += [*part("Will set", changes, "bold"), *part("What it does", effects, "")]
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         held = {n: v for n, v in values.items() if known(n).guarded and v}
@@ -195,6 +197,13 @@ async def _confirm_values(
 
     words = " ".join(f"{name}={value}" for name, value in values.items())
     await _show(context, title, said, _run, f"zconsole tunables set {words}")
+
+
+def _would_hold(name: str, value: int) -> Hold:
+    """How a value is held once this console has set it."""
+    by = Setter.GUARD if known(name).guarded and value else Setter.CONSOLE
+    seconds = FROZEN if by is Setter.GUARD else None
+    return Hold(by, "here", own=True, seconds=seconds)
 
 
 def _ends_autopilot(context: FlowContext, names: Iterable[str]) -> str:
@@ -229,13 +238,20 @@ async def _restore(context: FlowContext) -> None:
     ]
 
     ends = _ends_autopilot(context, (s.tunable.name for s in ours if s.ours))
-    said += part("Warnings", filter(None, [ends]), "warning")
+    others = {s.tunable.name: s.hold for s in ours if s.hold and _is_others(s.hold)}
+    held = [f"{', '.join(names)}: {text}" for text, names in grouped(others).items()]
+    said += part("Warnings", filter(None, [ends, *held]), "warning")
 
     async def _run(_: str | None) -> AsyncIterator[Span]:
         for done in await in_daemon_thread(partial(control.restore, context.backend.clock())):
             yield Span(f"{done.name} {done.text}", "notice" if done.put_back else "warning")
 
     await _show(context, "Restore the values set here", said, _run, "zconsole tunables restore")
+
+
+def _is_others(hold: Hold) -> bool:
+    """Whether another console holds it that runs."""
+    return hold.by is Setter.CONSOLE and bool(hold.process) and not hold.own
 
 
 async def _until_the_end(context: FlowContext) -> None:
@@ -246,13 +262,9 @@ async def _until_the_end(context: FlowContext) -> None:
     if context.denied:
         raise ZconsoleError(context.denied)
     goes = await in_daemon_thread(context.backend.control.until, frame.guid)
-    if not goes:
-        said = "Values set here stay after the scan, until the next boot"
-    elif any(view.scan.active for view in frame.scans):
-        said = "Values set here are restored when the scan ends"
-    else:
-        said = "No scan runs: values set here are restored when the next one ends"
-    context.app.notify(said, markup=False)
+    held = Hold(Setter.CONSOLE, "here", own=True, until=frame.guid)
+    said = promise(held if goes else Hold(Setter.COMMAND), context.scans())
+    context.app.notify(f"Values set here: {said}", markup=False)
 
 
 async def _show(

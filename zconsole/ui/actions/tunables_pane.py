@@ -14,6 +14,7 @@ from zconsole.output.tunables import notes
 from zconsole.tunables.catalog import BYTES, Tunable
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.effect import TunableEffect
+from zconsole.tunables.holds import Setter
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import Work, begin_next
@@ -44,14 +45,12 @@ class Shown:
     """A tunable with what is known of it from here."""
 
     setting: Setting
-    until: bool = False
-    """Whether it goes back at the end of the scan."""
+    promise: str = ""
+    """When it is restored, and by whom; empty where it was not set from here."""
     change: Change | None = None
     """The newest one."""
     effect: TunableEffect | None = None
     """What that did to the pool on show."""
-    held_by: str = ""
-    """What set it for a time and restores it: ``by the autopilot``; empty for a person."""
     suggested: str = ""
     """What the suggestion on the main screen says to do with it; empty where it is not about it."""
 
@@ -82,8 +81,7 @@ class TunablesScreen(PickScreen):
             return tunable_lines(self._now, look(), width)
 
         def _about(index: int, width: int) -> tuple[Line, ...]:
-            pilot = wrapped(held(), "notice", look(), width, " ")
-            return (*pilot, *about_lines(self._now[index], look(), width))
+            return about_lines(self._now[index], look(), width, held())
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
         self.request = "set"
@@ -165,25 +163,30 @@ def _said(shown: Shown, room: int) -> str:
         said = more
     if room < _MEANING_FROM:
         return said
-    ends = ", restored at its end" if shown.held_by else ", restored at the end" * shown.until
-    ends *= setting.ours
+    ends = f", {setting.hold.brief}" if setting.hold and setting.hold.brief else ""
     return "; ".join(filter(None, (said + ends, setting.tunable.meaning)))
 
 
-def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ...]:
-    """The tunable at the cursor: its range, what it means, what its newest change did."""
+def about_lines(shown: Shown, look: DisplayFormat, width: int, pilot: str = "") -> tuple[Line, ...]:
+    """The tunable at the cursor: what becomes of it, its range, what its newest change did.
+
+    ``pilot``: what the autopilot does.
+    """
     setting, tunable = shown.setting, shown.setting.tunable
-    lines = [*wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")]
+    said = f"{SET_HERE} set here, was {tunable.exact(setting.original)}: {shown.promise}"
+    ours = wrapped(said, "notice", look, width, " ") if setting.ours else []
+    steered = setting.hold is not None and setting.hold.by is Setter.AUTOPILOT
+    # A small screen has no room for all of it: what becomes of a value comes before hints.
+    first = [] if steered or shown.suggested else ours
+    lines = [*first, *(wrapped(pilot, "notice", look, width, " ") if pilot else ())]
+    lines += wrapped(f"{allowed(setting)}; {_acts(tunable)}", "bold", look, width, " ")
     harm = "; ".join(notes(setting))
     if shown.suggested:
         for text, role in ((f"Suggested: {shown.suggested}", "notice"), (harm, "")):
             lines += wrapped(text, role, look, width, " ") if text else ()
         harm = ""
-    if setting.ours:
-        by = shown.held_by or "here"
-        said = f"{SET_HERE} set {by}, was {tunable.exact(setting.original)}: {_ends(shown)}"
-        lines += wrapped(said, "notice", look, width, " ")
-    elif setting.default not in (None, setting.value):
+    lines += () if first else ours
+    if not setting.ours and setting.default not in (None, setting.value):
         said = f"{CHANGED} not the default, and not set here"
         lines += wrapped(said, "warning", look, width, " ")
     if shown.change is not None:
@@ -191,15 +194,6 @@ def about_lines(shown: Shown, look: DisplayFormat, width: int) -> tuple[Line, ..
     meaning = "; ".join(filter(None, (harm, tunable.meaning)))
     lines += wrapped(meaning, "", look, width, " ")
     return tuple(lines)
-
-
-def _ends(shown: Shown) -> str:
-    """When a value set from here is restored."""
-    if shown.held_by:
-        return "restored at its end"
-    if shown.until:
-        return "restored when the scan ends"
-    return "stays until the next boot; U restores it now, E when the scan ends"
 
 
 def _measured(change: Change, effect: TunableEffect | None, look: DisplayFormat) -> str:

@@ -1,0 +1,260 @@
+"""What was left set, by whom, and what the next console then says, writes and takes over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import MappingProxyType
+
+import pytest
+
+from tests.unit.tunables.conftest import Kernel
+from tests.unit.tunables.test_guard import NAME as FROZEN
+from tests.unit.tunables.test_guard import freeze, remembered, soon
+from zconsole.system.host import alive, process_mark
+from zconsole.system.state_dir import StateError
+from zconsole.tunables.holds import Scans, promise
+from zconsole.tunables.parameters import BOOT_ID
+from zconsole.tunables.store import PILOT
+
+TIME, SCRUB = "zfs_resilver_min_time_ms", "zfs_scrub_min_time_ms"
+DEAD = "999999999:1"
+"""A mark of no process."""
+TANK = MappingProxyType({"77": "tank"})
+RUNS = Scans(running=TANK, whole=True)
+IDLE = Scans(idle=TANK, whole=True)
+ENDED = Scans(idle=TANK, ended=("77",), whole=True)
+PART = Scans(idle={"1": "dozer"})
+"""A console of dozer alone: whether tank resilvers is not known."""
+GONE = Scans(idle={"1": "dozer"}, whole=True)
+"""Tank is not imported any more."""
+
+
+@pytest.fixture
+def live() -> Iterator[str]:
+    """The mark of a process that runs."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    yield str(process_mark(process.pid))
+    process.kill()
+    process.wait()
+
+
+def leave(kernel: Kernel, owner: str | None, until: str | None = None, name: str = TIME) -> None:
+    """Set a tunable as a process of this mark does."""
+    control = kernel.console(owner)
+    value = 1 if name == FROZEN else 5000
+    control.set({name: value}, 1.0, guard=True)
+    if until:
+        control.until(until)
+
+
+def says(kernel: Kernel, scans: Scans, name: str = TIME, mark: str | None = None) -> str:
+    hold = kernel.console(mark).setting(name).hold
+    assert hold is not None
+    return promise(hold, scans)
+
+
+NEXT = "restored by the next console"
+
+
+@pytest.mark.parametrize(
+    ("until", "scans", "said", "value"),
+    [
+        (None, IDLE, f"its console is gone; {NEXT} once no scan runs", 3000),
+        (None, GONE, f"its console is gone; {NEXT} once no scan runs", 3000),
+        (None, RUNS, f"its console is gone; {NEXT} once no scan runs", 5000),
+        (None, PART, f"its console is gone; {NEXT} once no scan runs", 5000),
+        ("77", IDLE, f"its console is gone; {NEXT} once no scan of tank runs", 3000),
+        ("77", RUNS, f"its console is gone; {NEXT} once no scan of tank runs", 5000),
+        ("77", PART, f"its console is gone; {NEXT} once no scan runs", 5000),
+        ("77", GONE, f"its console is gone; {NEXT} once no scan runs", 3000),
+    ],
+)
+def test_what_a_console_left_that_is_gone_is_restored_when_its_time_has_come(
+    kernel, until, scans, said, value
+):
+    leave(kernel, DEAD, until)
+    assert says(kernel, scans) == said
+    done = kernel.console("1:1").settle(2.0, scans)
+    assert kernel.read(TIME) == value
+    assert [each.text for each in done.restored] == ["restored to 3000"] * (value == 3000)
+
+
+@pytest.mark.parametrize("until", [None, "77"])
+def test_what_is_not_yet_due_is_taken_over_and_restored_at_the_end_of_the_scan(kernel, until, live):
+    leave(kernel, DEAD, until)
+    console = kernel.console(live)
+    assert console.settle(2.0, RUNS).taken == (TIME,)
+    assert says(kernel, RUNS, mark=live) == (
+        "restored when the scan of tank ends; if this console is gone by then (or ssh drops), by"
+        " the next one"
+    )
+    pid = live.partition(":")[0]
+    assert says(kernel, RUNS) == (
+        f"restored when the scan of tank ends, by the console of process {pid}; if that is gone by"
+        " then, by the next one"
+    )
+    assert kernel.console("1:1").settle(2.0, RUNS).taken == ()  # a second one leaves it
+    assert console.settle(3.0, RUNS).taken == ()
+    console.settle(4.0, ENDED)
+    assert kernel.read(TIME) == 3000
+    assert kernel.console().setting(TIME).hold is None
+
+
+def test_a_scan_of_another_pool_that_ends_restores_nothing(kernel, live):
+    leave(kernel, live, "77")
+    kernel.console(live).settle(2.0, Scans(TANK, {"1": "dozer"}, ("1",), whole=True))
+    assert kernel.read(TIME) == 5000
+
+
+@pytest.mark.parametrize("until", [None, "77"])
+@pytest.mark.parametrize("scans", [IDLE, RUNS, ENDED, GONE])
+def test_what_a_live_console_holds_is_left_to_it(kernel, live, until, scans):
+    leave(kernel, live, until)
+    done = kernel.console("1:1").settle(2.0, scans)
+    assert (done.restored, done.taken, kernel.read(TIME)) == ((), (), 5000)
+
+
+def test_what_a_live_console_holds_is_said_with_its_process(kernel, live):
+    leave(kernel, live)
+    assert says(kernel, IDLE) == (
+        f"{NEXT} once that of process {live.partition(':')[0]} is gone and no scan runs"
+    )
+    assert says(kernel, IDLE, mark=live) == (
+        f"{NEXT} once this one is gone (or ssh drops) and no scan runs"
+    )
+
+
+def test_at_the_end_of_no_scan_a_console_restores_what_it_holds_itself(kernel, live):
+    leave(kernel, live)
+    console = kernel.console(live)
+    for scans in (RUNS, ENDED, IDLE):
+        assert console.settle(2.0, scans).restored == ()
+    assert kernel.read(TIME) == 5000
+
+
+def test_what_waits_for_the_next_scan_is_said_so_and_not_restored_before(kernel, live):
+    leave(kernel, live, "77")
+    console = kernel.console(live)
+    assert says(kernel, IDLE, mark=live).startswith(
+        "restored when the next scan of tank ends; if this"
+    )
+    console.settle(2.0, IDLE)
+    assert kernel.read(TIME) == 5000
+    console.settle(3.0, ENDED)
+    assert kernel.read(TIME) == 3000
+
+
+@pytest.mark.parametrize("scans", [IDLE, RUNS, GONE, Scans()])
+def test_what_the_command_line_set_stays(kernel, scans):
+    leave(kernel, None)
+    assert says(kernel, scans) == "set to stay: nothing restores it before the next boot"
+    done = kernel.console("1:1").settle(2.0, scans)
+    assert (done.restored, done.taken, kernel.read(TIME)) == ((), (), 5000)
+
+
+def test_what_a_console_was_told_to_keep_stays_without_it(kernel):
+    console = kernel.console(DEAD)
+    console.set({TIME: 5000}, 1.0)
+    assert console.until("77")
+    assert not console.until("77")
+    assert says(kernel, IDLE) == "set to stay: nothing restores it before the next boot"
+    assert kernel.console("1:1").settle(2.0, IDLE).restored == ()
+
+
+def test_what_the_command_line_set_is_held_by_the_console_that_restores_it_at_the_end(kernel, live):
+    leave(kernel, None)
+    kernel.console(live).until("77")
+    kernel.console("1:1").settle(2.0, IDLE)
+    assert kernel.read(TIME) == 5000
+    kernel.console(live).settle(2.0, ENDED)
+    assert kernel.read(TIME) == 3000
+
+
+def test_an_earlier_version_kept_no_console_of_what_the_command_line_had_set(kernel):
+    leave(kernel, DEAD, "77")
+    file = kernel.state / "tunables.json"
+    file.write_text(file.read_text().replace(f'"{DEAD}"', "null"))
+    assert says(kernel, RUNS) == f"its console is gone; {NEXT} once no scan of tank runs"
+    kernel.console("1:1").settle(2.0, IDLE)
+    assert kernel.read(TIME) == 3000
+
+
+@pytest.mark.parametrize("value", [7777, 3000])
+def test_what_somebody_changed_since_is_left_and_said(kernel, value):
+    leave(kernel, DEAD)
+    kernel.write(TIME, value)
+    (done,) = kernel.console("1:1").settle(2.0, IDLE).restored
+    changed = "left at 7777: somebody else changed it (5000 was set here)"
+    assert done.text == ("is 3000 already" if value == 3000 else changed)
+    assert not done.put_back
+    assert kernel.read(TIME) == value
+    assert kernel.console("1:1").settle(3.0, IDLE).restored == ()
+
+
+def test_a_reboot_leaves_nothing_to_restore(kernel):
+    leave(kernel, DEAD)
+    kernel.boot("boot-2")
+    kernel.write(TIME, 5000)
+    assert kernel.console("1:1").settle(2.0, IDLE).restored == ()
+    assert kernel.read(TIME) == 5000
+
+
+@pytest.mark.parametrize("scans", [IDLE, RUNS, Scans()])
+def test_what_a_killed_autopilot_left_is_restored_at_once(kernel, scans):
+    leave(kernel, DEAD)
+    (kernel.state / PILOT).write_text(DEAD)
+    (kernel.state / PILOT).chmod(0o600)
+    assert says(kernel, scans) == f"its autopilot is gone; {NEXT} at once"
+    kernel.console("1:1").settle(2.0, scans)
+    assert kernel.read(TIME) == 3000
+
+
+def test_what_a_live_autopilot_set_is_left_to_it(kernel, live):
+    leave(kernel, live)
+    (kernel.state / PILOT).write_text(live)
+    (kernel.state / PILOT).chmod(0o600)
+    assert says(kernel, RUNS).startswith("restored by the autopilot when it ends: with the scans,")
+    kernel.console("1:1").settle(2.0, ENDED)
+    assert kernel.read(TIME) == 5000
+
+
+@pytest.mark.slow
+async def test_what_a_killed_guard_left_is_restored_at_once_even_while_a_scan_runs(kernel):
+    await freeze(kernel)
+    kernel.boot_id.write_text(BOOT_ID.read_text())  # which the guard goes by
+    pid = int(remembered(kernel)[FROZEN]["owner"].partition(":")[0])
+    mark = process_mark(pid)
+    assert says(kernel, RUNS, FROZEN) == (
+        "restored by a guard process when its time is over, or when its console ends (or ssh drops)"
+    )
+    kernel.console("1:1").settle(2.0, RUNS)
+    assert kernel.read(FROZEN) == 1
+    os.kill(pid, signal.SIGKILL)
+    assert soon(lambda: not alive(str(mark)))
+    assert says(kernel, RUNS, FROZEN) == f"its guard is gone; {NEXT} at once"
+    kernel.console("1:1").settle(3.0, RUNS)
+    assert kernel.read(FROZEN) == 0
+
+
+def test_what_guards_and_autopilots_hold_is_not_switched_to_the_end_of_the_scan(kernel, live):
+    leave(kernel, live, name=FROZEN)
+    leave(kernel, None)
+    console = kernel.console("1:1")
+    assert console.until("77")
+    holds = console.past().holds
+    assert (holds[FROZEN].until, holds[TIME].until) == (None, "77")
+
+
+def test_due_values_go_back_where_nothing_can_be_written(kernel, monkeypatch):
+    leave(kernel, DEAD)
+
+    def full(_path, _data):
+        raise StateError("No space left on device")
+
+    monkeypatch.setattr("zconsole.tunables.store.write_private", full)
+    kernel.console("1:1").settle(2.0, IDLE)
+    assert kernel.read(TIME) == 3000
