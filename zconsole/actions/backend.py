@@ -19,7 +19,7 @@ from zconsole.actions.window_records import MachineWindows
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import process_mark, steady_clock
-from zconsole.system.state_dir import state_dir
+from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import Parameters, SysfsParameters
@@ -65,6 +65,9 @@ class ActionBackend:
     """Makes the console's side of rebalance; loaded once it is wanted."""
     lights: LightSwitch = field(default_factory=MachineLights)
     windows: WindowSwitch = field(default_factory=MachineWindows)
+    change_mark: Callable[[], object] | None = None
+    """Asks, without reading any of it, whether what is kept of consoles and jobs may have changed:
+    see ``state_dir.change_mark``. None: it has to be read."""
 
     def executor(self, refresh: Refresher, denied: str = "") -> Executor:
         """Runs plans by all of this; ``denied``: why it runs none, besides ``self.denied``."""
@@ -107,4 +110,5 @@ def live_backend(read_only: bool) -> ActionBackend:
         _freeze,
         MachineAutopilots(runner, directory, control, mark),
         denied,
+        change_mark=lambda: change_mark(time.time()),
     )

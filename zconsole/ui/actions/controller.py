@@ -21,6 +21,7 @@ from zconsole.monitor.frame import OUTCOME, SET_HERE, Frame
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.tunables.control import Past
 from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.log_flow import log_flow
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 5.0
 """How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
+READ_SECONDS = 60.0
+"""How often it reads all of that though nothing of it seems to have changed: a read may have
+failed, and files written in place show no change."""
 
 
 class LeaveScreen(ConfirmScreen):
@@ -62,8 +66,10 @@ class ActionController:
     def __init__(self, context: FlowContext) -> None:
         self.context = context
         self.jobs = JobWatch(context.backend.rebalance_backend, self._keep)
-        self._looked = float("-inf")
-        """When it last looked, in steady seconds."""
+        self._looked = self._read = float("-inf")
+        """When it last looked, and last read everything, in steady seconds."""
+        self._mark: object = None
+        """What told changes when it last read everything."""
 
     def take(self, update: Update) -> Update:
         """A round before it is shown, with what was done from here; reports what ended."""
@@ -74,12 +80,10 @@ class ActionController:
         for frame in watch.scans_over():
             begin(app, partial(self._put_back, frame.guid), group="tuned")
         if self._is_time():
-            begin_next(app, self.context.read_past, "changes")
-            begin_next(app, self.context.read_held, "autopilot")
-            begin_next(app, partial(self._look_at_jobs, update), "jobs")
-            if app.main_on_top:  # the one place that shows them
-                begin_next(app, self._look_at_swaps, "swaps")
-                begin_next(app, self.context.read_windows, "windows")
+            if self.context.backend.change_mark is None:
+                self._read_kept(update)
+            else:
+                begin_next(app, partial(self._look, update), "look")
         flags = self.context.set_shown()
         frames = (
             frame.joined(watch.events(frame, past.changes), self._at_work(frame), flags)
@@ -95,6 +99,34 @@ class ActionController:
             return False
         self._looked = now
         return True
+
+    async def _look(self, update: Update) -> None:
+        """Read what is kept where it may have changed, else only what changes by itself.
+
+        On most machines nothing is kept: one thread asks for the times of a few directories.
+        """
+        backend = self.context.backend
+        mark = await in_daemon_thread(backend.change_mark) if backend.change_mark else None
+        now = backend.steady()
+        changed = mark is None or mark != self._mark or now - self._read >= READ_SECONDS
+        if changed and self.context.app.main_on_top:  # else not all of it is read
+            self._mark, self._read = mark, now
+        self._read_kept(update, changed)
+
+    def _read_kept(self, update: Update, changed: bool = True) -> None:
+        """Read what consoles and jobs left; without a change only of what they know something."""
+        app, context = self.context.app, self.context
+        if changed or context.past != Past():
+            begin_next(app, context.read_past, "changes")
+        if changed or context.held is not None:
+            begin_next(app, context.read_held, "autopilot")
+        if changed or self.jobs.may_change({frame.pool for frame in update.frames}):
+            begin_next(app, partial(self._look_at_jobs, update), "jobs")
+        if app.main_on_top:  # the one place that shows them
+            if changed or context.swaps.may_change:
+                begin_next(app, self._look_at_swaps, "swaps")
+            if changed:
+                begin_next(app, context.read_windows, "windows")
 
     async def _look_at_jobs(self, update: Update) -> None:
         for frame in update.frames:
@@ -167,7 +199,7 @@ class ActionController:
         try:
             await flows[flow]()
         finally:
-            self._looked = float("-inf")  # what it did is to be seen at once
+            self._looked = self._read = float("-inf")  # what it did is to be seen at once
 
     async def _scans(self) -> None:
         """List what can be done with scans; the hours of scrubs are read anew for it."""
