@@ -72,7 +72,7 @@ def change_mark(now: float, environ: Mapping[str, str] = os.environ) -> object:
     times: list[int | None] = []
     for place in places:
         try:
-            times.append(os.stat(place).st_mtime_ns)
+            times.append(place.stat().st_mtime_ns)
         except OSError:
             times.append(None)
     newest = max((time for time in times if time is not None), default=0)
