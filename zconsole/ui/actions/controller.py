@@ -5,6 +5,7 @@ It takes as long to load as all that only looks, so the console loads it after i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,14 @@ from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.tunables.control import Past
-from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
+from zconsole.ui.actions.asking import (
+    confirm,
+    executor_of,
+    frame_look,
+    picked,
+    situation_now,
+    situation_shown,
+)
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.log_flow import log_flow
 from zconsole.ui.actions.menu import (
@@ -202,8 +210,7 @@ class ActionController:
             self._looked = self._read = float("-inf")  # what it did is to be seen at once
 
     async def _scans(self) -> None:
-        """List what can be done with scans; the hours of scrubs are read anew for it."""
-        await self.context.read_windows()
+        """List what can be done with scans."""
         await self._menu("SCANS", lambda s: scan_entries(s, self.context.windows))
 
     async def _rebalance(self) -> None:
@@ -250,10 +257,9 @@ class ActionController:
         What is left without having been run leads back here.
         """
         row: int | None = None
-        while True:
-            found: tuple[Entry, ...] = entries(await situation_now(self.context))
-            row = await self._pick(title, found, first_entry(found) if row is None else row)
-            if row is None or await self._begin(found[row], key):
+        while (chosen := await self._pick(title, entries, row)) is not None:
+            row, entry = chosen
+            if await self._begin(entry, key):
                 return
 
     async def _begin(self, entry: Entry, key: str) -> bool:
@@ -262,16 +268,33 @@ class ActionController:
             return await entry.flow(self.context, key)
         return await confirm(self.context, entry.planners)
 
-    async def _pick(self, title: str, found: tuple[Entry, ...], start: int) -> int | None:
-        look = self.context.look
+    async def _pick(
+        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], row: int | None
+    ) -> tuple[int, Entry] | None:
+        """Show the entries at once, and which of them can be done once the machine has answered."""
+        context, look = self.context, self.context.look
+        shown = situation_shown(context)
+        found = entries(shown)
+        start = first_entry(found) if row is None else row
+        found = tuple(entry.unjudged for entry in found)
+
+        async def _judge() -> int:
+            nonlocal found
+            asked = situation_now(context, shown=shown)
+            now, _ = await asyncio.gather(asked, context.read_windows())
+            found = entries(now)
+            return first_entry(found) if row is None else row
+
         screen = PickScreen(
             title,
             lambda width: menu_lines(found, look, width),
             start=start,
             wide=True,
             about=lambda index, width: entry_about(found, index, look, width),
+            fill=_judge,
         )
-        return await self.context.app.push_screen_wait(screen)
+        index = await picked(context, screen)
+        return None if index is None else (index, found[index])
 
     def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         executor_of(self.context).ended(plan, outcome)
