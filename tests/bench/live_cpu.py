@@ -1,11 +1,13 @@
-"""CPU of the console while a pool resilvers, side by side with ``watch -n1 zpool status -v``.
+"""CPU of the console on real pools, side by side with ``watch -n1 zpool status -v``.
 
-    python -m tests.bench.live_cpu POOL [SECONDS] [ROUNDS]
+    python -m tests.bench.live_cpu [POOL] [--pools N [--idle]] [--seconds S] [--rounds R]
 
-On a machine with a real pool, as root, with its resilver running and slow enough to outlast the
-measurement. Both run by turns on a terminal of 80x24, for SECONDS (60) a turn after they have
-started, ROUNDS (3) turns each. Counted is what the kernel has counted for the command and all
-processes below it, those that have ended too. The medians of milliseconds a second are printed.
+As root, on a machine with OpenZFS: of a pool that is there, with a resilver that outlasts the
+measurement, or of N pools on files that are made for it and destroyed. Those resilver over and
+over, unless they are to be idle. Both commands run by turns on a terminal of 80x24, for S (60)
+seconds a turn after they have started, R (3) turns each. Counted is what the kernel has counted for
+the command and all processes below it, those that have ended too. The medians of milliseconds a
+second are printed.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ import argparse
 import os
 import signal
 import statistics
+import subprocess
+import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.bench.terminal_bytes import ZCONSOLE, read, start
@@ -23,6 +29,10 @@ from tests.bench.terminal_bytes import ZCONSOLE, read, start
 SIZE = (80, 24)
 STARTING = 30.0
 """Seconds until all is loaded that the console loads, on an emulated machine."""
+WIDTH, FILE = 6, 256 * 2**20
+"""Files of a pool that is made, a raidz2, and bytes of each; they are sparse."""
+DATA = 128 * 2**20
+"""Bytes in a pool that resilvers."""
 _TICK = os.sysconf("SC_CLK_TCK")
 _PARENT, _TIMES = 1, slice(11, 15)
 """Fields of /proc/PID/stat behind the name: the parent; utime, stime, cutime, cstime."""
@@ -63,24 +73,87 @@ def turn(command: Sequence[str], seconds: float) -> float:
         os.waitpid(pid, 0)
 
 
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pool")
-    parser.add_argument("seconds", nargs="?", type=float, default=60.0)
-    parser.add_argument("rounds", nargs="?", type=int, default=3)
-    args = parser.parse_args()
+@contextmanager
+def made_pools(count: int, idle: bool) -> Iterator[None]:
+    """Pools on files, which resilver over and over unless they are to be ``idle``."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, ExitStack() as stack:
+        for number in range(1, count + 1):
+            pool, files = f"bench{number}", _files(Path(folder), number)
+            mounted = Path(folder) / pool
+            _run("zpool", "create", "-m", str(mounted), pool, "raidz2", *files[:WIDTH])
+            stack.callback(_run, "zpool", "destroy", pool)
+            if not idle:
+                (mounted / "data").write_bytes(os.urandom(DATA))
+                stack.enter_context(_resilvering(pool, files))
+        yield
+
+
+def _files(folder: Path, number: int) -> list[str]:
+    """The files of a pool, and one more to replace the first with."""
+    files = [folder / f"disk{number}-{n}" for n in range(WIDTH + 1)]
+    for file in files:
+        _empty(file)
+    return [str(file) for file in files]
+
+
+def _empty(file: Path) -> None:
+    """Make a sparse file, without the label of the pool it was part of."""
+    with file.open("wb") as opened:
+        opened.truncate(FILE)
+
+
+@contextmanager
+def _resilvering(pool: str, files: Sequence[str]) -> Iterator[None]:
+    """Replace the pool's first file by the spare one, and back, again and again."""
+    over = threading.Event()
+
+    def _replace() -> None:
+        old, new = files[0], files[-1]
+        while not over.is_set():
+            _empty(Path(new))
+            _run("zpool", "replace", pool, old, new)
+            _run("zpool", "wait", "-t", "replace", pool)
+            old, new = new, old
+
+    thread = threading.Thread(target=_replace)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _run(*argv: str) -> None:
+    subprocess.run(argv, check=True)
+
+
+def compare(pools: Sequence[str], seconds: float, rounds: int) -> None:
+    """Print what both take, by turns."""
     ways = {
-        "watch": ("watch", "-n1", "zpool", "status", "-v", args.pool),
-        "zconsole": (*ZCONSOLE, args.pool),
+        "watch": ("watch", "-n1", "zpool", "status", "-v", *pools),
+        "zconsole": (*ZCONSOLE, *pools),
     }
     found: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(args.rounds):
+    for _ in range(rounds):
         for name, command in ways.items():
-            found[name].append(turn(command, args.seconds))
+            found[name].append(turn(command, seconds))
             print(f"{name:<10} {found[name][-1]:6.1f} ms/s", flush=True)
     watch, ours = (statistics.median(found[name]) for name in ways)
     print(f"medians: {watch:.1f} and {ours:.1f} ms/s, ratio {ours / watch:.2f} (at most 1)")
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pool", nargs="?", help="one that is there; all of the machine without it")
+    parser.add_argument("--pools", type=int, default=0, help="so many are made")
+    parser.add_argument("--idle", action="store_true", help="those that are made do not resilver")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    with made_pools(args.pools, args.idle):
+        compare([args.pool] if args.pool else [], args.seconds, args.rounds)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,52 @@ async def test_the_header_is_drawn_by_itself_only_where_no_round_came(monkeypatc
         assert len(drawn) == 1
 
 
+async def test_a_pool_at_rest_is_not_drawn_at_every_sample(monkeypatch):
+    """Painting was a quarter of what an idle console took."""
+    feed, drawn = FakeFeed(), []
+    still = replace(frames.healthy(), still=object())
+    async with view_state(feed=feed) as (app, pilot, _):
+        paint = app.main_screen.paint
+        monkeypatch.setattr(
+            app.main_screen, "paint", lambda status: (drawn.append(status.now), paint(status))
+        )
+
+        async def _draws(frame):
+            drawn.clear()
+            app._clock.now += 1
+            feed.put(frame)
+            await pilot.pause()
+            return len(drawn)
+
+        def _at(seconds, **changed):
+            sample = replace(still.sample, t=still.t + seconds)
+            return replace(still, sample=sample, **changed)
+
+        assert [await _draws(_at(n)) for n in range(12)] == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]
+        rows = (still.rows[0]._replace(rates=IoRates(read=5e6)), *still.rows[1:])
+        assert await _draws(_at(12, rows=rows))
+        assert await _draws(_at(13))
+        assert not await _draws(_at(14))
+        assert await _draws(_at(15, still=object()))
+        assert await _draws(_at(16, still=None))
+        assert await _draws(_at(17, still=None))
+
+
+async def test_an_age_that_was_drawn_goes_with_the_next_sample_of_a_pool_at_rest():
+    feed, still = FakeFeed(), replace(frames.healthy(), still=object())
+    async with view_state(feed=feed) as (app, pilot, screen):
+        for _ in range(2):
+            feed.put(still)
+            await pilot.pause()
+        app._clock.now += 7
+        app._tick()
+        await pilot.pause()
+        assert "age 7s" in screen()
+        feed.put(still)
+        await pilot.pause()
+        assert "age <2s" in screen()
+
+
 async def test_a_row_is_worked_out_once_for_each_frame(monkeypatch):
     asked = []
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import selectors
 import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from queue import SimpleQueue
+
+import pytest
+from textual import events
+from textual.message import Message
+
+from zconsole.ui.terminal_driver import TerminalDriver
 
 
 def test_both_act_in_a_real_terminal():
@@ -34,6 +44,30 @@ def test_enter_in_the_packet_of_right_presses_the_button_that_leads_to():
         read_until(terminal, b"Cancel")
         os.write(terminal, b"\x1b[C\r")
         assert b"Started" in read_until(terminal, b"Started")
+
+
+def test_the_keyboard_is_waited_for_without_looking(monkeypatch: pytest.MonkeyPatch):
+    """An idle console would wake ten times a second; only an Esc is ended by time."""
+    waits: list[float | None] = []
+
+    class Selector(selectors.SelectSelector):
+        def select(self, timeout: float | None = None):
+            waits.append(timeout)
+            return super().select(timeout)
+
+    monkeypatch.setattr(selectors, "SelectSelector", Selector)
+    told: SimpleQueue[Message] = SimpleQueue()
+    with keyboard(told.put) as (terminal, thread, stop):
+        for typed in (b"a", b"\x1b", b"b"):
+            os.write(terminal, typed)
+            key = told.get(timeout=30)
+            assert isinstance(key, events.Key)
+        stop()
+        thread.join(30)
+        assert not thread.is_alive()
+    assert waits.count(None) >= 4
+    assert waits[0] is waits[1] is waits[-1] is None
+    assert 0.1 in waits
 
 
 def test_something_is_said_before_anything_is_loaded_or_drawn():
@@ -68,6 +102,25 @@ def test_the_main_screen_does_not_flash_between_the_steps_of_a_flow():
             os.write(terminal, b"\r")
             between += read_until(terminal, seen)
         assert b"REDUNDANCY" not in between
+
+
+@contextmanager
+def keyboard(
+    tell: Callable[[Message], object],
+) -> Iterator[tuple[int, threading.Thread, Callable[[], None]]]:
+    """What is typed into, a thread of the driver that reads it, and what ends that."""
+    reading, typing = os.pipe()
+    driver = TerminalDriver.__new__(TerminalDriver)
+    driver.fileno, driver._stop = reading, os.pipe()
+    stopped, stop = driver._stop
+    driver.process_message = tell  # type: ignore[method-assign,assignment]
+    thread = threading.Thread(target=driver.run_input_thread, daemon=True)
+    thread.start()
+    try:
+        yield typing, thread, partial(os.close, stop)
+    finally:
+        for end in (reading, typing, stopped):
+            os.close(end)
 
 
 def is_echoing(terminal: int) -> bool:

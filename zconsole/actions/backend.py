@@ -20,7 +20,7 @@ from zconsole.pool.model import Pool
 from zconsole.system.async_process import CommandRunner, LastingRunner, ProcessRunner
 from zconsole.system.audit import Log, audit_log
 from zconsole.system.host import process_mark, steady_clock
-from zconsole.system.state_dir import state_dir
+from zconsole.system.state_dir import change_mark, state_dir
 from zconsole.tunables import guard
 from zconsole.tunables.autopilot import every_pool
 from zconsole.tunables.control import Control
@@ -80,6 +80,9 @@ class ActionBackend:
     windows: WindowSwitch = field(default_factory=MachineWindows)
     every_pool: Callable[[], Awaitable[tuple[Pool, ...] | None]] = live_pools
     """All pools of the machine, for a console that shows some; None unless each answered."""
+    change_mark: Callable[[], object] | None = None
+    """Asks, without reading any of it, whether what is kept of consoles and jobs may have changed:
+    see ``state_dir.change_mark``. None: it has to be read."""
 
     def executor(self, refresh: Refresher, denied: str = "") -> Executor:
         """Runs plans by all of this; ``denied``: why it runs none, besides ``self.denied``."""
@@ -122,4 +125,5 @@ def live_backend(read_only: bool) -> ActionBackend:
         _freeze,
         MachineAutopilots(runner, directory, control, mark),
         denied,
+        change_mark=lambda: change_mark(time.time()),
     )

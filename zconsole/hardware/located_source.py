@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -212,7 +213,8 @@ def _devices(root: Path) -> object:
 
 def _entries(folder: Path) -> list[tuple[str, int]]:
     try:
-        return sorted((each.name, each.lstat().st_ino) for each in folder.iterdir())
+        with os.scandir(folder) as entries:
+            return sorted((each.name, each.inode()) for each in entries)
     except OSError:
         return []
 

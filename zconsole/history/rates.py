@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from operator import mul, sub
 from typing import NamedTuple
@@ -50,6 +50,7 @@ NONE = IoRates()
 _WIDTH = 8
 """How many ``Numbers``."""
 _NOTHING = (0.0,) * 5
+_ZEROS = (0.0,) * _WIDTH
 
 
 class _Row(NamedTuple):
@@ -90,7 +91,8 @@ class RateWindows:
         """Take a sample in: all vdevs by key; ``clock`` in seconds that never jump."""
         self._align(list(vdevs))
         every = vdevs.values()
-        counted = array("d", chain.from_iterable(map(_numbers, repeat(clock), every)))
+        past = self._past(every) if self._rows else repeat(_ZEROS)
+        counted = array("d", chain.from_iterable(map(_numbers, repeat(clock), every, past)))
         sources: list[Source | None] = [
             (v.path, v.io is not None, v.block[0], False)
             if v.block is not None
@@ -105,6 +107,13 @@ class RateWindows:
         self._late |= {self._keys[place]: new.number for place in broken}
         self._rows.append(new)
         self._trim()
+
+    def _past(self, vdevs: Iterable[Vdev]) -> Iterator[Numbers]:
+        """The last ``Numbers`` of each vdev; zeros where something else counted its waits."""
+        last = self._rows[-1]
+        for place, (vdev, source) in enumerate(zip(vdevs, self._sources, strict=True)):
+            same = source is not None and source[:3] == (vdev.path, True, None)
+            yield last.of(place) if same else _ZEROS
 
     def windowed(self) -> dict[str, IoRates]:
         """Rates over the window by key, for the eye."""
@@ -223,9 +232,12 @@ class RateWindows:
         return _rates(new.clock - old.clock, moved, source, ready)
 
 
-def _numbers(clock: float, vdev: Vdev) -> Numbers:
+def _numbers(clock: float, vdev: Vdev, before: Numbers) -> Numbers:
+    """What is counted of a vdev; ``before``: as of the sample before, zeros without one."""
     io, block = vdev.io, vdev.block
     if block is None:
+        if io is not None and before[0] and io[1:3] == (before[1], before[2]):
+            return (*io, before[5], before[6], 0.0)  # no request since, so none in the histograms
         wait = _histogram_wait(vdev.histograms) if vdev.histograms else (0.0, 0.0)
         return (*(io or _NOTHING), *wait, 0.0)
     _, reads, read, reading, writes, written, writing, busy = block

@@ -36,6 +36,8 @@ MOST_BYTES = 2 * 2**20
 MOST_DEVICES = 64
 """Sparklines of this many vdevs are stored; for larger pools, only those of the scans."""
 SAVE_SECONDS = 30.0
+REST_SECONDS = 300.0
+"""… and while no scan runs: all that a crash takes then is the end of the sparklines."""
 DIGITS = 4
 
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError)
@@ -101,12 +103,17 @@ class HistoryStore(LockedStore):
 
         Raises StateError when it cannot be written.
         """
-        due = t - self._saved.get(guid, -SAVE_SECONDS) >= SAVE_SECONDS
+        past = history.scans.past
+        at_rest = past == self._past.get(guid, ()) and not any(
+            view.scan.active for view in history.scan_views
+        )
+        saved = self._saved.get(guid, float("-inf"))
+        due = t - saved >= (REST_SECONDS if at_rest else SAVE_SECONDS)
         if self.directory is None or not (due or at_once) or not self.mine(f"{_name(guid)}.lock"):
             return False
         self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
         self.write(self.directory / _name(guid), encode(history, guid, t))
-        self._keep_past(self.directory, guid, history.scans.past, at_once)
+        self._keep_past(self.directory, guid, past, at_once)
         return True
 
     def _keep_past(

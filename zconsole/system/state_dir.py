@@ -27,6 +27,10 @@ COMPANIONS = ("-wal", "-shm", "-journal")
 LOOK = 0.025
 """Seconds between two tries to get a lock."""
 
+SETTLED = 2.0
+"""Seconds after which a change of a directory has another time than the one before: its file
+system counts ticks of the kernel, or whole seconds."""
+
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Never through a link; a FIFO is refused at once, not waited for."""
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
@@ -55,6 +59,24 @@ def state_dirs(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     if own == SYSTEM or not os.access(SYSTEM, os.R_OK | os.X_OK):
         return (own,)
     return (own, SYSTEM)
+
+
+def change_mark(now: float, environ: Mapping[str, str] = os.environ) -> object:
+    """Return a mark that is another one once a file of state was put, replaced or removed.
+
+    None, which equals no mark, while that may have happened within the last tick of the file
+    system's clock. ``now``: epoch seconds. It looks at no file: those that are written in place,
+    such as journals of jobs, may have changed all the same.
+    """
+    places = [each for path in state_dirs(environ) for each in (path, path / "rebalance")]
+    times: list[int | None] = []
+    for place in places:
+        try:
+            times.append(place.stat().st_mtime_ns)
+        except OSError:
+            times.append(None)
+    newest = max((time for time in times if time is not None), default=0)
+    return None if now - newest / 1e9 < SETTLED else tuple(times)
 
 
 def _own(environ: Mapping[str, str]) -> Path:

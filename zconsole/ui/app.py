@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""
 _PAINT_GAP = _TICK = 1.0
+_REST = 5.0
+"""Seconds of the source within which a picture is not drawn anew while nothing changes: ages in it
+go on by as much, and the past in sparklines."""
 
 
 class Console(ThemedApp):
@@ -79,6 +82,8 @@ class Console(ThemedApp):
         self._notices = tuple(notices)
         self._behind = False
         self._painted = float("-inf")
+        self._shown: HeaderStatus | None = None
+        """What the header said when all was drawn; None once it was drawn alone."""
         self._timer: Timer | None = None
 
     def get_default_screen(self) -> MainScreen:
@@ -144,11 +149,21 @@ class Console(ThemedApp):
         gap = min(_PAINT_GAP, self.feed.interval)
         # A round that comes a little early must not wait for the next one to be painted.
         wait = self._painted + gap * 0.9 - self._clock()
-        if wait <= 0:
+        if self._rests(self._header_status()):
+            pass
+        elif wait <= 0:
             self.paint()
         elif self._timer is None:
             self._timer = self.set_timer(wait, self.paint)
         self.go_on()
+
+    def _rests(self, status: HeaderStatus | None) -> bool:
+        """Whether what is on the screen can stay a while, as nothing has changed."""
+        shown = self._shown
+        if status is None or shown is None or not self.view_state.at_rest or self._behind:
+            return False
+        same = status._replace(age=shown.age, now=shown.now) == shown
+        return same and status.fresh and shown.fresh and abs(status.now - shown.now) < _REST
 
     def paint(self) -> None:
         """Show the newest round, unless the terminal is still busy with what it got before."""
@@ -160,7 +175,7 @@ class Console(ThemedApp):
             return
         status = self._header_status()
         if status is not None:
-            self._painted = self._clock()
+            self._painted, self._shown = self._clock(), status
             self.main_screen.paint(status)
             self._update_list()
         elif self.view_state.latest is not None:
@@ -184,7 +199,10 @@ class Console(ThemedApp):
         if self._clock() - self._painted < _TICK:
             return  # a round came meanwhile, and brought its own age
         status = self._header_status()
+        if self._rests(status):
+            return
         if self.screen_stack and status is not None and self._writable():
+            self._shown = None
             self.main_screen.paint_header(status)
             self._update_list()
 

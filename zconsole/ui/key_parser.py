@@ -77,6 +77,11 @@ class KeyParser(Parser[Message]):
         self._unread = ""
         super().__init__()
 
+    @property
+    def is_amid(self) -> bool:
+        """Whether something has begun that time alone may end."""
+        return self._timeout_time is not None
+
     def parse(self, token_callback: TokenCallback[Message]) -> Generator[Read1 | Peek1, str, None]:
         """Read until the end of the input; see Parser."""
         while True:

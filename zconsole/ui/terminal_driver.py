@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 from codecs import getincrementaldecoder
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -15,31 +15,58 @@ if TYPE_CHECKING:
     from zconsole.ui.themed_app import ThemedApp
 
 _PATIENCE = 0.1
-"""Seconds between two looks whether more will come of what has begun."""
+"""Seconds between two looks whether more comes of a sequence that has begun."""
 _MOST = 4096
 _FIRST = "\x1b[H zconsole: reading pools"
 """In the colors of the terminal; the first paint covers all of it."""
 
 
 class TerminalDriver(LinuxDriver):
-    """Textual's own, with another parser; bytes that are no UTF-8 end nothing."""
+    """Textual's own, with another parser; bytes that are no UTF-8 end nothing.
+
+    Textual looks ten times a second whether it should stop reading. This one sleeps until
+    something is typed, or until the other end of a pipe is closed.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._stop: tuple[int, int] | None = None
+        """The pipe whose second end is closed to wake the thread that reads."""
 
     def start_application_mode(self) -> None:
         """Take the terminal, and say at once what comes: a slow machine takes long to draw it."""
         cast("ThemedApp", self._app).view_state.options.take_terminal()
+        self._stop = os.pipe()
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self.write(_FIRST)
         self.flush()
 
+    def disable_input(self) -> None:
+        """Wake the thread that reads, and wait for its end."""
+        stop, self._stop = self._stop, None
+        if stop is not None:
+            os.close(stop[1])
+        super().disable_input()
+        if stop is not None:
+            os.close(stop[0])
+
     def run_input_thread(self) -> None:
         """Read until the console ends."""
+        if (stop := self._stop) is None:
+            return
         parser = KeyParser()
         decode = getincrementaldecoder("utf-8")("replace").decode
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
+            selector.register(stop[0], selectors.EVENT_READ)
+            while True:
                 text = ""
-                if selector.select(_PATIENCE):
+                ready = {
+                    key.fd for key, _ in selector.select(_PATIENCE if parser.is_amid else None)
+                }
+                if stop[0] in ready:
+                    return
+                if self.fileno in ready:
                     if not (data := os.read(self.fileno, _MOST)):
                         return  # hung up, which a signal says, too; reading on would only spin
                     text = decode(data)

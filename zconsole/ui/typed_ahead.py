@@ -34,6 +34,8 @@ class TypedAheadScreen(Screen[ScreenResultType]):
     """Whether there are views to draw and to type in."""
     read_first: ClassVar[bool] = False
     """Whether keys typed before it was there are dropped, except Esc: it runs things."""
+    holds = False
+    """Whether keys wait, except Esc, though it is there: for what is still to be filled in."""
 
 
 class TypedAheadApp(App[None]):
@@ -82,7 +84,7 @@ class TypedAheadApp(App[None]):
         if not self.screen_stack:  # as a console closes, screens end before timers
             return False
         if isinstance(self.screen, TypedAheadScreen):
-            return not self.screen.composed
+            return self.screen.holds or not self.screen.composed
         return self._awaited
 
     @property
@@ -104,10 +106,14 @@ class TypedAheadApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         """Have a key wait, or act at once: the one behind it may be meant for what it opens."""
         if isinstance(event, _Typed) and not event.is_forwarded and self.screen_stack:
+            top = self.screen
             if isinstance(event, events.Key) and event.key in _NOW:
                 await self._act(event)
             elif _is_escape(event) and self._awaited and not self._asked:
                 self._give_up()
+            elif _is_escape(event) and isinstance(top, TypedAheadScreen) and top.holds:
+                self._ahead.clear()
+                await self._act(event)
             else:
                 self._ahead.append(event)
                 if len(self._ahead) == 1 and self.is_early(event):

@@ -33,6 +33,24 @@ def place_of(pool: str | None, frames: Sequence[Frame]) -> int:
     return next((i for i, name in enumerate(names) if name.startswith(f"{pool}:")), 0)
 
 
+def picture_of(update: Update) -> object:
+    """What a round looks like but for what time alone moves; equal for rounds that look the same.
+
+    Never equal where a pool does not answer, or where the source cannot tell that devices stayed as
+    they were.
+    """
+    frames = [
+        (
+            *(frame.pool, frame.health, frame.scans, frame.activities, frame.events, frame.flags),
+            *(frame.limit, frame.troubles, frame.spares, frame.balance, frame.redundancy),
+            [(row.rates, row.slow_sibling, row.missing_since) for row in frame.rows],
+            object() if frame.still is None or frame.failure is not None else frame.still,
+        )
+        for frame in update.frames
+    ]
+    return update.capabilities, frames
+
+
 @dataclass
 class ViewState:
     """The console's own state between rounds of frames."""
@@ -52,6 +70,9 @@ class ViewState:
     """The newest alerts, by pool: they stand among its events once their message is gone."""
     denied: str | None = None
     """Why nothing may be changed, empty when it may; None while that is not known."""
+    at_rest: bool = False
+    """Whether the newest round looks like the one before."""
+    _picture: object = None
 
     def take(self, update: Update, arrived: float) -> None:
         """A new round has come; a pool that joins later does not take the first one's place."""
@@ -64,6 +85,8 @@ class ViewState:
             if not self._left(frame)
         )
         self.latest, self.arrived = replace(update, frames=frames), arrived
+        before, self._picture = self._picture, (self.denied, picture_of(self.latest))
+        self.at_rest = self._picture == before and self.playback is None
         if self.pool is None and update.frames:
             self.pool = update.frames[0].pool
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
 
 from tests.ui.actions.acting import RUN, acting, commands, pick
+from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import actions
 from zconsole.system.process import Completed
+from zconsole.ui.actions.context import FlowContext
+from zconsole.ui.actions.controller import READ_SECONDS
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.keys import SHIPPED
 from zconsole.ui.rebalance.job_watch import JobWatch
@@ -75,6 +79,60 @@ async def test_jobs_are_looked_for_now_and_then_and_watched_while_one_is_at_work
         looks.clear()
         await a.pass_time(10, 1)
         assert len(looks) == 10
+
+
+LOOKS = ("read_past", "read_held", "read_windows")
+
+
+async def test_what_consoles_keep_is_read_only_where_it_may_have_changed(monkeypatch):
+    """Five reads in ten threads every five seconds were a fifth of what an idle console took."""
+    async with acting("mirror-scrub") as a:
+        marks, looks = ["first"], []
+
+        async def _read(context):
+            looks.append(context)
+
+        for name in LOOKS:
+            monkeypatch.setattr(FlowContext, name, _read)
+        a.use(replace(a.backend, change_mark=lambda: marks[-1]))
+        await a.pass_time(6, 1)
+        assert len(looks) == len(LOOKS)
+        await a.pass_time(20, 1)
+        assert len(looks) == len(LOOKS)
+        marks.append("another")
+        await a.pass_time(6, 1)
+        assert len(looks) == 2 * len(LOOKS)
+        marks.append(None)  # it cannot be told
+        await a.pass_time(12, 1)
+        assert len(looks) >= 4 * len(LOOKS)
+        marks.append("another")
+        await a.pass_time(6, 1)
+        looks.clear()
+        await a.pass_time(READ_SECONDS + 6, 1)
+        assert len(looks) == len(LOOKS), "a read may have failed"
+
+
+async def test_a_state_directory_that_hangs_costs_one_thread_and_no_key():
+    asked, answered = [], threading.Event()
+
+    def _hang():
+        asked.append(1)
+        answered.wait(60)
+
+    async with acting("mirror-scrub") as a:
+        a.use(replace(a.backend, change_mark=_hang))
+        try:
+            await until(a.pilot, lambda: bool(asked) or a.feed.step())
+            for _ in range(20):
+                a.feed.step()
+                await a.pilot.pause()
+            await a.pilot.press("down")
+            await until(a.pilot, lambda: a.app.devices.cursor == 1)
+            await a.pilot.press("question_mark")
+            await until(a.pilot, lambda: "HELP" in a.screen)
+            assert asked == [1]
+        finally:
+            answered.set()
 
 
 async def test_enter_on_a_plan_cancels_as_cancel_has_the_focus():

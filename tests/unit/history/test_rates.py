@@ -96,6 +96,23 @@ def test_latency_histograms_stand_in_where_there_are_no_diskstats():
     assert found.latency == pytest.approx(1.5 * (2**20 + 2**22) / 2 / 1e9)
 
 
+def test_histograms_are_not_added_up_where_nothing_was_asked_of_a_device():
+    """They are all that an idle vdev on files is slow to be read for."""
+
+    class Unread(dict[str, tuple[int, ...]]):
+        def get(self, *_: object) -> None:
+            raise AssertionError("looked at")
+
+    counts = {"disk_r": (0,) * 20 + (10,)}
+    windows = RateWindows()
+    windows.add(0.0, {"a": leaf(io=io(1.0, 10), histograms=counts)})
+    windows.add(1.0, {"a": leaf(io=io(2.0, 10), histograms=Unread(counts))})
+    windows.add(2.0, {"a": leaf(io=io(3.0, 20), histograms={"disk_r": (0,) * 20 + (20,)})})
+    assert windows.windowed()["a"].latency == pytest.approx(1.5 * 2**20 / 1e9)
+    with pytest.raises(AssertionError, match="looked at"):  # another device in its place
+        windows.add(3.0, {"a": leaf(path="b", io=io(4.0, 20), histograms=Unread(counts))})
+
+
 def test_no_request_has_no_latency():
     assert window((0.0, leaf(block=block(5))), (1.0, leaf(block=block(5)))).windowed.latency is None
 

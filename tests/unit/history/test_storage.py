@@ -115,6 +115,17 @@ def test_it_is_written_every_half_minute_and_when_asked_to(tmp_path):
     assert store.keep(GUID, history, T + 61, at_once=True)
 
 
+def test_at_rest_it_is_written_every_five_minutes_and_when_a_scan_has_ended(tmp_path):
+    store, history = HistoryStore(tmp_path), watched(range(2, 200))
+    assert store.keep(GUID, history, T)
+    last = sample(200)
+    over = replace(last.pool.scans[0], state="finished", end=T + 200)
+    history.push(replace(last, pool=replace(last.pool, scans=(over,))))
+    assert history.scans.past
+    kept = [t for t in range(0, 700, 10) if store.keep(GUID, history, T + t)]
+    assert kept == [30, 330, 630]
+
+
 def test_a_second_console_reads_but_does_not_write(tmp_path):
     first, second = HistoryStore(tmp_path), HistoryStore(tmp_path)
     assert first.keep(GUID, watched(range(2, 10)), T)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from zconsole.actions.executor import ExecutionEvent, Executor
@@ -13,6 +14,7 @@ from zconsole.monitor.frame import OUTCOME
 from zconsole.ui.actions.context import FlowContext, UnderWay
 from zconsole.ui.actions.plan_lines import plan_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
+from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.widgets.draw import Span
 
 Planner = Callable[[Situation], ActionPlan]
@@ -30,14 +32,31 @@ _ROLES = {
 }
 
 
-async def situation_now(context: FlowContext, paths: tuple[str, ...] = ()) -> Situation:
-    """The pool on show, with facts asked for now. Raises UnavailableError without any."""
-    frame = context.frame
-    if frame is None:
+def situation_shown(context: FlowContext) -> Situation:
+    """The pool on show as the screen has it, without any facts. Raises ZconsoleError without."""
+    if context.frame is None:
         raise ZconsoleError("no pool was sampled yet; try again in a moment")
-    bare = situation_of(frame, Facts())
+    return situation_of(context.frame, Facts())
+
+
+async def situation_now(
+    context: FlowContext, paths: tuple[str, ...] = (), shown: Situation | None = None
+) -> Situation:
+    """The pool on show, or as it was ``shown``, with facts asked for now.
+
+    Raises UnavailableError without a pool.
+    """
+    bare = shown or situation_shown(context)
     facts = await context.backend.ask(bare.pool, bare.suspended, paths)
-    return situation_of(frame, facts)
+    return replace(bare, facts=facts)
+
+
+async def picked(context: FlowContext, screen: PickScreen) -> int | None:
+    """What is picked of a list that is filled in while it is shown. Raises as its ``fill``."""
+    chosen = await context.app.push_screen_wait(screen)
+    if screen.failed is not None:
+        raise screen.failed
+    return chosen
 
 
 async def confirm(

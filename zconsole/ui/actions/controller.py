@@ -5,6 +5,7 @@ It takes as long to load as all that only looks, so the console loads it after i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,10 +22,17 @@ from zconsole.monitor.frame import OUTCOME, SET_HERE, Frame
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.tunables.control import SettledTunables
+from zconsole.tunables.control import Past, SettledTunables
 from zconsole.tunables.holds import LEFT_BY, Hold, Scans, grouped, is_due
 from zconsole.tunables.pilot import scanning
-from zconsole.ui.actions.asking import confirm, executor_of, frame_look, situation_now
+from zconsole.ui.actions.asking import (
+    confirm,
+    executor_of,
+    frame_look,
+    picked,
+    situation_now,
+    situation_shown,
+)
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.log_flow import log_flow
 from zconsole.ui.actions.menu import (
@@ -57,6 +65,9 @@ ALL_POOLS_SECONDS = 60.0
 """How often a console of some pools asks for the scans of others before it restores tunables."""
 LOOK_SECONDS = 5.0
 """How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
+READ_SECONDS = 60.0
+"""How often it reads all of that though nothing of it seems to have changed: a read may have
+failed, and files written in place show no change."""
 
 
 class LeaveScreen(ConfirmScreen):
@@ -69,8 +80,10 @@ class ActionController:
     def __init__(self, context: FlowContext) -> None:
         self.context = context
         self.jobs = JobWatch(context.backend.rebalance_backend, self._keep)
-        self._looked = float("-inf")
-        """When it last looked, in steady seconds."""
+        self._looked = self._read = float("-inf")
+        """When it last looked, and last read everything, in steady seconds."""
+        self._mark: object = None
+        """What told changes when it last read everything."""
         self._asked_all = float("-inf")
         """When it last asked for all pools, in steady seconds."""
         self._ended: set[str] = set()
@@ -84,17 +97,14 @@ class ActionController:
         watch.take(update)
         for plan, outcome in watch.ended():
             self._report(plan, outcome)
-        over = [frame.guid or frame.pool for frame in watch.scans_over()]
-        self._ended.update(over)
-        time = self._is_time()
-        if time or over:
+        if over := [frame.guid or frame.pool for frame in watch.scans_over()]:
+            self._ended.update(over)
             begin_next(app, self.look_at_tunables, "tuned")
-        if time:
-            begin_next(app, self.context.read_held, "autopilot")
-            begin_next(app, partial(self._look_at_jobs, update), "jobs")
-            if app.main_on_top:  # the one place that shows them
-                begin_next(app, self._look_at_swaps, "swaps")
-                begin_next(app, self.context.read_windows, "windows")
+        if self._is_time():
+            if self.context.backend.change_mark is None:
+                self._read_kept(update)
+            else:
+                begin_next(app, partial(self._look, update), "look")
         flags = self.context.set_shown()
         frames = (
             frame.joined(watch.events(frame, past.changes), self._at_work(frame), flags)
@@ -110,6 +120,34 @@ class ActionController:
             return False
         self._looked = now
         return True
+
+    async def _look(self, update: Update) -> None:
+        """Read what is kept where it may have changed, else only what changes by itself.
+
+        On most machines nothing is kept: one thread asks for the times of a few directories.
+        """
+        backend = self.context.backend
+        mark = await in_daemon_thread(backend.change_mark) if backend.change_mark else None
+        now = backend.steady()
+        changed = mark is None or mark != self._mark or now - self._read >= READ_SECONDS
+        if changed and self.context.app.main_on_top:  # else not all of it is read
+            self._mark, self._read = mark, now
+        self._read_kept(update, changed)
+
+    def _read_kept(self, update: Update, changed: bool = True) -> None:
+        """Read what consoles and jobs left; without a change only of what they know something."""
+        app, context = self.context.app, self.context
+        if changed or context.past != Past():
+            begin_next(app, self.look_at_tunables, "tuned")
+        if changed or context.held is not None:
+            begin_next(app, context.read_held, "autopilot")
+        if changed or self.jobs.may_change({frame.pool for frame in update.frames}):
+            begin_next(app, partial(self._look_at_jobs, update), "jobs")
+        if app.main_on_top:  # the one place that shows them
+            if changed or context.swaps.may_change:
+                begin_next(app, self._look_at_swaps, "swaps")
+            if changed:
+                begin_next(app, context.read_windows, "windows")
 
     async def _look_at_jobs(self, update: Update) -> None:
         for frame in update.frames:
@@ -217,11 +255,10 @@ class ActionController:
         try:
             await flows[flow]()
         finally:
-            self._looked = float("-inf")  # what it did is to be seen at once
+            self._looked = self._read = float("-inf")  # what it did is to be seen at once
 
     async def _scans(self) -> None:
-        """List what can be done with scans; the hours of scrubs are read anew for it."""
-        await self.context.read_windows()
+        """List what can be done with scans."""
         await self._menu("SCANS", lambda s: scan_entries(s, self.context.windows))
 
     async def _rebalance(self) -> None:
@@ -268,10 +305,9 @@ class ActionController:
         What is left without having been run leads back here.
         """
         row: int | None = None
-        while True:
-            found: tuple[Entry, ...] = entries(await situation_now(self.context))
-            row = await self._pick(title, found, first_entry(found) if row is None else row)
-            if row is None or await self._begin(found[row], key):
+        while (chosen := await self._pick(title, entries, row)) is not None:
+            row, entry = chosen
+            if await self._begin(entry, key):
                 return
 
     async def _begin(self, entry: Entry, key: str) -> bool:
@@ -280,16 +316,33 @@ class ActionController:
             return await entry.flow(self.context, key)
         return await confirm(self.context, entry.planners)
 
-    async def _pick(self, title: str, found: tuple[Entry, ...], start: int) -> int | None:
-        look = self.context.look
+    async def _pick(
+        self, title: str, entries: Callable[[Situation], tuple[Entry, ...]], row: int | None
+    ) -> tuple[int, Entry] | None:
+        """Show the entries at once, and which of them can be done once the machine has answered."""
+        context, look = self.context, self.context.look
+        shown = situation_shown(context)
+        found = entries(shown)
+        start = first_entry(found) if row is None else row
+        found = tuple(entry.unjudged for entry in found)
+
+        async def _judge() -> int:
+            nonlocal found
+            asked = situation_now(context, shown=shown)
+            now, _ = await asyncio.gather(asked, context.read_windows())
+            found = entries(now)
+            return first_entry(found) if row is None else row
+
         screen = PickScreen(
             title,
             lambda width: menu_lines(found, look, width),
             start=start,
             wide=True,
             about=lambda index, width: entry_about(found, index, look, width),
+            fill=_judge,
         )
-        return await self.context.app.push_screen_wait(screen)
+        index = await picked(context, screen)
+        return None if index is None else (index, found[index])
 
     def _report(self, plan: ActionPlan, outcome: ActionOutcome) -> None:
         executor_of(self.context).ended(plan, outcome)

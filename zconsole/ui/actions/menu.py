@@ -65,6 +65,11 @@ class Entry:
     wanted: bool = False
     """Whether the state of the pool asks for it, be it that something else has to come first."""
 
+    @property
+    def unjudged(self) -> Entry:
+        """The entry before it is known whether it can be done."""
+        return replace(self, refused=None, about="") if self.planners else self
+
     def judged(self, s: Situation) -> Entry:
         """The entry with the reason why it cannot be done now, if there is one."""
         if not self.planners:

@@ -16,7 +16,7 @@ from zconsole.actions.replace import plan_batch, plan_replace
 from zconsole.actions.target import FAILED, Swap, Target, failed, find, key_of
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
-from zconsole.ui.actions.asking import Planner, confirm, situation_now
+from zconsole.ui.actions.asking import Planner, confirm, picked, situation_now, situation_shown
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import (
     candidate_about,
@@ -38,7 +38,7 @@ async def replace_flow(context: FlowContext, key: str) -> bool:
 
     Like every flow it goes back a step where a plan is only read; False when its first is left.
     """
-    situation = await situation_now(context)
+    situation = situation_shown(context)
     target = _device(situation, key)
 
     def _ways(new: str) -> list[Planner]:
@@ -46,7 +46,7 @@ async def replace_flow(context: FlowContext, key: str) -> bool:
         return [partial(plan_replace, swap=swap, sequential=q) for q in (False, True)]
 
     title = f"REPLACE {_taken(situation, target, key)} WITH"
-    return await _for_device(context, situation, target, title, _ways)
+    return await _for_device(context, target, title, _ways)
 
 
 def _taken(s: Situation, target: Target, key: str) -> str:
@@ -60,23 +60,22 @@ def _taken(s: Situation, target: Target, key: str) -> str:
 
 async def attach_flow(context: FlowContext, key: str) -> bool:
     """Pick the device to add to a mirror, a disk or a raidz."""
-    situation, target = await _vdev(context, key)
+    _, target = _vdev(context, key)
 
     def _ways(new: str) -> list[Planner]:
         return [lambda s: plan_attach(s, key, new)]
 
-    return await _for_device(context, situation, target, f"ATTACH TO {target.name}", _ways)
+    return await _for_device(context, target, f"ATTACH TO {target.name}", _ways)
 
 
 async def _for_device(
     context: FlowContext,
-    s: Situation,
     target: Target,
     title: str,
     ways: Callable[[str], list[Planner]],
 ) -> bool:
     """Pick a device and confirm its plan; another one where that is only read."""
-    while (new := await _pick_device(context, s, target, title)) is not None:
+    while (new := await _pick_device(context, target, title)) is not None:
         if await confirm(context, ways(new), (new,)):
             return True
     return False
@@ -84,16 +83,15 @@ async def _for_device(
 
 async def batch_flow(context: FlowContext, key: str) -> bool:
     """Give the devices of a vdev their new ones, one after another, then one plan for all."""
-    situation, target = await _vdev(context, key)
+    situation, target = _vdev(context, key)
     pool = situation.pool
     keys = [key_of(pool, leaf) for leaf in target.top.leaves()]
     olds = [old for key in keys if key and (old := find(pool, key)) is not None]
-    return await replace_together(context, situation, olds, target.top.name, {})
+    return await replace_together(context, olds, target.top.name, {})
 
 
 async def replace_together(
     context: FlowContext,
-    situation: Situation,
     olds: Sequence[Target],
     where: str,
     chosen: dict[str, str],
@@ -117,7 +115,7 @@ async def replace_together(
             continue
         old = olds[picked]
         taken = frozenset(new for key, new in chosen.items() if key != old.key)
-        new = await _pick_device(context, situation, old, f"REPLACE {old.name} WITH", taken)
+        new = await _pick_device(context, old, f"REPLACE {old.name} WITH", taken)
         if new is not None:
             chosen[old.key] = new
             row = min(picked + 1, len(olds))
@@ -134,25 +132,38 @@ async def _confirm_batch(
 
 async def _pick_device(
     context: FlowContext,
-    s: Situation,
     target: Target,
     title: str,
     taken: frozenset[str] = frozenset(),
 ) -> str | None:
-    """The path of the device chosen from the machine's, the pool's spares, or typed."""
-    listed, look = await _candidates(context, s, target, taken), context.look
+    """The path of the device chosen from the machine's, the pool's spares, or typed.
+
+    The machine's disks, and how warm they are, are asked for while the list is shown.
+    """
+    listed: list[Candidate] | None = None
+    look, row = context.look, 0
 
     def _lines(width: int) -> tuple[Line, ...]:
+        if listed is None:
+            return ()
         return (*candidate_lines(listed, look, width), (Span(f"  {OTHER}", "key"),))
 
     def _about(index: int, width: int) -> tuple[Line, ...]:
-        return candidate_about(listed, index, look, width) if index < len(listed) else ()
+        known = listed or []
+        return candidate_about(known, index, look, width) if index < len(known) else ()
 
-    row = 0
+    async def _fill() -> int:
+        nonlocal listed
+        if listed is None:
+            listed = await _candidates(context, await situation_now(context), target, taken)
+        return row
+
     while True:
-        screen = PickScreen(look.text(title), _lines, start=row, wide=True, about=_about)
-        chosen = await context.app.push_screen_wait(screen)
-        if chosen is None:
+        screen = PickScreen(
+            look.text(title), _lines, start=row, wide=True, about=_about, fill=_fill
+        )
+        chosen = await picked(context, screen)
+        if chosen is None or listed is None:
             return None
         if chosen < len(listed):
             return listed[chosen].device.path
@@ -209,9 +220,9 @@ def _batch_screen(
     return PickScreen(title, _lines, start=row, wide=True)
 
 
-async def _vdev(context: FlowContext, key: str) -> tuple[Situation, Target]:
-    """The pool on show as it is now, and its vdev at the cursor. Raises ZconsoleError without."""
-    situation = await situation_now(context)
+def _vdev(context: FlowContext, key: str) -> tuple[Situation, Target]:
+    """The pool on show, and its vdev at the cursor. Raises ZconsoleError without."""
+    situation = situation_shown(context)
     target = find(situation.pool, key)
     if target is None:
         raise ZconsoleError("select a vdev of the pool first")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -11,6 +12,8 @@ from textual.containers import Vertical
 from textual.screen import ScreenResultType
 from textual.widgets import Input
 
+from zconsole.errors import ZconsoleError
+from zconsole.ui.background import begin
 from zconsole.ui.keys import bindings
 from zconsole.ui.panes.help import keys_line
 from zconsole.ui.typed_ahead import TypedAheadScreen
@@ -28,6 +31,8 @@ Offers = Sequence[tuple[str, str]]
 """What can be copied: what it is, and the text."""
 About = Callable[[int, int], Sequence[Line]]
 """What there is to say of the line at an index, for a width."""
+Fill = Callable[[], Awaitable[int]]
+"""Finds out what a list does not say yet; returns the index to begin at. Raises ZconsoleError."""
 _ABOUT_SHARE = 3
 """The part of the screen that may tell of the line at the cursor: one in so many."""
 
@@ -161,11 +166,16 @@ class PickScreen(TextScreen[int | None]):
         about: About | None = None,
         barred: Mapping[int, str] | None = None,
         topics: Sequence[tuple[str, str]] = (),
+        fill: Fill | None = None,
     ) -> None:
         """``moved`` is told where the cursor goes; without ``about`` the lines say all there is.
 
-        ``barred``: lines that can't be picked now, each with the reason.
+        ``barred``: lines that can't be picked now, each with the reason. ``fill`` finds out what
+        the lines do not say yet; nothing is picked before it has, and without lines no key acts.
         """
+        self.failed: ZconsoleError | None = None
+        """Why it could not be filled in; it was left then."""
+        self._fill, self._touched, self._picked = fill, False, False
         self._topics = topics
         super().__init__(title, lines, classes="wide" if wide else "side")
         self._start = start
@@ -179,6 +189,11 @@ class PickScreen(TextScreen[int | None]):
             yield PickView(self._start, self._moved)
             yield LinesView(id="about")
         yield FooterView(id="keys")
+
+    def title_line(self, width: int) -> Line:
+        """The title, and whether there is more to come."""
+        title = super().title_line(width)
+        return title if self._fill is None else (*title, Span("  reading the pool", "dim"))
 
     @property
     def topics(self) -> Sequence[tuple[str, str]]:
@@ -202,11 +217,35 @@ class PickScreen(TextScreen[int | None]):
         self._show_about()
         self.show_keys()
 
+    def on_mount(self) -> None:
+        """Draw, begin to fill in what is not known yet, and take the keys typed before."""
+        if self._fill is not None:
+            self.holds = not self._make(self.app.size.width)
+            begin(self, partial(self._fill_in, self._fill), group="fill")
+        super().on_mount()
+
+    async def _fill_in(self, fill: Fill) -> None:
+        try:
+            start = await fill()
+        except ZconsoleError as error:
+            self.failed = error
+            self.dismiss(None)
+            return
+        self._fill, self.holds = None, False
+        if not self._touched:
+            self.view.cursor = start
+        self.update()
+        self.view.reveal()
+        if self._picked:
+            self.action_open()
+        cast("ThemedApp", self.app).go_on()
+
     def on_resize(self) -> None:
         """Draw for the new width, once the list has it."""
         self.call_after_refresh(self.update)
 
     def _moved(self, index: int) -> None:
+        self._touched = True
         self._show_about()
         if self._preview is not None:
             self._preview(index)
@@ -224,7 +263,10 @@ class PickScreen(TextScreen[int | None]):
         return at_most(most, self._about(index, width), ellipsis)
 
     def action_open(self) -> None:
-        """Return what the cursor is on; of what can't be picked, say why."""
+        """Return what the cursor is on, once it is filled in; of what can't be picked, say why."""
+        if self._fill is not None:
+            self._picked = self.holds = True
+            return
         if why := self._barred.get(self.view.cursor):
             self.app.notify(f"not now: {why}", markup=False)
             return

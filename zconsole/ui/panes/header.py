@@ -44,6 +44,11 @@ class HeaderStatus(NamedTuple):
     asked: float | None = None
     """Seconds that were asked for, where sampling takes too much of the processor for that."""
 
+    @property
+    def fresh(self) -> bool:
+        """Whether the sample is so new that its age is not counted."""
+        return self.age is not None and self.age < _FRESH
+
 
 def header_lines(
     frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, height: int = 24
@@ -156,7 +161,7 @@ def _age(status: HeaderStatus) -> Span:
     if status.age is None:
         return Span("never seen", "warning")
     late = status.age >= max(3 * status.interval, _FRESH)
-    age = "age <2s" if status.age < _FRESH else f"age {_whole(status.age)}"
+    age = "age <2s" if status.fresh else f"age {_whole(status.age)}"
     return Span(age, "warning" if late else "dim")
 
 

@@ -5,7 +5,7 @@ Imports neither textual nor what runs jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -80,6 +80,12 @@ class JobWatch:
     def at_work(self) -> bool:
         """Whether any job was at work when last looked at."""
         return bool(self.live)
+
+    def may_change(self, pools: Collection[str]) -> bool:
+        """Whether another look can find anything new though no job was begun meanwhile."""
+        if self.problem or not self.jobs.keys() >= set(pools):
+            return True
+        return any(job.state != "finished" for jobs in self.jobs.values() for job in jobs)
 
     def shown(self, pool: str) -> tuple[ActivityView, ...]:
         """A line for each job at work on a pool, else for each that was interrupted."""

@@ -118,7 +118,7 @@ async def begin_together(
 
     if new:
         where, chosen = v.situation.pool.name, assigned(v, new)
-        if not await replace_together(context, v.situation, new, where, chosen, _ran):
+        if not await replace_together(context, new, where, chosen, _ran):
             return None
     if adopted and not context.denied:
         await _begin(partial(begin_adopted, v, adopted))

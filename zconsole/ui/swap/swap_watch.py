@@ -70,6 +70,11 @@ class SwapWatch:
             self._backend = self.make_backend()
         return self._backend
 
+    @property
+    def may_change(self) -> bool:
+        """Whether another look can find anything new though no checklist was changed."""
+        return bool(self.open or self._left)
+
     async def look(self, peek: Peek) -> str:
         """Look at the checklists again; what to announce of those found at the start."""
         if self.make_backend is None:

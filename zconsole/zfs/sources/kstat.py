@@ -28,8 +28,18 @@ def pool_states(root: Path = ROOT) -> Mapping[str, str]:
             names = sorted(each.name for each in entries if each.is_dir())
     except OSError:
         return {}
-    states = ((name, folder / name / "state") for name in names if not name.startswith("$"))
-    return {name: text_in(state) for name, state in states if state.exists()}
+    states = {name: _state(folder / name) for name in names if not name.startswith("$")}
+    return {name: state for name, state in states.items() if state is not None}
+
+
+def _state(pool: Path) -> str | None:
+    """The state word in a directory; None where it has none, as of a pool that has just gone."""
+    try:
+        return bytes_in(pool / "state").decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return ""
 
 
 def pool_state(pool: str, root: Path = ROOT) -> str:

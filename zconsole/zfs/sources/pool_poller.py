@@ -195,7 +195,9 @@ class PoolPoller:
             beside.append(self._message)
         if self._history is not None and not self.gate:
             beside.append(self._history)
-        first = [asyncio.create_task(each.first(FIRST_PATIENCE)) for each in beside]
+        # Later they are asked as the readings call for it, and nobody waits.
+        waited_for = [] if self.seen else beside
+        first = [asyncio.create_task(each.first(FIRST_PATIENCE)) for each in waited_for]
         try:
             form = await reader.read(self.name, deadline)
             times = {"t": self._clocks.wall(), "clock": self._clocks.steady(), "began": self._began}
