@@ -56,7 +56,7 @@ class Shell:
         ends = time.monotonic() + PATIENCE
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("ZCONSOLE_STATE", self.environment["ZCONSOLE_STATE"])
-            while not wanted((last := control.listed(None, 100)[-1]).as_json()):
+            while not wanted((last := control.listed([], 100)[-1]).as_json()):
                 assert time.monotonic() < ends, last
                 time.sleep(0.01)
             return {**last.as_json(), **last.left_as_json()}
