@@ -1,17 +1,23 @@
-"""Run zconsole on a clock that stands still: `python -m tests.lock.frozen CONTROL WORD…`.
+"""Run zconsole on a clock that stands still: `python -m tests.lock.frozen SOCKET`.
 
-Whoever holds the other end of the socket CONTROL, a descriptor, moves the clock on. Nothing but the
-standard library is replaced: its clocks, sleeping and waiting for files, and chance. The event loop
-goes on only when all other threads wait, and then takes what they hand it: the order of events does
-not depend on which thread the machine lets run first. What waits in C with a deadline
-(`SimpleQueue.get`, `Lock.acquire`, `Thread.join`) keeps to the real clock.
+Whoever holds the other end of SOCKET, a descriptor, asks for runs. Each is a fork of this process,
+which has imported everything and has no other thread. With each come a terminal and a socket that
+moves its clock on. Nothing but the standard library is replaced: its clocks, sleeping and waiting
+for files, and chance. The event loop goes on only when all other threads wait, and then takes what
+they hand it: the order of events does not depend on which thread the machine lets run first. What
+waits in C with a deadline (`SimpleQueue.get`, `Lock.acquire`, `Thread.join`) keeps to the real
+clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 import datetime
+import fcntl
+import gc
+import json
 import os
+import pkgutil
 import random
 import re
 import runpy
@@ -19,6 +25,7 @@ import select
 import selectors
 import socket
 import sys
+import termios
 import threading
 import time
 from asyncio.base_events import BaseEventLoop
@@ -26,7 +33,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import Any, NamedTuple
 
 START = 1_795_860_000.0
 """Epoch seconds at which the program starts: 2026-11-28 10:00:00 UTC."""
@@ -49,7 +57,7 @@ def tasks(process: int | str, but: Iterable[int] = ()) -> tuple[str, ...]:
             if int(number) not in but:
                 with open(f"/proc/{process}/task/{number}/status") as status:  # noqa: PTH123
                     state, *counts = _FACTS.findall(status.read())
-                if state not in "SZ":
+                if state != "S":  # or it has ended, and that is about to be told
                     return ()
                 found += (number, *counts)
     except OSError:  # a thread has ended just now
@@ -156,12 +164,9 @@ def _hand_over_in_turn() -> deque[asyncio.Handle]:
     return handed
 
 
-def _replace_selectors(clock: Clock, control: int) -> None:
-    """Have selectors wait by the clock, and those of an event loop for all other threads, too.
-
-    ``control``: the thread that moves the clock on.
-    """
-    handed, others = _hand_over_in_turn(), Others(control)
+def _replace_selectors(clock: Clock, others: Others) -> None:
+    """Have selectors wait by the clock, and those of an event loop for all other threads, too."""
+    handed = _hand_over_in_turn()
 
     def _selecting(own: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         def _selected(self: selectors.BaseSelector, timeout: float | None = None) -> list[Any]:
@@ -237,15 +242,15 @@ def _replace_conditions(clock: Clock) -> None:
 class Others:
     """The threads of this process but those of the event loop and of the clock."""
 
-    def __init__(self, control: int) -> None:
-        self._but = (threading.get_native_id(), control)
+    def __init__(self) -> None:
+        self.but: tuple[int, ...] = ()
         self._seen: tuple[str, ...] = ()
 
     def await_all(self) -> None:
         """Wait until all of them wait; what was seen last time is the first of two looks."""
-        if threading.active_count() <= len(self._but):
+        if threading.active_count() <= len(self.but):
             return
-        while not (seen := tasks("self", self._but)) or seen != self._seen:
+        while not (seen := tasks("self", self.but)) or seen != self._seen:
             if not seen:
                 _sleep(0)  # a nap would look like rest to whoever moves the clock
             self._seen = seen
@@ -259,9 +264,67 @@ def _replace_chance() -> None:
     random.seed(7)
 
 
-def main() -> None:
-    """Run zconsole with the words behind the descriptor."""
-    clock, driver = Clock(), socket.socket(fileno=int(sys.argv[1]))
+def _import_everything() -> None:
+    """Import what the console may import, as in an environment that it has prepared."""
+    import_module("zconsole.ui.environment").prepare(os.environ)
+    package = import_module("zconsole")
+    for module in pkgutil.walk_packages(package.__path__, "zconsole."):
+        if not module.name.endswith(".__main__"):
+            import_module(module.name)
+
+
+class Asked(NamedTuple):
+    """A run that is asked for, as JSON."""
+
+    words: list[str]
+    directory: str
+    environ: dict[str, str]
+    """What is other than in the environment that this was started in."""
+
+
+def serve(asking: socket.socket) -> None:
+    """Run what is asked for, one after the other; answer its number, and then its exit code."""
+    clock, others = Clock(), Others()
+    _replace_chance()
+    _replace_selectors(clock, others)
+    _replace_select(clock)
+    _replace_clocks(clock)
+    _replace_conditions(clock)
+    _import_everything()
+    gc.freeze()
+    while True:
+        message, files, *_ = socket.recv_fds(asking, 1 << 16, 2)
+        if not message:
+            return
+        process = os.fork()
+        if not process:
+            asking.close()
+            _begin(Asked(*json.loads(message)), *files, clock, others)
+            runpy.run_module("zconsole", run_name="__main__", alter_sys=True)
+            return
+        for file in files:
+            os.close(file)
+        asking.send(str(process).encode())
+        _, status = os.waitpid(process, 0)
+        asking.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _begin(asked: Asked, terminal: int, control: int, clock: Clock, others: Others) -> None:
+    """Become a process of its own on a terminal, whose clock is moved on from outside."""
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        os.dup2(terminal, number)
+        errors = getattr(sys, name).errors
+        mode = "w" if number else "r"
+        stream = open(number, mode, errors=errors, closefd=False)  # noqa: SIM115 - for good
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    os.close(terminal)
+    os.chdir(asked.directory)
+    os.environ |= asked.environ
+    sys.argv = ["zconsole", *asked.words]
+    driver = socket.socket(fileno=control)
 
     def _obey() -> None:
         with driver.makefile("rw") as stream:
@@ -271,16 +334,10 @@ def main() -> None:
                 stream.write(f"{clock.now!r}\n")
                 stream.flush()
 
-    control = threading.Thread(target=_obey, daemon=True, name="clock")
-    control.start()
-    _replace_chance()
-    _replace_selectors(clock, control.native_id or 0)
-    _replace_select(clock)
-    _replace_clocks(clock)
-    _replace_conditions(clock)
-    sys.argv = ["zconsole", *sys.argv[2:]]
-    runpy.run_module("zconsole", run_name="__main__", alter_sys=True)
+    thread = threading.Thread(target=_obey, daemon=True, name="clock")
+    thread.start()
+    others.but = (threading.get_native_id(), thread.native_id or 0)
 
 
 if __name__ == "__main__":
-    main()
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -27,6 +27,7 @@ def _see(script: Script, look: Callable[[Terminal, Script], Iterator[str]], _: b
     early = typed(*script.early.split("&")) if script.early else b""
     terminal = Terminal(script.words, script.size, script.env, [RECORDING], early)
     try:
+        terminal.start()
         return "\n".join([f"$ zconsole {script.run}", *look(terminal, script)])
     finally:
         terminal.close()

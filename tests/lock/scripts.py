@@ -10,7 +10,7 @@ from pathlib import Path
 
 FILE = Path(__file__).with_suffix(".toml")
 THEME = Path(__file__).parent / "roles.toml"
-START, KEY, SECOND = 1.0, 0.08, 0.05
+START, KEY, SECOND = 0.4, 0.04, 0.04
 """About the seconds of a processor that a start takes, a key, and a second of the demo's time."""
 
 ALL_SIZES = (

@@ -129,6 +129,8 @@ def _jobs(moment: str) -> Cases:
     yield moment, _job, 0.3
     if moment == "stopped":
         yield "of-a-later-version", _later_job, 0.05
+        yield "of-changed-files", _job_of_changed_files, 0.3
+        yield "journals-gone", _jobs_without_journals, 0.1
 
 
 def _job(area: Area) -> None:
@@ -148,6 +150,33 @@ def _later_job(area: Area) -> None:
         db.commit()
     area.run("rebalance", "status")
     area.run("rebalance", "run", "--json", f"--journal={journal}")
+
+
+def _job_of_changed_files(area: Area) -> None:
+    """Let others stand where files were, and one of two names be moved away."""
+    tree = area.place / "tree"
+    (tree / "b").unlink()
+    (tree / "b").mkdir()
+    (tree / "below/c").rename(tree / "below/moved")
+    (tree / "below/c").write_bytes(b"another")
+    (tree / "below/of two").rename(tree / "below/of two moved")
+    (tree / "below/of two").write_bytes(b"another")
+    (journal,) = (area.place / "state/rebalance").glob("*.db")
+    area.machine = Machine(local=NIGHT)
+    area.run("rebalance", "run", "--json", f"--journal={journal}")
+
+
+def _jobs_without_journals(area: Area) -> None:
+    """Let the journals of as many jobs be gone as are named, and of one more."""
+    place = area.place / "state/rebalance"
+    gone = area.place / "gone.db"
+    for number in range(6):
+        file = place / f"00000{number}.json"
+        file.write_text(json.dumps({"journal": str(gone)}))
+        file.chmod(0o600)
+        os.utime(file, (number, number))
+        if number >= 4:
+            area.run("rebalance", "status")
 
 
 def _files(root: Path) -> Iterator[str]:
@@ -173,6 +202,7 @@ def _lights(_name: str) -> Cases:
     yield "somebody-switched-one-off", partial(_lights_resumed, leds=(0, 1)), 0.06
     yield "after-a-reboot", partial(_lights_resumed, boot="boot-2", leds=(0, 0)), 0.06
     yield "enclosure-gone", _lights_of_none, 0.06
+    yield "record-with-a-path", _lights_of_a_path, 0.06
 
 
 def _lights_go_on(area: Area) -> None:
@@ -206,6 +236,14 @@ def _lights_of_none(area: Area) -> None:
         area.run("light", "resume")
         area.run("light", "off")
         area.run("light", "list", "--json")
+
+
+def _lights_of_a_path(area: Area) -> None:
+    file = area.place / "state/lights.json"
+    file.write_text(file.read_text().replace(': "Slot', ': "../0:0:8:0/Slot'))
+    with held(area.place / "state/lights.holder"):
+        area.run("light", "off")
+    _leds(area)
 
 
 def _leds(area: Area) -> None:

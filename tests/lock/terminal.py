@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import json
 import os
 import re
 import select
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -23,7 +25,7 @@ import pyte
 from pyte.screens import Char
 from wcwidth import wcwidth
 
-from tests.lock.frozen import tasks
+from tests.lock.frozen import Asked, tasks
 
 TREE = Path(__file__).parents[2]
 KEYS = {
@@ -45,6 +47,18 @@ KEYS = {
     **{f"^{letter}": chr(ord(letter) - 64) for letter in "BCFPUY"},
 }
 """What a terminal sends for a key that has a name."""
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "USER": "operator",
+    "LOGNAME": "operator",
+    "TERM": "xterm-256color",
+    "COLORTERM": "truecolor",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC0",
+    "PYTHONPATH": str(TREE),
+    "PYTHONHASHSEED": "0",
+}
+"""What all runs have in common of their environment."""
 _PATIENCE = 300.0
 """Real seconds for the program to come to rest, on a machine however busy."""
 _GLANCE = 0.001
@@ -111,6 +125,49 @@ def typed(*keys: str) -> bytes:
     return "".join(KEYS.get(key, key) for key in keys).encode()
 
 
+class Program:
+    """A run of zconsole, forked from a process that has imported it."""
+
+    def __init__(self, asked: Asked, files: Sequence[int], env: Mapping[str, str]) -> None:
+        """``files``: its terminal, and what moves its clock on."""
+        self._parent = _parent(tuple(sorted(env.items())))
+        socket.send_fds(self._parent, [json.dumps(asked).encode()], files)
+        self.pid = int(self._parent.recv(64))
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit code, once it has ended."""
+        if self.returncode is None and select.select([self._parent], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        if self.returncode is None:
+            self.returncode = int(self._parent.recv(64))
+
+    def kill(self) -> None:
+        """End it, however it is."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+@cache
+def _parent(env: tuple[tuple[str, str], ...]) -> socket.socket:
+    """Start the process that runs in an environment are forked from; it ends with this one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.lock.frozen", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=TREE,
+            env=ENVIRONMENT | dict(env),
+            pass_fds=(theirs.fileno(),),
+        )
+    return ours
+
+
 class Terminal:
     """A terminal of a size in which zconsole runs, alone with its time."""
 
@@ -138,37 +195,22 @@ class Terminal:
         ours, theirs = socket.socketpair()
         self._control = ours.makefile("rw")
         ours.close()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.lock.frozen", str(theirs.fileno()), *words],
-            stdin=self._slave,
-            stdout=self._slave,
-            stderr=self._slave,
-            cwd=self.home,
-            env=self._environment() | dict(env),
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
-        )
+        asked = Asked(list(words), str(self.home), self._places())
+        self.process = Program(asked, (self._slave, theirs.fileno()), env)
         theirs.close()
+
+    def start(self) -> None:
+        """Let it start."""
         self._settle()
         self.pass_time(_AFTER)
 
-    def _environment(self) -> dict[str, str]:
+    def _places(self) -> dict[str, str]:
         home = str(self.home)
         return {
-            "PATH": "/usr/bin:/bin",
             "HOME": home,
-            "USER": "operator",
-            "LOGNAME": "operator",
-            "TERM": "xterm-256color",
-            "COLORTERM": "truecolor",
-            "LANG": "C.UTF-8",
-            "TZ": "UTC0",
             "XDG_CONFIG_HOME": f"{home}/config",
             "XDG_STATE_HOME": f"{home}/state",
             "ZCONSOLE_STATE": f"{home}/zconsole",
-            "PYTHONPATH": str(TREE),
-            "PYTHONHASHSEED": "0",
         }
 
     def _set_size(self, size: tuple[int, int]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import compileall
 import os
 import shutil
 import sys
@@ -65,8 +64,6 @@ class Map:
 def copied(place: Path) -> Path:
     """Return a fresh copy of the tree, with what stands beside the tree within its reach."""
     shutil.rmtree(place, ignore_errors=True)
-    for sources in (PACKAGE, TREE / "tests"):  # else each process of a copy may compile all anew
-        compileall.compile_dir(sources, quiet=1)
     shutil.copytree(TREE, place / "main", symlinks=True, ignore=LEFT_OUT)
     if (beside := TREE.parent / "shared").exists():
         (place / "shared").symlink_to(beside.resolve())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import json
+import os
 import signal
 import tempfile
 import time
@@ -131,6 +133,8 @@ def files_of(*places: str, but: Sequence[str] = ()) -> list[str]:
 
 def recorded(files: Iterable[str], jobs: int) -> Iterator[Reached]:
     """Yield every test of some files that passes; those not known yet are run and kept first."""
+    for folder in (PACKAGE, TREE / "tests"):  # else each process of a copy may compile all anew
+        compileall.compile_dir(folder, quiet=1)
     sources = proof.digest(PACKAGE.rglob("*.py"))
     found = proof.cache("mutants") / f"lines-{sources}.jsonl"
     found.parent.mkdir(parents=True, exist_ok=True)
@@ -178,8 +182,8 @@ class Failures:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Give one test SLACK and SLOWER times what it takes."""
-        limit = SLACK + SLOWER * self._seconds[item.nodeid]
-        signal.setitimer(signal.ITIMER_REAL, limit)
+        seconds = limit({item.nodeid: self._seconds[item.nodeid]})
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         result = yield
         signal.setitimer(signal.ITIMER_REAL, 0)
         return result
@@ -228,7 +232,8 @@ def first_failure(tests: Mapping[str, float], attempt: Attempt, unsure: str = ""
         batch = {test: tests[test] for test in batches.pop(0)}
         what = attempt(batch, True) if batch else ""
         if what in batch:
-            if not attempt({what: tests[what]}, False):
+            alone = {what: tests[what]}
+            if attempt(alone, True) and not attempt(alone, False):
                 return what
             batches.insert(0, list(batch)[list(batch).index(what) + 1 :])
         elif what and not attempt(batch, False):
@@ -239,8 +244,9 @@ def first_failure(tests: Mapping[str, float], attempt: Attempt, unsure: str = ""
 
 
 def limit(tests: Mapping[str, float]) -> float:
-    """Seconds that some tests may take together."""
-    return SLACK + SLOWER * sum(tests.values())
+    """Seconds that some tests may take together, more where others want the processors, too."""
+    busy = max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
+    return busy * (SLACK + SLOWER * sum(tests.values()))
 
 
 def within(seconds: float, tests: Mapping[str, float]) -> dict[str, float]:

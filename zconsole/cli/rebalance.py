@@ -30,6 +30,7 @@ from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.safe_path import resolved
 from zconsole.system.state_dir import state_dir
+from zconsole.units import counted
 
 if TYPE_CHECKING:
     from zconsole.rebalance.job.creation import Created
@@ -316,7 +317,8 @@ def _tell_unread(unread: Sequence[Unread]) -> ExitCode:
         forget = f"to forget the job, delete {record.file}"
         say(f"zconsole: job {record.job}: {clean(f'{error}; {forget}')}")
     if len(unread) > NAMED:
-        say(f"zconsole: {len(unread) - NAMED} more jobs cannot be read")
+        more = counted(len(unread) - NAMED, "more job")
+        say(f"zconsole: {more} cannot be read")
     errors = [error for _, error in unread if isinstance(error, ZconsoleError)]
     return errors[-1].code if errors else ExitCode.FAILED if unread else ExitCode.OK
 

@@ -76,6 +76,13 @@ def _pair(kind: str, old: Row, new: Row) -> Row:
     return _vdev(f"{kind}-0", kind, 3, old, new, state="DEGRADED")
 
 
+def _rebuilt(scan: Row, start: float, errors: int = 0) -> Row:
+    """Return a scan beside which a mirror was rebuilt."""
+    times = {"start_time": int(start), "end_time": int(start + ENDED - BEGUN)}
+    rebuild = {"name": "mirror-0", "state": "COMPLETE", "errors": errors, **times}
+    return {**scan, "rebuild_stats": {"mirror-0": rebuild}}
+
+
 BEFORE = _scan("SCRUB", "FINISHED", NOW - 90000)
 FILLING, FILLED = _scan("RESILVER", "SCANNING"), _scan("RESILVER", "FINISHED")
 WITH_ERRORS = _scan("RESILVER", "FINISHED", errors=406)
@@ -193,6 +200,14 @@ _LOOKS: Mapping[str, _Looks] = {
         (
             *(_PLAIN, _mirror(FILLING, A, NEW_FILLING, B), _mirror(FILLED, A, NEW, B)),
             *(_mirror(WITH_ERRORS, A, NEW_BAD, B), _mirror(FILLED, A, NEW_GONE, B), _PLAIN),
+        ),
+    ),
+    "attach seen with a rebuild": (
+        *("attach", "A"),
+        (
+            *(_PLAIN, _mirror(_rebuilt(OLDER, BEGUN, 7), A, NEW, B)),
+            *(_mirror(_rebuilt(FILLED, NOW - 7200, 7), A, NEW, B), _PLAIN),
+            _mirror(_rebuilt(CANCELED, BEGUN + 1, 7), A, NEW, B),
         ),
     ),
     "trim": (

@@ -42,7 +42,8 @@ PAGE, MIB, GIB = 1 << 16, 1 << 20, 1 << 30
 def plans() -> Iterator[tuple[str, Callable[[bool], Iterable[str]]]]:
     """Return all plans, each with its name; with True their JSON is whole."""
     for name, words in _COMMANDS.items():
-        yield f"files/{name}", lambda _, words=words: _planned(words)
+        answer = name.rpartition(" ")[2]
+        yield f"files/{name}", lambda _, words=words, answer=answer: _planned(words, answer)
     for name, pool in _POOLS.items():
         yield f"pools/{name}", lambda whole, pool=pool: pool.told(whole)
     for scenario in ("added-vdev", "draid", "failed-disk", "two-pools"):
@@ -50,29 +51,35 @@ def plans() -> Iterator[tuple[str, Callable[[bool], Iterable[str]]]]:
 
 
 _COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "refused": ("TREE",),
-    "text": ("--allow-non-zfs", "TREE"),
-    "json": ("--allow-non-zfs", "--json", "TREE"),
-    "two directories": ("--allow-non-zfs", "--json", "TREE/a", "TREE/b"),
-    "one in another": ("--allow-non-zfs", "TREE", "TREE/a"),
-    "none there": ("--allow-non-zfs", "TREE/none"),
-    "no rewrite": ("--allow-non-zfs", "--engine", "rewrite", "TREE"),
+    "refused": ("plan", "TREE"),
+    "text": ("plan", "--allow-non-zfs", "TREE"),
+    "json": ("plan", "--allow-non-zfs", "--json", "TREE"),
+    "two directories": ("plan", "--allow-non-zfs", "--json", "TREE/a", "TREE/b"),
+    "one in another": ("plan", "--allow-non-zfs", "TREE", "TREE/a"),
+    "none there": ("plan", "--allow-non-zfs", "TREE/none"),
+    "no rewrite": ("plan", "--allow-non-zfs", "--engine", "rewrite", "TREE"),
+    **{f"run answered {word}": ("run", "--allow-non-zfs", "TREE/b") for word in ("no", "yes")},
 }
 
 
-def _planned(words: Sequence[str]) -> Iterator[str]:
-    """Return what `zconsole rebalance plan` prints of a tree of files."""
+def _planned(words: Sequence[str], answer: str) -> Iterator[str]:
+    """Return what `zconsole rebalance` prints of a tree of files, given an answer."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as place:
         _grow(Path(place, "tree"))
         named = [word.replace("TREE", f"{place}/tree") for word in words]
         state = {"ZCONSOLE_STATE": f"{place}/state", "XDG_CONFIG_HOME": f"{place}/config"}
+        terminal, asked = os.openpty()
+        os.write(terminal, f"{answer}\n".encode())
         done = subprocess.run(
-            [sys.executable, "-m", "zconsole", "rebalance", "plan", *named],
+            [sys.executable, "-m", "zconsole", "rebalance", *named],
+            stdin=asked,
             env=os.environ | state,
             capture_output=True,
             text=True,
             check=False,
         )
+        os.close(terminal)
+        os.close(asked)
         shutil.rmtree(f"{place}/tree")
     out = done.stdout
     if out.startswith("{"):
@@ -81,7 +88,8 @@ def _planned(words: Sequence[str]) -> Iterator[str]:
     # Reasons to skip files come in the order of the directory, which each kernel has its own of.
     for line in sorted(lines, key=lambda line: line if "skipped" in line else ""):
         if not line.startswith(tuple(f"note: {words}" for words in OF_THE_MACHINE)):
-            yield safe(re.sub(r"[\d.]+[KMGT]? usable", "SOME usable", line.replace(place, "")))
+            steady = re.sub(r"[\d.]+[KMGT]? usable", "SOME usable", line.replace(place, ""))
+            yield safe(re.sub(r"^job [0-9a-f]{6}$", "job ID", steady))
     yield f"exit {done.returncode}"
 
 

@@ -59,7 +59,7 @@ class Shell:
         """The state of the last job once it is as wanted."""
         ends = time.monotonic() + PATIENCE
         with self._state():
-            while not wanted((last := control.listed(None, 100)[-1]).as_json()):
+            while not wanted((last := control.listed([], 100)[-1]).as_json()):
                 assert time.monotonic() < ends, last
                 time.sleep(0.01)
             return {**last.as_json(), **last.left_as_json()}

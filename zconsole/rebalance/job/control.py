@@ -72,17 +72,17 @@ Unread = tuple[Record, Exception]
 """A job whose journal is gone or unreadable, and why."""
 
 
-def listed(unread: list[Unread] | None = None, named: int = 0) -> list[JobView]:
+def listed(unread: list[Unread], named: int = 0) -> list[JobView]:
     """Every job, oldest first; those that cannot be read go to ``unread``. See ``status``."""
     return [found for _, found in _each(unread, named)]
 
 
-def _each(unread: list[Unread] | None, named: int = 0) -> Iterator[tuple[Record, JobView]]:
+def _each(unread: list[Unread], named: int = 0) -> Iterator[tuple[Record, JobView]]:
     for record in job_store.records():
         try:
             yield record, status(record, named)
         except (ZconsoleError, OSError, sqlite3.Error) as error:
-            if unread is not None and not record.given_up:
+            if not record.given_up:
                 unread.append((record, error))
 
 
@@ -245,7 +245,7 @@ def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> 
     raise EndedAtOnceError(why or last_line(words) or "it has ended at once", code)
 
 
-def resumable(unread: list[Unread] | None = None) -> list[Record]:
+def resumable(unread: list[Unread]) -> list[Record]:
     """Jobs that a death, a reboot or the end of a terminal interrupted, and nobody's order."""
     return [
         record

@@ -107,7 +107,10 @@ def test_large_reads_that_take_long_and_go_evenly_may_wait_for_a_link(unsteady, 
     assert ("shared link" in found.text) == (not sure)
 
 
-@rows(("request_bytes", "said"), [(602 * 1024.0, "(62.9M/s)"), (16 * 1024.0, "random I/O")])
+@rows(
+    ("request_bytes", "said"),
+    [(602 * 1024.0, "(62.9M/s)"), (SMALL, "(26.8M/s)"), (16 * 1024.0, "random I/O")],
+)
 def test_reads_are_called_small_only_where_they_are(request_bytes, said):
     """At 107 reads of 602K each second a disk moves 63M/s: it seeks, but not for small blocks."""
     rates = IoRates(107 * request_bytes, 0.0, 107.0, 0.0, 0.03, 0.99)

@@ -166,6 +166,8 @@ def test_the_mean_rate_is_that_of_the_work_without_the_waits(tmp_path: Path) -> 
             accounts.work(1000)
             early = accounts.as_json()["mean_rate"]
             assert (early is None) == (second < 10)
+        left = (1 << 30) - 21 * 1000
+        assert accounts.as_json()["eta_seconds"] == pytest.approx(left / 1000)
         accounts.wait("paused")
         now += 5000.0
         accounts.wait(None)

@@ -65,14 +65,14 @@ def test_what_its_operator_did_not_end_is_resumed_with_all(
     tree: Path, state: str, why: str | None, again: bool
 ) -> None:
     record = created(tree, state, why)
-    assert control.resumable() == ([record] if again else [])
+    assert control.resumable([]) == ([record] if again else [])
 
 
 @pytest.mark.parametrize("state", ["running", "paused", "planned"])
 def test_a_job_at_work_is_left_alone(tree: Path, state: str) -> None:
     record = created(tree, state)
     with job_store.locked(record):
-        assert control.resumable() == []
+        assert control.resumable([]) == []
 
 
 @pytest.mark.parametrize("state", ["running", "finished", "stopped"])
@@ -101,7 +101,7 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
 
     def ask(plan: RebalancePlan) -> None:
         (record,) = job_store.records()
-        assert control.resumable() == []
+        assert control.resumable([]) == []
         found = control.status(record)
         assert (found.state, found.why) == ("waiting", "waiting for confirmation")
         with pytest.raises(ZconsoleError, match="running already"), job_store.locked(record):
@@ -111,7 +111,7 @@ def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
     settings = Settings((str(tree),), allow_non_zfs=True)
     record = creation.create(settings, FactsReader(), agreed=False, ask=ask).record
     assert asked == [1]
-    assert control.resumable() == [record]
+    assert control.resumable([]) == [record]
 
 
 def test_a_no_leaves_nothing(tree: Path) -> None:
@@ -140,9 +140,9 @@ def test_a_death_before_the_answer_leaves_a_job_that_only_its_name_begins(tree: 
         )
     for file, data in content.items():
         file.write_bytes(data)
-    (left,) = control.listed()
+    (left,) = control.listed([])
     assert (left.state, left.agreed) == ("planned", False)
-    assert control.resumable() == []
+    assert control.resumable([]) == []
 
 
 def test_a_job_whose_directory_is_gone_says_so_when_it_is_resumed(tree: Path) -> None:
@@ -178,7 +178,7 @@ def test_no_job_comes_between_the_plan_of_another_and_its_run(
     real = runner.execute
     monkeypatch.setattr(runner, "execute", late)
     assert main(["rebalance", "run", "--yes", "--allow-non-zfs", str(tree)]) == ExitCode.OK
-    assert [view.job for view in control.listed()] == ran
+    assert [view.job for view in control.listed([])] == ran
     TreeLocks(Sys(), [os.fsencode(tree)]).close()  # and the locks end with the job
     assert not any(map(job_store.is_alive, job_store.records()))
 
@@ -232,7 +232,7 @@ def test_a_job_that_cannot_be_logged_is_let_go(tree: Path, monkeypatch: pytest.M
         rebalance._execute(made.record, as_json=False, made=made)
     assert not any(map(job_store.is_alive, job_store.records()))
     TreeLocks(Sys(), [os.fsencode(tree)]).close()
-    assert [view.state for view in control.listed()] == ["planned"]
+    assert [view.state for view in control.listed([])] == ["planned"]
 
 
 class Orders:

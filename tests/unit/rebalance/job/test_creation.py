@@ -62,12 +62,12 @@ def create(tree: Path, clocks: JobClocks, agreed: bool = True) -> creation.Creat
 def test_a_stop_while_it_counts_ends_it_and_a_resume_counts_again(tree: Path) -> None:
     with pytest.raises(StopJobError):
         create(tree, meanwhile(lambda record: ORDERS.steer(record, "stop")))
-    (stopped,) = control.listed()
+    (stopped,) = control.listed([])
     assert (stopped.state, stopped.why) == ("stopped", "stop")
     assert stopped.settings.dirs == (str(tree),)
     assert creation.recount(job_store.find(stopped.job), FactsReader()) is not None
     assert creation.recount(job_store.find(stopped.job), FactsReader()) is None
-    (counted,) = control.listed()
+    (counted,) = control.listed([])
     assert counted.state == "planned"
     assert job_store.find(counted.job) == job_store.find(stopped.job)
 
@@ -79,7 +79,7 @@ def test_a_pause_while_it_counts_holds_it_until_it_is_resumed(tree: Path) -> Non
         ORDERS.steer(record, "pause")
 
     def sleep(_seconds: float) -> None:
-        (status,) = control.listed()
+        (status,) = control.listed([])
         seen.append((status.state, status.why))
         if len(seen) == 3:
             ORDERS.resume(job_store.find(status.job))
@@ -100,14 +100,14 @@ def test_a_job_that_counts_says_so_and_takes_new_limits(tree: Path) -> None:
 
     create(tree, meanwhile(change))
     assert (said[0].state, said[0].why) == ("running", WALKING)
-    (status,) = control.listed()
+    (status,) = control.listed([])
     assert status.state == "planned"
 
 
 def test_a_stop_of_a_job_nobody_agreed_to_leaves_nothing(tree: Path) -> None:
     with pytest.raises(StopJobError):
         create(tree, meanwhile(lambda record: ORDERS.steer(record, "stop")), agreed=False)
-    assert control.listed() == []
+    assert control.listed([]) == []
     assert list((tree.parent / "state/rebalance").iterdir()) == []
 
 
@@ -122,12 +122,12 @@ def test_a_death_while_it_counts_is_not_forgotten(tree: Path) -> None:
     content: dict[Path, bytes] = {}
     with pytest.raises(KeyboardInterrupt):
         create(tree, meanwhile(die))
-    assert control.listed() == []
+    assert control.listed([]) == []
     for file, data in content.items():
         file.write_bytes(data)
-    (dead,) = control.listed()
+    (dead,) = control.listed([])
     assert dead.state == "dead"
-    assert control.resumable() == [job_store.find(dead.job)]
+    assert control.resumable([]) == [job_store.find(dead.job)]
     shell = Shell(tree.parent)
     assert shell("resume", "--all").returncode == 0
     assert shell.wait(lambda status: status["state"] == "finished")["files_done"] == FILES
@@ -174,7 +174,7 @@ def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
     for root in (small, small / "below", small.parent):
         with pytest.raises(BusyTreeError, match=f"resume {dead.job}"):
             planned(root)
-    assert [job_store.find(found.job) for found in control.listed()] == [dead]
+    assert [job_store.find(found.job) for found in control.listed([])] == [dead]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts")

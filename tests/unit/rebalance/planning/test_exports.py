@@ -204,6 +204,12 @@ def test_a_configuration_that_cannot_be_read_counts_as_exporting(
     assert bool(machine.why("/tank")) == bool(why)
 
 
+def test_homes_are_shared_also_where_nobody_says_whose(machine: Machine) -> None:
+    machine.write("/etc/samba/smb.conf", "[homes]\n")
+    assert machine.why("/home") == "exported over SMB (/home)"
+    assert machine.why("/tank") == ""
+
+
 def test_shares_that_users_made(machine: Machine) -> None:
     machine.write("/var/lib/samba/usershares/mine", "#VERSION 2\npath=/tank/mine\ncomment=\n")
     assert machine.why("/tank") == "exported over SMB (/tank/mine)"
