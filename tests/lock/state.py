@@ -35,6 +35,7 @@ _FIGURES = re.compile(r'"(seconds|rate|mean_rate|eta_seconds)": [^,}]+')
 _SEEN_HERE = re.compile(r"^stderr\| (?:note: |it fits: ).*\n", re.MULTILINE)
 """What a plan says of this machine, not of the job."""
 _HERE = re.compile(r"\(\w+ has no rewrite\)")
+_ANOTHER = re.compile(r"inode \d+ then, \S+ inode \d+ now")
 
 
 @dataclass(slots=True)
@@ -129,6 +130,8 @@ def _jobs(moment: str) -> Cases:
     yield moment, _job, 0.3
     if moment == "stopped":
         yield "of-a-later-version", _later_job, 0.05
+    if moment == "rewrite":
+        yield "of-a-pool-not-here", _job_of_another_pool, 0.05
 
 
 def _job(area: Area) -> None:
@@ -148,6 +151,19 @@ def _later_job(area: Area) -> None:
         db.commit()
     area.run("rebalance", "status")
     area.run("rebalance", "run", "--json", f"--journal={journal}")
+
+
+def _job_of_another_pool(area: Area) -> None:
+    (journal,) = (area.place / "state/rebalance").glob("*.db")
+    keys = json.dumps({str(area.place / "tree"): "zfs:tank:3660582829107015484"})
+    with closing(sqlite3.connect(journal)) as db:
+        db.execute("UPDATE meta SET value = ? WHERE key = 'keys'", (keys,))
+        db.commit()
+    area.run("rebalance", "status")
+    area.run("rebalance", "run", "--json", f"--journal={journal}")
+    area.seen[-1] = _ANOTHER.sub("inode ... then, ... now", area.seen[-1])
+    area.run("rebalance", "status", journal.stem)
+    area.note("files", _files(area.place / "tree"))
 
 
 def _files(root: Path) -> Iterator[str]:
