@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tests.lock.case import Case, digest
+from tests.lock.difference import DIGEST
 from tests.lock.kernel import ALL, ARCHIVES, COMMAND, moments, states
 from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
@@ -25,7 +26,8 @@ from zconsole.zfs.sources.reader import ReaderUnusableError, ReadFailedError
 
 PATIENCE = 30.0
 WHOLE = "2.3.9/"
-"""The release of which the last samples are kept whole; of all others there are digests."""
+"""The release whose last samples are kept as lines; of all others there are digests."""
+_EMPTY = ("null", "false", '""', "[]", "{}")
 
 
 def cases() -> Iterable[Case]:
@@ -38,16 +40,40 @@ def cases() -> Iterable[Case]:
 
 
 def _see(name: str, whole: bool) -> str:
-    """Return the JSON of each sample of a state, one that is not kept whole as a digest."""
+    """Return the JSON of each sample of a state: its digest, and lines of the last one."""
     session, shown, saved = Session(), [], moments(name)
     last = len(saved) if name.startswith(WHOLE) and not name.endswith(f"/{ALL}") else None
     for number, (moment, form) in enumerate(zip(saved, _forms(name, len(saved)), strict=True), 1):
         raw = {**moment.rest, **form}
         frames = session.advance([cast("Raw", raw)])
-        lines = "\n".join(each for frame in frames for each in _lines(sample_object(frame)))
-        kept = whole or number == last
-        shown += [f"sample {number}", lines if kept else f"sha256 {digest(lines)}"]
+        samples = [sample_object(frame) for frame in frames]
+        text = _text(samples)
+        if whole:
+            shown += [f"sample {number}", text]
+            continue
+        shown.append(f"sample {number}: {DIGEST}{digest(text)}")
+        if number == last:
+            shown.append(_text(map(_abridged, samples)))
     return "\n".join(shown)
+
+
+def _abridged(sample: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a sample without what is empty in it, or there twice."""
+    once = {**sample, "scans": sample["scans"][1:]}
+    return cast("Mapping[str, Any]", _filled(once))
+
+
+def _filled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_filled(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    filled = {key: _filled(each) for key, each in value.items()}
+    return {key: each for key, each in filled.items() if line(each) not in _EMPTY}
+
+
+def _text(samples: Iterable[Mapping[str, Any]]) -> str:
+    return "\n".join(each for sample in samples for each in _lines(sample))
 
 
 def _lines(sample: Mapping[str, Any]) -> Iterator[str]:
@@ -55,12 +81,12 @@ def _lines(sample: Mapping[str, Any]) -> Iterator[str]:
     for key, value in sample.items():
         if key != "topology":
             yield line({key: value})
-    if sample["topology"]:
+    if sample.get("topology"):
         yield from _rows(sample["topology"])
 
 
 def _rows(node: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    below = node["children"]
+    below = node.get("children", ())
     yield depth * "  " + line({**node, "children": len(below)})
     for child in below:
         yield from _rows(child, depth + 1)

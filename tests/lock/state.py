@@ -35,6 +35,7 @@ _FIGURES = re.compile(r'"(seconds|rate|mean_rate|eta_seconds)": [^,}]+')
 _SEEN_HERE = re.compile(r"^stderr\| (?:note: |it fits: ).*\n", re.MULTILINE)
 """What a plan says of this machine, not of the job."""
 _HERE = re.compile(r"\(\w+ has no rewrite\)")
+_ANOTHER = re.compile(r"inode \d+ then, \S+ inode \d+ now")
 
 
 @dataclass(slots=True)
@@ -131,6 +132,8 @@ def _jobs(moment: str) -> Cases:
         yield "of-a-later-version", _later_job, 0.05
         yield "of-changed-files", _job_of_changed_files, 0.3
         yield "journals-gone", _jobs_without_journals, 0.1
+    if moment == "rewrite":
+        yield "of-a-pool-not-here", _job_of_another_pool, 0.05
 
 
 def _job(area: Area) -> None:
@@ -177,6 +180,19 @@ def _jobs_without_journals(area: Area) -> None:
         os.utime(file, (number, number))
         if number >= 4:
             area.run("rebalance", "status")
+
+
+def _job_of_another_pool(area: Area) -> None:
+    (journal,) = (area.place / "state/rebalance").glob("*.db")
+    keys = json.dumps({str(area.place / "tree"): "zfs:tank:3660582829107015484"})
+    with closing(sqlite3.connect(journal)) as db:
+        db.execute("UPDATE meta SET value = ? WHERE key = 'keys'", (keys,))
+        db.commit()
+    area.run("rebalance", "status")
+    area.run("rebalance", "run", "--json", f"--journal={journal}")
+    area.seen[-1] = _ANOTHER.sub("inode ... then, ... now", area.seen[-1])
+    area.run("rebalance", "status", journal.stem)
+    area.note("files", _files(area.place / "tree"))
 
 
 def _files(root: Path) -> Iterator[str]:

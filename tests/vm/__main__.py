@@ -9,10 +9,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.lock import left
+from tests.lock.leave import ON_ZFS
 from tests.vm import image, named, packed, traces
 from tests.vm.errors import NotAvailableError, VmError
-from tests.vm.machine import DEFAULT_DISKS, DEFAULT_MEMORY_MB, Machine
+from tests.vm.holding import FILL_MB
+from tests.vm.machine import DEFAULT_DISKS, DEFAULT_MEMORY_MB, TREE_IN_GUEST, Machine
+from tests.vm.pools import PoolFactory
 from tests.vm.releases import RELEASES
+from tests.vm.wheels import TREE
+from zconsole import __version__
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -94,6 +100,22 @@ def _packed(arguments: argparse.Namespace) -> int:
     with Machine.boot(image.build(arguments.release), sizes) as machine:
         machine.push_tree()
         packed.save_all(machine, arguments.names)
+    return 0
+
+
+def _left(arguments: argparse.Namespace) -> int:
+    python = ["env", "TMPDIR=/tank", f"PYTHONPATH={TREE_IN_GUEST}", "/opt/zc/bin/python"]
+    with Machine.boot(image.build(arguments.release)) as machine:
+        machine.push_tree()
+        pool = PoolFactory(machine)
+        pool.create("d0", options="-O compression=off")
+        pool.fill(FILL_MB)
+        pool.zpool("add", "-f", "tank", "d1")
+        for name in ON_ZFS:
+            leave = [*python, "-m", "tests.lock.leave", name]
+            print(machine.run(["env", "-C", TREE_IN_GUEST, *leave], timeout=600).stdout)
+            archive = left.archive(__version__, name)
+            machine.get(f"{TREE_IN_GUEST}/{archive.relative_to(TREE)}", archive)
     return 0
 
 
@@ -231,6 +253,8 @@ def _add_machine_commands(add: Add) -> None:
     )
     save.add_argument("release", type=_release, metavar="|".join(RELEASES))
     save.add_argument("names", nargs="*", metavar="STATE")
+    leave = add("left", _left, "keep what jobs leave that are killed on ZFS, for the lock")
+    leave.add_argument("release", type=_release, metavar="|".join(RELEASES))
     add("list", _list, "machines that are up")
 
 

@@ -78,5 +78,5 @@ def _recall(patient: Patient, last: LastScans, guid: str) -> None:
 def _jobs(patient: Patient) -> Sequence[Mapping[str, Any]]:
     """The jobs that can be read in time; failures don't affect the metrics of pools."""
     with contextlib.suppress(StateError, OSError):
-        return [status.as_json() for status in patient.call(control.listed, ANSWER)]
+        return [status.as_json() for status in patient.call(partial(control.listed, []), ANSWER)]
     return []
