@@ -55,6 +55,11 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+async def shows(a: Acting, text: str) -> None:
+    """Wait until the screen shows a text, however it is wrapped."""
+    await until(a.pilot, lambda: text in " ".join(a.screen.split()))
+
+
 class Seen:
     """A console that was started on this kernel, and what it says."""
 
@@ -234,17 +239,17 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
         )
         asked = " ".join((await a.press("T", "enter", *"5000", "enter")).split())
         assert until_gone[1:] in asked
-        said = " ".join((await a.press(*RUN, "escape")).split())
-        assert f"was 3000: {until_gone}" in said
-        said = " ".join((await a.press("E")).split())
+        await a.press(*RUN, "escape")
+        await shows(a, f"was 3000: {until_gone}")
+        await a.press("E")
         at_end = (
             "restored when the scan of tank ends; if this console is gone by then (or ssh drops),"
             " by the next one"
         )
-        assert f"was 3000: {at_end}; U restores it now, E keeps it" in said
+        await shows(a, f"was 3000: {at_end}; U restores it now, E keeps it")
         assert console.said == [f"Values set here: {at_end}"]
-        said = " ".join((await a.press("E")).split())
-        assert "was 3000: set to stay: nothing restores it before the next boot" in said
+        await a.press("E")
+        await shows(a, "was 3000: set to stay: nothing restores it before the next boot")
         await a.press("escape", "q")
         assert a.app.return_code == 0, "what is to stay needs no question"
 
@@ -253,6 +258,6 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
 async def test_what_becomes_of_a_value_is_whole_at_every_size(size):
     async with acting("resilver", size) as a:
         await a.press("T", "enter", *"5000", "enter", *RUN, "escape")
-        assert "U restores it now, E when the scan ends" in " ".join(a.screen.split())
+        await shows(a, "U restores it now, E when the scan ends")
         await a.press("E")
-        assert "U restores it now, E keeps it" in " ".join(a.screen.split())
+        await shows(a, "U restores it now, E keeps it")
