@@ -6,9 +6,10 @@ import contextlib
 import gzip
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -243,18 +244,22 @@ def test_any_bytes(
     check(words, path)
 
 
-VALUES = st.recursive(
-    st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.just(10**400)
-    ),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
+ODD = (None, True, -1, 2**70, 10**400, 1e308, "x", [], [None], {}, {"x": None})
 
 
-@pytest.fixture(scope="module")
+def spoilt(node: Any) -> Iterator[None]:
+    """Put each odd value in each place of a document, one after the other."""
+    for key in list(node) if isinstance(node, dict) else range(len(node)):
+        value = node[key]
+        for odd in ODD:
+            node[key] = odd
+            yield
+        node[key] = value
+        if isinstance(value, (dict, list)):
+            yield from spoilt(value)
+
+
+@pytest.fixture
 def report() -> dict[str, object]:
     """A report as its file has it."""
     made = ScanReport(
@@ -267,26 +272,13 @@ def report() -> dict[str, object]:
     return json.loads(json.dumps({"format": FORMAT, **asdict(made)}))
 
 
-@given(data=st.data())
-@fuzz
-def test_any_report(data: st.DataObject, report: dict[str, object], tmp_path: Path) -> None:
-    spoilt = json.loads(json.dumps(report))
-    node: object = spoilt
-    while isinstance(node, (dict, list)) and node:
-        keys = sorted(node) if isinstance(node, dict) else list(range(len(node)))
-        key = data.draw(st.sampled_from(keys))
-        if not isinstance(node[key], (dict, list)) or data.draw(st.booleans()):
-            node[key] = data.draw(VALUES)
-            break
-        node = node[key]
+def test_any_report(report: dict[str, object], tmp_path: Path) -> None:
     path, whole = tmp_path / "f", tmp_path / "whole"
-    path.write_text(json.dumps(spoilt))
     whole.write_text(json.dumps(report))
-    for words in (
-        ("report", "--compare", str(whole)),
-        ("report", "--json", "--compare", str(whole)),
-    ):
-        check(words, path)
+    for _ in spoilt(report):
+        path.write_text(json.dumps(report))
+        if check(("report", "--json", "--compare", str(whole)), path) == 0:
+            check(("report", "--compare", str(whole)), path)
 
 
 @given(

@@ -307,7 +307,7 @@ def test_a_job_is_told_with_its_settings_and_its_end(tmp_path: Path) -> None:
     shell, tree = Shell(tmp_path), tmp_path / "tree"
     tree.mkdir()
     (tree / "file").write_bytes(b"x" * 1000)
-    ran = shell("run", "--yes", "--allow-non-zfs", "--max-bytes=9000000", tree)
+    ran = shell.apart("run", "--yes", "--allow-non-zfs", "--max-bytes=9000000", tree)
     assert ran.returncode == 0, ran.stderr
     begun, ended = lines(shell)
     assert (begun["event"], begun["kind"], begun["action"]) == ("begun", "job", "run")
@@ -315,7 +315,7 @@ def test_a_job_is_told_with_its_settings_and_its_end(tmp_path: Path) -> None:
     assert begun["limits"]["max_bytes"] == 9_000_000
     assert "--allow-non-zfs" in begun["argv"]
     assert (ended["event"], ended["ok"], ended["job"]) == ("ended", True, begun["job"])
-    assert shell("stop", begun["job"]).returncode == 1
+    assert shell.apart("stop", begun["job"]).returncode == 1
     assert [line["action"] for line in lines(shell)[2:]] == ["stop", "stop"]
     assert lines(shell)[-1]["ok"] is False
 
@@ -329,7 +329,7 @@ def test_no_file_is_moved_without_a_line_in_some_log(tmp_path: Path) -> None:
     if Path("/dev/log").exists():
         pytest.skip("this machine's system log takes the lines")
     before = (tree / "file").stat()
-    ran = shell("run", "--yes", "--allow-non-zfs", tree)
+    ran = shell.apart("run", "--yes", "--allow-non-zfs", tree)
     assert ran.returncode == 1
     assert "audit log not writable" in ran.stderr
     assert (tree / "file").stat() == before
