@@ -315,7 +315,8 @@ def _by_average(work: Work, why: str, young: ProgressCurve | None = None) -> For
 
     ``young``: the course, where it is too short to tell the speed.
     """
-    not_yet = "no estimate yet: " if young is None else f"{MEASURING}, "
+    watched = young is not None and len(young.points) > 1
+    not_yet = f"{MEASURING}, " if watched else "no estimate yet: "
     left = work.total - work.issued
     if is_past(left, work):
         return Forecast(nothing(PAST_TOTAL), work.average)
@@ -324,7 +325,6 @@ def _by_average(work: Work, why: str, young: ProgressCurve | None = None) -> For
     average = f"zpool averages {units.rate(work.average)} over this pass"
     if work.skips:
         return Forecast(nothing(f"no estimate: {average}, with what it skipped"), work.average)
-    watched = young is not None and len(young.points) > 1
     if work.averaged is not None and work.averaged < (LEAST_WATCHED if watched else LEAST_AVERAGED):
         over = f"zpool averages over {units.duration(work.averaged)} only"
         return Forecast(nothing(f"{not_yet}{why if watched else over}"), work.average)

@@ -9,7 +9,6 @@ from math import inf
 from zconsole import units
 from zconsole.eta.daily import EVEN, Daily
 from zconsole.eta.estimate import (
-    MEASURING,
     PAST_TOTAL,
     SUSPENDED,
     Estimate,
@@ -92,7 +91,7 @@ class ScanTrack:
         """Newest first."""
         self.filling: frozenset[str] = frozenset()
         """Keys of the leaves that were being resilvered while it ran."""
-        self.forecast = Forecast(nothing(f"{MEASURING}, 1 sample"))
+        self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
         self.scan_rate: float | None = None
         self._present: PresentRate | None = None
         self.comparison: Comparison | None = None

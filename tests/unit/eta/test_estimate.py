@@ -155,7 +155,7 @@ def test_a_rebuild_that_has_issued_a_whole_metaslab_has_hardly_begun():
 
 def test_one_sample_has_only_zpools_average():
     single = course([])
-    assert forecast(single, Work(100.0, 10.0)).estimate.reason == "measuring, 1 sample"
+    assert forecast(single, Work(100.0, 10.0)).estimate.reason == "no estimate yet: 1 sample"
     found = forecast(single, Work(100 * MIB, 0.0, average=MIB))
     assert found.estimate.eta == pytest.approx(100, abs=5)
     assert found.estimate.reason == "zpool averages 1M/s over this pass (1 sample)"
