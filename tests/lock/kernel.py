@@ -72,6 +72,7 @@ def write(archive: Path, found: Mapping[str, Sequence[Packed]]) -> None:
                     entry = tarfile.TarInfo(f"{state}/{number}.{suffix}")
                     entry.size = len(data)
                     tar.addfile(entry, io.BytesIO(data))
+    states.cache_clear()
 
 
 def moments(name: str) -> Sequence[Packed]:
