@@ -240,7 +240,7 @@ HELD = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "held_by", "said"), HELD)
+@pytest.mark.parametrize(("owner", "held_by", "said"), HELD, ids=["stays", "left", "held"])
 def test_who_holds_a_value_and_what_restores_it_is_said(module, capsys, owner, held_by, said):
     left_by(module, owner)
     assert run(module, "list") == 0
