@@ -56,7 +56,7 @@ async def test_every_screen_is_drawn_in_the_colors_of_each_theme_and_can_be_read
     async with at(stop, (80, 24)) as a:
         for name in THEMES:
             a.app.theme = name
-            await a.settle()
+            await a.rest()
             styles = shown(a.app)
             assert len(styles) > 2, name
             assert faults(a.app, styles) == [], name
