@@ -72,7 +72,8 @@ class Seen:
         a.app.notify = self._tell  # messages go by the wall clock
 
     def _tell(self, message: str, **more: object) -> None:
-        self.said.append(message)
+        if not message.startswith("Reading the pool"):  # said where a screen is long in coming
+            self.said.append(message)
         self._notify(message, **more)
 
     async def look(self) -> str:
