@@ -21,7 +21,8 @@ from zconsole.eta.progress_curve import CurvePoint, ProgressCurve
 from zconsole.eta.slopes import Slopes
 from zconsole.eta.windows import Speed, expected
 
-MIN_POINTS = 2
+MIN_POINTS = 3
+"""Between two, the pool may have stood still: after it was suspended, say."""
 MIN_SECONDS = 5.0
 """Seconds of work that have to be seen, a transaction group (``zfs_txg_timeout``): within one,
 bytes come in bursts that are several times as fast, or as slow, as the devices."""
