@@ -33,6 +33,8 @@ ELSEWHERE = {
     "cli/test_streams.py": COMMANDS,
     "diagnosis/bottleneck/test_recorded.py": SESSION,
     "eta/test_printed.py": SESSION,
+    "history/test_first_seconds.py": SESSION,
+    "monitor/test_cleared_damage.py": SESSION,
     "rebalance/job/test_gone.py": JOB,
     "rebalance/job/test_trust.py": JOB,
     "system/test_threads.py": "counts the threads that several modules leave behind",

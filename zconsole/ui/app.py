@@ -162,6 +162,8 @@ class Console(ThemedApp):
         shown = self._shown
         if status is None or shown is None or not self.view_state.at_rest or self._behind:
             return False
+        if self.devices.awaits_filled:
+            return False
         same = status._replace(age=shown.age, now=shown.now) == shown
         return same and status.fresh and shown.fresh and abs(status.now - shown.now) < _REST
 

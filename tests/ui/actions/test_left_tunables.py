@@ -251,7 +251,8 @@ async def test_what_is_set_is_said_before_and_after_in_the_same_words(kernel):
         assert console.said == [f"Values set here: {at_end}"]
         await a.press("E")
         await shows(a, "was 3000: set to stay: nothing restores it before the next boot")
-        await a.press("escape", "q")
+        await a.press("escape")
+        await a.pilot.press("q")
         assert a.app.return_code == 0, "what is to stay needs no question"
 
 

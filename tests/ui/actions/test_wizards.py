@@ -115,7 +115,8 @@ async def test_after_a_replace_the_cursor_is_on_the_disk_that_is_filled(size):
 async def test_a_disk_is_awaited_for_some_samples_only():
     async with acting("failed-disk") as a:
         a.app.await_filled()
-        await a.pass_time(AWAITED - 1, 1)
+        for _ in range(AWAITED - 1):
+            await a.pass_time(1, 1)
         assert a.app.devices.awaits_filled
         await a.pass_time(1, 1)
         assert not a.app.devices.awaits_filled

@@ -66,8 +66,8 @@ ALL_POOLS_SECONDS = 60.0
 LOOK_SECONDS = 5.0
 """How often it looks for what other consoles set, and for jobs, while it knows of none at work."""
 READ_SECONDS = 60.0
-"""How often it reads all of that though nothing of it seems to have changed: a read may have
-failed, and files written in place show no change."""
+"""How often it reads all of that though no change was seen: a read may have failed, and files that
+are written in place show none."""
 
 
 class LeaveScreen(ConfirmScreen):

@@ -218,11 +218,10 @@ class PickScreen(TextScreen[int | None]):
         self.show_keys()
 
     def on_mount(self) -> None:
-        """Draw, begin to fill in what is not known yet, and take the keys typed before."""
+        """Begin to fill in what is not known yet; textual then calls the handler of Dialog."""
         if self._fill is not None:
             self.holds = not self._make(self.app.size.width)
             begin(self, partial(self._fill_in, self._fill), group="fill")
-        super().on_mount()
 
     async def _fill_in(self, fill: Fill) -> None:
         try:
