@@ -8,6 +8,7 @@ from textual import events
 from tests.ui import frames
 from tests.ui.fakes import until, view_state
 from zconsole.ui import messages
+from zconsole.ui.dialogs.screens import AskScreen
 from zconsole.ui.messages import SETTLES
 
 ODD = "x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq"
@@ -44,7 +45,7 @@ async def test_other_units_are_named_as_they_come():
 
 
 async def test_a_message_with_escapes_is_shown_safe():
-    async with view_state(frames.resilver(), notifications=True) as (app, pilot, read):
+    async with view_state(frames.resilver()) as (app, pilot, read):
         app.notify(f"{ODD}\nsecond line", markup=False)
         await until(pilot, lambda: "second line" in read())
         assert r"x\x1b[31m\x1b]0;P\x07\x9b2J\u202eq" in read()
@@ -77,7 +78,7 @@ async def test_the_palette_and_messages_are_ascii_where_all_else_is():
 
 
 async def test_the_same_message_is_not_piled_up():
-    async with view_state(frames.resilver(), notifications=True) as (app, pilot, read):
+    async with view_state(frames.resilver()) as (app, pilot, read):
         for _ in range(3):
             app.notify("a recording cannot be acted on", markup=False)
         app.notify("another", markup=False)
@@ -166,3 +167,15 @@ async def test_a_complaint_goes_along_to_the_screen_that_asks_again():
         await pilot.press("o")
         assert "not a size" in read()
         assert "Esc back" in read().splitlines()[-1]
+
+
+async def test_a_message_is_said_again_on_another_screen():
+    async with view_state(frames.resilver()) as (app, pilot, read):
+        for _ in range(2):
+            app.push_screen(AskScreen("ASK", lambda _: ()))
+            await pilot.pause()
+            app.notify("30 has no unit", timeout=60)
+            app.messages.settle(app.screen, float("inf"))
+            await pilot.pause()
+            assert "30 has no unit" in read()
+            await pilot.press("escape")

@@ -41,10 +41,17 @@ class Messages:
     def __iter__(self) -> Iterator[Message]:
         return iter(self.said)
 
-    def add(self, text: str, severity: SeverityLevel, now: float, lasts: float) -> bool:
-        """Say something at ``now``, unless it is being said; whether it is new."""
+    def add(
+        self,
+        text: str,
+        severity: SeverityLevel,
+        now: float,
+        lasts: float,
+        screen: Screen[object] | None = None,
+    ) -> bool:
+        """Say something at ``now``, unless ``screen``, the one on top, says it; whether it is new."""
         self.drop(now)
-        if any(each.message == text for each in self.said):
+        if any(each.message == text and each.screen in (None, screen) for each in self.said):
             return False
         self.said.insert(0, Message(text, severity, now, now + lasts))
         return True

@@ -95,7 +95,8 @@ class ThemedApp(TypedAheadApp):
         """
         safe = "\n".join(map(self.view_state.look.text, message.split("\n")))
         lasts = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
-        if self.messages.add(safe, severity, monotonic(), lasts):
+        on_top = self.screen if self.screen_stack else None
+        if self.messages.add(safe, severity, monotonic(), lasts, on_top):
             self._tell()
             for wait in (SETTLES, HIDES, lasts):
                 self.set_timer(wait, self._tell)

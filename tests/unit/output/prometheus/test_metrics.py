@@ -219,7 +219,7 @@ async def test_every_round_reaches_the_file(resilver, tmp_path, monkeypatch):
 async def test_pools_are_exported_whatever_the_disk_of_the_jobs_does(resilver, monkeypatch, error):
     over, asked = threading.Event(), []
 
-    def listed(unread):
+    def listed(_):
         asked.append(1)
         if error is not None:
             raise error
