@@ -49,7 +49,7 @@ class Messages:
         lasts: float,
         screen: Screen[object] | None = None,
     ) -> bool:
-        """Say something at ``now``, unless ``screen``, the one on top, says it; whether it is new."""
+        """Say something at ``now``; whether it is new, not said on ``screen``, the one on top."""
         self.drop(now)
         if any(each.message == text and each.screen in (None, screen) for each in self.said):
             return False
