@@ -49,10 +49,15 @@ class Messages:
         lasts: float,
         screen: Screen[object] | None = None,
     ) -> bool:
-        """Say something at ``now``; whether it is new, not said on ``screen``, the one on top."""
+        """Say something at ``now``; whether it is new, not said on ``screen``, the one on top.
+
+        What is said again lasts longer.
+        """
         self.drop(now)
-        if any(each.message == text and each.screen in (None, screen) for each in self.said):
-            return False
+        for each in self.said:
+            if each.message == text and each.screen in (None, screen):
+                each.ends = max(each.ends, now + lasts)
+                return False
         self.said.insert(0, Message(text, severity, now, now + lasts))
         return True
 

@@ -98,8 +98,9 @@ class ThemedApp(TypedAheadApp):
         on_top = self.screen if self.screen_stack else None
         if self.messages.add(safe, severity, monotonic(), lasts, on_top):
             self._tell()
-            for wait in (SETTLES, HIDES, lasts):
+            for wait in (SETTLES, HIDES):
                 self.set_timer(wait, self._tell)
+        self.set_timer(lasts, self._tell)
 
     def is_early(self, typed: events.Key | events.Paste) -> bool:
         """See TypedAheadApp.is_early: before the first sample no pool is known."""

@@ -109,6 +109,12 @@ class Acting:
         while any(thread.name == "beside" for thread in threading.enumerate()):
             await self.pilot.pause(0.01)
         await self.pilot.pause()
+        # A busy machine fills a list in, and lays a screen out, late; some lists never are filled.
+        for _ in range(100):
+            filling = any(w.group == "fill" and not w.is_finished for w in self.app.workers)
+            if not filling and self.app.screen._compositor.size == self.app.size:
+                break
+            await self.pilot.pause(0.01)
 
     async def pass_time(self, seconds: float, step: float = 60.0) -> str:
         """Let rounds pass by, of which the last is drawn; the screen's text."""
