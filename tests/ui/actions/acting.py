@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC
 
-from tests.ui.fakes import Clock, screen_text
+from tests.ui.fakes import Clock, screen_text, until
 from zconsole.actions.backend import ActionBackend
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
@@ -109,12 +109,16 @@ class Acting:
         while any(thread.name == "beside" for thread in threading.enumerate()):
             await self.pilot.pause(0.01)
         await self.pilot.pause()
-        # A busy machine fills a list in, and lays a screen out, late; some lists never are filled.
-        for _ in range(100):
-            filling = any(w.group == "fill" and not w.is_finished for w in self.app.workers)
-            if not filling and self.app.screen._compositor.size == self.app.size:
+        for _ in range(100):  # a list is filled in late on a busy machine, and some never are
+            if all(w.group != "fill" or w.is_finished for w in self.app.workers):
                 break
             await self.pilot.pause(0.01)
+        await until(self.pilot, self.is_laid_out)
+
+    def is_laid_out(self) -> bool:
+        """Whether the screen on top can be read, or the console has ended."""
+        app = self.app
+        return not app.is_running or app.screen._compositor.size == app.size
 
     async def pass_time(self, seconds: float, step: float = 60.0) -> str:
         """Let rounds pass by, of which the last is drawn; the screen's text."""

@@ -57,7 +57,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 async def shows(a: Acting, text: str) -> None:
     """Wait until the screen shows a text, however it is wrapped."""
-    await until(a.pilot, lambda: text in " ".join(a.screen.split()))
+    await until(a.pilot, lambda: a.is_laid_out() and text in " ".join(a.screen.split()))
 
 
 class Seen:
