@@ -6,6 +6,7 @@ import pytest
 
 from tests.ui.actions.acting import RUN, Acting, acting
 from tests.ui.actions.test_hold_flow import SCENARIO, start
+from tests.ui.fakes import until
 from tests.ui.rebalance.steps import running
 from zconsole.errors import ExitCode
 
@@ -80,7 +81,7 @@ async def test_what_the_autopilot_sets_goes_back_with_it_and_is_neither_counted_
         await start(a)
         await a.press("escape")
         await a.pass_time(300, 10)
-        assert a.backend.control.past().in_place
+        await until(a.pilot, lambda: a.backend.control.past().in_place)
         assert "TUNABLE" not in a.screen.splitlines()[0]
         assert "stay" not in await asked(a, "q")
 
