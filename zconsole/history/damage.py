@@ -81,8 +81,8 @@ class DamageTracker:
         today = when.date() == datetime.fromtimestamp(now, self._tz).date()
         clock = when.strftime("%H:%M" if today else "%d %b %H:%M")
         scrubs = any(
-            s.function == "scrub" and s.active and (s.start or 0.0) >= last.risen
-            for s in pool.scans
+            scan.function == "scrub" and scan.active and (scan.start or 0.0) >= last.risen
+            for scan in pool.scans
         )
         return (
             f"{counted(count, kind)} {'was' if count == 1 else 'were'} cleared "

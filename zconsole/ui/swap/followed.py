@@ -100,20 +100,18 @@ class FollowedSwap:
 
         A look at the machine may take half a minute, and judges the pool as it was at its start.
         """
-        v, c, stage = self._last, self.checklist, self.stage
-        frame = self._context.frame_of(c.pool)
-        if v is None or frame is None or stage is None or stage.step != "replace" or stage.alarm:
+        last, stage, frame = self._last, self.stage, self._context.frame_of(self.checklist.pool)
+        if last is None or frame is None or stage is None or stage.step != "replace" or stage.alarm:
             return
         if self._context.under_way or frame.suspended:
             return
         try:
-            seen = v.having(situation_of(frame, v.situation.facts))
+            seen = last.having(situation_of(frame, last.situation.facts))
         except ZconsoleError:
             return
-        found = current(c, seen, self._context.backend.clock())
-        if not found.alarm and (
-            found.over or c.steps[c.steps.index("replace") :].count(found.step)
-        ):
+        found = current(self.checklist, seen, self._context.backend.clock())
+        steps = self.checklist.steps
+        if not found.alarm and (found.over or found.step in steps[steps.index("replace") :]):
             self.stage = found
 
     async def _peek(self) -> None:
