@@ -173,7 +173,7 @@ def watch(words: Sequence[str]) -> int:
 
 
 async def _watched(words: Sequence[str]) -> int:
-    feed = SessionFeed(ReplaySource(words[0]), local.session(keep=True), 0.0)
+    feed = SessionFeed(ReplaySource(words[0], None), local.session(keep=True), 0.0)
     async for update in event_loop.rounds(feed):
         for note in update.notes:
             output.say(note)
