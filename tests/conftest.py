@@ -1,5 +1,6 @@
 """What every test starts from: no state of this machine's, and compiled modules."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,12 @@ pytest.register_assert_rewrite("tests.vm.agreement", "tests.vm.fields")
 # Every test that starts a Python would compile the whole package again, and every worker the tests.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look at what lasts: modules, and thousands of tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

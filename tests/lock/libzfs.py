@@ -16,6 +16,7 @@ from typing import Any, cast
 from tests.lock.case import Case, digest
 from tests.lock.difference import DIGEST
 from tests.lock.kernel import ALL, ARCHIVES, COMMAND, moments, states
+from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
 from zconsole.system.async_process import ProcessRunner
@@ -46,7 +47,7 @@ def _see(name: str, whole: bool) -> str:
     for number, (moment, form) in enumerate(zip(saved, _forms(name, len(saved)), strict=True), 1):
         raw = {**moment.rest, **form}
         frames = session.advance([cast("Raw", raw)])
-        samples = [sample_object(frame) for frame in frames]
+        samples = [sample_object(frame) | _repaired(frame) for frame in frames]
         text = _text(samples)
         if whole:
             shown += [f"sample {number}", text]
@@ -55,6 +56,12 @@ def _see(name: str, whole: bool) -> str:
         if number == last:
             shown.append(_text(map(_abridged, samples)))
     return "\n".join(shown)
+
+
+def _repaired(frame: Frame) -> Mapping[str, Any]:
+    """Return what a scan wrote to each device: the JSON lacks it, a device's details show it."""
+    vdevs = [row.vdev for row in frame.rows]
+    return {"repaired": {each.name: each.scan_processed for each in vdevs if each.scan_processed}}
 
 
 def _abridged(sample: Mapping[str, Any]) -> Mapping[str, Any]:

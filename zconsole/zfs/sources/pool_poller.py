@@ -288,7 +288,10 @@ class PoolPollers:
 
 
 def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:
-    """The path of every device in a raw form: of libzfs and JSON vdevs, or of ``names``."""
+    """The path of every device in a raw form: of libzfs and JSON vdevs, or of ``names``.
+
+    Files have no disk of their own, which would be looked for in each sample; text tells none apart.
+    """
     if "libzfs" in form:
         yield from _config_paths(form["libzfs"])
         return
@@ -308,7 +311,7 @@ def _below(node: Mapping[str, Any], groups: Sequence[str] = ("children",)) -> It
     for group in groups:
         for child in node.get(group, ()):
             path = child.get("path")
-            if isinstance(path, str) and path.startswith("/"):
+            if isinstance(path, str) and path.startswith("/") and child.get("type") != "file":
                 yield path
             if "children" in child:
                 yield from _below(child)
@@ -317,7 +320,7 @@ def _below(node: Mapping[str, Any], groups: Sequence[str] = ("children",)) -> It
 def _paths(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         path = node.get("path")
-        if isinstance(path, str) and path.startswith("/"):
+        if isinstance(path, str) and path.startswith("/") and node.get("vdev_type") != "file":
             yield path
         below = node.values()
     else:

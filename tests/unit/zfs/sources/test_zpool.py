@@ -142,6 +142,12 @@ def test_leaf_paths_of_every_form():
     assert list(leaf_paths({"text": TEXT, "names": {"/dev/sda1": "sda1"}})) == ["/dev/sda1"]
 
 
+def test_a_file_is_no_disk_that_would_be_looked_for_in_each_sample():
+    file = {"type": "file", "vdev_type": "file", "path": "/var/tmp/disk"}
+    assert not list(leaf_paths({"libzfs": {"vdev_tree": {"children": [file]}}}))
+    assert not list(leaf_paths({"status": {"vdevs": {"/var/tmp/disk": file}}}))
+
+
 class TestFollower:
     async def follow(self, process: FakeProcess, timed: bool) -> OutputStream:
         follower = OutputStream(FakeSpawner({"x": lambda: process}), ("x",), timed)
