@@ -290,7 +290,7 @@ class PoolPollers:
 def leaf_paths(form: Mapping[str, Any]) -> Iterator[str]:
     """The path of every device in a raw form: of libzfs and JSON vdevs, or of ``names``.
 
-    Files have no disk of their own, which would be looked for in each sample; text tells none apart.
+    A file has no disk, which would be looked for in each sample; text does not tell it apart.
     """
     if "libzfs" in form:
         yield from _config_paths(form["libzfs"])
