@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -17,6 +18,9 @@ pytest.register_assert_rewrite("tests.vm.agreement", "tests.vm.fields")
 # Every test that starts a Python would compile the whole package again, and every worker the tests.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell that starts the tests in the background has them, and all that they start, ignore ^C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
