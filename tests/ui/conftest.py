@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual._compositor import Compositor
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.message_pump import MessagePump
+from textual.pilot import Pilot
 
 STEP = 0.002
 """Seconds textual's pilot sleeps before it looks whether all is still."""
+PATIENCE = 30.0
+SOON = 50
+"""Looks without a pause between them at widgets that have just been sent something."""
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +29,53 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", STEP)
     monkeypatch.setattr("textual._wait.SLEEP_IDLE", STEP / 2)
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", STEP / 2)
+
+
+@pytest.fixture(autouse=True)
+def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """See whether widgets are at rest, and do not send each a message to hear that it is.
+
+    Textual's pilot does so for each key and pause, a third of all that a test does.
+    """
+
+    async def _at_rest(pilot: Pilot[Any]) -> bool:
+        app = pilot.app
+        nodes, looks = [app, *app.screen.walk_children(with_self=True)], 0
+        async with asyncio.timeout(PATIENCE):
+            while any(map(_is_busy, nodes)):
+                if app._exception_event.is_set():
+                    return False
+                looks += 1
+                await asyncio.sleep(0 if looks < SOON else STEP)
+        return True
+
+    monkeypatch.setattr(Pilot, "_wait_for_screen", _at_rest)
+
+
+def _is_busy(node: MessagePump) -> bool:
+    """Whether a widget works on a message, or has some left: it does not wait for one."""
+    waits = any(not waiter.done() for waiter in node._message_queue.ready_event._waiters)
+    return not (waits or node._closing or node._closed)
+
+
+@pytest.fixture(scope="session")
+def rules() -> dict[object, list[RuleSet]]:
+    """The rules of styles that consoles of this process have read."""
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def read_once(monkeypatch: pytest.MonkeyPatch, rules: dict[object, list[RuleSet]]) -> None:
+    """Read the styles of all consoles once, not twice for each."""
+    parse = Stylesheet._parse_rules
+
+    def _parsed(sheet: Stylesheet, *what: Any, **how: Any) -> list[RuleSet]:
+        key = (tuple(sheet._variables.items()), what, tuple(how.items()))
+        if key not in rules:
+            rules[key] = parse(sheet, *what, **how)
+        return rules[key]
+
+    monkeypatch.setattr(Stylesheet, "_parse_rules", _parsed)
 
 
 @pytest.fixture(autouse=True)
