@@ -16,7 +16,7 @@ from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample
 from zconsole.tunables.effect import SETTLE
 
-AT, STEP = 3600, 10
+AT, STEP = 3600, 30
 TOTAL = 400_000 * MIB
 FOLLOWED = round(SETTLE) + 300
 """Seconds after a change by which it has been followed."""
@@ -101,7 +101,7 @@ def test_what_steers_to_and_fro_is_not_followed_all_along():
     for one in course(rates, values, AT + 7200):
         history.push(one)
         told = view(history, one).estimate.reason
-        freshly += told.startswith("ETA by the rate since tunables changed 5m20s")
+        freshly += told.startswith("ETA by the rate since tunables changed 5m30s")
     assert freshly == 1
 
 

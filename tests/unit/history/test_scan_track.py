@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from tests.records import replace
@@ -36,9 +38,7 @@ def test_rates_and_estimate_follow_the_samples():
 
 def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
     slow, fast = 1 * MIB, 2 * MIB
-    samples = [
-        sample(n, resilver(min(n, 1800) * slow + max(0, n - 1800) * fast)) for n in range(1871)
-    ]
+    samples = changed_rate(slow, fast, 1800, (*range(0, 1700, 10), *range(1700, 1871)))
     found = view(watched(*samples), samples[-1])
     assert found.issue_rate == pytest.approx(fast, rel=0.01)
     assert found.window == SPAN
@@ -46,7 +46,7 @@ def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
     assert f"issuing at {rate(found.issue_rate)}" not in found.estimate.reason
 
 
-def changed_rate(before: float, after: float, at: int, seconds: range):
+def changed_rate(before: float, after: float, at: int, seconds: Iterable[int]):
     return [sample(n, resilver(min(n, at) * before + max(0, n - at) * after)) for n in seconds]
 
 

@@ -37,7 +37,7 @@ CAUSES = {
 }
 ONE_DISK = ("new-disk", "slow-disk", "smr")
 """Causes that are one device."""
-TIMES = {"shingled": (600.0, 10.0), "shared-bus": (110.0, 2.0)}
+TIMES = {"shingled": (600.0, 30.0), "shared-bus": (110.0, 2.0)}
 """Seconds to watch and between samples, where what is to be seen comes later."""
 
 
