@@ -1,13 +1,12 @@
 """CPU of the console on real pools, side by side with ``watch -n1 zpool status -v``.
 
-    python -m tests.bench.live_cpu [POOL] [--pools N [--idle]] [--seconds S] [--rounds R]
+    python -m tests.bench.live_cpu [POOL] [--idle N] [--seconds S] [--rounds R]
 
-As root, on a machine with OpenZFS: of a pool that is there, with a resilver that outlasts the
-measurement, or of N pools on files that are made for it and destroyed. Those resilver over and
-over, unless they are to be idle. Both commands run by turns on a terminal of 80x24, for S (60)
-seconds a turn after they have started, R (3) turns each. Counted is what the kernel has counted for
-the command and all processes below it, those that have ended too. The medians of milliseconds a
-second are printed.
+As root, on a machine with OpenZFS: of the pools that are there, with resilvers that outlast the
+measurement, or of N idle ones on files that are made for it and destroyed. Both commands run by
+turns on a terminal of 80x24, for S (60) seconds a turn after they have started, R (3) turns each.
+Counted is what the kernel has counted for the command and all processes below it, those that have
+ended too. The medians of milliseconds a second are printed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import signal
 import statistics
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -30,9 +28,7 @@ SIZE = (80, 24)
 STARTING = 30.0
 """Seconds until all is loaded that the console loads, on an emulated machine."""
 WIDTH, FILE = 6, 256 * 2**20
-"""Files of a pool that is made, a raidz2, and bytes of each; they are sparse."""
-DATA = 128 * 2**20
-"""Bytes in a pool that resilvers."""
+"""Files of a pool that is made, a raidz2, and bytes of each."""
 _TICK = os.sysconf("SC_CLK_TCK")
 _PARENT, _TIMES = 1, slice(11, 15)
 """Fields of /proc/PID/stat behind the name: the parent; utime, stime, cutime, cstime."""
@@ -74,54 +70,19 @@ def turn(command: Sequence[str], seconds: float) -> float:
 
 
 @contextmanager
-def made_pools(count: int, idle: bool) -> Iterator[None]:
-    """Pools on files, which resilver over and over unless they are to be ``idle``."""
+def idle_pools(count: int) -> Iterator[None]:
+    """Pools on sparse files, as long as they are needed."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, ExitStack() as stack:
         for number in range(1, count + 1):
-            pool, files = f"bench{number}", _files(Path(folder), number)
-            mounted = Path(folder) / pool
-            _run("zpool", "create", "-m", str(mounted), pool, "raidz2", *files[:WIDTH])
+            pool = f"bench{number}"
+            files = [Path(folder) / f"disk{number}-{n}" for n in range(WIDTH)]
+            for file in files:
+                with file.open("wb") as opened:
+                    opened.truncate(FILE)
+            where = ("-m", str(Path(folder) / pool), pool)
+            _run("zpool", "create", *where, "raidz2", *map(str, files))
             stack.callback(_run, "zpool", "destroy", pool)
-            if not idle:
-                (mounted / "data").write_bytes(os.urandom(DATA))
-                stack.enter_context(_resilvering(pool, files))
         yield
-
-
-def _files(folder: Path, number: int) -> list[str]:
-    """The files of a pool, and one more to replace the first with."""
-    files = [folder / f"disk{number}-{n}" for n in range(WIDTH + 1)]
-    for file in files:
-        _empty(file)
-    return [str(file) for file in files]
-
-
-def _empty(file: Path) -> None:
-    """Make a sparse file, without the label of the pool it was part of."""
-    with file.open("wb") as opened:
-        opened.truncate(FILE)
-
-
-@contextmanager
-def _resilvering(pool: str, files: Sequence[str]) -> Iterator[None]:
-    """Replace the pool's first file by the spare one, and back, again and again."""
-    over = threading.Event()
-
-    def _replace() -> None:
-        old, new = files[0], files[-1]
-        while not over.is_set():
-            _empty(Path(new))
-            _run("zpool", "replace", pool, old, new)
-            _run("zpool", "wait", "-t", "replace", pool)
-            old, new = new, old
-
-    thread = threading.Thread(target=_replace)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _run(*argv: str) -> None:
@@ -147,12 +108,11 @@ def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pool", nargs="?", help="one that is there; all of the machine without it")
-    parser.add_argument("--pools", type=int, default=0, help="so many are made")
-    parser.add_argument("--idle", action="store_true", help="those that are made do not resilver")
+    parser.add_argument("--idle", type=int, default=0, metavar="N", help="so many are made")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    with made_pools(args.pools, args.idle):
+    with idle_pools(args.idle):
         compare([args.pool] if args.pool else [], args.seconds, args.rounds)
 
 
