@@ -206,6 +206,16 @@ def test_a_job_that_could_still_say_why_it_died_is_heard(tree: Path) -> None:
     assert control.status(record).why == "its process is gone; resume it"
 
 
+@pytest.mark.parametrize("line", ["{", "[" * 100_000])
+def test_a_job_whose_day_is_damaged_hides_no_other(tree: Path, line: str) -> None:
+    record = created(tree, "stopped")
+    with closing(Journal.open(record.journal)) as journal:
+        journal._db.execute("INSERT INTO days VALUES ('2026-01-01', ?)", (line,))
+    unread: list[control.Unread] = []
+    assert control.listed(unread) == []
+    assert "does not understand" in str(unread[0][1])
+
+
 def test_what_a_job_said_before_it_was_resumed_is_not_why_it_died(tree: Path) -> None:
     record = created(tree, "running")
     record.log.write_text("zconsole: of before\n")
