@@ -220,6 +220,19 @@ CASES = (
         errors=None,
     ),
     Case(
+        "scan-line-of-no-known-form.txt",
+        "UNKNOWN",
+        5,
+        says=("its scan: line is cut off, or of no known form",),
+        never=("no scan", "never"),
+    ),
+    Case(
+        "one-scan-line-of-two-unknown.txt",
+        "UNKNOWN",
+        5,
+        says=("its scan: line is cut off, or of no known form",),
+    ),
+    Case(
         "cut-at-both-ends.txt",
         "UNKNOWN",
         5,
@@ -257,6 +270,34 @@ def test_what_is_said_of_a_saved_output(
         works = [*worst["scans"], *worst["activities"]]
         assert [work["eta_seconds"] for work in works] == [None] * len(works)
         assert all(scan["eta_reason"] for scan in worst["scans"])
+
+
+@pytest.mark.parametrize("form", ["text", "status", "libzfs"])
+def test_a_scan_of_no_known_kind_is_not_told_as_none(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
+    for key in ("suspended", "suspended_reason"):
+        config.pop(key, None)
+    config["vdev_tree"]["scan_stats"] = [9, 1, *[0] * 21]
+    document = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
+    for pool in document["pools"].values():
+        pool["scan_stats"] = {"function": "WALK", "state": "SCANNING"}
+    text = (REPORTS / "scan-line-of-no-known-form.txt").read_text()
+    raw = {"text": text, "status": document, "libzfs": config}[form]
+    file = tmp_path / "recording.jsonl"
+    file.write_text(json.dumps({"t": 1.8e9, form: raw}) + "\n")
+    code, shown, (sample,) = told(file, capsys)
+    assert (sample["health"]["word"], code) == ("UNKNOWN", 5)
+    scan = sample["scan"]
+    assert [scan[key] for key in ("function", "state", "eta_reason")] == [
+        None,
+        None,
+        "scan unknown",
+    ]
+    assert (sample["scans"], "never" in shown) == ([], False)
+    main(["replay", str(file), "--speed=9"])
+    assert "  scan unknown  " in capsys.readouterr().out
 
 
 def test_a_balance_without_sizes_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
