@@ -169,6 +169,21 @@ CASES = (
     Case("F-wish-errors-only-mirror.txt", "DEGRADED", 10, UNTOLD),
     # errors that are of no single device: zpool has no sentence about them
     Case("counts-of-no-device-8480.txt", "ATTENTION", 0, says=("raidz1-0: 12 checksum errors",)),
+    # no redundancy, beside errors of devices and where no repair runs
+    Case(
+        "errors-beside-a-resilver.txt",
+        "ATTENTION",
+        0,
+        {"raidz1-0": 0},
+        says=("  raidz1-0: no redundancy until the resilver ends\n  sda: 12 checksum errors\n",),
+    ),
+    Case(
+        "awaiting-and-no-scan.txt",
+        "ATTENTION",
+        0,
+        {"raidz1-0": 0},
+        says=("  raidz1-0: no redundancy left\n",),
+    ),
     # a row of the pool that is worse than its state: line
     Case("root-row-worse.txt", "DEGRADED", 10),
     # zpool refers to a text only where it has a doubt
