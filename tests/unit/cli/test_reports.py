@@ -211,6 +211,15 @@ CASES = (
     ),
     # several spares of one disk
     Case("spares-of-one-disk-13275.txt", "DEGRADED", 10, {"raidz3-8": 1}),
+    # one spare that is shown in two places
+    Case(
+        "one-spare-in-two-places.txt",
+        "NOT RESTORED",
+        10,
+        {"raidz1-0": 0, "raidz1-1": 0, "raidz1-2": 1},
+        says=("spare sdz is attached in several places and counts in none",),
+        never=("a spare stands in",),
+    ),
     # what a text leaves out
     Case(
         "cut-before-the-table.txt",
