@@ -165,11 +165,11 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
 
 
 def _data_errors(pool: Pool) -> Iterator[str]:
-    if pool.error_count:
-        plural = "s" if pool.error_count != 1 else ""
-        yield f"{pool.error_count} data error{plural}: files are damaged"
-    elif pool.damaged:
-        yield "data errors (number unknown): files are damaged"
+    if pool.error_count or pool.damaged:
+        count, unknown = pool.error_count, "data errors (number unknown)"
+        said = counted(count, "data error") if count else unknown
+        failed = ", I/O that could not be done included: scrub once I/O resumes"
+        yield said + (failed if pool.suspended else ": files are damaged")
 
 
 def _devices(away: Iterable[Vdev]) -> Iterator[str]:

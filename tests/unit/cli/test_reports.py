@@ -72,6 +72,23 @@ CASES = (
         11,
         says=("no device is missing", "no other host has it"),
     ),
+    # what is counted while nothing can be read is no damage yet
+    Case(
+        "suspended-with-errors.txt",
+        "SUSPENDED",
+        11,
+        says=("  14 data errors, I/O that could not be done included: scrub once I/O resumes\n",),
+        never=("damaged",),
+        errors=14,
+    ),
+    Case(
+        "suspended-errors-unlisted.txt",
+        "SUSPENDED",
+        11,
+        says=("  data errors (number unknown), I/O that could not be done included: scrub once",),
+        never=("damaged",),
+        errors=None,
+    ),
     Case("F2-continue-jq.txt", "SUSPENDED", 11, no_eta=True),
     Case("F2-second-pool.txt", "SUSPENDED", 11),
     Case("F2-io-errors-json.json", "SUSPENDED", 11, says=("reconnect the device, then clear",)),
