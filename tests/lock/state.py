@@ -35,7 +35,7 @@ _FIGURES = re.compile(r'"(seconds|rate|mean_rate|eta_seconds)": [^,}]+')
 _SEEN_HERE = re.compile(r"^stderr\| (?:note: |it fits: ).*\n", re.MULTILINE)
 """What a plan says of this machine, not of the job."""
 _HERE = re.compile(r"\(\w+ has no rewrite\)")
-_ANOTHER = re.compile(r"inode \d+ then, \S+ inode \d+ now")
+_ANOTHER = re.compile(r"filesystem now: .+, not ")
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ def _job_of_another_pool(area: Area) -> None:
         db.commit()
     area.run("rebalance", "status")
     area.run("rebalance", "run", "--json", f"--journal={journal}")
-    area.seen[-1] = _ANOTHER.sub("inode ... then, ... now", area.seen[-1])
+    area.seen[-1] = _ANOTHER.sub("filesystem now: ..., not ", area.seen[-1])
     area.run("rebalance", "status", journal.stem)
     area.note("files", _files(area.place / "tree"))
 

@@ -28,7 +28,7 @@ from zconsole.history.series import DEVICE_METRICS, SCAN_METRICS
 from zconsole.pool.model import Scan
 from zconsole.system import state_dir
 from zconsole.system.async_writer import LockedStore
-from zconsole.system.records import RecordError, from_json
+from zconsole.system.records import RecordError, from_json, parse_json
 from zconsole.system.state_dir import StateError
 
 FORMAT = 1
@@ -68,7 +68,7 @@ class HistoryStore(LockedStore):
             path = directory / _past_name(guid)
             try:
                 read = partial(state_dir.read_private, path, past_file.MOST_BYTES)
-                for past in past_file.decoded(json.loads(self.patient.call(read)), guid):
+                for past in past_file.decoded(parse_json(self.patient.call(read)), guid):
                     history.scans.learn(past)
             except FileNotFoundError:
                 continue
@@ -77,7 +77,7 @@ class HistoryStore(LockedStore):
             except past_file.LaterVersionError:
                 failed = f"earlier scans not read: a later version wrote {path}"
                 self._foreign.add(guid)
-            except (*DAMAGE, RecursionError) as error:
+            except DAMAGE as error:
                 failed = f"earlier scans not read: {path} is damaged ({_why(error)})"
         self._past[guid] = history.scans.past
         return failed
@@ -88,12 +88,12 @@ class HistoryStore(LockedStore):
             path = directory / _name(guid)
             try:
                 data = self.patient.call(partial(state_dir.read_private, path, MOST_BYTES))
-                restore(history, json.loads(data), guid)
+                restore(history, parse_json(data), guid)
             except FileNotFoundError:
                 continue
             except StateError as error:
                 return f"history not read: {error}"
-            except (*DAMAGE, RecursionError) as error:
+            except DAMAGE as error:
                 return f"history not read: {path} is damaged ({_why(error)})"
             return None
         return None

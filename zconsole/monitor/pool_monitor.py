@@ -81,8 +81,7 @@ class PoolMonitor:
         word = health(
             pool, sample.t, history.regrouped, unsteady, damaged, spares, states, unchecked
         )
-        if any(scan.active and scan.function in REPAIRS for scan in pool.scans):
-            word = without_redundancy(word, left)
+        word = without_redundancy(word, left, pool.scans)
         yield Frame(
             pool=pool.name,
             sample=sample,

@@ -44,6 +44,8 @@ def sample_object(frame: Frame) -> dict[str, Any]:
     """
     scans = [scan_object(view) for view in frame.scans]
     first = scans[0] if scans else scan_object(_NO_SCAN)
+    if not scans and not frame.seen.scans_told:
+        first |= {"function": None, "state": None, "eta_reason": "scan unknown"}
     first |= {"limit": _limit(frame.limit), "ceiling": _ceiling(frame.ceiling)}
     return {
         "version": VERSION,

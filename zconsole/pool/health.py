@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from zconsole.pool.model import MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Vdev
-from zconsole.pool.redundancy import Redundancy, parity
-from zconsole.pool.scan_outcome import blocked_repair, not_restored
+from zconsole.pool.model import MULTIHOST, UNEXPLAINED, Pool, SampleFailure, Scan, Vdev
+from zconsole.pool.redundancy import REPAIRS, Redundancy, parity
+from zconsole.pool.scan_outcome import WELL, blocked_repair, not_restored
 from zconsole.pool.spares import SpareTrouble
 from zconsole.units import counted, duration, size
 
@@ -20,10 +20,10 @@ class Health(NamedTuple):
     """From the worst: FAULTED, UNAVAIL and SUSPENDED; NOT RESTORED (redundancy is not restored
     and no repair runs); ERRORS (damaged data); DEGRADED, by the states of devices, too: where the
     kernel itself faults a disk, the vdevs above stay ONLINE (spa_async_fault_vdev,
-    module/zfs/spa.c 2.4.4); ATTENTION (devices collect errors, a spare failed or is in use for
-    nothing, a checkpoint blocks the resilver that runs, the last scrub ended with errors, damage
-    was cleared and not checked since, zpool has its own doubt); OK. UNKNOWN where the source leaves
-    out what is needed to call the pool OK.
+    module/zfs/spa.c 2.4.4); ATTENTION (a vdev has no redundancy left, devices collect errors, a
+    spare failed or is in use for nothing, a checkpoint blocks the resilver that runs, the last
+    scrub ended with errors, damage was cleared and not checked since, zpool has its own doubt); OK.
+    UNKNOWN where the source leaves out what is needed to call the pool OK.
     STALE, NOT IMPORTED and CONNECTING while no sample comes."""
     severity: str
     """ok, notice, warning or error."""
@@ -107,16 +107,20 @@ def health(
     return Health("OK", "ok", reasons)
 
 
-def without_redundancy(found: Health, left: Iterable[tuple[Vdev, Redundancy]]) -> Health:
-    """The health of a pool under repair: not OK while a vdev has nothing ``left`` of what it had.
+def without_redundancy(
+    found: Health, left: Iterable[tuple[Vdev, Redundancy]], scans: Iterable[Scan]
+) -> Health:
+    """The health of a pool of which a vdev may have nothing ``left`` of its redundancy: not OK.
 
     zpool calls such a pool ONLINE, as when a disk is back and lacks what was written meanwhile.
     """
-    if found.word != "OK":
+    bare = [entry.vdev for vdev, entry in left if entry.left == 0 < parity(vdev)]
+    if found.word not in WELL or not bare:
         return found
-    bare = [entry.vdev for vdev, entry in left if parity(vdev) > entry.left == 0]
-    reasons = (f"{name}: no redundancy until the resilver ends" for name in bare)
-    return Health("ATTENTION", "warning", (*reasons, *found.reasons)) if bare else found
+    repairing = any(scan.active and scan.function in REPAIRS for scan in scans)
+    until = "until the resilver ends" if repairing else "left"
+    reasons = (f"{name}: no redundancy {until}" for name in bare)
+    return Health("ATTENTION", "warning", (*reasons, *found.reasons))
 
 
 def unreachable(trouble: SampleFailure, age: float) -> Health:
@@ -161,11 +165,11 @@ def _doubts(pool: Pool, explained: bool) -> Iterator[str]:
 
 
 def _data_errors(pool: Pool) -> Iterator[str]:
-    if pool.error_count:
-        plural = "s" if pool.error_count != 1 else ""
-        yield f"{pool.error_count} data error{plural}: files are damaged"
-    elif pool.damaged:
-        yield "data errors (number unknown): files are damaged"
+    if pool.error_count or pool.damaged:
+        count, unknown = pool.error_count, "data errors (number unknown)"
+        said = counted(count, "data error") if count else unknown
+        failed = ", I/O that could not be done included: scrub once I/O resumes"
+        yield said + (failed if pool.suspended else ": files are damaged")
 
 
 def _devices(away: Iterable[Vdev]) -> Iterator[str]:

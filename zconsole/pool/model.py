@@ -315,7 +315,7 @@ class Pool:
     """What the source leaves out without which no pool can be called OK: ``the text ends before its
     table``. None where it is complete."""
     scans_told: bool = True
-    """Whether the source tells of scans; a list of pools to import, or a table alone, does not."""
+    """Whether the source tells of scans, so that where ``scans`` has none there was none."""
     scans: tuple[Scan, ...] = ()
     """Every scan known: running ones first, then newest first."""
     activities: tuple[Activity, ...] = ()

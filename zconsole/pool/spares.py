@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.redundancy import REPAIRS, is_complete
+from zconsole.pool.redundancy import REPAIRS, is_complete, shared_spares
 from zconsole.pool.scan_outcome import settling
 from zconsole.pool.topology import data_vdevs, is_group
 from zconsole.units import size
@@ -27,7 +27,8 @@ class SpareTrouble(NamedTuple):
     kind: str
     """``failed``; ``idle``: in use though the device it stood in for is back; ``small``: too small
     for a vdev that no other spare fits, or for all; ``elsewhere``: in use, but not in this pool;
-    ``several``: in use for a device that has got another spare or a replacement, too."""
+    ``several``: in use for several devices, or for one that has got another spare or a replacement,
+    too."""
     name: str
     text: str
     """What is wrong, in one line, and what to do."""
@@ -54,14 +55,14 @@ def spare_troubles(
     if not spares:
         return ()
     room = _Room.of(_needs(root), spares)
-    places = _places(root)
+    places, shared = _places(root), shared_spares(root)
     repairs = [scan for scan in scans if scan.function in REPAIRS]
     calm = not any(s.active or (now is not None and settling(now, s.end)) for s in repairs)
     return tuple(
         found
         for spare in spares
         for found in (
-            *_in_use(spare, places, calm, returned),
+            *(_shared(spare, shared) or _in_use(spare, places, calm, returned)),
             *_failed(spare),
             *_small(spare, room),
         )
@@ -159,6 +160,14 @@ def _places(root: Vdev) -> dict[str, _Place]:
             for word in filter(None, (leaf.guid, leaf.name)):
                 found.setdefault(word, _Place(group, id(group) in inner))
     return found
+
+
+def _shared(spare: Vdev, shared: Collection[str]) -> tuple[SpareTrouble, ...]:
+    if (spare.guid or spare.name) not in shared:
+        return ()
+    text = f"spare {spare.name} is attached in several places and counts in none"
+    advice = "replace the disks it stands in for"
+    return (SpareTrouble("several", spare.name, f"{text}: {advice}"),)
 
 
 def _in_use(

@@ -159,7 +159,7 @@ class LiveRebalance:
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
-        await self._write(lambda: audited.resume(job_store.find(job)))
+        await self._write(lambda: audited.resume(job_store.find(job)), STARTING)
 
     def last_words(self, job: str) -> str:
         """See RebalanceBackend.last_words."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
@@ -10,7 +9,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.history.scrubs import is_full_scrub
 from zconsole.output.json import line
 from zconsole.pool.model import Scan
-from zconsole.system.records import RecordError, from_json
+from zconsole.system.records import RecordError, from_json, parse_json
 
 FORMAT = 1
 MOST_POINTS = 600
@@ -144,14 +143,14 @@ def dumped(report: ScanReport) -> str:
 def loaded(text: str, name: str) -> ScanReport:
     """A report from its JSON. Raises NotUnderstoodError, naming ``name``, for anything else."""
     try:
-        data = json.loads(text)
+        data = parse_json(text)
         if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
             raise RecordError("from another version")
         report = from_json(ScanReport, data)
         times = [report.start, report.watched_from, *(m.t for m in report.moments)]
         if not all(0 <= t < _LATEST for t in (*times, report.end or 0.0)):
             raise RecordError("a time out of range")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         why = error if isinstance(error, RecordError) else type(error).__name__
         raise NotUnderstoodError(f"{name}: not a scan report ({why})") from None
     return replace(report, moments=report.moments[:MOST_POINTS])

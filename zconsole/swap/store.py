@@ -16,7 +16,7 @@ from typing import Protocol
 from zconsole.swap.checklist import OPEN, STEPS, Checklist
 from zconsole.system import state_dir
 from zconsole.system.async_writer import LockedStore
-from zconsole.system.records import from_json
+from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError
 
 FORMAT = 1
@@ -124,7 +124,7 @@ def dumped(c: Checklist) -> bytes:
 
 def loaded(data: bytes) -> Checklist:
     """The checklist in JSON. Raises ValueError for anything else."""
-    document = json.loads(data)
+    document = parse_json(data)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError("the checklist of another version")
     return from_json(Checklist, document.get("checklist"), "checklist")
@@ -140,7 +140,7 @@ def _files(directory: Path) -> list[Path]:
 def _load(path: Path) -> Checklist | None:
     try:
         c = loaded(state_dir.read_private(path, MOST_BYTES))
-    except (StateError, OSError, ValueError, RecursionError):
+    except (StateError, OSError, ValueError):
         return None
     match = _NAME.fullmatch(path.name)
     known = c.mode in STEPS and c.at in c.steps

@@ -24,7 +24,7 @@ from typing import Any
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.patient import Patient
-from zconsole.system.records import value_of
+from zconsole.system.records import parse_json, value_of
 from zconsole.system.state_dir import open_private, read_end, state_dir
 
 NAME = "audit.jsonl"
@@ -224,9 +224,9 @@ def recall(path: Path, most: int = TAIL) -> list[dict[str, Any]]:
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
+        found = parse_json(line)
         value_of(float, found["t"], "t")
-    except (ValueError, RecursionError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from zconsole.system.records import from_json
+from zconsole.system.records import from_json, parse_json
 from zconsole.system.state_dir import StateError, read_private, write_private
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def read_record(cls: type[_T], path: Path, most: int = MOST_BYTES) -> _T:
     Raises FileNotFoundError where there is none, StateError where it is not private or damaged.
     """
     try:
-        return from_json(cls, json.loads(read_private(path, most)))
-    except (ValueError, RecursionError) as error:
+        return from_json(cls, parse_json(read_private(path, most)))
+    except ValueError as error:
         raise StateError(f"{path} is damaged: {error}. Remove it") from error
 
 

@@ -6,6 +6,7 @@ mappings from text to any of these.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -21,6 +22,14 @@ _T = TypeVar("_T")
 
 class RecordError(ValueError):
     """Where a record is wrong, and what should be there."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text; raises ValueError, for one nested too deep as well."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise RecordError("nested too deep") from None
 
 
 def from_json(cls: type[_T], data: Any, where: str = "") -> _T:

@@ -10,7 +10,7 @@ from zconsole.actions.follow import leftover
 from zconsole.actions.plan import Situation
 from zconsole.pool.hazards import hazards
 from zconsole.pool.health import Health, health, unreachable, without_redundancy
-from zconsole.pool.model import SampleFailure
+from zconsole.pool.model import SampleFailure, Scan
 from zconsole.pool.redundancy import is_complete, may_fail, of_pool, parity, redundancy
 from zconsole.pool.scan_outcome import blocked_repair, last_scan, not_restored, scan_outcome
 from zconsole.pool.spares import spare_troubles, too_small
@@ -63,7 +63,7 @@ def _healths(s: Situation) -> dict[str, Health]:
     plain = health(pool, s.t, spares=spares)
     return {
         "health": plain,
-        "during a repair": without_redundancy(plain, of_pool(pool)),
+        "during a repair": without_redundancy(plain, of_pool(pool), (Scan("resilver", "running"),)),
         "just regrouped": health(pool, s.t, regrouped=s.t - 1),
         "unsteady": health(pool, s.t, unsteady=("sdx: returned 3 times",)),
         "returned damage": health(pool, s.t, damaged=(("sdx", 1), ("sdy", 40))),

@@ -87,6 +87,8 @@ class TestPane:
     def test_names_nobody_may_see_are_not_no_names(self):
         frame = replace(damaged(), errors=None)
         assert "only root is told which files" in text(pane_lines(frame, None, LOOK, 80))
+        suspended = replace(frame, state="SUSPENDED")
+        assert "damaged" not in text(pane_lines(suspended, None, LOOK, 80))
         # zpool counts damaged blocks: one file may have hundreds.
         blocks = replace(damaged(), error_count=512, errors=FILES[:1])
         assert "511 more" not in text(pane_lines(blocks, None, LOOK, 80))

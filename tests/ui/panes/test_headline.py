@@ -9,7 +9,7 @@ from tests.factory import view
 from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
-from tests.ui.drawn import LOOK, plain
+from tests.ui.drawn import LOOK, plain, text
 from zconsole.eta.estimate import Estimate, nothing
 from zconsole.history.past_rates import PastRates
 from zconsole.history.scrubs import ScrubAge
@@ -20,6 +20,7 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.headline import headline
+from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.widgets.draw import width_of
 from zconsole.ui.widgets.glyphs import ASCII
 
@@ -65,6 +66,9 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     assert "all vdevs: 1 disk" in second
     none = replace(frames.healthy(), scans=())
     assert said(none)[0].startswith(" LAST SCAN none recorded")
+    unknown = replace(none, scans_told=False)
+    assert said(unknown)[0].startswith(" LAST SCAN unknown")
+    assert " scan unknown" in text(scan_lines(unknown, LOOK, 80))
 
 
 def test_a_rate_over_the_pass_is_not_read_as_the_best():

@@ -72,6 +72,23 @@ CASES = (
         11,
         says=("no device is missing", "no other host has it"),
     ),
+    # what is counted while nothing can be read is no damage yet
+    Case(
+        "suspended-with-errors.txt",
+        "SUSPENDED",
+        11,
+        says=("  14 data errors, I/O that could not be done included: scrub once I/O resumes\n",),
+        never=("damaged",),
+        errors=14,
+    ),
+    Case(
+        "suspended-errors-unlisted.txt",
+        "SUSPENDED",
+        11,
+        says=("  data errors (number unknown), I/O that could not be done included: scrub once",),
+        never=("damaged",),
+        errors=None,
+    ),
     Case("F2-continue-jq.txt", "SUSPENDED", 11, no_eta=True),
     Case("F2-second-pool.txt", "SUSPENDED", 11),
     Case("F2-io-errors-json.json", "SUSPENDED", 11, says=("reconnect the device, then clear",)),
@@ -169,6 +186,21 @@ CASES = (
     Case("F-wish-errors-only-mirror.txt", "DEGRADED", 10, UNTOLD),
     # errors that are of no single device: zpool has no sentence about them
     Case("counts-of-no-device-8480.txt", "ATTENTION", 0, says=("raidz1-0: 12 checksum errors",)),
+    # no redundancy, beside errors of devices and where no repair runs
+    Case(
+        "errors-beside-a-resilver.txt",
+        "ATTENTION",
+        0,
+        {"raidz1-0": 0},
+        says=("  raidz1-0: no redundancy until the resilver ends\n  sda: 12 checksum errors\n",),
+    ),
+    Case(
+        "awaiting-and-no-scan.txt",
+        "ATTENTION",
+        0,
+        {"raidz1-0": 0},
+        says=("  raidz1-0: no redundancy left\n",),
+    ),
     # a row of the pool that is worse than its state: line
     Case("root-row-worse.txt", "DEGRADED", 10),
     # zpool refers to a text only where it has a doubt
@@ -196,6 +228,15 @@ CASES = (
     ),
     # several spares of one disk
     Case("spares-of-one-disk-13275.txt", "DEGRADED", 10, {"raidz3-8": 1}),
+    # one spare that is shown in two places
+    Case(
+        "one-spare-in-two-places.txt",
+        "NOT RESTORED",
+        10,
+        {"raidz1-0": 0, "raidz1-1": 0, "raidz1-2": 1},
+        says=("spare sdz is attached in several places and counts in none",),
+        never=("a spare stands in",),
+    ),
     # what a text leaves out
     Case(
         "cut-before-the-table.txt",
@@ -218,6 +259,19 @@ CASES = (
         5,
         says=("its errors: line is cut off",),
         errors=None,
+    ),
+    Case(
+        "scan-line-of-no-known-form.txt",
+        "UNKNOWN",
+        5,
+        says=("its scan: line is cut off, or of no known form",),
+        never=("no scan", "never"),
+    ),
+    Case(
+        "one-scan-line-of-two-unknown.txt",
+        "UNKNOWN",
+        5,
+        says=("its scan: line is cut off, or of no known form",),
     ),
     Case(
         "cut-at-both-ends.txt",
@@ -257,6 +311,34 @@ def test_what_is_said_of_a_saved_output(
         works = [*worst["scans"], *worst["activities"]]
         assert [work["eta_seconds"] for work in works] == [None] * len(works)
         assert all(scan["eta_reason"] for scan in worst["scans"])
+
+
+@pytest.mark.parametrize("form", ["text", "status", "libzfs"])
+def test_a_scan_of_no_known_kind_is_not_told_as_none(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
+    for key in ("suspended", "suspended_reason"):
+        config.pop(key, None)
+    config["vdev_tree"]["scan_stats"] = [9, 1, *[0] * 21]
+    document = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
+    for pool in document["pools"].values():
+        pool["scan_stats"] = {"function": "WALK", "state": "SCANNING"}
+    text = (REPORTS / "scan-line-of-no-known-form.txt").read_text()
+    raw = {"text": text, "status": document, "libzfs": config}[form]
+    file = tmp_path / "recording.jsonl"
+    file.write_text(json.dumps({"t": 1.8e9, form: raw}) + "\n")
+    code, shown, (sample,) = told(file, capsys)
+    assert (sample["health"]["word"], code) == ("UNKNOWN", 5)
+    scan = sample["scan"]
+    assert [scan[key] for key in ("function", "state", "eta_reason")] == [
+        None,
+        None,
+        "scan unknown",
+    ]
+    assert (sample["scans"], "never" in shown) == ([], False)
+    main(["replay", str(file), "--speed=9"])
+    assert "  scan unknown  " in capsys.readouterr().out
 
 
 def test_a_balance_without_sizes_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,7 +157,9 @@ def test_a_guid_that_is_none_becomes_no_path(tmp_path):
         HistoryStore(tmp_path).keep("../../etc/passwd", PoolHistory(), T)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", '{"format": 1}', "{}", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "3", '{"format": 1}', "{}", "\x00", "[" * 100_000]
+)
 def test_a_damaged_file_is_a_note_and_a_fresh_start(tmp_path, text):
     path = tmp_path / f"history-{GUID}.json"
     path.write_text(text)

@@ -194,7 +194,7 @@ def test_a_removal_that_goes_on_is_in_the_line():
     )
     seen, session = thrice(f"{HEALTHY}{lines}")
     said = watch_line(seen, UTC)
-    assert "  no scan  removal sdb  running  25.00 %  16M/64M at " in said
+    assert "  scan unknown  removal sdb  running  25.00 %  16M/64M at " in said
     done = "remove: Removal of vdev 1 copied 64M in 0h0m, completed on Fri Jan 15 07:00:00 2027\n"
     (seen,) = session.advance([{"t": T + 4, "text": f"{HEALTHY}{done}"}])
     assert "removal" not in watch_line(seen, UTC)

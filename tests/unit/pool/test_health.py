@@ -263,18 +263,23 @@ def test_a_pool_that_was_exported_is_not_called_stale():
     assert found.reasons == ("not imported any more", "last seen 1m05s ago")
 
 
-@rows(("left", "word"), [(0, "ATTENTION"), (1, "OK")])
-def test_an_online_pool_that_has_no_redundancy_until_a_repair_ends_is_not_ok(left, word):
+@rows("before", [Health("OK", "ok"), Health("ATTENTION", "warning", ("a: 1 read error",))])
+@rows(
+    ("scan", "until"),
+    [(Scan("resilver", "running"), "until the resilver ends"), (SCRUBBING, "left"), (DONE, "left")],
+)
+def test_an_online_pool_that_has_no_redundancy_is_not_ok(before, scan, until):
     """A disk of a raidz1 was back, and lacked what was written: "OK" beside "none"."""
     root = pool(disk("a"), disk("b")).root
-    entries = ((root.children[0], Redundancy("raidz2-0", left)),)
-    found = without_redundancy(Health("OK", "ok"), entries)
-    assert found.word == word
-    assert found.reasons == ("raidz2-0: no redundancy until the resilver ends",) * (not left)
+    some, none = (((root.children[0], Redundancy("raidz2-0", left)),) for left in (1, 0))
+    assert without_redundancy(before, some, (scan,)) is before
+    found = without_redundancy(before, none, (scan,))
+    assert found.word == "ATTENTION"
+    assert found.reasons == (f"raidz2-0: no redundancy {until}", *before.reasons)
     worse = Health("DEGRADED", "warning")
-    assert without_redundancy(worse, entries) is worse
+    assert without_redundancy(worse, none, (scan,)) is worse
 
 
 def test_a_single_disk_has_no_redundancy_to_lose():
     fine = Health("OK", "ok")
-    assert without_redundancy(fine, ((disk("a"), Redundancy("a", 0, ("a",))),)) == fine
+    assert without_redundancy(fine, ((disk("a"), Redundancy("a", 0, ("a",))),), ()) == fine

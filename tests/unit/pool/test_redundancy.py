@@ -172,6 +172,24 @@ def test_what_the_kernel_has_yet_to_fill_is_missing_whatever_else_is_filled(top)
     assert redundancy(pool(top, other), (Scan("scrub", "running"),))[0].left == 0
 
 
+@rows("scans", [(), (Scan("scrub", "running"),), (Scan("resilver", "running"),)])
+@rows("guids", [(None, None), ("7", "7")])
+def test_a_spare_in_two_places_counts_in_neither(scans, guids):
+    one, two = (
+        group("spare", disk(f"gone{n}", "FAULTED"), disk("s", guid=guid, unfilled=False))
+        for n, guid in enumerate(guids)
+    )
+    apart = pool(group("raidz2", disk("a"), disk("c"), one), group("mirror", two, disk("b")))
+    assert [entry.left for entry in redundancy(apart, scans)] == [1, 0]
+    together = pool(group("raidz2", disk("a"), one, disk("b"), two))
+    assert [entry.left for entry in redundancy(together, scans)] == [0]
+
+
+def test_spares_of_one_name_are_told_apart_by_their_guids():
+    one, two = (group("spare", disk("gone", "FAULTED"), disk("s", guid=guid)) for guid in "12")
+    assert left(group("raidz2", disk("a"), one, disk("b"), two)) == {"raidz2-0": 2}
+
+
 def test_a_spare_that_the_kernel_says_is_filled_is_there():
     filled = group("spare", disk("gone", "FAULTED"), disk("spare", unfilled=False))
     top = group("mirror", filled, disk("a"))

@@ -55,6 +55,7 @@ def test_one_process_leads_and_others_read(place: Path):
     [
         b"",
         b"[]",
+        b"[" * 100_000,
         b'{"format": 2, "checklist": {}}',
         b'{"format": 1, "checklist": {"id": "0123abcd"}}',
         dumped(replace(ONE, mode="sideways")),

@@ -7,7 +7,6 @@ nvmeprint.cpp, scsiprint.cpp).
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT
 from zconsole.system.process import DeadlineError
+from zconsole.system.records import parse_json
 from zconsole.zfs.sources.blockdev import node_name, slaves
 
 DEADLINE = 3.0
@@ -111,8 +111,8 @@ ATTRIBUTES = {5: "reallocated", 197: "pending", 198: "uncorrectable", 199: "crc"
 def smart_counts(text: str) -> SmartCounts | None:
     """The counts in ``smartctl -j`` output; None without any."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = parse_json(text)
+    except ValueError:
         return None
     if not isinstance(document, dict):
         return None

@@ -22,6 +22,7 @@ from zconsole.rebalance.engine.journal_database import (
     checked_name,
     checked_root,
 )
+from zconsole.system.records import parse_json
 
 
 class State(IntEnum):
@@ -112,7 +113,7 @@ class Journal(JournalDatabase):
 
     def days(self) -> list[dict[str, Any]]:
         """The lines of all days, oldest first."""
-        return [json.loads(r[0]) for r in self._db.execute("SELECT line FROM days ORDER BY day")]
+        return [parse_json(r[0]) for r in self._db.execute("SELECT line FROM days ORDER BY day")]
 
     # The walk.
 

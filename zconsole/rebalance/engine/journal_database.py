@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from zconsole.errors import NotFoundError, NotUnderstoodError
 from zconsole.system import state_dir
+from zconsole.system.records import parse_json
 
 FORMAT = 1
 NEWER = {name: f"{name} BLOB NOT NULL DEFAULT x''" for name in ("meta", "handle")}
@@ -103,7 +104,7 @@ class JournalDatabase:
         """A value, or None. Raises sqlite3.DatabaseError when it is damaged, or of another kind."""
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         try:
-            value = None if row is None else json.loads(row[0])
+            value = None if row is None else parse_json(row[0])
         except (ValueError, TypeError) as error:
             raise sqlite3.DatabaseError(f"the value of {key}: {error}") from error
         if value is not None and not isinstance(value, kind):

@@ -40,7 +40,7 @@ from zconsole.system.state_dir import StateError, read_end
 START_SECONDS = 20.0
 START_LOOK = 0.05
 BEGINNING = 2.0
-"""Seconds after which a job that has not ended is taken to be at work: it may count its files."""
+"""Seconds after which a job that counts its files is taken to be at work."""
 GONE = "its process is gone"
 SOON = 5.0
 """Seconds by which the clock may have been set back since the job wrote its status."""
@@ -219,23 +219,27 @@ def start(record: Record, words: Sequence[str] = ()) -> None:
             _judge_end(record, pid, ended, said)
             break
         alive += job_store.is_alive(record)
-        if alive * START_LOOK >= BEGINNING or (alive and _written_by(record, pid)):
+        found = _seen(record) if alive else None
+        if found is not None and found.pid == pid:
+            break
+        # One that has its plan writes before it moves files, but may be refused before that.
+        if alive * START_LOOK >= BEGINNING and (found is None or found.why == WALKING):
             break
         time.sleep(START_LOOK)
 
 
-def _written_by(record: Record, pid: int) -> JobView | None:
-    """The state of a job when this process wrote it."""
+def _seen(record: Record) -> JobView | None:
+    """The state of a job, where it can be read."""
     try:
-        found = status(record)
+        return status(record)
     except (ZconsoleError, OSError, sqlite3.Error):
         return None
-    return found if found.pid == pid else None
 
 
 def _judge_end(record: Record, pid: int, ended: os.waitid_result, said: int) -> None:
     """Raise EndedAtOnceError unless the process that has ended did what it was to do."""
-    found = _written_by(record, pid)
+    found = _seen(record)
+    found = found if found is not None and found.pid == pid else None
     if ended.si_status == ExitCode.OK or (found is not None and found.state == "finished"):
         return
     exited = ended.si_code == os.CLD_EXITED and ended.si_status in set(ExitCode)

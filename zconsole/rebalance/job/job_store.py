@@ -14,6 +14,7 @@ from pathlib import Path
 
 from zconsole.errors import NotFoundError, ZconsoleError
 from zconsole.system import state_dir as state
+from zconsole.system.records import parse_json
 from zconsole.system.safe_path import directory as safe_directory
 from zconsole.system.safe_path import make_directory, sync_directory
 
@@ -121,7 +122,7 @@ def _listed(where: Path) -> list[Path]:
 def _journal_of(file: Path) -> Path:
     """The journal a record names; the one beside it where the record was damaged."""
     try:
-        return Path(json.loads(state.read_private(file, MOST_BYTES))["journal"])
+        return Path(parse_json(state.read_private(file, MOST_BYTES))["journal"])
     except FileNotFoundError:
         raise
     except (state.StateError, OSError, ValueError, KeyError, TypeError):

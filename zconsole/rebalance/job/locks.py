@@ -29,7 +29,7 @@ from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.facts import Mount, mount_of
 from zconsole.system.mounts import mount_number
-from zconsole.system.records import from_json
+from zconsole.system.records import from_json, parse_json
 from zconsole.system.safe_path import make_directory
 from zconsole.system.state_dir import (
     StateError,
@@ -182,7 +182,7 @@ def _others(where: Path) -> Iterator[tuple[Claim, ...] | None]:
             continue
         with contextlib.suppress(FileNotFoundError):
             try:
-                yield from_json(Claims, json.loads(read_private(file, MOST_BYTES))).claims
+                yield from_json(Claims, parse_json(read_private(file, MOST_BYTES))).claims
             except ValueError:
                 yield None
 

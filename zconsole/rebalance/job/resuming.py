@@ -70,9 +70,8 @@ def adopt_devices(sys: Sys, journal: Journal, places: Sequence[JobDirectory]) ->
         now = place.key if place is not None else ""
         if not is_same_filesystem(known, now) or status.st_ino != row.ino:
             raise ZconsoleError(
-                f"{os.fsdecode(row.name)} is not what was walked: {known} inode {row.ino} then,"
-                f" {now} inode {status.st_ino} now. Mount the first there again and resume, or give"
-                f" up what the job left and delete {journal.path}"
+                f"{os.fsdecode(row.name)} {how_it_differs(known, now)}. To give up what the job"
+                f" left, delete {journal.path}; to go on, put back what was there"
             )
         if status.st_dev != row.dev:
             changes[row.dev] = status.st_dev
@@ -86,6 +85,21 @@ def is_same_filesystem(one: str, other: str) -> bool:
     A dataset that was renamed keeps its guid, which others have none of.
     """
     return one == other or one.rpartition(":")[2] == other.rpartition(":")[2] != ""
+
+
+def how_it_differs(known: str, now: str) -> str:
+    """What a directory that is not the one of then is instead, by the keys of then and now."""
+    if is_same_filesystem(known, now):
+        return "is another directory than the one that was walked"
+    then, here = map(_named, (known, now))
+    rest = "made anew" if then == here else f"not {then}"
+    return f"is on another filesystem now: {here}, {rest}"
+
+
+def _named(key: str) -> str:
+    """``tank/data (zfs)`` of the key of a filesystem."""
+    kind, _, rest = key.partition(":")
+    return f"{rest.rpartition(':')[0]} ({kind})" if rest else "an unknown one"
 
 
 def requeue_restored(sys: Sys, journal: Journal, directories: Directories) -> int:

@@ -116,7 +116,7 @@ def _damaged(frame: Frame, *, every: bool) -> Iterator[_Message]:
         note = explained(name, frame.seen.destroyed)
         text = f"{name}  {note}" if note else name
         yield _Message(_DAMAGED, text, "error", "x", is_path=not note)
-    if frame.seen.error_count and not names:
+    if frame.seen.error_count and not names and not frame.suspended:
         yield _Message(_DAMAGED, "only root is told which files: zpool status -v", "dim")
     # Not error_count: it counts damaged blocks, of which one file may have many.
     if rest := len(names) - shown:

@@ -234,7 +234,8 @@ def _last_scan(view: ScanView | None, place: Place) -> CellRows:
     """Which scan ended last, when, and with what; and the last full scrub where that was none."""
     scrub = _scrub(place.frame)
     if view is None or view.scan.function == "none":
-        return [[_named("LAST SCAN", "none recorded")], scrub]
+        known = "none recorded" if place.frame.seen.scans_told else "unknown"
+        return [[_named("LAST SCAN", known)], scrub]
     facts = _results(view, place)
     if view.scan.state != "finished" or place.frame.scrub.overdue:
         facts = [*scrub, *facts]

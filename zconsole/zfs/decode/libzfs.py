@@ -18,7 +18,14 @@ from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
 from zconsole.zfs.decode.memory import Histograms, PoolMemory, Queues, counters, moved
 from zconsole.zfs.decode.names import CLASSES, disk_name, parity_of
-from zconsole.zfs.decode.scans import active_function, activities_of, copies, scan_stats, scans_of
+from zconsole.zfs.decode.scans import (
+    active_function,
+    activities_of,
+    copies,
+    lacks_scan,
+    scan_stats,
+    scans_of,
+)
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
     damaged_files,
@@ -102,6 +109,8 @@ def pool_of(
         action=text_of(message.get("action")),
         see=text_of(message.get("see")),
         suspension=_suspension(config, state, message),
+        lacks=lacks_scan(scans),
+        scans_told=lacks_scan(scans) is None,
         scans=scans_of(scans, now, version=version),
         activities=activities_of(
             copied,

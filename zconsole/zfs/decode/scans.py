@@ -77,6 +77,12 @@ def active_function(scan: _Node) -> str | None:
     return _FUNCTIONS.get(str(scan.get("function"))) if scan.get("state") == "SCANNING" else None
 
 
+def lacks_scan(scan: _Node) -> str | None:
+    """Say so where the scan is of a kind that no release known here has."""
+    known = scan.get("function") in (None, *_FUNCTION_WORDS)
+    return None if known else "its scan is of no known kind"
+
+
 def rebuilding(scan: _Node) -> frozenset[str]:
     """Names of top-level vdevs with an active sequential rebuild."""
     stats = mapping(scan.get("rebuild_stats"), "rebuild_stats")

@@ -21,7 +21,13 @@ from zconsole.pool.model import (
 )
 from zconsole.zfs.decode.formulas import progress_of
 from zconsole.zfs.decode.names import CLASSES, disk_name, draid_shape, kind_of, leaf_kind, parity_of
-from zconsole.zfs.decode.scans import active_function, activities_of, rebuilding, scans_of
+from zconsole.zfs.decode.scans import (
+    active_function,
+    activities_of,
+    lacks_scan,
+    rebuilding,
+    scans_of,
+)
 from zconsole.zfs.decode.tree import with_spares_left
 from zconsole.zfs.decode.values import (
     count,
@@ -124,6 +130,7 @@ def _pool(key: str, node: _Node, now: float | None, names: Mapping[str, str], zo
             state, *(text_of(node.get(key)) for key in ("status", "msgid", "moreinfo"))
         ),
         lacks=_lacks(node, root, errors),
+        scans_told=lacks_scan(scan) is None,
         scans=scans_of(scan, now, zone),
         activities=activities_of(node, _removed(node), _expanding(node, root), now, zone),
         error_count=errors,
@@ -136,7 +143,9 @@ def _lacks(pool: _Node, root: Vdev, errors: int | None) -> str | None:
     """Which part is missing of what ``zpool status -j`` prints of every pool."""
     if not (root.children or _has_tree(pool)):
         return "the JSON has no tree of devices"
-    return "the JSON has no error_count" if errors is None else None
+    if errors is None:
+        return "the JSON has no error_count"
+    return lacks_scan(mapping(pool.get("scan_stats"), "scan_stats"))
 
 
 def _has_tree(pool: _Node) -> bool:

@@ -223,7 +223,7 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
         see=see,
         suspension=suspension(state, message, see, block.first("errors")),
         lacks=lacks,
-        scans_told=_tells_scans(block, scans),
+        scans_told=_tells_scans(block, lacks),
         scans=scans,
         activities=activities,
         error_count=count,
@@ -233,15 +233,20 @@ def _pool(block: _Block, zone: tzinfo) -> Pool:
     )
 
 
-def _tells_scans(block: _Block, scans: Sequence[Scan]) -> bool:
+def _tells_scans(block: _Block, lacks: str | None) -> bool:
     """Whether no scan in the text means that there was none.
 
-    A table alone and a list of pools to import show none, and a line of no known form is of one.
+    A table alone, a list of pools to import and a text that ends above its table show none.
     """
-    if block.first("pool") is None or block.first("id") is not None:
+    if block.first("pool") is None or block.first("id") is not None or _has_unread_scan(block):
         return False
-    lines = [" ".join(section.lines).strip() for section in block.all("scan", "scrub")]
-    return bool(scans) or all(line in ("", "none requested") for line in lines)
+    return lacks is None or any(block.all("scan", "scrub", "config"))
+
+
+def _has_unread_scan(block: _Block) -> bool:
+    """Whether a scan's line is of no known form."""
+    unread = (s for s in block.all("scan", "scrub") if scan_of(s.lines, UTC) is None)
+    return any(" ".join(s.lines).strip() not in ("", "none requested") for s in unread)
 
 
 def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:
@@ -262,7 +267,8 @@ def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:
     if block.first("errors") is None:
         return "the text ends before its errors: line"
     told = _errors(block) != (None, None) or _tells_damage(block)
-    return None if told else "its errors: line is cut off, or of no known form"
+    cut = "errors" if not told else "scan" if _has_unread_scan(block) else None
+    return f"its {cut}: line is cut off, or of no known form" if cut else None
 
 
 def _ends_in_table(block: _Block) -> bool:

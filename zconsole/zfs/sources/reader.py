@@ -6,13 +6,13 @@ And zpool run for its output: one deadline for a whole read, an exception for ea
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from zconsole.pool.version import parse_version
 from zconsole.system.async_process import CommandRunner
+from zconsole.system.records import parse_json
 from zconsole.zfs.sources.samples import MOST_MEMORY, memory_of
 
 USAGE = 2
@@ -141,8 +141,8 @@ class Commands:
         if memory_of(text) > MOST_MEMORY:
             raise ReadFailedError(f"{' '.join(argv[:2])} printed too many values")
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
+            found = parse_json(text)
+        except ValueError:
             found = None
         if not isinstance(found, dict):
             raise ReadFailedError(f"{' '.join(argv[:2])} printed no whole JSON document")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+from zconsole.system.records import parse_json
 from zconsole.zfs.decode.scan_extent import is_setup
 from zconsole.zfs.decode.values import POOL_LINE, is_time
 from zconsole.zfs.raw import FORM_TYPES, FORMS, Raw
@@ -53,8 +53,8 @@ def sample_of(line: str | None) -> tuple[Raw, int]:
     if memory_of(line) > MOST_MEMORY:
         raise NoSampleError("too many values")
     try:
-        found: Any = json.loads(line)
-    except (ValueError, RecursionError):
+        found: Any = parse_json(line)
+    except ValueError:
         raise NoSampleError("not JSON") from None
     if not isinstance(found, dict):
         raise NoSampleError("not a JSON object")

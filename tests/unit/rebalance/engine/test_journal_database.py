@@ -151,6 +151,9 @@ def test_a_value_that_is_damaged_or_of_another_kind_is_refused(journal: Journal)
     journal._db.execute("UPDATE meta SET value = '{' WHERE key = 'text'")
     with pytest.raises(sqlite3.DatabaseError, match="the value of text: Expecting"):
         journal.get("text")
+    journal._db.execute("UPDATE meta SET value = ? WHERE key = 'text'", ("[" * 100_000,))
+    with pytest.raises(sqlite3.DatabaseError, match="the value of text: nested too deep"):
+        journal.get("text")
 
 
 @pytest.mark.parametrize("wrong", ["dirs SET parent = 1", "files SET state = 9"])

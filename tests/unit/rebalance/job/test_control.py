@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -204,6 +206,35 @@ def test_a_job_that_could_still_say_why_it_died_is_heard(tree: Path) -> None:
     assert control.status(record).why == f"{full}; resume it"
     record.log.write_text("zconsole: of before\nskipped: /tree/file: changed\n")
     assert control.status(record).why == "its process is gone; resume it"
+
+
+@pytest.mark.parametrize("line", ["{", "[" * 100_000])
+def test_a_job_whose_day_is_damaged_hides_no_other(tree: Path, line: str) -> None:
+    record = created(tree, "stopped")
+    with closing(Journal.open(record.journal)) as journal:
+        journal._db.execute("INSERT INTO days VALUES ('2026-01-01', ?)", (line,))
+    unread: list[control.Unread] = []
+    assert control.listed(unread) == []
+    assert "does not understand" in str(unread[0][1])
+
+
+def test_a_job_refused_after_a_while_was_not_resumed(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine may answer late what filesystem its directories are on."""
+    record = created(tree, "stopped")
+    refuse = "import sys, time; time.sleep(1); print('zconsole: refused: elsewhere'); sys.exit(1)"
+
+    def refused(_: Sequence[str], log: Path) -> int:
+        out = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        argv = [sys.executable, "-c", refuse]
+        return os.posix_spawn(argv[0], argv, os.environ, file_actions=[out])
+
+    monkeypatch.setattr(control, "start_detached", refused)
+    monkeypatch.setattr(control, "BEGINNING", 0.1)
+    monkeypatch.setattr(job_store, "is_alive", lambda _: True)
+    with pytest.raises(control.EndedAtOnceError, match="refused: elsewhere"):
+        control.start(record)
 
 
 def test_what_a_job_said_before_it_was_resumed_is_not_why_it_died(tree: Path) -> None:

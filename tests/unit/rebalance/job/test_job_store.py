@@ -45,6 +45,13 @@ def test_records_that_go_meanwhile_are_left_out() -> None:
         others.join()
 
 
+@pytest.mark.parametrize("text", ["", "[]", '{"journal": 1}', "[" * 3000])
+def test_a_damaged_record_stands_for_the_journal_beside_it(text: str) -> None:
+    record = job_store.add(None)
+    record.file.write_text(text)
+    assert list(job_store.records()) == [record]
+
+
 def test_what_is_no_record_hides_no_job(state: Path) -> None:
     record = job_store.add(None)
     (state / "rebalance" / "0dd000.json").mkdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -96,10 +95,11 @@ def test_a_turn_that_does_not_come_is_an_error(tree: Path, monkeypatch: pytest.M
     taken(tree).close()
 
 
-def test_a_claim_that_cannot_be_read_is_in_the_way(tree: Path) -> None:
+@pytest.mark.parametrize("text", ['{"claims": [{"newer": 1}]}', "[" * 100_000])
+def test_a_claim_that_cannot_be_read_is_in_the_way(tree: Path, text: str) -> None:
     with closing(taken(tree)):
         (file,) = (tree.parent / "state/locks").glob("tree-*.lock")
-        file.write_text(json.dumps({"claims": [{"newer": 1}]}))
+        file.write_text(text)
         with pytest.raises(BusyTreeError, match="of another version"):
             taken(tree.parent)
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.table import rows
 from tests.unit.cli.test_rebalance import Shell
-from zconsole.rebalance.job.resuming import is_same_filesystem
+from zconsole.rebalance.job.resuming import how_it_differs, is_same_filesystem
 from zconsole.rebalance.planning.facts import mount_of
 from zconsole.system.mounts import mount_at
 
@@ -132,15 +132,48 @@ def test_it_is_resumed_and_what_was_left_is_settled(tree: Path, shell: Shell, by
     assert found == {"first": b"one", "second": b"other"}
 
 
-def test_a_device_with_another_name_is_refused_with_a_next_step(tree: Path, shell: Shell) -> None:
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("ext4:/dev/sdx1:", "/dev/sdx1 (ext4)"),
+        ("zfs:tank/data:366", "tank/data (zfs)"),
+        ("nfs4:host:/data:", "host:/data (nfs4)"),
+        ("", "an unknown one"),
+    ],
+)
+@pytest.mark.parametrize("by", ["name", "journal"])
+def test_another_filesystem_is_refused_in_words(
+    tree: Path, shell: Shell, key: str, told: str, by: str
+) -> None:
     journal = Path(shell.status(JOB)["journal"])
-    keys = json.dumps({str(tree): "ext4:/dev/sdx1:"})
     with closing(sqlite3.connect(journal)) as db, db:
+        keys = json.dumps({str(tree): key})
         db.execute("UPDATE meta SET value = ? WHERE key = 'keys'", (keys,))
-    done = shell("run", "--yes", "--journal", str(journal))
+    words = ("resume", JOB) if by == "name" else ("run", "--yes", "--journal", str(journal))
+    done = shell(*words)
     assert done.returncode == 1
-    assert f"{tree} is not what was walked: ext4:/dev/sdx1" in done.stderr
-    assert f"or give up what the job left and delete {journal}" in done.stderr
+    mount = mount_of(mount_at(os.fsencode(tree)))
+    assert mount is not None
+    now = f"{tree} is on another filesystem now: {mount.source} ({mount.kind}), not {told}. "
+    after = f"To give up what the job left, delete {journal}; to go on, put back what was there"
+    assert done.stderr.endswith(f"{now}{after}\n")
+    assert "resume" not in done.stderr
+    if by == "name":
+        assert shell.status(JOB)["why"] == f"{now}{after}; resume it"
+
+
+def test_another_directory_is_refused_in_words(tree: Path, shell: Shell) -> None:
+    tree.rename(tree.with_name("renamed"))
+    tree.mkdir()
+    done = shell("resume", JOB)
+    assert done.returncode == 1
+    assert f"{tree} is another directory than the one that was walked. To give up" in done.stderr
+
+
+def test_a_filesystem_made_anew_is_told_from_the_one_of_its_name() -> None:
+    assert how_it_differs("zfs:tank/data:17", "zfs:tank/data:18") == (
+        "is on another filesystem now: tank/data (zfs), made anew"
+    )
 
 
 @rows(
