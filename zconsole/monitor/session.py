@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, tzinfo
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
@@ -93,12 +95,19 @@ class Session:
         raises NotUnderstoodError if the pool is unknown. In a recording with ``gaps`` it is one,
         and a problem of every pool that it may concern.
         """
-        return tuple(each for raw in raws for each in self.steps(raw) if each is not None)
+        frames = list[Frame]()
+        for step in chain.from_iterable(map(self.steps, raws)):
+            if callable(step):
+                step()
+            elif step is not None:
+                frames.append(step)
+        return tuple(frames)
 
-    def steps(self, raw: Raw) -> Iterator[Frame | None]:
+    def steps(self, raw: Raw) -> Iterator[Frame | Callable[[], None] | None]:
         """What ``advance`` makes of one raw form; None in the midst of it, where others may work.
 
-        Each step of a pool of thousands of devices takes as long as a key can wait.
+        Each step of a pool of thousands of devices takes as long as a key can wait. What asks a
+        disk, which may hang, is handed out, to be called before the next step.
         """
         try:
             found = self._decode(raw)
@@ -209,15 +218,16 @@ class Session:
             known = (f.root for name, f in self._last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
-    def _frame(self, seen: Sample | SampleFailure) -> Iterator[Frame | None]:
+    def _frame(self, seen: Sample | SampleFailure) -> Iterator[Frame | Callable[[], None] | None]:
         if isinstance(seen, SampleFailure):
             yield self._troubled(seen)
             return
         name, guid = seen.pool.name, seen.pool.guid
         self._part_with(name, guid)
         # Before the first sample is taken in: history can only begin with what was kept.
-        if name not in self._last and guid is not None:
-            self._recall(name, guid)
+        keeps = self._store is not None or self._reports is not None
+        if keeps and name not in self._last and guid is not None:
+            yield partial(self._recall, name, guid)
         for frame in self._monitor(name).steps(seen):
             if frame is not None:
                 self._last[name] = frame

@@ -11,6 +11,7 @@ from zconsole.monitor.feed import Feed, Pairs, Update
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 from zconsole.pool.chassis import Lights
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Source
 
@@ -59,7 +60,9 @@ class SessionFeed(Feed):
         loop, frames = asyncio.get_running_loop(), list[Frame]()
         since = loop.time()
         for step in chain.from_iterable(map(self._session.steps, raws)):
-            if step is not None:
+            if callable(step):
+                await in_daemon_thread(step)
+            elif step is not None:
                 frames.append(step)
             if self._shown and loop.time() - since > BUSY:
                 await asyncio.sleep(BREATH)

@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import threading
 
 import pytest
 
 from tests.table import rows
 from zconsole.errors import NotUnderstoodError
+from zconsole.history.pool import PoolHistory
 from zconsole.history.storage import HistoryStore
 from zconsole.monitor import session_feed
 from zconsole.monitor.device_details import described
@@ -202,3 +204,24 @@ async def test_details_are_asked_by_the_path_of_the_row():
 )
 def test_device_facts_are_put_into_words(facts, pairs):
     assert described(facts) == pairs
+
+
+class Hanging(HistoryStore):
+    """A state directory that answers when it is told to."""
+
+    answers = threading.Event()
+
+    def recall(self, guid: str, history: PoolHistory) -> str | None:
+        assert self.answers.wait(30)
+        return "asked"
+
+
+async def test_others_go_on_while_the_state_directory_hangs(tmp_path):
+    store = Hanging(tmp_path)
+    feed = SessionFeed(SimulatedSource("healthy", 1, 0.0), Session(store=store), 0.0)
+    first = asyncio.ensure_future(feed.next())
+    await asyncio.sleep(0.1)
+    assert not first.done()
+    store.answers.set()
+    assert any("asked" in note for note in (await first).notes)
+    await feed.aclose()
