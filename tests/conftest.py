@@ -42,6 +42,6 @@ def _no_state_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Twice the processors for ``-n logical``: a third of the time a slow test waits for others."""
-    waits = 1 if "not slow" in config.getoption("markexpr") else 2
-    return waits * len(os.sched_getaffinity(0))
+    """Half as many again as processors for ``-n logical``: slow tests wait for other processes."""
+    processors = len(os.sched_getaffinity(0))
+    return processors if "not slow" in config.getoption("markexpr") else (3 * processors + 1) // 2

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC
 
 from tests.ui.fakes import Clock, screen_text, until
+from tests.worlds import world_of
 from zconsole.actions.backend import ActionBackend
 from zconsole.monitor.feed import Update
 from zconsole.monitor.session import Session
@@ -183,8 +184,9 @@ async def acting(
     **options: object,
 ) -> AsyncIterator[Acting]:
     """An acting console over a scenario, its first frame shown unless not ``sampled``."""
-    world = World(scenario, 1)
-    feed, backend = SteppedFeed(world, capabilities), simulated_backend(world)
+    simulated = world_of(scenario)
+    feed = SteppedFeed(simulated, capabilities)
+    backend = simulated_backend(simulated)
     themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
     settings = ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options)  # type: ignore[arg-type]
     actions = ActionLoader(

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from tests.ui.swap.steps import Swapping, swapping
+from tests.worlds import world_of
 from zconsole.actions.facts import Asker
 from zconsole.actions.plan import Facts
 from zconsole.monitor.alerts.rules import Alert
 from zconsole.monitor.feed import Update
 from zconsole.pool.model import Pool, SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
-from zconsole.sim.source import World
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.store import FileSwapStore
 from zconsole.ui.dialogs.confirm import ConfirmScreen
@@ -26,7 +26,7 @@ def kept_in(tmp_path) -> SwapBackend:
     """Checklists in a directory, as on a real machine."""
     return SwapBackend(
         lambda leads: FileSwapStore(tmp_path if leads else None, (tmp_path,)),
-        simulated_swap(World("swap", 1)).smart_of,
+        simulated_swap(world_of("swap")).smart_of,
     )
 
 

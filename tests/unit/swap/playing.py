@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tests.records import replace
+from tests.worlds import world_of
 from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.diagnosis.device_errors.faults import DeviceFault, SmartCounts
@@ -39,7 +40,7 @@ NEW, SMALL = 0, 1
 class Play:
     """One machine, one checklist, one person at the shelf."""
 
-    world: World = field(default_factory=lambda: World("swap", 1))
+    world: World = field(default_factory=lambda: world_of("swap"))
     store: SwapStore = field(default_factory=MemorySwapStore)
     faults: tuple[DeviceFault, ...] = ()
     smart: Mapping[str, SmartCounts] = field(default_factory=dict)

@@ -1,0 +1,19 @@
+"""Simulated pools at the first sample of a scenario."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+
+from zconsole.sim.source import World
+
+
+def world_of(scenario: str, seed: int = 1) -> World:
+    """A new world; what came before its first sample is simulated once for all of a scenario."""
+    made: World = pickle.loads(_packed(scenario, seed))
+    return made
+
+
+@cache
+def _packed(scenario: str, seed: int) -> bytes:
+    return pickle.dumps(World(scenario, seed))
