@@ -57,7 +57,7 @@ FOREIGN = {
 
 
 class Names(NamedTuple):
-    """What one module imports, the public classes it makes and where, and what it calls."""
+    """What one module imports, the public classes it makes and where, and what may spawn in it."""
 
     imports: frozenset[str]
     classes: tuple[tuple[str, int], ...]
@@ -71,8 +71,17 @@ def names_of(module: str) -> Names:
     return Names(
         frozenset(name for node in nodes for name in imported_by(node)),
         tuple((made.name, made.lineno) for made in classes if not made.name.startswith("_")),
-        frozenset(ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)),
+        frozenset(ast.unparse(node.func) for node in nodes if spawns(node)),
     )
+
+
+def spawns(node: ast.AST) -> bool:
+    """Whether it is a call that is named as one that spawns, of whatever module."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    spawners = {spawner.split(".")[-1] for spawner in SPAWNERS}
+    return name in spawners or "create_subprocess" in name or "posix_spawn" in name
 
 
 def imported_by(node: ast.AST) -> list[str]:
