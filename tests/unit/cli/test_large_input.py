@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 MEBIBYTE = 2**20
 MOST = 600
+"""Mebibytes."""
 PEAK = (
     "import resource, subprocess, sys\n"
     "command = [sys.executable, '-m', 'zconsole', *sys.argv[1:]]\n"
@@ -34,28 +36,29 @@ def packed(piece: bytes, times: int) -> bytes:
     return gzip.compress(piece, 1) * times
 
 
-def two_gigabytes(piece: bytes) -> bytes:
-    return packed(piece * (64 * MEBIBYTE // len(piece)), 32)
+@cache
+def more_than_fits(piece: bytes) -> bytes:
+    return packed(piece * (64 * MEBIBYTE // len(piece)), MOST // 64 + 2)
 
 
 def one_line() -> bytes:
-    return two_gigabytes(b"x")
+    return more_than_fits(b"x")
 
 
 def one_sample() -> bytes:
-    return gzip.compress(b'{"t": 1, "text": "') + two_gigabytes(b"x")
+    return gzip.compress(b'{"t": 1, "text": "') + more_than_fits(b"x")
 
 
 def empty_lines() -> bytes:
-    return two_gigabytes(b"\n")
+    return more_than_fits(b"\n")
 
 
 def objects() -> bytes:
-    return two_gigabytes(b"{}\n")
+    return more_than_fits(b"{}\n")
 
 
 def nothing() -> bytes:
-    return two_gigabytes(b"\0")
+    return more_than_fits(b"\0")
 
 
 def values() -> bytes:

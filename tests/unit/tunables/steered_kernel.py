@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from zconsole.sim.source import World
-from zconsole.tunables import autopilot, pilot
+from zconsole.tunables import autopilot, guard, pilot
 from zconsole.zfs.raw import Raw
 
 BUCKETS = 37
@@ -53,5 +53,5 @@ if __name__ == "__main__":
     risky = "AT_RISK" in os.environ
     pilot.at_risk = lambda _: risky
     autopilot.LiveSource = partial(ScrubSource, 27 if risky else 18)  # type: ignore[assignment,misc]
-    autopilot.INTERVAL = 0.5
+    autopilot.INTERVAL = autopilot.LOOK = guard.LOOK = 0.05
     sys.exit(autopilot.main())

@@ -27,7 +27,7 @@ NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
 
 
-def soon(condition, seconds=20.0) -> bool:
+def soon(condition, seconds=30.0) -> bool:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.05)
