@@ -145,7 +145,9 @@ def _others(*acts: str) -> Callable[[Experiments, random.Random], Iterator[str]]
     """Somebody comes at every call, and there is a crash now and then."""
 
     def _shown(experiments: Experiments, source: random.Random) -> Iterator[str]:
-        for begin in range(experiments.calls, 0, -1):
+        exchange = experiments.names.index("exchange")
+        # First where most is seen at once: the copy has the name, the original is still there.
+        for begin in (*range(exchange, experiments.calls + 1), *range(exchange - 1, 0, -1)):
             for act in acts:
                 for pause in (0, 1, 3):
                     other = Other(ACTS[act], b"file", begin, pause)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
+from traceback import walk_stack
 from typing import Any
 
 import pytest
 
+import zconsole
 from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.journal import Journal
@@ -62,24 +65,26 @@ class FaultySys(Sys):
         after: Callable[[int, str, Any], None] = lambda number, name, result: None,
     ) -> None:
         self.calls: list[str] = []
-        self._numbers = itertools.count()
         self.fault = fault
         self.after = after
         self.dead = False
+        numbers = itertools.count()
+        for name in dir(type(self)):
+            found = getattr(self, name)
+            if callable(found) and name != "die" and not name.startswith("_"):
+                setattr(self, name, self._counted(name, found, numbers))
 
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name in ("calls", "fault", "after", "dead", "die") or name.startswith("_"):
-            return found
-
+    def _counted(
+        self, name: str, call: Callable[..., Any], numbers: Iterator[int]
+    ) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
             if self.dead:
                 raise Killed
-            number = next(self._numbers)  # in one step: a sync runs in a thread of its own
+            number = next(numbers)  # in one step: a sync runs in a thread of its own
             self.calls.append(name)
             self.fault(number, name)
             try:
-                result = found(*args, **kwargs)
+                result = call(*args, **kwargs)
             except OSError:
                 self.after(number, name, None)
                 raise
@@ -114,6 +119,25 @@ def fail_at(number: int, code: int) -> FaultySys:
             raise OSError(code, os.strerror(code))
 
     return FaultySys(fault)
+
+
+PACKAGE = str(Path(zconsole.__file__).parent)
+Place = tuple[tuple[str, int], ...]
+"""File and line of the engine that makes a call, and those of two callers above."""
+
+
+def place() -> Place:
+    """Where the engine is at work now."""
+    stack = ((frame.f_code.co_filename, line) for frame, line in walk_stack(None))
+    return tuple(islice((each for each in stack if each[0].startswith(PACKAGE)), 3))
+
+
+def first_of_each(keys: Iterable[object]) -> set[int]:
+    """At which numbers a key comes that did not come before."""
+    first: dict[object, int] = {}
+    for number, key in enumerate(keys):
+        first.setdefault(key, number)
+    return set(first.values())
 
 
 def descriptors() -> set[int]:
@@ -161,10 +185,10 @@ class Nobody(Users):
         return self.last
 
 
-def create(root: Path, journal: Path, clocks: JobClocks | None = None, **settings: Any) -> None:
-    """Walk a tree into a new journal; the plan of one that is ALONE looks at no other process."""
+def create(root: Path, journal: Path, others: bool = False, **settings: Any) -> None:
+    """Walk a tree into a new journal. The plan looks at other processes where ``others`` matter."""
     wanted = Settings((str(root),), allow_non_zfs=True, **settings)
-    with _nobody_else() if clocks is ALONE else nullcontext():
+    with nullcontext() if others else _nobody_else():
         created = creation.create(wanted, FactsReader(), journal)
     assert created.plan.document.refused is None, created.plan.document.refused
 

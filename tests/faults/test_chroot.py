@@ -22,7 +22,7 @@ def test_statfs_tells_the_filesystem_of_a_plain_chroot(area: Path, read_only: bo
     expected = mount_of(mount_at(bytes(area)))
     assert expected is not None
     (area / "warm").mkdir()
-    create(area / "warm", area / "warm.db")  # what Python loads is not in the chroot
+    create(area / "warm", area / "warm.db", others=True)  # what Python loads is not in the chroot
     root = area / "root"
     for name in ("proc", "tree", "state", "tmp"):
         (root / name).mkdir(parents=True)
@@ -38,7 +38,7 @@ def test_statfs_tells_the_filesystem_of_a_plain_chroot(area: Path, read_only: bo
         (place,) = plan.places(["/tree"], FactsReader())
         if read_only:
             return place.mount.kind, place.mount.read_only
-        create(Path("/tree"), Path("/job.db"))
+        create(Path("/tree"), Path("/job.db"), others=True)
         return place.mount.kind, moved(Path("/"))
 
     with beside(work, own_mounts=True) as other:

@@ -26,7 +26,7 @@ SOON = 0.5
 def root(area: Path) -> Path:
     """A tree of one file, and the job for it."""
     root = tree_of(area, "a")
-    create(root, area / "job.db", ALONE)
+    create(root, area / "job.db")
     return root
 
 

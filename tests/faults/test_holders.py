@@ -27,7 +27,7 @@ def test_a_file_that_is_open_elsewhere_is_in_use(area: Path, flags: int) -> None
     held: list[int] = []
     begin = lambda: held.append(os.open(root / "held", flags))  # noqa: E731
     with beside(begin, lambda: opened_again(held[0])) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         other.go()
         assert found["held"][1] == f"in use by {comm(other.process)} (pid {other.process})"
@@ -36,7 +36,7 @@ def test_a_file_that_is_open_elsewhere_is_in_use(area: Path, flags: int) -> None
 
 def test_nothing_is_copied_of_a_file_in_use(area: Path) -> None:
     root, held, system = tree(area, "held"), [], FaultySys()
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     with beside(lambda: held.append(os.open(root / "held", os.O_PATH))):
         assert moved(area, system)["held"][0] == "skipped"
     assert "pwrite" not in system.calls
@@ -53,7 +53,7 @@ def test_a_descriptor_of_another_namespace_is_seen(area: Path) -> None:
         held.append(os.open(elsewhere / "held", os.O_PATH))
 
     with beside(begin, lambda: opened_again(held[0]), own_mounts=True) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         other.go()
     is_left_alone(found, root)
@@ -75,7 +75,7 @@ def test_a_mapping_that_can_be_written_to_refuses_the_lease(area: Path) -> None:
         maps[0][:6] = b"mapped"
 
     with beside(begin, write) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         assert moved(area) == {"held": ("skipped", "open for writing"), "free": ("moved", None)}
         other.go()
     assert (root / "held").read_bytes() == b"mapped\n"
@@ -117,7 +117,7 @@ def test_a_process_whose_first_thread_has_ended_is_seen(area: Path) -> None:
         assert os.read(end[0], 1) == b"1"
         while alive(process):
             threading.Event().wait(0.01)
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
     finally:
         os.close(end[0])
@@ -161,7 +161,7 @@ def test_a_descriptor_that_a_thread_keeps_for_itself_is_seen(
 
     steps = apart_in_a_thread(CLONE_FILES, hold, lambda: opened_by_thread(held[0]))
     with beside(*steps) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         other.go()
     is_left_alone(found, root)
@@ -180,7 +180,7 @@ def test_a_mount_that_only_a_thread_sees_is_in_use(area: Path) -> None:
 
     steps = apart_in_a_thread(CLONE_FS, begin, lambda: append(area / "mounted"))
     with beside(*steps) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         other.go()
     is_left_alone(found, root)

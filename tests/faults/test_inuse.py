@@ -41,7 +41,7 @@ def test_an_original_that_is_mounted_when_its_name_is_gone_is_seen(
         mount(next(p for p in root.iterdir() if p.stat().st_ino == inode), area / "mounted")
 
     monkeypatch.setattr(mounts, "LOCAL", local)
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     steps = (lambda: None, begin, lambda: append(area / "mounted"))
     with beside(*steps, own_mounts=True) as other:
         found = moved(area, at_call("exchange", 1, other.go))
@@ -64,7 +64,7 @@ def test_a_descriptor_that_comes_late_is_seen(area: Path, moment: str) -> None:
         name = next(path for path in root.iterdir() if path.stat().st_ino == inode)
         held.append(os.open(name, os.O_PATH))
 
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     with beside(lambda: None, opening, lambda: opened_again(held[0])) as other:
         system = at_call(*LATE[moment], other.go)
         found = moved(area, system)
@@ -79,7 +79,7 @@ def test_a_descriptor_that_comes_late_is_seen(area: Path, moment: str) -> None:
 
 def test_a_mount_that_comes_late_is_seen(area: Path) -> None:
     root = tree(area, "held")
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     steps = (lambda: None, lambda: bound(root), lambda: append(area / "mounted"))
     with beside(*steps, own_mounts=True) as other:
         found = moved(area, at_call("lstat", 1, other.go))  # the last one before an exchange
@@ -94,7 +94,7 @@ def test_both_versions_in_use_are_kept(area: Path) -> None:
     def both() -> None:
         held.extend(os.open(path, os.O_PATH) for path in root.iterdir())
 
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     with beside(lambda: None, both) as other:
         found = moved(area, at_call("exchange", 1, other.go))
     outcome, reason = found["held"]
@@ -114,7 +114,7 @@ def test_recovery_keeps_what_is_in_use(area: Path, both: bool) -> None:
         paths.sort(key=lambda path: path.stat().st_ino != inode)
         held.extend(os.open(path, os.O_PATH) for path in paths)
 
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     dying = at_call("exchange", 1, lambda: dying.die())  # noqa: PLW0108 (not there yet)
     with beside(lambda: None, hold, lambda: opened_again(held[0])) as other:
         with descriptors_closed(), pytest.raises(Killed):

@@ -6,9 +6,10 @@ import errno
 import os
 import resource
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,16 +17,33 @@ from tests.faults import trees
 from tests.faults.harness import (
     ALL,
     ALONE,
+    CHANGING,
     FaultySys,
     Killed,
+    Place,
     create,
     descriptors_closed,
     fail_at,
+    first_of_each,
     kill_after,
+    place,
     run,
 )
 from zconsole.rebalance.engine.item import temporary
 from zconsole.rebalance.engine.journal import Intent, Journal, State
+
+
+class Call(NamedTuple):
+    """One system call of a job."""
+
+    name: str
+    place: Place
+    journal: int
+    """Bytes of the journal's log afterwards, which tell how much was committed by then."""
+
+    @property
+    def changes(self) -> bool:
+        return self.name in CHANGING
 
 
 @dataclass
@@ -34,16 +52,24 @@ class Stage:
 
     area: Path
     before: dict[str, tuple[Any, ...]] = field(init=False)
-    calls: list[str] = field(init=False)
+    calls: list[Call] = field(default_factory=list)
     """The system calls of an undisturbed run."""
     jobs: int = 0
 
     def __post_init__(self) -> None:
         trees.build(self.root)
         self.before = trees.manifest(self.root)
-        sys = FaultySys()
-        run(self.job(), sys, ALONE)
-        self.calls = sys.calls
+        journal = self.job()
+        log = journal.with_name(f"{journal.name}-wal")
+
+        def note(_number: int, name: str, _result: Any) -> None:
+            self.calls.append(Call(name, place(), log.stat().st_size))
+
+        run(journal, FaultySys(after=note), ALONE)
+
+    def first_of_each(self, key: Callable[[Call], object]) -> set[int]:
+        """The numbers of the calls that are the first with their key."""
+        return first_of_each(map(key, self.calls))
 
     @property
     def root(self) -> Path:
@@ -54,7 +80,7 @@ class Stage:
         shutil.rmtree(self.area / "state", ignore_errors=True)
         self.jobs += 1
         journal = self.area / f"job{self.jobs}.db"
-        create(self.root, journal, ALONE)
+        create(self.root, journal)
         return journal
 
     def settled(self, journal: Path) -> dict[str, Any]:
@@ -69,7 +95,7 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
     root = area / "tree"
     trees.build(root)
     before, inodes = trees.manifest(root), trees.inodes(root)
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     shown, summary = run(area / "job.db")
     assert trees.manifest(root) == before
     assert (summary["files_failed"], summary["files_moved"]) == (0, len(inodes))
@@ -80,26 +106,35 @@ def test_undisturbed_run_moves_everything_and_changes_nothing(area: Path) -> Non
 
 PARTS = range(4 if ALL else 1)
 """So many tests share the calls among them, for several processors to work at."""
+NAMES = {"exchange", "link", "link_fd", "rename", "unlink"}
 
 
-def share(calls: list[str], part: int) -> list[tuple[int, str]]:
-    """The calls that a test kills or fails: all, or every eighth and the first of each kind."""
-    if ALL:
-        return list(enumerate(calls))[part :: len(PARTS)]
-    first = {calls.index(call) for call in set(calls)}
-    return [(n, call) for n, call in enumerate(calls) if n % 8 == 0 or n in first]
+def killing(stage: Stage) -> set[int]:
+    """The calls after which a death leaves something else than a death before them.
+
+    Those are all that change a name; the first that each place makes of the others, flags being
+    set by ``ioctl``; and the first after each commit of the journal.
+    """
+    names = {n for n, call in enumerate(stage.calls) if call.name in NAMES}
+    kinds = stage.first_of_each(lambda call: (call.changes or call.name == "ioctl") and call.place)
+    return names | kinds | stage.first_of_each(lambda call: call.journal)
+
+
+def share(stage: Stage, part: int, chosen: set[int]) -> list[int]:
+    """The calls that a test kills or fails: those that were chosen, or its part of all."""
+    return [*range(part, len(stage.calls), len(PARTS))] if ALL else sorted(chosen)
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_killed_after_every_call(area: Path, part: int) -> None:
     stage = Stage(area)
-    for number, call in share(stage.calls, part):
+    for number in share(stage, part, killing(stage)):
         journal = stage.job()
         with descriptors_closed(), pytest.raises(Killed):
             run(journal, kill_after(number), ALONE)
         summary = stage.settled(journal)
-        skipped = summary["skipped"]
-        assert summary["files_moved"] == len(trees.inodes(stage.root)), (number, call, skipped)
+        told = (number, stage.calls[number], summary["skipped"])
+        assert summary["files_moved"] == len(trees.inodes(stage.root)), told
 
 
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EINTR, errno.EACCES)
@@ -118,9 +153,9 @@ def failure(journal: Path, number: int, code: int) -> list[int | None]:
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_failed_at_every_call(area: Path, shift: int, part: int) -> None:
-    """The errors take turns; with ALL, every call gets every error."""
+    """The first call that each place makes: the errors take turns. With ALL every call gets all."""
     stage = Stage(area)
-    for number, _ in share(stage.calls, part):
+    for number in share(stage, part, stage.first_of_each(lambda call: (call.name, call.place))):
         code = CODES[(number + shift) % len(CODES)]
         journal = stage.job()
         with descriptors_closed():

@@ -239,7 +239,7 @@ def test_a_file_replaced_since_the_walk_is_handled_with_its_bytes_and_needs_no_m
 ) -> None:
     root = tree_of(tmp_path, files=3, size=10_000)
     os.mkfifo(root / "pipe")
-    create(root, tmp_path / "journal", ALONE)
+    create(root, tmp_path / "journal")
     (root / "new").write_bytes(b"of another job")
     (root / "new").replace(root / "file1")
     run(tmp_path / "journal", clocks=ALONE)

@@ -18,7 +18,7 @@ def test_a_bind_mounted_file_is_in_use(area: Path) -> None:
 
     def scenario() -> tuple[Found, bytes]:
         place = bound(root)
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         append(place)
         return found, (root / "held").read_bytes()
@@ -32,7 +32,7 @@ def test_a_file_bind_mounted_in_another_namespace_is_in_use(area: Path) -> None:
     root = tree(area)
     steps = (lambda: bound(root), lambda: append(area / "mounted"))
     with beside(*steps, own_mounts=True) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         other.go()
     is_left_alone(found, root)
@@ -43,7 +43,7 @@ def test_another_name_of_a_bind_mounted_file_is_in_use(area: Path) -> None:
     (root / "too").hardlink_to(root / "held")
     steps = (lambda: bound(root), lambda: append(area / "mounted"))
     with beside(*steps, own_mounts=True) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         other.go()
     assert found.pop("too") == found["held"]
@@ -60,7 +60,7 @@ def test_no_server_on_the_way_hides_a_bind_mounted_file(
     monkeypatch.setattr(mounts, "LOCAL", frozenset())
     steps = (lambda: bound(root), lambda: append(area / "mounted"))
     with beside(*steps, own_mounts=True) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         other.go()
     assert found.pop("too") == found["held"]
@@ -76,7 +76,7 @@ def test_a_mount_point_in_another_namespace_is_in_use(area: Path) -> None:
         (root / "held").read_bytes,
     )
     with beside(*steps, own_mounts=True) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         assert other.go() == b"of the host\n"
     append(root / "held")
@@ -94,7 +94,7 @@ def test_a_mount_point_in_a_root_that_is_bound_elsewhere_is_in_use(area: Path) -
         mount(area / "hosts", elsewhere / "held")
 
     with beside(begin, (elsewhere / "held").read_bytes, own_mounts=True) as other:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
         assert other.go() == b"of the host\n"
     append(root / "held")
@@ -106,7 +106,7 @@ def test_mounts_of_other_files_change_nothing(area: Path) -> None:
     (area / "other").touch()
     (area / "place").touch()
     with beside(lambda: mount(area / "other", area / "place"), own_mounts=True):
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         assert moved(area) == {"free": ("moved", None)}
 
 
@@ -127,7 +127,7 @@ def test_an_image_of_another_namespace_s_loop_device_is_in_use(area: Path) -> No
         if not device:
             pytest.skip("loop devices are not permitted")
         try:
-            create(root, area / "job.db")
+            create(root, area / "job.db", others=True)
             found = moved(area)
         finally:
             subprocess.run(["losetup", "--detach", device], check=True)
@@ -147,7 +147,7 @@ def test_an_image_of_a_loop_device_is_in_use(area: Path, options: list[str]) -> 
         pytest.skip("loop devices are not permitted")
     device = done.stdout.strip()
     try:
-        create(root, area / "job.db")
+        create(root, area / "job.db", others=True)
         found = moved(area)
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)

@@ -52,7 +52,7 @@ def moved(
     area: Path, sys: FaultySys | None = None, users: Late | None = None
 ) -> list[tuple[str, str]]:
     """Outcome and reason of every file of a job."""
-    create(area / "tree", area / "job.db", ALONE, accept_races=True)
+    create(area / "tree", area / "job.db", accept_races=True)
     shown, _ = run(area / "job.db", sys, ALONE, users=users)
     return [(line["outcome"], line["reason"] or "") for line in shown]
 

@@ -43,7 +43,7 @@ def test_a_container_moves_no_file_of_owners_it_does_not_map(area: Path) -> None
     owners = {"plain": (0, 0), "group": (0, None), "owner": (None, 0)}
     for name in owners:
         (root / name).write_bytes(os.urandom(5000))
-    create(root, area / "job.db", accept_races=True)
+    create(root, area / "job.db", others=True, accept_races=True)
     subprocess.run(["chown", "-R", f"{FIRST}:{FIRST}", area], check=True)
     for name, (user, group) in owners.items():
         os.chown(root / name, *(1000 if each is None else FIRST for each in (user, group)))
@@ -80,7 +80,7 @@ def test_a_container_is_told_to_run_the_job_on_its_host(area: Path) -> None:
     def plan() -> str:
         as_root_inside()
         with pytest.raises(AssertionError) as refused:
-            create(area / "tree", area / "job.db", accept_races=True)
+            create(area / "tree", area / "job.db", others=True, accept_races=True)
         return str(refused.value)
 
     with beside(leave_users, plan) as other:

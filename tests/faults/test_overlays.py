@@ -86,7 +86,7 @@ def test_what_is_written_through_an_overlay_is_not_lost(area: Path) -> None:
         lambda: mount("overlay", place, "overlay", options),
         lambda: append(place / "held"),
     )
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     with beside(*steps, own_mounts=True) as other:
         shown, _ = run(area / "job.db", users=Users())
         other.go()
@@ -178,7 +178,7 @@ def test_what_is_written_through_an_overlay_that_left_all_tables_is_not_lost(are
         lambda: enter(place, "working directory"),
         lambda: append(Path("held")),
     )
-    create(root, area / "job.db")
+    create(root, area / "job.db", others=True)
     users = Users()
     with beside(*steps, own_mounts=True) as other:
         users.look()

@@ -264,7 +264,8 @@ def test_no_call_that_clones_blocks(area: Path) -> None:
     root = tree(area, large=os.urandom(3 << 20), small=b"x")
     trace = area / "trace"
     argv = [
-        "strace", "-f", "-o", str(trace), "-e", "trace=copy_file_range,sendfile,splice,ioctl",
+        "strace", "-f", "--seccomp-bpf", "-o", str(trace),
+        "-e", "trace=copy_file_range,sendfile,splice,ioctl",
         sys.executable, "-m", "zconsole", "rebalance", "run", str(root), "--allow-non-zfs",
         "--yes", "--journal", str(area / "job.db"),
     ]  # fmt: skip

@@ -166,7 +166,7 @@ def taken_back(area: Path) -> Left:
     """Both names have the original again, and both temporary names the copy."""
     root = tree_of(area, "a")
     (root / "b").hardlink_to(root / "a")
-    create(root, area / "job.db", ALONE)
+    create(root, area / "job.db")
     sys = FaultySys()
 
     def _after(_: int, name: str, __: Any) -> None:

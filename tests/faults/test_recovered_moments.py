@@ -39,7 +39,7 @@ class Coming(Nobody):
 def test_who_comes_as_a_file_is_given_back_keeps_its_copy(area: Path) -> None:
     """In the moment before the copy is removed, which is there for those who come then."""
     root, users = tree_of(area, "a"), Coming()
-    create(root, area / "job.db", ALONE)
+    create(root, area / "job.db")
     with (root / "a").open("rb") as original:
         killed_after(area / "job.db", "exchange", FaultySys())
         time.sleep(TICK)
@@ -60,7 +60,7 @@ def test_who_comes_as_a_file_is_given_back_keeps_its_copy(area: Path) -> None:
 def test_two_files_saved_around_an_exchange_are_both_kept(area: Path) -> None:
     """One right before the exchange, one right before recovery takes that back."""
     root = tree_of(area, "a")
-    create(root, area / "job.db", ALONE)
+    create(root, area / "job.db")
     before = {("exchange", 1): lambda: save(root, "a", b"saved\n")}
     killed_after(area / "job.db", "exchange", Meddler().sys(before))
     again = {("exchange", 1): lambda: save(root, "a", b"again\n")}
@@ -73,7 +73,7 @@ def test_two_files_saved_around_an_exchange_are_both_kept(area: Path) -> None:
 def test_no_second_link_of_an_original_is_left_under_a_file_saved_since(area: Path) -> None:
     """Killed between the original's second link and the rename that follows it."""
     root = tree_of(area, "a")
-    create(root, area / "job.db", ALONE, accept_races=True)
+    create(root, area / "job.db", accept_races=True)
     killed_after(area / "job.db", "link", NoExchange())
     assert {path.read_bytes() for path in root.glob(".zc-*")} == {BASE}
     save(root, "a", b"saved\n")

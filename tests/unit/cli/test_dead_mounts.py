@@ -53,8 +53,17 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         yield tree
 
 
+IMPATIENT = """
+import sys
+from zconsole.cli import main, rebalance
+rebalance.PLAN_DEAF = rebalance.DEAF = 0.5
+sys.exit(main.main(sys.argv[1:]))
+"""
+"""A command that is left half a second after an interrupt that nothing hears."""
+
+
 def rebalance(state: Path, *words: object) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-m", "zconsole", "rebalance", *map(str, words)]
+    argv = [sys.executable, "-c", IMPATIENT, "rebalance", *map(str, words)]
     environment = {**os.environ, "ZCONSOLE_STATE": str(state)}
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment)
 

@@ -68,7 +68,7 @@ def test_the_only_one(shell: Shell) -> None:
 
 def test_the_only_one_before_its_first_file_is_opened(tmp_path: Path) -> None:
     root = tree_of(tmp_path, 2, 100)
-    create(root, tmp_path / "job.db", ALONE)
+    create(root, tmp_path / "job.db")
 
     def leave(_: int, name: str) -> None:
         if name == "ioctl" and root.exists():  # of the directory: it has been found
