@@ -25,8 +25,8 @@ from pathlib import Path
 from tests.bench.terminal_bytes import ZCONSOLE, read, start
 
 SIZE = (80, 24)
-STARTING = 30.0
-"""Seconds until all is loaded that the console loads, on an emulated machine."""
+STARTING = 90.0
+"""Seconds until all is loaded and the first samples are taken, on an emulated machine."""
 WIDTH, FILE = 6, 256 * 2**20
 """Files of a pool that is made, a raidz2, and bytes of each."""
 _TICK = os.sysconf("SC_CLK_TCK")
