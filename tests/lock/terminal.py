@@ -61,12 +61,14 @@ ENVIRONMENT = {
 """What all runs have in common of their environment."""
 _PATIENCE = 300.0
 """Real seconds for the program to come to rest, on a machine however busy."""
+_ENDING = 5.0
+"""Real seconds for the program to end, once it has left its screen."""
 _GLANCE = 0.001
 """Real seconds between two looks at a program that runs."""
 _AFTER = 0.2
 """Seconds of the program's time that follow a key."""
 _STYLE = re.compile(r"\x1b\[([0-9;]*)m")
-_LEAVES = "\x1b[?1049l"
+_ENTERS, _LEAVES = "\x1b[?1049h", "\x1b[?1049l"
 _CLIPBOARD = re.compile(rb"\x1b\]52;[^;]*;([^\x07\x1b]*)(?:\x07|\x1b\\)")
 _NOT_DRAWN = re.compile(rb"\x1b\[[<=>][0-9;]*[A-Za-z]|\x1b\[\?[0-9;]*\$p|\x1bP.*?\x1b\\", re.DOTALL)
 """Questions to the terminal, and modes of its keyboard: pyte would draw their ends."""
@@ -188,6 +190,7 @@ class Terminal:
         self._copied: list[bytes] = []
         self._files = set(self.home.iterdir())
         self._now = 0.0
+        self._has_left = False
         self._master, self._slave = os.openpty()
         os.set_blocking(self._master, False)
         self._set_size(size)
@@ -231,6 +234,14 @@ class Terminal:
         poll.poll(0)  # has the kernel hand them on now (n_tty_poll), and not when it likes
         self._settle()
         self.pass_time(_AFTER)
+        self._see_end()
+
+    def _see_end(self) -> None:
+        """Wait for the end of a program that has left its screen, which nobody hears of at once."""
+        end = time.monotonic() + _ENDING
+        while self._has_left and self.process.poll() is None and time.monotonic() < end:
+            time.sleep(_GLANCE)
+        self._show(self._read())
 
     def pass_time(self, seconds: float, main_only: bool = False) -> None:
         """Let the program's time pass, from one moment that a thread waits for to the next.
@@ -303,6 +314,7 @@ class Terminal:
         self._copied += _CLIPBOARD.findall(data)
         text = _NOT_DRAWN.sub(b"", data).decode(errors="replace")
         *parts, last = text.replace(self.home.name, self._alias).split(_LEAVES)
+        self._has_left = bool(parts) or (self._has_left and _ENTERS not in last)
         for part in parts:
             self.screen.write(part)
             self.screen.reset()
