@@ -16,6 +16,8 @@ from textual.pilot import Pilot
 STEP = 0.002
 """Seconds textual's pilot sleeps before it looks whether all is still."""
 PATIENCE = 30.0
+TURNS = 5
+"""Turns of the loop at which all are at rest: workers between them have gone on."""
 SOON = 50
 """Looks without a pause between them at widgets that have just been sent something."""
 
@@ -40,9 +42,10 @@ def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def _at_rest(pilot: Pilot[Any]) -> bool:
         app = pilot.app
-        nodes, looks = [app, *app.screen.walk_children(with_self=True)], 0
+        nodes, looks, still = [app, *app.screen.walk_children(with_self=True)], 0, 0
         async with asyncio.timeout(PATIENCE):
-            while any(map(_is_busy, nodes)):
+            while still < TURNS:
+                still = 0 if any(map(_is_busy, nodes)) else still + 1
                 if app._exception_event.is_set():
                     return False
                 looks += 1

@@ -9,6 +9,7 @@ import pytest
 
 from tests.ui.actions.acting import RUN, Acting, acting
 from tests.ui.drawn import flat, plain
+from tests.ui.fakes import until
 from zconsole.errors import ZconsoleError
 from zconsole.sim.backends import autopilot
 from zconsole.tunables.hold_plan import Order
@@ -58,7 +59,7 @@ async def test_an_autopilot_from_the_question_to_the_log_of_its_end():
 
 async def words_that_are_no_latency_are_asked_for_again(a: Acting):
     await a.press("T", "V", *"fast", "enter")
-    assert "fast" in a.screen
+    await until(a.pilot, lambda: "fast" in a.screen)
     assert "HOLD THE LATENCY" in a.screen
 
 
@@ -66,8 +67,8 @@ async def a_number_without_unit_is_asked_for_again_and_both_units_are_offered(a:
     keys = {" ": "space", ":": "colon", "=": "equals_sign", "-": "minus"}
     for typed in ("30", "20ms 22:00-06:00=30"):
         await a.home()
-        said = await a.press("T", "V", *(keys.get(letter, letter) for letter in typed), "enter")
-        assert "30 has no unit: write 30ms or 30s" in said
+        await a.press("T", "V", *(keys.get(letter, letter) for letter in typed), "enter")
+        await until(a.pilot, lambda: "30 has no unit: write 30ms or 30s" in a.screen)
         assert a.app.focused.value == typed
         assert await a.backend.autopilots.status() is None
 
