@@ -14,15 +14,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 
 from tests.lock import kept, meant
 from tests.lock.difference import TREE
 from tests.lock.lock import PARTS, RAISED, cases, check, dearest_first, missing, see, seen
-
-FEW = 3
-"""Cases of a part that are seen again when they differ."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -70,10 +67,6 @@ def _check(places: Sequence[str], jobs: int) -> int:
             for name, text in kept.read(part).items()
             if name.startswith(prefix) and not name.startswith(left_out)
         }
-        for name in _apart(texts, old):
-            if see(part, name) == old[name]:
-                print(f"{part}/{name}: differed, and did not when it was seen again")
-                texts[name] = old[name]
         found = check(part, texts, old)
         if not prefix:
             for line in meant.read():
@@ -85,12 +78,6 @@ def _check(places: Sequence[str], jobs: int) -> int:
     taken = time.monotonic() - began
     print(f"lock: {counted} cases, {failed} differ, {wanted} as meant ({taken:.0f}s)")
     return int(failed > 0)
-
-
-def _apart(texts: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
-    """Return the cases that differ, where they are few: a busy machine may have upset them."""
-    found = [name for name, text in texts.items() if old.get(name, text) != text]
-    return found if len(found) <= FEW else []
 
 
 def _clean_commit() -> str:

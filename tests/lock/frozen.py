@@ -42,7 +42,7 @@ _BOOTED = 90_000.0
 """Seconds that the machine has run then."""
 _FACTS = re.compile(r"^(?:State|(?:non)?voluntary_ctxt_switches):\t(\w+)", re.MULTILINE)
 _POLLED = {selectors.EVENT_READ: select.POLLIN, selectors.EVENT_WRITE: select.POLLOUT}
-_sleep, _poll, _select = time.sleep, select.poll, select.select
+_poll, _select = select.poll, select.select
 
 
 def tasks(process: int | str, but: Iterable[int] = ()) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ class Others:
             return
         while not (seen := tasks("self", self.but)) or seen != self._seen:
             if not seen:
-                _sleep(0)  # a nap would look like rest to whoever moves the clock
+                os.sched_yield()  # a nap, of no time even, looks like rest to who moves the clock
             self._seen = seen
 
 
