@@ -7,7 +7,7 @@ from collections.abc import Callable
 from zconsole.actions import conditions as must
 from zconsole.actions.follow import when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
-from zconsole.actions.target import Target, find, key_of
+from zconsole.actions.target import Target, find, key_of, members
 from zconsole.pool.model import ERRORS, MULTIHOST, Vdev
 from zconsole.pool.redundancy import parity
 from zconsole.pool.topology import data_vdevs
@@ -73,12 +73,19 @@ def _devices_back() -> Precondition:
         if not s.suspended:
             return None
         for top in data_vdevs(s.pool.root):
-            away = [problem for leaf in top.leaves() if (problem := _away(s, leaf))]
+            away = [problem for member in members(top) if (problem := _missing(s, member))]
             if len(away) > parity(top):
                 return "; ".join(away)
         return None
 
     return Precondition("enough devices are back and their labels readable", _check)
+
+
+def _missing(s: Situation, member: Vdev) -> str:
+    """Why no device in a place is usable yet; empty where one is, or was not looked at."""
+    data = (leaf for leaf in member.leaves() if not (leaf.shared or leaf.unfilled))
+    problems = [_away(s, leaf) for leaf in data]
+    return "; ".join(filter(None, problems)) if None not in problems else ""
 
 
 def _away(s: Situation, leaf: Vdev) -> str | None:

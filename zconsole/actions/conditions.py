@@ -64,6 +64,11 @@ def present(target: Target) -> Precondition:
             return (
                 f"{target.name} is in {now.group.name} now; its replacement was started elsewhere"
             )
+        if now.vdev.shared:
+            return (
+                f"{target.name} stands in at several places, and zpool can't tell which is meant:"
+                " replace the disks it stands in for"
+            )
         return None
 
     return Precondition(f"{target.name} is where it was when planned", _check)

@@ -11,8 +11,8 @@ from zconsole.pool.model import Pool
 def suspects(pool: Pool, faulty: Iterable[str] = ()) -> tuple[Target, ...]:
     """The devices to replace first: failed ones, ``faulty`` ones (by key), others with errors."""
     lost = [target.key for target in failed(pool)]
-    leaves = (leaf for leaf in pool.root.leaves() if leaf.errors.total and leaf.vclass != "cache")
-    counted = [key for leaf in leaves if (key := key_of(pool, leaf)) is not None]
+    noisy = (v for v in pool.root.leaves() if v.errors.total and v.vclass != "cache")
+    counted = [key for v in noisy if not v.shared and (key := key_of(pool, v)) is not None]
     found = (find(pool, key) for key in dict.fromkeys((*lost, *faulty, *counted)))
     return tuple(t for t in found if t is not None and not t.vdev.children)
 

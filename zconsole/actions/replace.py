@@ -265,7 +265,7 @@ def _redundancy_meanwhile(s: Situation, targets: tuple[Target, ...]) -> tuple[st
 
 def _spare_after(target: Target) -> tuple[str, ...]:
     """What becomes of the spare that stands in for the device."""
-    names = ", ".join(spare.name for spare in target.spares)
+    names = ", ".join(spare.name for spare in target.spares if not spare.shared)
     return (f"when it is done, {names} is available again",) if names else ()
 
 

@@ -107,6 +107,9 @@ class Vdev(NamedTuple):
     awaiting_resilver: bool = False
     unfilled: bool | None = None
     """Whether it was attached and is not filled yet; None where the source doesn't say."""
+    shared: bool = False
+    """Whether it is a hot spare that stands in at several places. None of them has all of its data
+    for sure: what fills one overwrites the other."""
     removing: bool = False
     partial: bool = False
     """Whether it may have devices that the source does not show."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
@@ -59,7 +58,6 @@ def by_vdev(
     the repair has nothing else to fill. Of a dRAID's failure domain, no stripe has two devices
     (vdev_draid.c): however many of them are missing, they count as one.
     ``checkpoint``: whether one exists. It alone can keep a replacing vdev whose newcomer is whole.
-    A spare that stands in at several places counts in none.
     Vdevs of which too little is shown (``is_incomplete``) have no entry.
     """
     known = tuple(scans)
@@ -67,7 +65,6 @@ def by_vdev(
     own = {id(vdev): _of_own_data(vdev, repairs) for vdev in data_vdevs(root)}
     told = [own.get(id(vdev), vdev) for vdev in root.children]
     spares = bool(repairs) and not _fills_others(told, returned)
-    shared = shared_spares(root)
     entries: list[tuple[Vdev, Redundancy]] = []
     taken: dict[str, int] = {}
     for vdev in data_vdevs(root):
@@ -78,31 +75,11 @@ def by_vdev(
             marked = _filled(own[id(vdev)], returned, spares)
         else:
             marked = _repaired(own[id(vdev)], _has_failed(known, vdev), checkpoint)
-        if shared:
-            marked = _without(marked, shared)
         entry = _of_top_level(marked, name)
         # What a text that was cut off does not show can only make it worse.
         if not is_incomplete(vdev) and not (vdev.partial and entry.left):
             entries.append((vdev, entry))
     return tuple(entries)
-
-
-def shared_spares(root: Vdev) -> frozenset[str]:
-    """Hot spares that stand in at several places, by GUID, or by name where a source has none.
-
-    None of the places has all of its data for sure: what fills one overwrites the other.
-    """
-    groups = [vdev for vdev in root.walk() if vdev.kind == "spare" and vdev.children]
-    spares = {id(v): v for group in groups for new in group.children[1:] for v in new.leaves()}
-    uses = Counter(spare.guid or spare.name for spare in spares.values())
-    return frozenset(spare for spare, count in uses.items() if count > 1)
-
-
-def _without(vdev: Vdev, spares: Collection[str]) -> Vdev:
-    """The vdev with these spares below it marked as not complete."""
-    if not vdev.children:
-        return vdev._replace(resilvering=True) if (vdev.guid or vdev.name) in spares else vdev
-    return vdev._replace(children=tuple(_without(child, spares) for child in vdev.children))
 
 
 def is_incomplete(top: Vdev) -> bool:
@@ -132,6 +109,7 @@ def _shows_bad_only(top: Vdev) -> bool:
 def is_complete(vdev: Vdev) -> bool:
     """Whether all of this device's data is on it and readable: ONLINE and not being filled.
 
+    A spare that stands in at several places is complete in none.
     Of a replacing vdev only the old device counts, unless the kernel says that the new one is
     filled: it takes the old one out once it is (spa_vdev_resilver_done_hunt, module/zfs/spa.c).
     A vdev that cannot be opened gives nothing, whatever its devices are called.
@@ -143,7 +121,9 @@ def is_complete(vdev: Vdev) -> bool:
         return is_complete(old) or any(v.unfilled is False and is_complete(v) for v in new)
     if vdev.children:
         return any(is_complete(child) for child in vdev.children)
-    return vdev.state == "ONLINE" and not (vdev.resilvering or vdev.awaiting_resilver)
+    if vdev.shared or vdev.resilvering or vdev.awaiting_resilver:
+        return False
+    return vdev.state == "ONLINE"
 
 
 def parity(vdev: Vdev) -> int:

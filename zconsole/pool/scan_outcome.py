@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole.pool.model import Pool, Scan, Vdev
-from zconsole.pool.redundancy import REPAIRS, is_complete, shared_spares
+from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.topology import is_group
 from zconsole.units import counted, size
 
@@ -133,7 +133,7 @@ def not_restored(
             yield f"no resilver fills {new.name} ({new.state}): bring it back or detach it"
         if any(_counts_old(vdev) for vdev in groups):
             yield KEEP_OLD
-        if whole and not kept and any(map(_stands_in, groups)) and not shared_spares(pool.root):
+        if whole and not kept and any(map(_stands_in, groups)):
             yield BY_SPARE
     waiting = [v.name for v in pool.root.walk() if v.awaiting_resilver]
     if waiting and not wait:

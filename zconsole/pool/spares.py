@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from zconsole.pool.model import Scan, Vdev
-from zconsole.pool.redundancy import REPAIRS, is_complete, shared_spares
+from zconsole.pool.redundancy import REPAIRS, is_complete
 from zconsole.pool.scan_outcome import settling
 from zconsole.pool.topology import data_vdevs, is_group
 from zconsole.units import size
@@ -55,14 +55,14 @@ def spare_troubles(
     if not spares:
         return ()
     room = _Room.of(_needs(root), spares)
-    places, shared = _places(root), shared_spares(root)
+    places = _places(root)
     repairs = [scan for scan in scans if scan.function in REPAIRS]
     calm = not any(s.active or (now is not None and settling(now, s.end)) for s in repairs)
     return tuple(
         found
         for spare in spares
         for found in (
-            *(_shared(spare, shared) or _in_use(spare, places, calm, returned)),
+            *(_shared(spare) or _in_use(spare, places, calm, returned)),
             *_failed(spare),
             *_small(spare, room),
         )
@@ -162,8 +162,8 @@ def _places(root: Vdev) -> dict[str, _Place]:
     return found
 
 
-def _shared(spare: Vdev, shared: Collection[str]) -> tuple[SpareTrouble, ...]:
-    if (spare.guid or spare.name) not in shared:
+def _shared(spare: Vdev) -> tuple[SpareTrouble, ...]:
+    if not spare.shared:
         return ()
     text = f"spare {spare.name} is attached in several places and counts in none"
     advice = "replace the disks it stands in for"

@@ -163,7 +163,7 @@ def return_spare(c: Checklist, v: MachineView, now: float) -> SwapStage | None:
     group = leaf.group if leaf is not None else None
     if leaf is None or group is None or group.kind != "spare":
         return None
-    standing = next((x for x in leaf.spares if x.guid), None)
+    standing = next((x for x in leaf.spares if x.guid and not x.shared), None)
     if standing is None or standing.guid is None:
         return None
     return SwapStage(

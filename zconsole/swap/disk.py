@@ -220,9 +220,14 @@ def device_of(disk: SwapDisk, devices: Iterable[Device]) -> Device | None:
 
 
 def leaves_of(pool: Pool) -> tuple[tuple[str, Vdev], ...]:
-    """The devices of a pool with their keys, its free hot spares included, each once."""
-    found: dict[str, tuple[str, Vdev]] = {}
-    for place in placed(pool.root):
-        if not place.vdev.children and place.depth:
-            found.setdefault(place.vdev.guid or place.key, (place.key, place.vdev))
-    return tuple(found.values())
+    """The devices of a pool with their keys, its hot spares included.
+
+    A spare in use is only where it stands in: at several places where it is shared.
+    """
+    leaves = [p for p in placed(pool.root) if not p.vdev.children and p.depth]
+    used = {p.vdev.guid or p.vdev.name for p in leaves if p.vdev.vclass != "spare"}
+    return tuple(
+        (p.key, p.vdev)
+        for p in leaves
+        if p.vdev.vclass != "spare" or (p.vdev.guid or p.vdev.name) not in used
+    )

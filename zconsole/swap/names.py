@@ -26,7 +26,7 @@ def device_named(v: MachineView, word: str) -> str:
     pool = v.situation.pool.name
     if not found:
         raise NotFoundError(f"{pool} has no device {word!r}: name it by bay, serial, path or GUID")
-    if len(found) > 1:
+    if len({leaf.guid or leaf.name for _, leaf in found}) > 1:
         names = ", ".join(leaf.name for _, leaf in found)
         raise UsageError(f"{word!r} means {names}: name it by GUID or serial")
     return found[0][0]

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import NamedTuple
 
-from zconsole.actions.conditions import no_checkpoint
+from zconsole.actions.conditions import no_checkpoint, present
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target
 from zconsole.hardware.device import Device
@@ -72,6 +72,8 @@ def refusal(s: Situation, target: Target, old: SwapDisk) -> Refusal | None:
     pool, name = shlex.quote(s.pool.name), shlex.quote(target.argument)
     if (why := no_checkpoint().check(s)) is not None:
         return _checkpointed(s, why)
+    if (why := present(target).check(s)) is not None:
+        return Refusal(why)
     if (found := _no_disk(pool, name, leaf) or _newcomer(pool, name, target)) is not None:
         return found
     device = s.facts.device(leaf.path or "")

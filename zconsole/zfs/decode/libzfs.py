@@ -26,7 +26,7 @@ from zconsole.zfs.decode.scans import (
     scan_stats,
     scans_of,
 )
-from zconsole.zfs.decode.tree import with_spares_left
+from zconsole.zfs.decode.tree import with_spares
 from zconsole.zfs.decode.values import (
     damaged_files,
     epoch,
@@ -162,7 +162,7 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
         alloc_bytes=stats[3],
         size_bytes=stats[4],
         io=counters(stats),
-        children=with_spares_left(tuple(children)),
+        children=with_spares(tuple(children)),
     )
 
 

@@ -28,7 +28,7 @@ from zconsole.zfs.decode.scans import (
     rebuilding,
     scans_of,
 )
-from zconsole.zfs.decode.tree import with_spares_left
+from zconsole.zfs.decode.tree import with_spares
 from zconsole.zfs.decode.values import (
     count,
     damaged_files,
@@ -193,7 +193,7 @@ def _root(pool: str, node: _Node, context: _Context) -> Vdev:
         errors=_counters(top, leaf=False),
         alloc_bytes=number(top.get("alloc_space", 0)) if top else None,
         size_bytes=number(top.get("total_space")),
-        children=with_spares_left(tuple(children)),
+        children=with_spares(tuple(children)),
     )
 
 

@@ -14,7 +14,7 @@ from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progre
 from zconsole.units import parse_size
 from zconsole.zfs.decode.names import CLASSES, draid_shape, kind_of, leaf_kind, parity_of
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
-from zconsole.zfs.decode.tree import with_spares_left
+from zconsole.zfs.decode.tree import with_spares
 from zconsole.zfs.decode.values import parse_date
 
 _CHILDLESS = frozenset({"dspare", "indirect", "hole", "missing"})
@@ -78,7 +78,7 @@ def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone:
     columns, rows = _rows(lines)
     top = _root_row(rows, pool, columns)
     nodes = _nested(rows[1:] if top else rows, top)
-    children = with_spares_left(tuple(_vdev(node, running, zone) for node in nodes))
+    children = with_spares(tuple(_vdev(node, running, zone) for node in nodes))
     if top is None:
         return Vdev(name=pool or "", kind="root", state=UNKNOWN_STATE, children=children)
     return Vdev(

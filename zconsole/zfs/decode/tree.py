@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Vdev
@@ -40,7 +41,30 @@ def check_rows(lengths: Iterable[int]) -> None:
         raise NotUnderstoodError(TOO_MANY)
 
 
-def with_spares_left(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:
+def with_spares(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:
+    """The root's children with what only all of them together tell of spares."""
+    return _with_spares_left(_with_shared(children))
+
+
+def _with_shared(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:
+    """Mark hot spares in several places, known by GUID, or by name where a source has none."""
+    groups = [v for child in children for v in child.walk() if v.kind == "spare" and v.children]
+    spares = {id(v): v for group in groups for new in group.children[1:] for v in new.leaves()}
+    uses = Counter(spare.guid or spare.name for spare in spares.values())
+    shared = {spare for spare, count in uses.items() if count > 1}
+    return _marked(children, shared) if shared else children
+
+
+def _marked(vdevs: tuple[Vdev, ...], shared: Collection[str]) -> tuple[Vdev, ...]:
+    return tuple(
+        vdev._replace(children=_marked(vdev.children, shared))
+        if vdev.children
+        else vdev._replace(shared=(vdev.guid or vdev.name) in shared)
+        for vdev in vdevs
+    )
+
+
+def _with_spares_left(children: tuple[Vdev, ...]) -> tuple[Vdev, ...]:
     """The root's children with each dRAID's number of distributed spares still available.
 
     A distributed spare is named after its top-level vdev: ``draid1-0-1`` is spare 1 of the
