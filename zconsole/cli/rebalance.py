@@ -180,8 +180,9 @@ def _again(args: argparse.Namespace, journal: Path) -> Record:
     resuming.refuse_difference(journal, control.status(record).settings, dirs, given)
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
-    if not args.detach and (recounted := creation.recount(record, FactsReader())):
-        _show_plan(recounted.document)
+    with control.refusals_kept(record):
+        if not args.detach and (recounted := creation.recount(record, FactsReader())):
+            _show_plan(recounted.document)
     return record
 
 
@@ -226,7 +227,8 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
     from zconsole.rebalance.job import runner
 
     # Where the log cannot be written, what was locked for it is let go, too.
-    with made.held if made and made.held else contextlib.nullcontext(), _audited().run(record):
+    held = made.held if made and made.held else contextlib.nullcontext()
+    with control.refusals_kept(record), held, _audited().run(record):
         failed, interrupted = runner.execute(record, lasting(_printer(as_json)), made)
     if interrupted:
         return ExitCode.INTERRUPTED

@@ -11,7 +11,7 @@ import sqlite3
 import sys as python
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,9 @@ from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.planning.settings import Settings
 from zconsole.system.audit import Log
 from zconsole.system.launcher import own
+from zconsole.system.printable import clean
 from zconsole.system.process import start_detached
-from zconsole.system.state_dir import StateError, read_end
+from zconsole.system.state_dir import StateError, open_private, read_end
 
 START_SECONDS = 20.0
 START_LOOK = 0.05
@@ -150,6 +151,23 @@ def _state(
 def _cause(record: Record, since: float | None) -> str:
     """Why a dead job is: of its log, unless that is older than ``since`` (epoch seconds)."""
     return f"{_last(record.log, since or 0.0) or GONE}; resume it"
+
+
+@contextmanager
+def refusals_kept(record: Record) -> Iterator[None]:
+    """Write to the log of a job why this process could not run it, as a detached one's output is.
+
+    Not where another process runs it.
+    """
+    try:
+        yield
+    except ZconsoleError as error:
+        if not job_store.is_alive(record):
+            with suppress(OSError, StateError):
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+                with os.fdopen(open_private(record.log, flags), "a") as log:
+                    log.write(f"{OURS}{clean(str(error))}\n")
+        raise
 
 
 def _last(log: Path, since: float) -> str:

@@ -158,16 +158,44 @@ def test_another_filesystem_is_refused_in_words(
     after = f"To give up what the job left, delete {journal}; to go on, put back what was there"
     assert done.stderr.endswith(f"{now}{after}\n")
     assert "resume" not in done.stderr
-    if by == "name":
-        assert shell.status(JOB)["why"] == f"{now}{after}; resume it"
+    assert shell.status(JOB)["why"] == f"{now}{after}; resume it"
 
 
-def test_another_directory_is_refused_in_words(tree: Path, shell: Shell) -> None:
+BY_HAND = ("run", "--yes", "--journal")
+
+
+@pytest.mark.parametrize("words", [("resume", JOB), BY_HAND])
+def test_another_directory_is_refused_in_words(
+    tree: Path, shell: Shell, words: tuple[str, ...]
+) -> None:
     tree.rename(tree.with_name("renamed"))
     tree.mkdir()
-    done = shell("resume", JOB)
+    done = shell(*words, *([shell.status(JOB)["journal"]] if words is BY_HAND else []))
     assert done.returncode == 1
-    assert f"{tree} is another directory than the one that was walked. To give up" in done.stderr
+    refused = f"{tree} is another directory than the one that was walked. To give up"
+    assert refused in done.stderr
+    assert shell.status(JOB)["why"].startswith(refused)
+
+
+@pytest.mark.parametrize("counting", [False, True])
+def test_a_refusal_by_hand_is_why_the_job_is_dead(tree: Path, shell: Shell, counting: bool) -> None:
+    """Whether it had its plan, or was still counting its files."""
+    journal = shell.status(JOB)["journal"]
+    if counting:
+        with closing(sqlite3.connect(journal)) as db, db:
+            db.execute("DELETE FROM meta WHERE key IN ('job', 'status')")
+    tree.rename(tree.with_name("elsewhere"))
+    done = shell(*BY_HAND, journal)
+    assert done.returncode == 3
+    refused = done.stderr.splitlines()[-1].removeprefix("zconsole: ")
+    assert str(tree) in refused
+    assert shell.status(JOB)["why"] == f"{refused}; resume it"
+
+
+def test_options_that_are_not_the_jobs_are_no_word_about_it(tree: Path, shell: Shell) -> None:
+    done = shell(*BY_HAND, shell.status(JOB)["journal"], "--aim", "age", str(tree))
+    assert done.returncode == 2
+    assert shell.status(JOB)["why"] == "its process is gone; resume it"
 
 
 def test_a_filesystem_made_anew_is_told_from_the_one_of_its_name() -> None:
