@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -313,17 +314,29 @@ def test_what_is_said_of_a_saved_output(
         assert all(scan["eta_reason"] for scan in worst["scans"])
 
 
-@pytest.mark.parametrize("form", ["text", "status", "libzfs"])
-def test_a_scan_of_no_known_kind_is_not_told_as_none(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+NEW_SCANS: Mapping[str, tuple[Any, dict[str, Any]]] = {
+    "function": ([9, 1], {"function": "WALK", "state": "SCANNING"}),
+    "state": ([1, 9], {"function": "SCRUB", "state": "WALKING"}),
+    "errorscrub": ([*[0] * 16, 9, 1_800_000_000], {"err_scrub_state": "WALKING"}),
+    "rebuild": ([], {"rebuild_stats": {"raidz1-0": {"state": "WALKING"}}}),
+}
+"""The counters of the kernel, and what zpool prints of them, of scans that no release has."""
+
+
+@pytest.mark.parametrize(("form", "new"), [("text", ""), *product(("status", "libzfs"), NEW_SCANS)])
+def test_a_scan_of_no_known_kind_or_state_is_not_told_as_none(
+    form: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    counters, words = NEW_SCANS.get(new, ([], {}))
     config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
     for key in ("suspended", "suspended_reason"):
         config.pop(key, None)
-    config["vdev_tree"]["scan_stats"] = [9, 1, *[0] * 21]
+    config["vdev_tree"]["scan_stats"] = [*counters, *[0] * (23 - len(counters))]
+    if new == "rebuild":
+        config["vdev_tree"]["children"][0]["org.openzfs:rebuild_stats"] = [9, *[0] * 12]
     document = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
     for pool in document["pools"].values():
-        pool["scan_stats"] = {"function": "WALK", "state": "SCANNING"}
+        pool["scan_stats"] = words
     text = (REPORTS / "scan-line-of-no-known-form.txt").read_text()
     raw = {"text": text, "status": document, "libzfs": config}[form]
     file = tmp_path / "recording.jsonl"

@@ -78,9 +78,15 @@ def active_function(scan: _Node) -> str | None:
 
 
 def lacks_scan(scan: _Node) -> str | None:
-    """Say so where the scan is of a kind that no release known here has."""
-    known = scan.get("function") in (None, *_FUNCTION_WORDS)
-    return None if known else "its scan is of no known kind"
+    """Say so where a scan is of a kind, or in a state, that no release known here has."""
+    rebuilds = mapping(scan.get("rebuild_stats"), "rebuild_stats").items()
+    told = (
+        (scan.get("function"), _FUNCTION_WORDS),
+        *((scan.get(key), _STATE_WORDS) for key in ("state", "err_scrub_state")),
+        *((mapping(node, key).get("state"), _REBUILD_WORDS) for key, node in rebuilds),
+    )
+    known = all(word in (None, *words) for word, words in told)
+    return None if known else "its scan is of no known kind or state"
 
 
 def rebuilding(scan: _Node) -> frozenset[str]:
@@ -101,7 +107,7 @@ def scans_of(
     ``version``: the OpenZFS that runs, where the counters themselves do not tell it.
     """
     scans = []
-    if str(scan.get("function")) in _FUNCTIONS:
+    if str(scan.get("function")) in _FUNCTIONS and scan.get("state") in (None, *_STATE_WORDS):
         found = _scan(scan, zone)
         cautious = found.skipped_bytes is not None or _is_cautious(version)
         scans.append(_as_printed(completed(found, now, cautious), scan))
