@@ -354,6 +354,53 @@ def test_a_scan_of_no_known_kind_or_state_is_not_told_as_none(
     assert "  scan unknown  " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("line", ["remove", "checkpoint", "expand", "condense"])
+def test_work_of_no_known_form_makes_a_text_unknown(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "status.txt"
+    whole = (REPORTS / "scan-line-of-no-known-form.txt").read_text().partition("config:")
+    scan = "  scan: none requested"
+    file.write_text(f"  pool: tank\n state: ONLINE\n{scan}\n{line}: new work\nconfig:{whole[2]}")
+    code, shown, (sample,) = told(file, capsys)
+    assert (sample["health"]["word"], code) == ("UNKNOWN", 5)
+    assert f"its {line}: line is cut off, or of no known form" in shown
+    assert sample["scan"]["function"] == "none"
+
+
+@pytest.mark.parametrize("form", ["status", "libzfs"])
+@pytest.mark.parametrize("key", ["removal_stats", "raidz_expand_stats", "checkpoint_stats"])
+def test_work_in_no_known_state_makes_a_pool_unknown(
+    key: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
+    for reason in ("suspended", "suspended_reason"):
+        config.pop(reason, None)
+    config["vdev_tree"] |= {"scan_stats": [], key: [9, *[0] * 6]}
+    document = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
+    for pool in document["pools"].values():
+        pool |= {"scan_stats": {}, key: {"state": "WALKING"}}
+    file = tmp_path / "recording.jsonl"
+    raw = {"status": document, "libzfs": config}[form]
+    file.write_text(json.dumps({"t": 1.8e9, form: raw}) + "\n")
+    code, shown, (sample,) = told(file, capsys)
+    assert (sample["health"]["word"], code) == ("UNKNOWN", 5)
+    assert "its removal, expansion or checkpoint is in no known state" in shown
+
+
+def test_a_scrub_in_progress_that_is_called_paused_is_paused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (REPORTS / "scan-line-of-no-known-form.txt").read_text()
+    new, paused = "something new in progress since", "scrub in progress since"
+    file = tmp_path / "status.txt"
+    file.write_text(text.replace(new, paused).replace("46 2025", "46 2025 (paused)"))
+    _, shown, (sample,) = told(file, capsys)
+    scan = sample["scan"]
+    assert (scan["state"], scan["eta_reason"], scan["start"]) == ("paused", "paused", 1754324686)
+    assert "scrub: paused" in shown
+
+
 def test_a_balance_without_sizes_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
     _, text, _ = told(REPORTS / "08-multihost-suspended-all-online.txt", capsys)
     assert "balance: needs zpool list -v" in text

@@ -22,6 +22,7 @@ from zconsole.zfs.decode.scans import (
     active_function,
     activities_of,
     copies,
+    lacks_activity,
     lacks_scan,
     scan_stats,
     scans_of,
@@ -109,7 +110,7 @@ def pool_of(
         action=text_of(message.get("action")),
         see=text_of(message.get("see")),
         suspension=_suspension(config, state, message),
-        lacks=lacks_scan(scans),
+        lacks=lacks_scan(scans) or lacks_activity(copied),
         scans_told=lacks_scan(scans) is None,
         scans=scans_of(scans, now, version=version),
         activities=activities_of(

@@ -89,6 +89,14 @@ def lacks_scan(scan: _Node) -> str | None:
     return None if known else "its scan is of no known kind or state"
 
 
+def lacks_activity(pool: _Node) -> str | None:
+    """Say so where work other than a scan is in a state that no release known here has."""
+    words = dict.fromkeys(_COPIES, _STATE_WORDS) | {"checkpoint_stats": _CHECKPOINT_WORDS}
+    told = ((mapping(pool.get(key), key).get("state"), known) for key, known in words.items())
+    known = all(word in (None, *names) for word, names in told)
+    return None if known else "its removal, expansion or checkpoint is in no known state"
+
+
 def rebuilding(scan: _Node) -> frozenset[str]:
     """Names of top-level vdevs with an active sequential rebuild."""
     stats = mapping(scan.get("rebuild_stats"), "rebuild_stats")

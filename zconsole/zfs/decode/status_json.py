@@ -24,6 +24,7 @@ from zconsole.zfs.decode.names import CLASSES, disk_name, draid_shape, kind_of, 
 from zconsole.zfs.decode.scans import (
     active_function,
     activities_of,
+    lacks_activity,
     lacks_scan,
     rebuilding,
     scans_of,
@@ -145,7 +146,7 @@ def _lacks(pool: _Node, root: Vdev, errors: int | None) -> str | None:
         return "the JSON has no tree of devices"
     if errors is None:
         return "the JSON has no error_count"
-    return lacks_scan(mapping(pool.get("scan_stats"), "scan_stats"))
+    return lacks_scan(mapping(pool.get("scan_stats"), "scan_stats")) or lacks_activity(pool)
 
 
 def _has_tree(pool: _Node) -> bool:

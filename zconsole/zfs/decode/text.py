@@ -55,7 +55,9 @@ _ALONE = (_UNTAGGED, _BARE_TABLE, _AFTER)
 """Tags of a table that somebody quoted without anything that zpool prints around it."""
 _DETAILS = "device details"
 """Solaris 11: what is wrong with each device, with ``status:`` and ``see:`` lines of its own."""
-_SCANS = (_UNTAGGED, "scan", "scrub")
+_SCAN_LINES = ("scan", "scrub")
+_SCANS = (_UNTAGGED, *_SCAN_LINES)
+_WORK = ("remove", "checkpoint", "expand", "condense")
 
 
 class _Section(NamedTuple):
@@ -238,15 +240,19 @@ def _tells_scans(block: _Block, lacks: str | None) -> bool:
 
     A table alone, a list of pools to import and a text that ends above its table show none.
     """
-    if block.first("pool") is None or block.first("id") is not None or _has_unread_scan(block):
+    if block.first("pool") is None or block.first("id") is not None:
+        return False
+    if any(section.tag in _SCAN_LINES for section in _unread(block)):
         return False
     return lacks is None or any(block.all("scan", "scrub", "config"))
 
 
-def _has_unread_scan(block: _Block) -> bool:
-    """Whether a scan's line is of no known form."""
-    unread = (s for s in block.all("scan", "scrub") if scan_of(s.lines, UTC) is None)
-    return any(" ".join(s.lines).strip() not in ("", "none requested") for s in unread)
+def _unread(block: _Block) -> Iterator[_Section]:
+    """The sections of scans and other work of which no line is of a known form."""
+    for section in block.all(*_SCAN_LINES, *_WORK):
+        known = scan_of(section.lines, UTC) or activity_of(section.tag, section.lines, UTC)
+        if known is None and " ".join(section.lines).strip() not in ("", "none requested"):
+            yield section
 
 
 def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:
@@ -267,7 +273,8 @@ def _lacks(block: _Block, root: Vdev, state: str | None) -> str | None:
     if block.first("errors") is None:
         return "the text ends before its errors: line"
     told = _errors(block) != (None, None) or _tells_damage(block)
-    cut = "errors" if not told else "scan" if _has_unread_scan(block) else None
+    unread = next((section.tag for section in _unread(block)), None)
+    cut = unread if told else "errors"
     return f"its {cut}: line is cut off, or of no known form" if cut else None
 
 
@@ -296,7 +303,7 @@ def _scans(block: _Block, zone: tzinfo) -> tuple[Scan, ...]:
 
 
 def _activities(block: _Block, zone: tzinfo) -> tuple[Activity, ...]:
-    sections = block.all("remove", "checkpoint", "expand", "condense")
+    sections = block.all(*_WORK)
     found = (activity_of(section.tag, section.lines, zone) for section in sections)
     return tuple(activity for activity in found if activity is not None)
 

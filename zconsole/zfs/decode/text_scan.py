@@ -24,7 +24,9 @@ _N = r"\d+(?:[.,]\d+)?[BKMGTPE]?"
 _P = r"-?(?:nan|inf|\d+(?:[.,]\d+)?)"
 _WHAT = r"(?P<thorough>thorough )?(?P<what>error scrub|scrub|resilver)(?: \((?P<vdev>.+?)\))?"
 
-_STARTED = re.compile(rf"{_WHAT} (?P<state>in progress|paused) since (?P<date>.+)")
+_STARTED = re.compile(
+    rf"{_WHAT} (?P<state>in progress|paused) since (?P<date>.+?)(?P<held> \(paused\))?$"
+)
 _CANCELED = re.compile(rf"{_WHAT} canceled(?: on (?P<date>.+))?")
 _OLD_RUNNING = re.compile(
     rf"{_WHAT} in progress(?: for (?P<dur>[\dhdms]+))?, (?P<pct>{_P})% done"
@@ -199,7 +201,7 @@ def _running(head: re.Match[str], details: list[str], zone: tzinfo) -> Scan:
     paused = head["state"] == "paused"
     scan = Scan(
         function=_function(head),
-        state="paused" if paused else "running",
+        state="paused" if paused or head["held"] else "running",
         vdev=head["vdev"],
         start=None if paused else date,
         paused_since=date if paused else None,
