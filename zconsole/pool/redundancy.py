@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, Pool, Scan, Vdev
+from zconsole.pool.model import GROUP_KINDS, Pool, Scan, Vdev
 from zconsole.pool.topology import data_vdevs
 from zconsole.units import counted
 
@@ -20,6 +20,7 @@ class Redundancy(NamedTuple):
 
 
 REPAIRS = frozenset({"resilver", "rebuild"})
+_LAYOUTS = ("mirror", "raidz", "draid", *GROUP_KINDS)
 
 
 def may_fail(left: int) -> str:
@@ -85,10 +86,12 @@ def by_vdev(
 def is_incomplete(top: Vdev) -> bool:
     """Whether what is shown of a top-level vdev is too little to tell its redundancy.
 
-    Its layout is unknown (``-g``), devices are left out (``-e``), or their states.
+    Its layout is unknown (``-g``, a new kind of vdev), devices are left out (``-e``), or their states.
     """
     below = [vdev for vdev in top.walk() if vdev is not top]
-    if top.kind == UNKNOWN_KIND or any(v.state in ("", "UNKNOWN") for v in below):
+    if any(v.children and not v.kind.startswith(_LAYOUTS) for v in top.walk()):
+        return True
+    if any(v.state in ("", "UNKNOWN") for v in below):
         return True
     if any(v.kind in GROUP_KINDS and len(v.children) == 1 for v in top.walk()):
         return True

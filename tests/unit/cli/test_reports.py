@@ -317,6 +317,8 @@ def test_what_is_said_of_a_saved_output(
 NEW_SCANS: Mapping[str, tuple[Any, dict[str, Any]]] = {
     "function": ([9, 1], {"function": "WALK", "state": "SCANNING"}),
     "state": ([1, 9], {"function": "SCRUB", "state": "WALKING"}),
+    "no state": ([1, 9], {"function": "SCRUB"}),
+    "no function": ([9, 1], {"state": "SCANNING"}),
     "errorscrub": ([*[0] * 16, 9, 1_800_000_000], {"err_scrub_state": "WALKING"}),
     "rebuild": ([], {"rebuild_stats": {"raidz1-0": {"state": "WALKING"}}}),
 }
@@ -352,6 +354,26 @@ def test_a_scan_of_no_known_kind_or_state_is_not_told_as_none(
     assert (sample["scans"], "never" in shown) == ([], False)
     main(["replay", str(file), "--speed=9"])
     assert "  scan unknown  " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["text", "status", "libzfs"])
+def test_nothing_is_said_of_the_redundancy_of_a_new_kind_of_vdev(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (REPORTS / "one-scan-line-of-two-unknown.txt").read_text()
+    config = json.loads((REPORTS / "F1-libzfs-reason.json").read_text())
+    config["vdev_tree"]["children"][0] |= {"type": "anyraid"}
+    document = json.loads((REPORTS / "20-json-draid-no-state-18431.json").read_text())
+    (pool,) = document["pools"].values()
+    (root,) = pool["vdevs"].values()
+    (top,) = root["vdevs"].values()
+    top |= {"name": "anyraid-0", "vdev_type": "anyraid", "state": "ONLINE"}
+    raw = {"text": text.replace("mirror-0 ", "anyraid-0"), "status": document, "libzfs": config}
+    file = tmp_path / "recording.jsonl"
+    file.write_text(json.dumps({"t": 1.8e9, form: raw[form]}) + "\n")
+    _, shown, (sample,) = told(file, capsys)
+    assert "anyraid-0" not in sample["redundancy"]
+    assert "redundancy unknown: anyraid-0 (not all of it is shown)" in shown
 
 
 @pytest.mark.parametrize("line", ["remove", "checkpoint", "expand", "condense"])

@@ -86,6 +86,7 @@ def lacks_scan(scan: _Node) -> str | None:
         *((mapping(node, key).get("state"), _REBUILD_WORDS) for key, node in rebuilds),
     )
     known = all(word in (None, *words) for word, words in told)
+    known = known and ("function" in scan) == ("state" in scan)
     return None if known else "its scan is of no known kind or state"
 
 
@@ -115,7 +116,7 @@ def scans_of(
     ``version``: the OpenZFS that runs, where the counters themselves do not tell it.
     """
     scans = []
-    if str(scan.get("function")) in _FUNCTIONS and scan.get("state") in (None, *_STATE_WORDS):
+    if str(scan.get("function")) in _FUNCTIONS and scan.get("state") in _STATE_WORDS:
         found = _scan(scan, zone)
         cautious = found.skipped_bytes is not None or _is_cautious(version)
         scans.append(_as_printed(completed(found, now, cautious), scan))
