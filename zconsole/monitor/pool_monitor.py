@@ -62,7 +62,7 @@ class PoolMonitor:
         return next(frame for frame in self.steps(sample) if frame is not None)
 
     def steps(self, sample: Sample) -> Iterator[Frame | None]:
-        """At last the frame of a fresh sample; None in the midst of it, where others may work."""
+        """Build the frame of a fresh sample; None before it is a moment for others to work."""
         history, bottleneck, pool = self.history, self._bottleneck, sample.pool
         history.push(sample)
         yield None

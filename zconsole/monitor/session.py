@@ -32,6 +32,9 @@ REST = 60.0
 """Seconds for which answers are not read after one that took too long."""
 SETTLE = 0.5
 """Seconds to wait at the end for pending writes."""
+Step = Frame | Callable[[], None] | None
+"""A pool's frame, a call to make before the next step as it asks a disk, which may hang, or None: a
+moment for others to work."""
 
 
 class FrameKeeper(Protocol):
@@ -103,12 +106,8 @@ class Session:
                 frames.append(step)
         return tuple(frames)
 
-    def steps(self, raw: Raw) -> Iterator[Frame | Callable[[], None] | None]:
-        """What ``advance`` makes of one raw form; None in the midst of it, where others may work.
-
-        Each step of a pool of thousands of devices takes as long as a key can wait. What asks a
-        disk, which may hang, is handed out, to be called before the next step.
-        """
+    def steps(self, raw: Raw) -> Iterator[Step]:
+        """Do what ``advance`` does of one raw form, each step in the time that a key can wait."""
         try:
             found = self._decode(raw)
         except NotUnderstoodError as error:
@@ -218,7 +217,7 @@ class Session:
             known = (f.root for name, f in self._last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
-    def _frame(self, seen: Sample | SampleFailure) -> Iterator[Frame | Callable[[], None] | None]:
+    def _frame(self, seen: Sample | SampleFailure) -> Iterator[Step]:
         if isinstance(seen, SampleFailure):
             yield self._troubled(seen)
             return

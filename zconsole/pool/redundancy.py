@@ -86,7 +86,7 @@ def by_vdev(
 def is_incomplete(top: Vdev) -> bool:
     """Whether what is shown of a top-level vdev is too little to tell its redundancy.
 
-    Its layout is unknown (``-g``, a new kind of vdev), devices are left out (``-e``), or their states.
+    Its layout is unknown (``-g``, or a new kind), devices are left out (``-e``), or their states.
     """
     below = [vdev for vdev in top.walk() if vdev is not top]
     if any(v.children and not v.kind.startswith(_LAYOUTS) for v in top.walk()):
