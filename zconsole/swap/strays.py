@@ -81,7 +81,7 @@ def is_back(c: Checklist, disk: SwapDisk, v: MachineView, now: float) -> bool:
     if device_of(disk, v.devices) is None:
         return False
     found = _in(disk, v)
-    if found is None or found.target.vdev.vclass in ("spare", "cache"):
+    if found is None or found.target.vdev.vclass in ("spare", "cache") or found.target.vdev.shared:
         return True
     whole = not found.s.suspended and is_complete(found.target.vdev)
     return whole and disk.key in c.noticed and not repairs(found.s) and not just_ran(c, now)

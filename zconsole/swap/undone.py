@@ -40,6 +40,8 @@ def still_out(c: Checklist, v: MachineView) -> tuple[str, ...]:
         found = v.leaf_of(disk)
         if found is None or is_complete(found[1].vdev):
             continue
+        if found[1].vdev.shared and found[1].vdev.state not in FAILED:
+            continue
         left = vdev_words(*found)
         said.append(f"{disk.words} is still out{f'; {left}' if left else ''}.")
     if said and old_helps(c, v):
@@ -69,7 +71,7 @@ def _of_wrong(c: Checklist, v: MachineView) -> Iterator[str]:
             yield f"{disk.words} is still out: put it back, then run {_online(s, target)}"
         elif target.vdev.state in FAILED:
             yield f"{disk.words} is in again, but {target.vdev.state}: run {_online(s, target)}"
-        elif not is_complete(target.vdev):
+        elif not (is_complete(target.vdev) or target.vdev.shared):
             yield f"{disk.words} is not complete yet: wait for its resilver"
 
 

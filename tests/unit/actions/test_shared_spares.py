@@ -20,11 +20,13 @@ from zconsole.actions.target import Swap, find
 from zconsole.hardware.device import Device
 from zconsole.pool.model import Sample, Vdev
 from zconsole.pool.topology import placed
-from zconsole.swap.choice import choose
+from zconsole.swap.choice import begin, choose
 from zconsole.swap.disk import disk_of_leaf, leaves_of
 from zconsole.swap.effects import effects, others_missing
 from zconsole.swap.names import device_named
 from zconsole.swap.several import orders
+from zconsole.swap.strays import is_back
+from zconsole.swap.undone import still_out, undone
 from zconsole.swap.view import MachineView
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.memory import SourceMemory
@@ -123,6 +125,17 @@ def test_disks_to_swap_are_ordered_without_it(s: Situation) -> None:
     choice = choose(MachineView(s), sdb)
     assert choice is not None
     assert not any("stands in for it" in way.why for way in choice.ways)
+
+
+def test_nobody_waits_for_it_to_be_complete_where_it_was_pulled_by_mistake() -> None:
+    v = MachineView(situation("json"))
+    choice = choose(v, keys(v.situation, "sdb")[0])
+    assert choice is not None
+    c = begin(choice, choice.ways[0], v, "swap", 1.0)
+    disk = next(disk for disk in c.around if disk.name == "sdz")
+    c = replace(c, wrong=(disk,), meant=(disk,), noticed=(disk.key,))
+    assert is_back(c, disk, v, 9e9)
+    assert not any("sdz" in text for text in (*still_out(c, v), *undone(c, v)))
 
 
 def test_a_spare_in_one_place_is_one_device() -> None:
