@@ -12,6 +12,7 @@ from tests.unit.zfs.decode.printing import printed
 from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.names import kind_of, parity_of
 from zconsole.zfs.decode.text import pools_of
+from zconsole.zfs.decode.tree import with_spares
 
 SIZES = st.builds(lambda n, k: n * 1024**k, st.integers(1, 999), st.integers(0, 5))
 TIMES = st.integers(0, 2**32).map(float)
@@ -74,7 +75,8 @@ def roots(draw: st.DrawFn, name: str) -> Vdev:
             grouped = vclass not in ("cache", "spare") and draw(st.booleans())
             children.append(draw(groups(vclass, len(children)) if grouped else disks(vclass)))
     errors = draw(ERRORS)
-    return Vdev(name, "root", state=draw(STATES), errors=errors, children=tuple(children))
+    found = with_spares(tuple(children))
+    return Vdev(name, "root", state=draw(STATES), errors=errors, children=found)
 
 
 @st.composite
