@@ -44,6 +44,9 @@ STALL_SECONDS = 60.0
 """A dozen transaction groups without a byte."""
 FROM_START = 30.0
 """A scan first seen this soon after its start was watched from its start."""
+FRESH_SECONDS, FRESH_SHARE, FRESH_SEEN = 30.0, 0.01, 0.05
+"""For how long a forecast, which takes milliseconds, is only counted down: so many seconds at most,
+that share of the time it tells, and of the time that was watched."""
 STAGE_SECONDS = 3.0
 """How far back what moved counts: at least to the sample before."""
 ENDED_SHARE = 0.98
@@ -92,6 +95,8 @@ class ScanTrack:
         self.filling: frozenset[str] = frozenset()
         """Keys of the leaves that were being resilvered while it ran."""
         self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
+        self._told, self._told_at = self.forecast, -inf
+        """The newest one that is not only counted down, and the clock of its sample."""
         self.scan_rate: float | None = None
         self._present: PresentRate | None = None
         self.comparison: Comparison | None = None
@@ -102,7 +107,7 @@ class ScanTrack:
 
         ``known``: finished scans of the pool, to predict it by.
         """
-        self._mark_changes(sample, scan)
+        changed = self._mark_changes(sample, scan)
         self.scan = scan
         reading = scan_reading(sample.t, sample.clock, scan)
         if not scan.active:
@@ -111,12 +116,14 @@ class ScanTrack:
             self.forecast = Forecast(nothing(_uncounted(scan)))
             return
         before = self.course.last
-        if self.course.add(reading) and before is not None:
+        broken = self.course.add(reading)
+        if broken and before is not None:
             self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
-        usual = self._forecast(sample, scan, known)
-        work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
-        self.forecast = self._known.follow(usual, self.course, work)
-        self._compare_again(usual.estimate.eta)
+        age = sample.clock - self._told_at
+        if broken or changed or sample.pool.suspended or age >= self._fresh_seconds:
+            self._forecast_anew(sample, scan, known)
+        else:
+            self.forecast = self._told.later(age)
         self.scan_rate = self._scan_rate(scan)
         self._present = self._present_rate(scan)
         # Nothing is issued while it is paused, nor before the walk has found what to issue.
@@ -130,12 +137,15 @@ class ScanTrack:
         self.timeline = before.timeline
         self.timeline.mark(t, why)
 
-    def _mark_changes(self, sample: Sample, scan: Scan) -> None:
-        """Mark a pause, a resume, the end of the metadata walk, and tunables that changed."""
+    def _mark_changes(self, sample: Sample, scan: Scan) -> bool:
+        """Mark a pause, a resume, the end of the metadata walk, and tunables that changed.
+
+        Returns whether its state, its stage or a tunable changed.
+        """
         old, known = self.scan, self._tunables
         self._tunables = {**known, **sample.tunables}
         if not scan.active:
-            return
+            return False
         if old.state != scan.state:
             self.timeline.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
         if (old.stage, scan.stage) == ("scanning", "issuing"):
@@ -146,6 +156,7 @@ class ScanTrack:
             many = len(changed) > MARKED_TUNABLES
             text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
             self.timeline.mark(sample.t, text)
+        return bool(changed) or (old.state, old.stage) != (scan.state, scan.stage)
 
     @property
     def _issue_rate(self) -> float | None:
@@ -188,6 +199,18 @@ class ScanTrack:
             return None
         key = (ran.function, ran.vdev, ran.start)
         return past_scan(key, scan.end, self.course.points, totals, scan.pass_paused or 0.0)
+
+    @property
+    def _fresh_seconds(self) -> float:
+        share = FRESH_SHARE * (self._told.estimate.eta or 0.0)
+        return min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
+
+    def _forecast_anew(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> None:
+        usual = self._forecast(sample, scan, known)
+        work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
+        self.forecast = self._known.follow(usual, self.course, work)
+        self._compare_again(usual.estimate.eta)
+        self._told, self._told_at = self.forecast, sample.clock
 
     def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
         """By its own course, and by how an earlier scan went on from there."""

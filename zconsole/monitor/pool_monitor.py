@@ -108,7 +108,12 @@ class PoolMonitor:
         )
 
     def _redundancy_of(self, pool: Pool) -> tuple[tuple[Vdev, Redundancy], ...]:
-        repairs = tuple(scan for scan in pool.scans if scan.function in REPAIRS)
+        # Bytes of a repair, which move with every sample, make no difference.
+        repairs = tuple(
+            (scan.function, scan.vdev, scan.state, scan.end, scan.errors)
+            for scan in pool.scans
+            if scan.function in REPAIRS
+        )
         returned, checkpoint = self.history.returned, pool.checkpoint is not None
         work = partial(of_pool, pool, returned)
         return self._redundancy.of((self.history.still, repairs, returned, checkpoint), work)

@@ -29,7 +29,7 @@ from zconsole.ui.panes.balance import balance_lines, balance_title
 from zconsole.ui.panes.device_tree import SORTS, tree_height
 from zconsole.ui.panes.devices import DeviceView
 from zconsole.ui.panes.events import events_title, pane_lines
-from zconsole.ui.panes.header import HeaderStatus, header_lines, notice_line
+from zconsole.ui.panes.header import HeaderStatus, first_line, header_lines, notice_line
 from zconsole.ui.panes.help import footer_line, wanted_action
 from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
@@ -65,6 +65,7 @@ class MainScreen(Screen[None]):
         self._details = details
         self._ready = ready
         self._status: HeaderStatus | None = None
+        self._header: tuple[Line, ...] = ()
         self._failed = WorkedOut[bool]()
         self._balance = WorkedOut[tuple[Line, ...]]()
 
@@ -109,7 +110,7 @@ class MainScreen(Screen[None]):
         if width < SMALLEST[0] or height < SMALLEST[1]:
             self._paint_notice(frame, width)
             return
-        header = self._header(frame, status)
+        self._header = header = header_lines(frame, status, state.look, width, height)
         tabs = 1 if len(state.frames) > 1 else 0
         scan, heights = self._arranged(body, len(header) + tabs)
         self._resize(heights, header=len(header), tabs=tabs)
@@ -122,18 +123,16 @@ class MainScreen(Screen[None]):
         self._paint_footer(frame, width)
 
     def paint_header(self, status: HeaderStatus) -> None:
-        """Show only the header: its age and flags move while the rest stands."""
+        """Show only the header's first line: its age and flags move while the rest stands."""
         width, height = self.app.size
         frame = self._state.frame
         if width < SMALLEST[0] or height < SMALLEST[1] or self._is_hidden:
             return
         if not self._is_whole or frame is None:
             return
-        header, view = self._header(frame, status), self._view("header")
-        if len(header) == view.size.height:
-            view.show(header)
-        else:
-            self.paint(status)
+        first = first_line(frame, status, self._state.look, width, height)
+        self._header = (first, *self._header[1:])
+        self._view("header").show(self._header)
 
     def _hinted(self) -> str:
         """The pane whose own keys do something now; empty for none."""
@@ -301,9 +300,6 @@ class MainScreen(Screen[None]):
         """Whether every part is there; on the way out a last frame may come to a bare screen."""
         parts = ("header", "tabs", "footer", *PANES)
         return all(self.query_one_optional(f"#{part}") is not None for part in parts)
-
-    def _header(self, frame: Frame, status: HeaderStatus) -> tuple[Line, ...]:
-        return header_lines(frame, status, self._state.look, *self.app.size)
 
     def _arranged(self, body: Frame, header: int) -> tuple[tuple[Line, ...], Heights]:
         """The scan's lines, and the lines each pane gets below ``header`` of them."""

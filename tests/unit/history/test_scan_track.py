@@ -354,3 +354,15 @@ def test_a_scan_that_walks_and_issues_by_turns_has_the_rate_its_counter_moves_by
     found = view(watched(*samples), samples[-1])
     assert found.issue_rate == pytest.approx(MIB, rel=0.01)
     assert found.lag is None
+
+
+def test_a_forecast_is_counted_down_until_it_would_differ_and_made_anew_where_something_changed():
+    samples = running(range(20, 320), rate=MIB / 2)
+    history = watched(*samples[:-1])
+    told = view(history, samples[-2]).estimate
+    history.push(samples[-1])
+    after = view(history, samples[-1]).estimate
+    assert after == (told.eta - 1, told.low - 1, told.high - 1, told.reason)
+    paused = sample(320, replace(samples[-1].pool.scans[0], state="paused"))
+    history.push(paused)
+    assert view(history, paused).estimate.reason == "paused"

@@ -58,12 +58,31 @@ def header_lines(
     As many lines as the size of the screen says, whatever is in them: an alarm moves nothing.
     """
     said = next(rows for least, rows in _MESSAGES.items() if height >= least)
-    if width >= _BOXED and height >= TALL:
-        lines = _boxed(frame, status, look, width, said)
+    if _is_boxed(width, height):
+        below = _boxed(frame, look, width, said)
     else:
-        cells = headline(frame, look, width, 2)
-        lines = (_first(frame, status, look, width), *cells, *_messages(frame, look, width, said))
-    return tuple(crop(line, width, look.glyphs.ellipsis) for line in lines)
+        below = (*headline(frame, look, width, 2), *_messages(frame, look, width, said))
+    shown = (crop(line, width, look.glyphs.ellipsis) for line in below)
+    return (first_line(frame, status, look, width, height), *shown)
+
+
+def first_line(
+    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, height: int = 24
+) -> Line:
+    """Pool and flags, age, interval and clock: all that ``status`` says."""
+    if _is_boxed(width, height):
+        box, rule, inner = look.glyphs.box, look.glyphs.rule, width - 4
+        titled = _titled(*_identity(frame, status, look, inner), rule, inner)
+        line = (Span(box[0] + rule, "track"), *titled, Span(rule + box[1], "track"))
+    else:
+        word = clickable(health_word(frame, look), _REASONS)
+        left, right = _identity(frame, status, look, width - width_of(word))
+        line = spread((*word, *left), right, width, look.glyphs.ellipsis)
+    return crop(line, width, look.glyphs.ellipsis)
+
+
+def _is_boxed(width: int, height: int) -> bool:
+    return width >= _BOXED and height >= TALL
 
 
 def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
@@ -76,16 +95,13 @@ def notice_line(frame: Frame, look: DisplayFormat, width: int) -> Line:
     return crop(tuple(spans), width, look.glyphs.ellipsis)
 
 
-def _boxed(
-    frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int, said: int
-) -> tuple[Line, ...]:
-    """The same in a thin frame that holds the pool's name, with a third row of cells."""
+def _boxed(frame: Frame, look: DisplayFormat, width: int, said: int) -> tuple[Line, ...]:
+    """What is below the first line, in a thin frame that it begins; with a third row of cells."""
     box, rule = look.glyphs.box, look.glyphs.rule
     inner = width - 2
     rows = zip(_heads(frame, look), headline(frame, look, inner - _WORD, 3), strict=True)
     inside = [(*head, Span(" " * (_WORD - width_of(head))), *cells) for head, cells in rows]
-    top = _titled(*_identity(frame, status, look, inner - 2), rule, inner - 2)
-    lines: list[Line] = [(Span(box[0] + rule, "track"), *top, Span(rule + box[1], "track"))]
+    lines: list[Line] = []
     for row in (*inside, *_messages(frame, look, inner - 1, said)):
         shown = crop(row, inner, look.glyphs.ellipsis)
         blank = Span(" " * (inner - width_of(shown)))
@@ -112,13 +128,6 @@ def health_word(frame: Frame, look: DisplayFormat) -> Line:
     role = {"ok": "bold"}.get(frame.health.severity, f"badge-{frame.health.severity}")
     word = look.text(frame.health.word)
     return (Span(f" {word} ", role),)
-
-
-def _first(frame: Frame, status: HeaderStatus, look: DisplayFormat, width: int) -> Line:
-    """Word, pool and flags at the left; age, interval and clock at the right as they fit."""
-    word = clickable(health_word(frame, look), _REASONS)
-    left, right = _identity(frame, status, look, width - width_of(word))
-    return spread((*word, *left), right, width, look.glyphs.ellipsis)
 
 
 def _identity(
