@@ -65,8 +65,9 @@ tar -xf "$1" --no-same-owner -C "$root/src"
 mkdir "$root/home/{USER}"
 chroot "$root" chown -R {USER}: /src /home/{USER}
 [ "$2" = {USER} ] || chown -R 0:0 "$root/src"
-exec setpriv --bounding-set=-mknod,-sys_rawio,-sys_module,-sys_boot,-sys_time \\
+setpriv --bounding-set=-mknod,-sys_rawio,-sys_module,-sys_boot,-sys_time \\
   chroot --userspec="$2:" "$root" sh -c "cd /src && $3"
+exit
 """
 
 

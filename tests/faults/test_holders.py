@@ -117,6 +117,7 @@ def test_a_process_whose_first_thread_has_ended_is_seen(area: Path) -> None:
         assert os.read(end[0], 1) == b"1"
         while alive(process):
             threading.Event().wait(0.01)
+        assert str(process) not in holders.Holders.look(()).hidden
         create(root, area / "job.db", others=True)
         found = moved(area)
     finally:

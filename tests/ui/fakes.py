@@ -112,7 +112,7 @@ async def view_state(*made, size=(80, 24), feed=None, notifications=False, **opt
 
 async def until(pilot, seen):
     """Go on once something is seen, however busy the machine is."""
-    for _ in range(500):
+    for _ in range(1500):
         if seen():
             return
         await pilot.pause(0.02)

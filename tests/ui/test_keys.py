@@ -12,7 +12,7 @@ from tests.table import rows
 from tests.ui import frames
 from tests.ui.actions.acting import Acting, acting
 from tests.ui.drawn import flat
-from tests.ui.fakes import view_state
+from tests.ui.fakes import until, view_state
 from tests.ui.rebalance.steps import running, to_options, to_plan
 from zconsole.ui.app import Console
 from zconsole.ui.dialogs.chassis_screen import ChassisScreen
@@ -170,9 +170,10 @@ async def test_each_screen_has_help_of_its_own_keys():
     async with acting("mirror-scrub", (80, 40)) as a:
         for opened in sorted(OPENED.keys() - {"palette", "help", "value", "what if"}):
             await a.home()
-            await a.press(*OPENED[opened])
+            for key in OPENED[opened]:
+                await a.press(key)
+                await until(a.pilot, lambda: isinstance(a.app.screen, Dialog))
             over = a.app.screen
-            assert isinstance(over, Dialog), opened
             said = await a.press("question_mark")
             assert isinstance(a.app.screen, HelpScreen), opened
             assert [text for text in texts(over) if text not in flat(said)] == [], opened

@@ -37,7 +37,9 @@ ln -s fd/0 "$root/dev/stdin"; ln -s fd/1 "$root/dev/stdout"; ln -s fd/2 "$root/d
 """Shell commands that mount what a tree, their first argument, needs: none of the machine's own
 devices is among it."""
 
-_ENTER = MOUNTS + 'exec chroot "$root" "$@"\n'
+# The shell stays, as process 1 of the namespace: apt is another user for a while, and the kernel
+# forgets then that it is to die with its parent (PR_SET_PDEATHSIG(2const)).
+_ENTER = MOUNTS + 'chroot "$root" "$@"\nexit\n'
 
 _HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 

@@ -209,6 +209,35 @@ def test_an_interrupted_command_is_over_with_all_that_it_started(tmp_path: Path)
     assert (tmp_path / "last").exists()
 
 
+# Stands for apt, which is another user for a while: the kernel forgets then that it is to die with
+# its parent.
+OTHER_USER = """
+exec 9>"$1"
+exec setpriv --reuid=65534 sh -c 'echo begun >&9; sleep 30; echo ended >&9'
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupted_command_of_a_tree_is_over_at_once_whoever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter = chroot._ENTER.removeprefix(chroot.MOUNTS)
+    monkeypatch.setattr(chroot, "_ENTER", f"root=$1; shift\n{enter}")  # / has its mounts
+    told = tmp_path / "told"
+    told.touch()
+
+    def interrupt() -> None:
+        wait_until(lambda: told.read_text() == "begun\n")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    tree = chroot.Chroot(Path("/"), progress.Progress(tmp_path / "log"))
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        tree.run("sh", "-c", OTHER_USER, "sh", str(told))
+    assert told.read_text() == "begun\n"
+
+
 @pytest.mark.usefixtures("cache")
 def test_finished_build_appears_whole_and_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     builds: list[str] = []

@@ -81,14 +81,21 @@ class Holders:
                 listen()
                 if process in but:
                     continue
+                hidden = False
                 for place in places(table, process, KCMP_FILES):
                     try:
                         found._read(table, place, process, listen)
+                        hidden = False
                     except PermissionError:
-                        found.hidden.append(process)
-                        break
+                        hidden = True
+                        # A first thread that has ended is root's (task_dump_owner, fs/proc/base.c):
+                        # its descriptors are those of the others, who may be looked at.
+                        if place != process:
+                            break
                     except (FileNotFoundError, ProcessLookupError):
                         continue  # it ended
+                if hidden:
+                    found.hidden.append(process)
         return found
 
     def _read(self, table: int, place: str, process: str, listen: Callable[[], None]) -> None:
