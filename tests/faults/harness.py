@@ -123,13 +123,13 @@ def fail_at(number: int, code: int) -> FaultySys:
 
 PACKAGE = str(Path(zconsole.__file__).parent)
 Place = tuple[tuple[str, int], ...]
-"""File and line of the engine that makes a call, and those of two callers above."""
+"""File and line of the engine that makes a call, and those of its caller."""
 
 
 def place() -> Place:
     """Where the engine is at work now."""
     stack = ((frame.f_code.co_filename, line) for frame, line in walk_stack(None))
-    return tuple(islice((each for each in stack if each[0].startswith(PACKAGE)), 3))
+    return tuple(islice((each for each in stack if each[0].startswith(PACKAGE)), 2))
 
 
 def first_of_each(keys: Iterable[object]) -> set[int]:

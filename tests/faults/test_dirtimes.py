@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import ALONE, FaultySys, Killed, create, descriptors_closed, run, tree_of
+from tests.faults.harness import (
+    ALL,
+    ALONE,
+    FaultySys,
+    Killed,
+    create,
+    descriptors_closed,
+    run,
+    tree_of,
+)
 from zconsole.rebalance.engine.directories import OURS
 from zconsole.rebalance.engine.recovery import FOREIGN
 from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
@@ -23,7 +32,7 @@ TICK = 0.05
 
 OLD = 10**18
 FILES = 4
-RUNS = 12
+RUNS = 12 if ALL else 6
 
 
 def create_file(root: Path) -> None:

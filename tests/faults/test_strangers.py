@@ -20,7 +20,7 @@ from zconsole.rebalance.engine.journal import UNSETTLED
 
 BOTH = "both in use; the other version is "
 """Said where one process uses the version in place, and another that which is to go."""
-SMALL, LARGE = 400, 12
+SMALL, LARGE = (400, 12) if ALL else (200, 6)
 ROUNDS = 3 if ALL else 1
 
 

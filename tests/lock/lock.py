@@ -16,7 +16,7 @@ from tests.lock import difference, meant
 from tests.lock.case import Case, digest
 
 PARTS = ("data", "libzfs", "screens", "plans", "state")
-DRAW = 5.0
+DRAW = 3.0
 """Seconds of a processor that the short draw of a part takes."""
 RAISED = "raised: "
 """How the text of a case begins that could not be seen."""

@@ -78,8 +78,7 @@ def spawns(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    spawners = {spawner.split(".")[-1] for spawner in SPAWNERS}
-    return name in spawners or "create_subprocess" in name or "posix_spawn" in name
+    return name in SPAWNED or "create_subprocess" in name or "posix_spawn" in name
 
 
 def imported_by(node: ast.AST) -> list[str]:
@@ -177,6 +176,7 @@ def test_no_public_class_name_stands_for_two_things():
 
 
 SPAWNERS = ("subprocess", "os.system", "os.popen", "pty", "multiprocessing")
+SPAWNED = {spawner.split(".")[-1] for spawner in SPAWNERS}
 SEAM = ("system/process.py", "system/async_process.py")
 """Without an event loop, and with one."""
 

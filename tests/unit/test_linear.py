@@ -191,7 +191,7 @@ def _grows(call: Callable[[Any], object], text: Callable[[int], Any], length: in
         long = min(long, _cpu(call, text(4 * length)))
         if long < TOO_SOON:
             return False
-        short = min(short, *(_cpu(call, text(length)) for _ in range(2)))
+        short = min(short, _cpu(call, text(length)))
         if long < MOST_GROWTH * short:
             return False
     return True
@@ -263,17 +263,21 @@ LINES = ("0,0,0,0,\n", "xxxxxxxx\n", " 0000000\n")
 
 
 def _longer(printed: str) -> Iterator[Callable[[int], str]]:
-    """Ways to make an output longer: a line of it often, or a part of a line often."""
+    """Ways to make an output longer: a line of it often, or a part of a line often.
+
+    Rows that follow each other, which one code reads, share the ways among them.
+    """
     whole = printed.splitlines(keepends=True)
     for at, line in enumerate(whole):
         before, after = "".join(whole[:at]), "".join(whole[at + 1 :])
         word = line.split()[-1] if line.split() else ""
         last = line[:-1].rstrip()[-1:]
-        for piece, end in (
+        ways = (
             (line, ""), (line[:-1] + ",\n", ""), (line[:-1] + " ", "\n"),
             (line[:-1].rstrip() + "0" + ",", "\n"), (word + " ", "\n"), (last, "\n"), ("0", "\n"),
             ("(", "\n"), (" ", "x\n"), ("\t", "x\n"), *((often, "") for often in LINES),
-        ):  # fmt: skip
+        )  # fmt: skip
+        for piece, end in ways[at % 3 :: 3] if line.startswith(("\t  ", "  raid")) else ways:
             if piece:
                 first = line[:-1] if end else line
 

@@ -180,9 +180,9 @@ def test_numbers_that_are_none(tmp_path: Path, number: str) -> None:
     path = tmp_path / "f"
     for key in KEYS:
         path.write_text(f'{GOOD[:-1]}, "{key}": {number}}}\n{GOOD}\n')
-        for words in READERS:
-            check(words, path)
         assert check(("replay", "--json"), path) == 0
+        for words in READERS[2:5]:
+            check(words, path)
     for key in ("t", "severity", "name"):
         path.write_text(f'{GOOD[:-1]}, "events": [{{"t": 1, "{key}": {number}}}]}}\n')
         assert check(("replay", "--json"), path) == (5 if number == "9" * 5000 else 0)

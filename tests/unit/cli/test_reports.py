@@ -465,10 +465,10 @@ def test_a_text_cut_after_any_line_is_right_or_unknown() -> None:
 @pytest.mark.parametrize(
     "file", [REPORTS / "spares-of-one-disk-13275.txt", REPORTS / "01-expand-over-100.txt"], ids=str
 )
-def test_a_text_cut_after_any_character_is_right_or_unknown(file: Path) -> None:
+def test_a_text_cut_within_a_line_is_right_or_unknown(file: Path) -> None:
     text = file.read_text()
     whole = {frame.pool: frame for frame in _read(text)}
-    cuts = ((end, frame) for end in range(1, len(text)) for frame in _read(text[:end]))
+    cuts = ((end, frame) for end in range(1, len(text), 3) for frame in _read(text[:end]))
     assert [(end, why) for end, frame in cuts for why in _better(frame, whole)] == []
 
 

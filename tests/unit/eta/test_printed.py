@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -87,16 +87,17 @@ def as_json(seconds: float) -> dict[str, object]:
     return {"status": {"pools": {"tank": {**pool, "vdevs": {"tank": root}}}}}
 
 
-def watched(form: Callable[[float], dict[str, object]], most: int) -> Iterator[ScanView]:
-    """A sample a second."""
+def watched(
+    form: Callable[[float], dict[str, object]], seconds: Iterable[int]
+) -> Iterator[ScanView]:
     session = Session()
-    for second in range(most):
+    for second in seconds:
         (frame,) = session.advance([{"t": T + second, **form(second)}])  # type: ignore[typeddict-item]
         yield frame.scans[0]
 
 
 def test_exact_remaining_bytes_tell_the_rate_and_not_the_rounded_ones_repaired():
-    for second, view in enumerate(watched(as_text, 120)):
+    for second, view in enumerate(watched(as_text, range(120))):
         if second >= 5:
             left = (TOTAL - issued(second)) / RATE
             assert view.issue_rate == pytest.approx(RATE, rel=0.01)
@@ -104,13 +105,13 @@ def test_exact_remaining_bytes_tell_the_rate_and_not_the_rounded_ones_repaired()
 
 
 def test_the_walk_is_told_by_zpools_average_until_its_rounded_bytes_have_moved_far():
-    rates = [view.scan_rate for view in watched(as_text, 700)]
+    rates = [view.scan_rate for view in watched(as_text, [*range(60), *range(60, 700, 4)])]
     assert set(rates[5:60]) == {parse_size("1.20G")}
     assert rates[-1] == pytest.approx(WALK, rel=0.05)
 
 
 def test_printed_json_is_as_coarse_as_text():
-    for view in watched(as_json, 60):
+    for view in watched(as_json, range(60)):
         assert view.scan.resolution == pytest.approx(0.005 * TIB)
         assert view.window is None
         assert "zpool averages" in view.estimate.reason

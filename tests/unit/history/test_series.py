@@ -137,9 +137,9 @@ def test_what_is_forgotten_leaves_the_others_as_they_were():
     assert series.tail("scan:scrub:", "issue_rate", 3) == [4.0, 4.0, None]
 
 
-def test_ten_thousand_devices_keep_their_past_in_little_memory():
+def test_a_thousand_devices_keep_their_past_in_little_memory():
     tracemalloc.start()
-    series, rates = RateSeries(), {f"disk-{n}": IoRates(1.0, 1.0, 1.0, 1.0) for n in range(10_000)}
+    series, rates = RateSeries(), {f"disk-{n}": IoRates(1.0, 1.0, 1.0, 1.0) for n in range(1000)}
     before, _ = tracemalloc.get_traced_memory()
     for t in range(300):
         series.advance(float(t))

@@ -77,8 +77,10 @@ def test_a_job_in_the_background_is_of_the_same_program(
     inode = (tree / "file").stat().st_ino
     ask("run", str(tree), "--allow-non-zfs", "--accept-races", "--yes", "--detach")
     ends = time.monotonic() + PATIENCE
+    while (tree / "file").stat().st_ino == inode:
+        assert time.monotonic() < ends, ask("status")
+        time.sleep(0.05)
     while (state := json.loads(ask("status", "--json"))["state"]) != "finished":
         assert time.monotonic() < ends, state
         assert state != "dead"
         time.sleep(0.2)
-    assert (tree / "file").stat().st_ino != inode

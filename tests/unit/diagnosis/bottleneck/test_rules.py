@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.table import rows
@@ -16,8 +18,9 @@ from zconsole.sim.source import World
 
 pytestmark = pytest.mark.slow
 
-SEEDS = range(1, 11)
-NEEDED = 9
+SEEDS = range(1, 11 if os.environ.get("ZCONSOLE_SEEDS") == "all" else 4)
+NEEDED = 0.9
+"""Share of them."""
 CAUSES = {
     "new-disk": "new-disk",
     "nvme": "new-disk",
@@ -46,7 +49,7 @@ def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
     seconds, step = TIMES.get(scenario, (24.0, 2.0))
     found = [watched(scenario, seed, seconds, step).limit for seed in SEEDS]
     right = [verdict for verdict in found if verdict is not None and verdict.cause == cause]
-    assert len(right) >= NEEDED, [verdict and verdict.text for verdict in found]
+    assert len(right) >= NEEDED * len(found), [verdict and verdict.text for verdict in found]
     assert all(verdict.figures and verdict.sure > 0.5 for verdict in right)
     assert all("\n" not in verdict.text for verdict in right)
     assert all(verdict.disk in verdict.text for verdict in right)

@@ -130,12 +130,12 @@ def test_a_walk_that_is_over_has_no_stage_of_its_own():
     assert past.stage is None
 
 
-@rows(("interval", "first"), [(1.0, 1000), (5.0, 600), (15.0, 0)])
-def test_the_verdict_stays_while_the_stages_change(interval, first):
+@rows(("interval", "first", "last"), [(1.0, 1000, 1120), (5.0, 800, 1300), (15.0, 0, 1300)])
+def test_the_verdict_stays_while_the_stages_change(interval, first, last):
     """It walks again after 1,065 s."""
     world, sessions = World("memory-limited", 3), {"demo": Session(), "replay": Session()}
     found = {source: Counter() for source in sessions}
-    for n in range(int(first / interval), int(1300 / interval)):
+    for n in range(int(first / interval), int(last / interval)):
         world.advance(n * interval)
         raws = world.raws()
         for source, session in sessions.items():

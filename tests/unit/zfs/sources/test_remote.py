@@ -31,25 +31,24 @@ from zconsole.zfs.sources.remote import (
 REFUSED = "ssh: connect to host b port 22: Connection refused"
 CAPTURES = Path(__file__).parents[3] / "fixtures" / "captures"
 
-SSH = """#!{python}
-import json, os, pathlib, sys
-log = pathlib.Path({log!r})
-with log.open("a") as out:
-    out.write(json.dumps(sys.argv[1:]) + "\\n")
-if "-O" in sys.argv:
-    if pathlib.Path({log!r} + ".slow").exists():
-        os.execv("/bin/sleep", ["sleep", "1000"])
-    sys.exit(0)
-shared = next(w for w in sys.argv if w.startswith("ControlPath=")).removeprefix("ControlPath=")
-if shared != "none" and not pathlib.Path(shared).parent.is_dir():
-    sys.exit("unix_listener: cannot bind to path " + shared + ": No such file or directory")
-host, line = sys.argv[sys.argv.index("--") + 1 :]
-if pathlib.Path({log!r} + "." + host + ".down").exists():
-    sys.stderr.write("ssh: connect to host " + host + " port 22: Connection refused\\n")
-    sys.exit(255)
-line = line.replace("PATH=", "PATH={tools}:", 1)
-os.execv("/bin/sh", ["sh", "-c", line])
+END_OF_WORD, END_OF_CALL = "\037", "\036"
+SSH = r"""#!/bin/sh
+printf '%s\037' "$@" $(printf '\036') >>"LOG"
+while [ "$1" != -- ]; do
+    case $1 in
+        -O) [ -e "LOG.slow" ] && exec sleep 1000; exit 0 ;;
+        ControlPath=none) ;;
+        ControlPath=*) shared=${1#*=}; [ -d "${shared%/*}" ] || exit 1 ;;
+    esac
+    shift
+done
+if [ -e "LOG.$2.down" ]; then
+    echo "ssh: connect to host $2 port 22: Connection refused" >&2
+    exit 255
+fi
+exec sh -c "${3%%PATH=*}PATH=TOOLS:${3#*PATH=}"
 """
+"""In sh, as a Python takes several times as long as all else that is done over a link."""
 
 ZPOOL = """#!/bin/sh
 here={capture}
@@ -88,7 +87,8 @@ class Remote:
 
     @property
     def calls(self) -> list[list[str]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        kept = self.log.read_text().split(f"{END_OF_CALL}{END_OF_WORD}")[:-1]
+        return [call.split(END_OF_WORD)[:-1] for call in kept]
 
     async def asked(self, words: str) -> None:
         """Wait until it was asked that: what runs beside a sample is not waited for by it."""
@@ -114,13 +114,11 @@ def host(tmp_path, monkeypatch):
         log = tmp_path / "log"
         log.touch()
         where = CAPTURES / version / capture
-        script(
-            tmp_path / "bin" / "ssh", SSH.format(python=sys.executable, log=str(log), tools=tools)
-        )
+        script(tmp_path / "bin/ssh", SSH.replace("LOG", str(log)).replace("TOOLS", str(tools)))
         script(tools / "zpool", ZPOOL.format(capture=shlex.quote(str(where)), version=version))
         monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
         monkeypatch.setenv("ZCONSOLE_STATE", str(tmp_path / "state"))
-        # An ssh in Python is slow to start.
+        # On a busy machine even this one is slow to start.
         monkeypatch.setattr("zconsole.zfs.sources.remote.PATIENCE", DEADLINE)
         return Remote(log)
 
