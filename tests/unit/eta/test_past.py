@@ -173,6 +173,7 @@ def test_before_the_first_byte_the_walk_tells_where_it_is():
     assert found.eta == pytest.approx(551, rel=0.05)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(

@@ -203,6 +203,7 @@ def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(sampl
                 alone[name] = RateWindows()
 
 
+@pytest.mark.slow
 def test_a_full_window_takes_little_more_memory_than_two_of_its_samples():
     """A list of its six samples would take three times as much."""
 

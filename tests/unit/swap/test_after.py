@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.table import rows
 from tests.unit.actions.pools import CHECKPOINT, MODERN, at, disk, group, pool, top
 from tests.unit.swap.playing import NEW, OLD, Play
@@ -61,6 +63,7 @@ def command(play: Play) -> str:
     return plan.steps[0].command
 
 
+@pytest.mark.slow
 def test_a_swap_that_meets_one_leads_out():
     play = blocked()
     assert command(play) == DISCARD

@@ -33,6 +33,7 @@ def follows(play: Play, step: str) -> SwapStage:
     return play.do()
 
 
+@pytest.mark.slow
 def test_back_undoes_what_was_announced():
     play = Play(lights=True)
     play.begin()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play, fresh
 from zconsole.actions.target import find
@@ -13,6 +15,7 @@ from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.progress import current
 
 
+@pytest.mark.slow
 def test_the_right_way(play: Play):
     assert play.begin().step == "offline"
     assert play.do().step == "pull"
@@ -56,6 +59,7 @@ def test_replaced_first_by_a_free_disk_and_pulled_afterwards(play: Play):
     assert play.answer("no-scrub").over
 
 
+@pytest.mark.slow
 def test_a_hot_spare_stands_in_first_and_returns(play: Play):
     spare = fresh()
     play.pool.spares.append(spare)
@@ -139,6 +143,7 @@ def test_a_pool_with_another_name_is_the_same_pool(play: Play):
     assert play.look().alarm
 
 
+@pytest.mark.slow
 def test_the_light_goes_on_before_the_pull_and_off_at_the_end(play: Play):
     play.lights = True
     play.begin()

@@ -251,6 +251,7 @@ async def test_a_command_that_writes_without_end_is_stopped(monkeypatch):
     await gone(caught.value.alive)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("newline", ["", " + b'\\n'"])
 async def test_a_long_lived_process_that_writes_without_end_ends(monkeypatch, newline):
     monkeypatch.setattr(pipe_io, "MOST_OUTPUT", 1_000_000)

@@ -132,6 +132,7 @@ for words in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 @as_root
 def test_trees_that_overlap_through_a_bind_mount_are_kept_apart(tmp_path: Path) -> None:
     """``seen`` is ``x/y`` again, and ``x/inner`` is ``z``, which a job on ``x`` does not enter."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from tests.unit.zfs.decode.printing import printed
 from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.names import kind_of, parity_of
 from zconsole.zfs.decode.text import pools_of
+
+pytestmark = pytest.mark.slow
 
 SIZES = st.builds(lambda n, k: n * 1024**k, st.integers(1, 999), st.integers(0, 5))
 TIMES = st.integers(0, 2**32).map(float)
