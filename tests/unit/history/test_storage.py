@@ -15,6 +15,8 @@ from zconsole.history.storage import HistoryStore, encode, restore
 from zconsole.pool.model import IoCounters, Pool, Sample, Scan, Vdev
 from zconsole.system.state_dir import StateError
 
+pytestmark = pytest.mark.slow
+
 T = 1_800_000_000.0
 MIB = 2**20
 GUID = "123456"
@@ -115,7 +117,6 @@ def test_it_is_written_every_half_minute_and_when_asked_to(tmp_path):
     assert store.keep(GUID, history, T + 61, at_once=True)
 
 
-@pytest.mark.slow
 def test_at_rest_it_is_written_every_five_minutes_and_when_a_scan_has_ended(tmp_path):
     store, history = HistoryStore(tmp_path), watched(range(2, 200))
     assert store.keep(GUID, history, T)
@@ -176,7 +177,6 @@ def test_a_link_in_the_files_place_is_a_note(tmp_path):
     assert "history not read" in (HistoryStore(tmp_path).recall(GUID, PoolHistory()) or "")
 
 
-@pytest.mark.slow
 def test_the_file_stays_small_whatever_the_pool(monkeypatch):
     small, large = watched(range(2, 300)), watched(range(2, 5), leaves=100)
     assert len(encode(small, GUID, T)) < 200_000
@@ -268,7 +268,6 @@ def test_a_file_of_a_version_that_kept_no_rates_is_read():
     assert history.scans.tracks[0].timeline.past.rates == ()
 
 
-@pytest.mark.slow
 @rows(
     "past",
     [

@@ -12,6 +12,8 @@ from zconsole.monitor.replay_feed import WARM, ReplayFeed
 from zconsole.monitor.session import Session
 from zconsole.zfs.sources.replay import ReplaySource
 
+pytestmark = pytest.mark.slow
+
 POOL = "  pool: tank\n state: ONLINE\n"
 
 
@@ -37,7 +39,6 @@ async def at(feed: ReplayFeed) -> float:
     return update.frames[0].t
 
 
-@pytest.mark.slow
 async def test_a_leap_begins_a_new_history_shortly_before(made):
     feed, sessions = made
     assert await at(feed) == 1000
@@ -66,7 +67,6 @@ async def test_back_to_the_start(made):
     assert len(sessions) == 1
 
 
-@pytest.mark.slow
 async def test_it_goes_on_after_its_end(made):
     feed, _ = made
     await at(feed)
@@ -77,7 +77,6 @@ async def test_it_goes_on_after_its_end(made):
     assert await at(feed) == pytest.approx(5500, abs=1)
 
 
-@pytest.mark.slow
 async def test_a_pause_holds_and_a_step_is_shown_all_the_same(made):
     feed, _ = made
     await at(feed)

@@ -84,6 +84,7 @@ def test_a_scan_short_of_memory_walks_and_issues_in_turn():
     assert current.queues[0].density < 0.5
 
 
+@pytest.mark.slow
 def test_a_sorted_scan_is_more_sequential_than_one_short_of_memory():
     rates = []
     for memory in (256 << 30, 4 << 30):

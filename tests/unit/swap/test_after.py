@@ -14,6 +14,8 @@ from zconsole.swap.refusal import Refusal
 from zconsole.swap.store import MemorySwapStore
 from zconsole.swap.view import MachineView
 
+pytestmark = pytest.mark.slow
+
 PAIR = group("replacing", disk("d00", 1000), disk("n0", 70))
 RESILVERING = Scan("resilver", "running", start=900.0)
 DISCARD, AGAIN = "zpool checkpoint -d tank", "zpool resilver tank"
@@ -63,7 +65,6 @@ def command(play: Play) -> str:
     return plan.steps[0].command
 
 
-@pytest.mark.slow
 def test_a_swap_that_meets_one_leads_out():
     play = blocked()
     assert command(play) == DISCARD

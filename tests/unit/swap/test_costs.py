@@ -77,6 +77,7 @@ def scrubbing(play: Play) -> Play:
     return play
 
 
+@pytest.mark.slow
 def test_a_scrub_that_is_stopped_is_offered_again(scrubbing: Play):
     stage = scrubbing.back()
     assert stage.plan is not None

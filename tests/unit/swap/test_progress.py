@@ -14,8 +14,9 @@ from zconsole.sim.source import World
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.progress import current
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_the_right_way(play: Play):
     assert play.begin().step == "offline"
     assert play.do().step == "pull"
@@ -59,7 +60,6 @@ def test_replaced_first_by_a_free_disk_and_pulled_afterwards(play: Play):
     assert play.answer("no-scrub").over
 
 
-@pytest.mark.slow
 def test_a_hot_spare_stands_in_first_and_returns(play: Play):
     spare = fresh()
     play.pool.spares.append(spare)
@@ -143,7 +143,6 @@ def test_a_pool_with_another_name_is_the_same_pool(play: Play):
     assert play.look().alarm
 
 
-@pytest.mark.slow
 def test_the_light_goes_on_before_the_pull_and_off_at_the_end(play: Play):
     play.lights = True
     play.begin()

@@ -10,8 +10,9 @@ from zconsole.swap.guide import started
 from zconsole.swap.report import markdown, summary
 from zconsole.units import duration
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_report_has_disks_times_commands_and_results():
     play = Play()
     play.begin()

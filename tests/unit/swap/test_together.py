@@ -85,6 +85,7 @@ def test_a_replace_that_failed_gets_no_checklist():
     assert begin_replaced(v, swaps, events, play.store, play.now) == ()
 
 
+@pytest.mark.slow
 def test_disks_that_somebody_replaces_already_get_their_checklists_too():
     play = shelf()
     replaced(play)

@@ -213,6 +213,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_nothing_is_said_about_a_process_left_behind_when_the_program_ends():
     argv = (sys.executable, "-c", LEAVES_A_PROCESS_BEHIND)
     done = await ProcessRunner().run(argv, 60)

@@ -169,6 +169,7 @@ def died(root: Path, state: State) -> creation.Created:
     return created
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [State.CREATING, State.SWAPPING])
 def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
     dead = died(small, state).record

@@ -57,6 +57,7 @@ def test_the_message_names_both_and_says_what_to_do(tree: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_locks_leave_no_file_and_those_of_the_dead_are_cleared(tree: Path) -> None:
     code = (
         "import os, signal\n"
