@@ -24,9 +24,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """Let no collection of garbage look at what lasts: modules, and thousands of tests."""
+    """Let garbage be collected seldom, and not be sought in what lasts: modules, and the tests."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,6 +13,8 @@ from textual.css.stylesheet import Stylesheet
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 
+from zconsole.sim import simulation
+
 STEP = 0.002
 """Seconds textual's pilot sleeps before it looks whether all is still."""
 PATIENCE = 30.0
@@ -20,6 +22,9 @@ TURNS = 5
 """Turns of the loop at which all are at rest: workers between them have gone on."""
 SOON = 50
 """Looks without a pause between them at widgets that have just been sent something."""
+
+MOST_STEPS = 10
+"""Steps in which the time between two samples is simulated."""
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +97,15 @@ def unsent(monkeypatch: pytest.MonkeyPatch) -> None:
         return compositor._dirty_regions.clear()
 
     monkeypatch.setattr(Compositor, "render_update", _render)
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate what passes between two samples in few steps.
+
+    The simulation takes up to 40 of its own accord, which only its own tests need.
+    """
+    monkeypatch.setattr(simulation.advance, "__defaults__", (MOST_STEPS,))
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from datetime import UTC
+from functools import cache
 
 from zconsole.monitor.feed import Update
 from zconsole.monitor.frame import Frame
@@ -12,7 +13,7 @@ from zconsole.pool.chassis import Lights
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.theme.files import find_themes
+from zconsole.ui.theme.files import ThemeFile, find_themes
 from zconsole.ui.widgets.glyphs import ASCII, UNICODE
 from zconsole.zfs.sources.base import Capabilities
 
@@ -67,6 +68,12 @@ class Clock:
         return self.now
 
 
+@cache
+def shipped() -> tuple[ThemeFile, ...]:
+    """The shipped themes, read once for all consoles."""
+    return tuple(find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values())
+
+
 def console(
     feed: FakeFeed,
     *,
@@ -78,12 +85,11 @@ def console(
     **options: object,
 ) -> Console:
     """A console over the shipped themes, in UTC."""
-    themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
     made = Console(
         feed,
         ConsoleOptions(host="nas1", zone=UTC, clock=clock or Clock(), **options),  # type: ignore[arg-type]
         DisplayFormat(ASCII if plain else UNICODE, zone=UTC),
-        themes,
+        shipped(),
         writable=lambda: writable,
         ansi_color=ansi_color,
     )

@@ -90,18 +90,12 @@ def demo(columns=80, lines=24, **environ):
             terminal.hang_up()
 
 
-def test_q_leaves_with_0_and_gives_the_terminal_back():
-    with demo() as terminal:
-        terminal.press(b"q")
-        assert terminal.wait() == ExitCode.OK
-        assert RESTORED in terminal.seen
-
-
 @rows("keys", [b"q\r", b"qS", b"qB"])
 def test_keys_behind_q_leave_no_words_on_the_terminal(keys):
     with demo() as terminal:
         terminal.press(keys)
         assert terminal.wait() == ExitCode.OK
+        assert RESTORED in terminal.seen
         terminal.read_for(0.2)
         assert terminal.seen.rpartition(RESTORED)[2].count(b"\n") == 0
 
@@ -127,16 +121,11 @@ def test_a_terminal_that_is_gone_ends_the_process():
         assert terminal.wait() != ExitCode.OK
 
 
-def test_a_new_size_is_drawn():
+def test_a_new_size_is_drawn_and_the_whole_screen_again_after_a_stop():
     with demo() as terminal:
         terminal.seen = b""
         terminal.size(120, 40)
         terminal.read_until(b"\x1b[40;1H")
-        assert b"\x1b[40;1H" in terminal.seen
-
-
-def test_the_whole_screen_is_drawn_again_after_a_stop():
-    with demo() as terminal:
         terminal.read_for(3.0)
         terminal.press(b"\x1a")
         _, status = os.waitpid(terminal.pid, os.WUNTRACED)
@@ -145,7 +134,7 @@ def test_the_whole_screen_is_drawn_again_after_a_stop():
         terminal.seen = b""
         os.kill(terminal.pid, signal.SIGCONT)
         terminal.read_until(b"quit")
-        for y in range(1, 25):
+        for y in range(1, 41):
             assert b"\x1b[%d;1H" % y in terminal.seen
 
 
@@ -182,9 +171,10 @@ def test_nothing_is_written_of_a_screen_that_another_hides():
         terminal.read_until(b"ETA")
 
 
-def test_without_color_no_color_is_sent():
+def test_q_leaves_with_0_and_without_color_no_color_is_sent():
     with demo(NO_COLOR="1") as terminal:
         terminal.press(b"q")
-        terminal.wait()
+        assert terminal.wait() == ExitCode.OK
+        assert RESTORED in terminal.seen
         assert b"38;2;" not in terminal.seen
         assert b"48;2;" not in terminal.seen

@@ -12,9 +12,13 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.table import rows
 from tests.unit.source import PACKAGE, modules, tree_of
 from tests.unit.zfs.sources.source_fakes import TEXT
+
+pytestmark = pytest.mark.slow
 
 ORDER = (
     "errors",

@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 import zconsole
 from tests.table import rows
 from zconsole.errors import NotUnderstoodError
@@ -34,6 +36,8 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources import saved
 from zconsole.zfs.sources.saved import as_printed
 from zconsole.zfs.sources.zpool import config_names
+
+pytestmark = pytest.mark.slow
 
 LENGTH = 1000
 TOO_SOON = 0.002

@@ -6,8 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from tests.table import rows
 from tests.unit.source import PACKAGE, modules, tree_of
+
+pytestmark = pytest.mark.slow
 
 SEAM = ("system/state_dir.py", "system/safe_path.py")
 

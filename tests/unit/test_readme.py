@@ -55,6 +55,7 @@ WORDS = sorted(set(re.findall(r"`(?:\w+\.)?(_?[A-Z]\w+|_[a-z]\w+)`", MAP)))
 """Classes, tables and private functions it names."""
 
 
+@pytest.mark.slow
 @rows("word", WORDS)
 def test_what_the_map_calls_by_name_is_in_the_code(word, sources):
     assert re.search(rf"^ *(?:class |(?:async )?def )?{word}\b(?:[(:,]| =)", sources, re.MULTILINE)

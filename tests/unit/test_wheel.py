@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 wheel = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is a tool of `dev`")
 
 TREE = Path(__file__).parents[2]

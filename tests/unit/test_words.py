@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.table import rows
 from tests.unit.source import PACKAGE
 
@@ -121,6 +123,7 @@ def _comments(source: str) -> Iterator[tuple[int, str]]:
             block = []
 
 
+@pytest.mark.slow
 def test_no_banned_phrase_is_in_the_package():
     seen = [
         line
@@ -131,6 +134,7 @@ def test_no_banned_phrase_is_in_the_package():
     assert seen == []
 
 
+@pytest.mark.slow
 @rows("path", DOCUMENTS)
 def test_no_banned_phrase_is_in_a_document(path: Path):
     assert list(found(path.name, path.read_text("utf-8"))) == []

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC
 
-from tests.ui.fakes import Clock, screen_text, until
+from tests.ui.fakes import Clock, screen_text, shipped, until
 from tests.worlds import world_of
 from zconsole.actions.backend import ActionBackend
 from zconsole.monitor.feed import Update
@@ -23,7 +23,6 @@ from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
-from zconsole.ui.theme.files import find_themes
 from zconsole.ui.widgets.glyphs import UNICODE
 from zconsole.zfs.sources.base import Capabilities
 
@@ -187,7 +186,6 @@ async def acting(
     simulated = world_of(scenario)
     feed = SteppedFeed(simulated, capabilities)
     backend = simulated_backend(simulated)
-    themes = find_themes({"XDG_CONFIG_HOME": "/nonexistent"}).found.values()
     settings = ConsoleOptions(host="nas1", zone=UTC, clock=feed.clock, **options)  # type: ignore[arg-type]
     actions = ActionLoader(
         feed, lambda: backend, read_only=settings.read_only, fault=settings.fault
@@ -196,7 +194,7 @@ async def acting(
         feed,
         settings,
         DisplayFormat(UNICODE, zone=UTC),
-        themes,
+        shipped(),
         actions,
         writable=lambda: not feed.unseen,
     )

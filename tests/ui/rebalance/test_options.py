@@ -6,7 +6,7 @@ import pytest
 
 from tests.records import replace
 from tests.table import rows
-from tests.ui.actions.acting import Acting, acting
+from tests.ui.actions.acting import acting
 from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
 from tests.ui.rebalance.steps import SCENARIO, settled, to_options, to_plan, to_tree
@@ -154,21 +154,20 @@ async def test_every_option_is_chosen_from_a_list_or_asked_for():
 CHOICES = [index for index, entry in enumerate(ENTRIES) if isinstance(entry, OptionChoice)]
 
 
-@pytest.mark.parametrize("index", CHOICES)
-async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was(index):
+async def test_a_choice_shows_all_its_values_and_esc_leaves_it_as_it_was():
     async with acting(SCENARIO, (60, 15)) as a:
         await to_options(a)
-        before = await a.press("g", *["j"] * index)
-        rows = (await a.press("enter")).splitlines()
-        values = list(ENTRIES[index].values.values())
-        assert [
-            row.strip(" ›").removesuffix("  (now)") for row in rows[1 : len(values) + 1]
-        ] == values
-        (now,) = (row for row in rows if row.endswith("(now)"))
-        assert now.startswith("›"), "Enter twice changes nothing"
-        await a.press("G")
-        assert await a.press("escape") == before
-        assert await a.press("enter", "enter") == before
+        for index in CHOICES:
+            before = await a.press("g", *["j"] * index)
+            rows = (await a.press("enter")).splitlines()
+            values = list(ENTRIES[index].values.values())
+            shown = [row.strip(" ›").removesuffix("  (now)") for row in rows[1 : len(values) + 1]]
+            assert shown == values
+            (now,) = (row for row in rows if row.endswith("(now)"))
+            assert now.startswith("›"), "Enter twice changes nothing"
+            await a.press("G")
+            assert await a.press("escape") == before, index
+            assert await a.press("enter", "enter") == before, index
 
 
 async def test_options_stay_while_other_directories_are_chosen():
@@ -180,15 +179,10 @@ async def test_options_stay_while_other_directories_are_chosen():
         assert "new parity width" in await a.press("enter")
 
 
-async def to_races(a: Acting) -> str:
-    """The cursor of the options on lost writes."""
-    await to_options(a)
-    return await a.press("G", "k", "k")
-
-
-async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_first():
+async def test_the_risk_of_a_lost_write_is_asked_about_and_taken_back_with_the_options():
     async with acting(SCENARIO) as a:
-        before = await to_races(a)
+        await to_options(a)
+        before = await a.press("G", "k", "k")
         assert "refuse where one could happen" in before
         said = " ".join((await a.press("enter", "j", "enter")).split())
         assert "Accept that writes may be lost?" in said
@@ -202,11 +196,6 @@ async def test_the_risk_of_a_lost_write_is_asked_about_with_the_safe_choice_firs
         assert await a.press("enter", "k", "enter") == before, (
             "the way back to safety needs no question"
         )
-
-
-async def test_an_accepted_risk_is_taken_back_when_the_options_are_left():
-    async with acting(SCENARIO) as a:
-        before = await to_races(a)
         assert "accept where one" in await a.press("enter", "j", "enter", "right", "enter")
         await a.press("escape", "enter", "G", "k", "k")
         assert a.screen == before

@@ -123,14 +123,26 @@ async def main_line(s: Swapping) -> str:
     return next((line.strip() for line in screen.splitlines() if "disk swap open" in line), "")
 
 
-async def test_the_main_screen_names_the_wrong_disk_and_not_the_old_one():
+async def test_the_wrong_disk_is_named_wherever_the_swap_is_shown_until_it_is_back():
     async with swapping() as s:
         await s.to_pull()
         await s.pull("Slot 08")
+        await s.at_another()
+        shown = await s.on(PickScreen)
+        assert "Continue: WRONG DISK: put Slot 08 (serial W7H6TJMH) back now" in shown
+        assert shown.index("Continue: WRONG DISK") < shown.index("Begin another")
         await s.press("escape")
         assert await main_line(s) == "disk swap open WRONG DISK OUT: put Slot 08 back  (C)"
         s.swap.hands.insert(len(s.swap.hands.drawer()) - 1, "Slot 08")
         await s.seen("disk swap open bring Slot 08 back into tank  (C)")
+        await s.at_another()
+        await s.pick("Continue: ")
+        assert "Bring Slot 08" in await s.on(SwapScreen)
+        await s.do()
+        await s.seen("Pull Slot 07")
+        await s.press("escape")
+        await s.pass_by()
+        assert all("W7H6TJMH" not in f.name for f in s.app.view_state.frame.troubles)
 
 
 async def test_the_main_screen_has_no_line_of_a_swap_that_was_just_closed():
@@ -139,29 +151,6 @@ async def test_the_main_screen_has_no_line_of_a_swap_that_was_just_closed():
         await s.do("X")
         await s.press("escape")
         assert await main_line(s) == ""
-
-
-async def test_a_wrong_disk_is_named_where_the_swap_is_gone_on_with():
-    async with swapping() as s:
-        await s.to_pull()
-        await s.pull("Slot 08")
-        await s.at_another()
-        shown = await s.on(PickScreen)
-        assert "Continue: WRONG DISK: put Slot 08 (serial W7H6TJMH) back now" in shown
-        assert shown.index("Continue: WRONG DISK") < shown.index("Begin another")
-
-
-async def test_a_disk_that_was_pulled_by_mistake_and_is_back_is_not_proposed():
-    async with swapping() as s:
-        await s.to_pull()
-        await s.pull("Slot 08")
-        wrong = s.swap.hands.drawer()[-1].rpartition(" ")[2]
-        await s.insert(wrong, "Slot 08")
-        await s.do()
-        await s.seen("Pull Slot 07")
-        await s.press("escape")
-        await s.pass_by()
-        assert all("W7H6TJMH" not in f.name for f in s.app.view_state.frame.troubles)
 
 
 @pytest.fixture
@@ -189,7 +178,9 @@ async def test_without_a_light_the_disk_blinks_until_it_is_out():
 
 
 @pytest.mark.usefixtures("dark")
-async def test_busy_disks_are_named_also_where_it_blinks_once_more_before_the_pull(monkeypatch):
+async def test_busy_disks_are_named_also_where_it_blinks_once_more_and_giving_up_ends_it(
+    monkeypatch,
+):
     asked: list[bool] = []
 
     def _busy(_: SimulatedLights) -> dict[str, float]:
@@ -205,6 +196,10 @@ async def test_busy_disks_are_named_also_where_it_blinks_once_more_before_the_pu
         await s.do()
         await s.press("H")
         assert "other disks are busy, too (sdq 42 %)" in await s.on(ConfirmScreen)
+        await s.press("escape")
+        assert s.backend.lights.blinking
+        await s.do("X", word=GIVE_UP)
+        assert not s.backend.lights.blinking
 
 
 async def test_who_knows_the_bay_is_told_what_going_on_without_the_light_means():
@@ -322,9 +317,11 @@ async def wait_for(s: Swapping, seen: Callable[[], bool]) -> None:
     raise AssertionError(s.screen)
 
 
-async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key():
+async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key_where_there_is_one():
     async with swapping() as s:
         await s.begin()
+        assert "No other pool needs a swap here" in await s.press("n")
+        assert "n other pool" not in s.screen
         await s.do("X")
         screen = s.app.screen
         assert isinstance(screen, SwapScreen)
@@ -333,13 +330,6 @@ async def test_the_swap_of_another_pool_on_the_disk_is_begun_with_one_key():
         screen._followed.stage = replace(screen._followed.stage, then=(then,))
         await s.press("n")
         assert "SWAP Slot 01" in await s.on(ConfirmScreen)
-
-
-async def test_no_other_pool_is_offered_where_none_needs_a_swap():
-    async with swapping() as s:
-        await s.begin()
-        assert "No other pool needs a swap here" in await s.press("n")
-        assert "n other pool" not in s.screen
 
 
 async def test_a_suspended_pool_is_said_first_and_no_swap_can_be_begun():
@@ -387,17 +377,6 @@ async def test_of_a_replacement_that_runs_the_time_left_is_that_of_the_main_scre
         shown = await s.choose()
         view = s.app.view_state.frame.scan
         assert f"Time: {duration(view.estimate.eta)} left of the resilver that runs" in shown
-
-
-@pytest.mark.usefixtures("dark")
-async def test_giving_up_ends_the_blinking():
-    async with swapping() as s:
-        await s.begin()
-        await s.do()
-        await s.do()
-        assert s.backend.lights.blinking
-        await s.do("X", word=GIVE_UP)
-        assert not s.backend.lights.blinking
 
 
 async def test_beside_a_checkpoint_only_that_is_spoken_of():

@@ -22,7 +22,7 @@ async def test_the_way_back_puts_the_disk_online_and_then_closes():
         assert "Save the report" in s.screen
 
 
-async def test_giving_up_amid_a_swap_takes_a_word():
+async def test_giving_up_amid_a_swap_takes_a_word_and_what_is_left_undone_stays_in_sight():
     async with swapping() as s:
         shown = await question(s, "X")
         assert "What was done stays as it is" in shown
@@ -32,6 +32,12 @@ async def test_giving_up_amid_a_swap_takes_a_word():
         assert s.store_new().state == "backed out"
         assert "given up at step 2 of 9" in s.screen.splitlines()[0]
         assert "Enter save report" in s.screen.splitlines()[-1]
+        said = await left_undone(s, "given up; left:")
+        assert said.startswith("Slot 07 (serial RGYCXAL5) is still OFFLINE: run zpool online tank")
+        commands.online(s.feed.world.pools[0], s.store_new().old.path)
+        for _ in range(3):
+            await s.pass_by(60.0)
+        assert "is still OFFLINE" not in s.screen
 
 
 async def test_giving_up_switches_the_light_off():
@@ -77,11 +83,16 @@ async def test_a_light_that_was_left_on_is_switched_off_from_the_report():
         assert "is still on" not in await s.pass_by()
 
 
-async def test_giving_up_with_a_disk_out_says_which_and_what_to_do():
+async def test_a_disk_that_is_out_is_named_on_the_main_screen_and_where_the_swap_is_given_up():
     async with swapping() as s:
         await s.begin()
         await s.pull("Slot 01")
         assert "Slot 01" in await s.do("Y", word="meant")
+        said = await left_undone(s)
+        assert said.startswith("Slot 01 (serial GSKHFHS4) is still out: put it back, then run")
+        assert "zpool online tank /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_GSKHFHS4" in said
+        await s.press("C")
+        await s.on(SwapScreen)
         await s.press("X")
         asked = await s.on(ConfirmScreen)
         assert "is still out: put it back, then run zpool online tank" in asked
@@ -99,30 +110,3 @@ async def left_undone(s: Swapping, label: str = "not undone:") -> str:
     await s.press("escape")
     shown = " ".join((await s.pass_by()).split())
     return shown.partition(f"disk swap {label} ")[2]
-
-
-async def test_a_disk_that_was_meant_to_go_stays_on_the_main_screen():
-    async with swapping() as s:
-        await s.begin()
-        await s.pull("Slot 01")
-        await s.do("Y", word="meant")
-        said = await left_undone(s)
-        assert said.startswith("Slot 01 (serial GSKHFHS4) is still out: put it back, then run")
-        assert "zpool online tank /dev/disk/by-id/ata-WDC_WD40EFRX-68N32N0_GSKHFHS4" in said
-
-
-async def test_what_a_swap_that_was_given_up_left_undone_stays_on_the_main_screen():
-    async with swapping() as s:
-        await s.begin()
-        await s.do()
-        await s.press("X")
-        await s.on(ConfirmScreen)
-        await s.press(*keys_of(GIVE_UP), "enter")
-        await s.until(lambda: s.store_new().state == "backed out")
-        await s.on(SwapScreen)
-        said = await left_undone(s, "given up; left:")
-        assert said.startswith("Slot 07 (serial RGYCXAL5) is still OFFLINE: run zpool online tank")
-        commands.online(s.feed.world.pools[0], s.store_new().old.path)
-        for _ in range(3):
-            await s.pass_by(60.0)
-        assert "is still OFFLINE" not in s.screen

@@ -15,6 +15,8 @@ from zconsole.cli.options import COMMANDS
 from zconsole.cli.tunables_options import PRESETS
 from zconsole.sim import scenarios
 
+pytestmark = pytest.mark.slow
+
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
 POOLS = {"tank", "backup", "odd pool"}
 ZPOOL = """#!/bin/sh

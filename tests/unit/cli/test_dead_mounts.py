@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 120.0
 INIT = struct.pack("=IIIIHHIIHH", 7, 31, 0, 0, 0, 0, 4096, 1, 0, 0) + bytes(32)
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -257,6 +257,7 @@ def test_escapes_in_names_do_not_reach_the_terminal(tmp_path, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("zone", "hours"), [("UTC", 0), ("Asia/Tokyo", 9), (":Asia/Tokyo", 9), ("XXX5", -5), ("", 0)]
 )

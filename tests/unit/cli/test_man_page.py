@@ -23,6 +23,8 @@ from zconsole.cli.options import COMMANDS, parser_of
 from zconsole.errors import ExitCode
 from zconsole.ui.keys import EVERY_GROUP, keys_of, shown
 
+pytestmark = pytest.mark.slow
+
 TEXTS = tomllib.loads((PACKAGE / "share" / "man.toml").read_text("utf-8"))
 WANTED = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES", "SEE ALSO")
 

@@ -20,6 +20,8 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.monitor.frame import Frame
 from zconsole.monitor.session import Session
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 REPORTS = FIXTURES / "reports"
 UNTOLD: Mapping[str, int] = {}

@@ -47,6 +47,7 @@ def test_a_pool_that_is_not_there_is_looked_for_again_without_a_storm(name):
     assert unit["Service"]["RestartPreventExitStatus"] == "2"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(TOOL is None, reason="systemd-analyze is missing")
 @pytest.mark.parametrize("name", UNITS)
 def test_systemd_understands_every_line(name, tmp_path):

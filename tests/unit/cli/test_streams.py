@@ -12,6 +12,8 @@ import pytest
 
 from tests.unit.cli.commandline import STATUS, run, saved_in
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def saved(tmp_path):

@@ -106,6 +106,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_whole_swap_by_words(machine: Machine, capsys):
     script = Script(
         machine,
@@ -146,6 +147,7 @@ def test_a_checklist_left_open_goes_on_without_being_begun_again(machine: Machin
     assert any(line.startswith("[3/9] Pull Slot 07") for line in script.said)
 
 
+@pytest.mark.slow
 def test_back_to_the_beginning_ends_with_1(machine: Machine):
     script = Script(machine, "1", "yes", *["back", "yes"], *[120.0] * 8, *["back", "yes"], 0.0)
     assert machine.swap("tank", "Slot 07", script=script) == 1

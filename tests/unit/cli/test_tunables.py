@@ -161,6 +161,7 @@ def test_without_the_module_nothing_is_live(tmp_path, capsys, monkeypatch):
         run(tmp_path / "none", "set", f"{TIME}=5000")
 
 
+@pytest.mark.slow
 def test_freezing_is_put_back_by_a_guard(module, capsys):
     assert run(module, "set", "zfs_scan_suspend_progress=1", "--for", "0.3") == 0
     assert "guard" in capsys.readouterr().err

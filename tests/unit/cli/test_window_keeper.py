@@ -65,6 +65,7 @@ def night(tmp_path: Path) -> Night:
     return Night(tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_scrub_runs_in_its_hours_and_keeps_its_progress_outside(night):
     night.set(1, 3)
     await night.after(0.0)

@@ -127,6 +127,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", WRONG)
 def test_a_wrong_entry_is_one_line_and_the_others_count(entry, path):
     other = "slip" if entry.startswith("interval") else "interval"

@@ -142,6 +142,7 @@ def test_what_is_issued_at_once_during_a_walk_does_not_end_it():
     assert places(walk, Totals(TOTAL, TOTAL)) == pytest.approx([0.009 * n - 1 for n in range(100)])
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.floats(0.1, 1e5), st.floats(0, 1e12), st.floats(0, 1e12)), max_size=300)
 )
@@ -173,6 +174,7 @@ def test_before_the_first_byte_the_walk_tells_where_it_is():
     assert found.eta == pytest.approx(551, rel=0.05)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from tests.table import rows
 from zconsole.eta.progress_curve import MAX_POINTS, RECENT_POINTS, ProgressCurve, ProgressReading
 
@@ -119,6 +121,7 @@ def test_counters_beyond_any_pool_are_not_taken():
     assert made.points[-1].issued == 500
 
 
+@pytest.mark.slow
 def test_a_day_at_a_sample_a_second_stays_small_and_keeps_both_ends():
     made = course(*(reading(n, n * 10) for n in range(86_400)))
     assert len(made.points) <= MAX_POINTS
@@ -178,6 +181,7 @@ def test_bytes_issued_unseen_right_after_the_walk_took_their_time():
     assert made.points[-1].x == 3600
 
 
+@pytest.mark.slow
 @rows(("hours", "interval"), [(3, 1), (24, 5), (24 * 7, 60)])
 def test_a_long_scan_is_known_all_along(hours, interval):
     """At a sample a second, nothing was kept of a day but its start and the last half hour."""

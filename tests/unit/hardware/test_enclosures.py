@@ -17,6 +17,7 @@ def test_every_slot_of_24_and_which_are_empty(tmp_path):
     assert found.slots[1].disks == ("sdb",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second", ["0x5000ccab0512ab00", "0x5000ccab0512abff"])
 def test_two_paths_are_one_shelf_whose_disks_have_two_names(tmp_path, second):
     (found,) = enclosures(jbod_60(tmp_path, second).root)
@@ -76,6 +77,7 @@ def test_lights(tmp_path):
     assert lights_of(Slot("gone", folders=(str(tmp_path / "gone"),))) == SlotLights()
 
 
+@pytest.mark.slow
 def test_a_path_that_is_gone_leaves_the_other_to_tell_the_lights(tmp_path):
     machine = jbod_60(tmp_path)
     slot = enclosures(machine.root)[0].slots[0]

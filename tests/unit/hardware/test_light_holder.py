@@ -172,6 +172,7 @@ def test_it_goes_on_trying_while_the_enclosure_is_away(lit):
     assert not is_on(lit)
 
 
+@pytest.mark.slow
 def test_it_gives_up_after_an_hour(lit):
     lit.led().parents[1].rename(lit.root / "away")
     held = Held(lit)

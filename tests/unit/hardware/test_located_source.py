@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
 from tests.unit.hardware.chassis import Machine, expander_24, jbod_60
 from zconsole.hardware import located_source
 from zconsole.hardware.located_source import (
@@ -63,6 +65,7 @@ async def test_leaves_have_their_bays_from_the_first_sample_on(tmp_path):
     await source.aclose()
 
 
+@pytest.mark.slow
 async def test_a_recording_keeps_them(tmp_path):
     machine = jbod_60(tmp_path)
     (raw,) = await LocatedSource(Pool("/dev/mapper/mpath05"), machine.root).sample()

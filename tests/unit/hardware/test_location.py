@@ -26,6 +26,7 @@ def test_a_bay_behind_an_expander(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_multipath_disk_has_one_bay_by_whichever_name(tmp_path):
     machine = jbod_60(tmp_path)
     by_name = [where(machine, path) for path in ("/dev/mapper/mpath05", "/dev/sdf", "/dev/sdbn")]
@@ -83,6 +84,7 @@ def test_an_alias_by_place_is_the_bay(tmp_path):
     assert where(machine, "/dev/sda")[:3] == ("0x500304801ee3ee7f", "Slot 00", "A1")
 
 
+@pytest.mark.slow
 def test_an_alias_of_a_multipath_disk(tmp_path):
     machine = jbod_60(tmp_path)
     machine.alias("B5", "dm-5")
@@ -148,6 +150,7 @@ def test_devices_that_are_made_of_each_other_end(tmp_path):
     assert disks_below("/dev/dm-0", tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "slot", "found"),
     [

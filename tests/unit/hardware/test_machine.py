@@ -385,6 +385,7 @@ def test_each_disk_of_a_shelf_has_its_bay(tmp_path):
     assert len({each.bay for each in found}) == len(found) == 21
 
 
+@pytest.mark.slow
 def test_a_disk_with_two_paths_is_one_device(tmp_path):
     machine = jbod_60(tmp_path)
     part = tmp_path / "sys/devices/virtual/block/dm-90"
@@ -405,6 +406,7 @@ def test_a_disk_with_two_paths_is_one_device(tmp_path):
     assert device.locate is not None
 
 
+@pytest.mark.slow
 def test_a_joining_device_without_a_path_is_a_disk_that_was_pulled(tmp_path):
     # multipathd keeps the map as long as it is open, which ZFS has it.
     machine = jbod_60(tmp_path)

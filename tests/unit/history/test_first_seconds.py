@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import pytest
+
 from tests.table import rows
 from tests.unit.history.following import MIB, TOTAL, T, disk, sample
 from zconsole.eta.estimate import MEASURING
@@ -11,6 +13,8 @@ from zconsole.eta.past import PastScan
 from zconsole.history.activities import ActivityTracker
 from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
+
+pytestmark = pytest.mark.slow
 
 RATE = 50.0 * MIB
 Course = Callable[[float], float]

@@ -16,6 +16,8 @@ from zconsole.history.views import ScanView
 from zconsole.pool.model import Sample
 from zconsole.tunables.effect import SETTLE
 
+pytestmark = pytest.mark.slow
+
 AT, STEP = 3600, 30
 TOTAL = 400_000 * MIB
 FOLLOWED = round(SETTLE) + 300

@@ -18,6 +18,8 @@ from zconsole.history.pool import PoolHistory
 from zconsole.history.scans import MOST_PAST, ScanTracker
 from zconsole.history.storage import HistoryStore
 
+pytestmark = pytest.mark.slow
+
 NAME = f"past-{GUID}.json"
 
 

@@ -263,6 +263,7 @@ def large(n: int, width: int = 10, tops: int = 100, power: int = 1) -> Sample:
     return Sample(T + n, float(n), "libzfs", True, Pool("tank", "ONLINE", root))
 
 
+@pytest.mark.slow
 def test_a_thousand_leaves_are_followed_in_little_time():
     history = PoolHistory()
     samples = [large(n) for n in range(8)]
@@ -274,6 +275,7 @@ def test_a_thousand_leaves_are_followed_in_little_time():
     assert min(spent[2:]) < 0.05
 
 
+@pytest.mark.slow
 @rows(("tops", "read"), [(2, 7 * MIB), (200, 4 * MIB)])
 def test_sparklines_of_very_many_vdevs_show_the_rates_of_the_window(tops, read):
     history = PoolHistory()
@@ -327,6 +329,7 @@ def pools(draw):
     return sample(draw(st.floats(-100, 1e6)), *leaves, scans=(scan,))
 
 
+@pytest.mark.slow
 @given(st.lists(pools(), max_size=8))
 def test_no_sequence_of_samples_breaks_the_history(samples):
     history = PoolHistory()

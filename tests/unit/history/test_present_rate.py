@@ -32,6 +32,7 @@ def test_a_rate_that_changed_is_seen_whole_after_the_span():
     assert found.seconds == SPAN
 
 
+@pytest.mark.slow
 @rows("period", [5, 16])
 def test_bursts_do_not_sway_it(period: int):
     issued = [n // period * period * 100 * MB for n in range(601)]

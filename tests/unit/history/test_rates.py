@@ -178,6 +178,7 @@ STEPS = st.sampled_from([-3.0, 0.0, 0.5, 1.0, 1.0, 1.0, 4.0, 31.0, 400.0])
 CHANGES = st.sampled_from(["", "", "", "", "fell", "swapped", "gone", "blocks", "still"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(STEPS, CHANGES, CHANGES, CHANGES), max_size=25))
 def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(samples):
     together, alone = RateWindows(), {name: RateWindows() for name in "abc"}
@@ -203,6 +204,7 @@ def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(sampl
                 alone[name] = RateWindows()
 
 
+@pytest.mark.slow
 def test_a_full_window_takes_little_more_memory_than_two_of_its_samples():
     """A list of its six samples would take three times as much."""
 

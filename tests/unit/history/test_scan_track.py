@@ -26,6 +26,8 @@ from zconsole.history.present_rate import SPAN
 from zconsole.pool.model import Scan
 from zconsole.units import duration, rate
 
+pytestmark = pytest.mark.slow
+
 
 def test_rates_and_estimate_follow_the_samples():
     samples = running(range(60))

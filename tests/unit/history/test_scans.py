@@ -24,6 +24,8 @@ from tests.unit.history.following import (
 from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import Event, Scan
 
+pytestmark = pytest.mark.slow
+
 
 def test_nobody_knows_the_restarts_of_a_scan_met_halfway():
     samples = running(range(500, 510))

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
+
 from tests.table import rows
 from zconsole.history.series import RateSeries
 from zconsole.pool.model import IoRates
@@ -137,6 +139,7 @@ def test_what_is_forgotten_leaves_the_others_as_they_were():
     assert series.tail("scan:scrub:", "issue_rate", 3) == [4.0, 4.0, None]
 
 
+@pytest.mark.slow
 def test_a_thousand_devices_keep_their_past_in_little_memory():
     tracemalloc.start()
     series, rates = RateSeries(), {f"disk-{n}": IoRates(1.0, 1.0, 1.0, 1.0) for n in range(1000)}

@@ -15,6 +15,8 @@ from zconsole.history.storage import HistoryStore, encode, restore
 from zconsole.pool.model import IoCounters, Pool, Sample, Scan, Vdev
 from zconsole.system.state_dir import StateError
 
+pytestmark = pytest.mark.slow
+
 T = 1_800_000_000.0
 MIB = 2**20
 GUID = "123456"

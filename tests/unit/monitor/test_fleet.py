@@ -204,6 +204,7 @@ async def test_closing_abandons_what_is_in_flight():
     assert slow.closed
 
 
+@pytest.mark.slow
 async def test_an_answer_that_is_hard_to_read_does_not_hold_up_the_others(monkeypatch):
     """One host's answer would take for ever: its pools say so, those of others go on."""
     read = session_module.decode

@@ -12,6 +12,8 @@ from zconsole.monitor.replay_feed import WARM, ReplayFeed
 from zconsole.monitor.session import Session
 from zconsole.zfs.sources.replay import ReplaySource
 
+pytestmark = pytest.mark.slow
+
 POOL = "  pool: tank\n state: ONLINE\n"
 
 

@@ -16,6 +16,7 @@ def rounds(count: int, scenario: str = "resilver"):
     return list(itertools.islice(samples(scenario, 1, 1.0, count), count))
 
 
+@pytest.mark.slow
 def test_a_dropped_session_loses_neither_sparkline_nor_estimate(tmp_path):
     tmp_path.chmod(0o700)
     taken = rounds(120)

@@ -75,6 +75,7 @@ def store(tmp_path):
     store.close()
 
 
+@pytest.mark.slow
 def test_the_last_full_scrub_outlives_newer_reports_of_other_scans(store):
     store.save(scrub(1000.0))
     store.save(scrub(9000.0))
@@ -86,6 +87,7 @@ def test_the_last_full_scrub_outlives_newer_reports_of_other_scans(store):
     assert store.full_scrub("42") == 12_600.0
 
 
+@pytest.mark.slow
 def test_the_oldest_reports_go_where_a_newer_one_is_of_a_full_scrub(store):
     for number in range(2 * KEPT):
         store.save(scrub(1000.0 + number))

@@ -48,6 +48,7 @@ def test_a_shelf_device_is_gone_once_it_is_used(night):
     assert "is part of active pool 'tank'" in refused.stderr
 
 
+@pytest.mark.slow
 @rows(
     ("scenario", "words", "status", "text"),
     [

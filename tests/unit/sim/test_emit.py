@@ -20,6 +20,7 @@ def tree(name):
     return World(name, 1).raws()[0]["libzfs"]["vdev_tree"]
 
 
+@pytest.mark.slow
 @rows("name", [n for n in names() if n != "thousand"])
 def test_arrays_have_the_version_s_lengths(name):
     old = name in ("new-disk", "scrub-delay")

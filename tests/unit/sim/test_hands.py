@@ -64,6 +64,7 @@ def test_an_empty_bay_has_nothing_to_pull(world: World):
         SimulatedHands(world).pull("Slot 12")
 
 
+@pytest.mark.slow
 @rows("scenario", names())
 def test_every_disk_of_every_scenario_sits_in_a_bay_and_a_new_one_fits_there(scenario: str):
     world = World(scenario, 1)

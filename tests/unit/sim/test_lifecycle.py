@@ -99,6 +99,7 @@ def test_without_deferral_a_second_replacement_restarts_at_any_time(without, hou
     assert "history_event" in names(pool)
 
 
+@pytest.mark.slow
 def test_a_second_replacement_waits_for_a_pass_of_its_own():
     pool, disks = pool_of(fill=0.05)
     first, second = pool.host.shelf[:2]
@@ -125,6 +126,7 @@ def test_an_early_second_replacement_restarts_the_resilver():
     assert "history_event" in names(pool)
 
 
+@pytest.mark.slow
 def test_a_disk_that_comes_back_restarts_the_resilver():
     pool, disks = pool_of(fill=0.05)
     commands.replace(pool, disks[0].path, pool.host.shelf[0].path)
@@ -201,6 +203,7 @@ def test_a_spare_stays_for_good_when_the_failed_disk_is_detached():
     assert pool.spares == []
 
 
+@pytest.mark.slow
 def test_a_spare_goes_back_when_the_failed_disk_has_been_replaced():
     pool, disks, spare = with_spare()
     new = pool.host.shelf[0]

@@ -70,6 +70,7 @@ def test_what_sources_read_is_what_was_issued():
     assert read == pytest.approx(current.issued + metadata, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_scan_short_of_memory_walks_and_issues_in_turn():
     pool, _ = raidz2(fill=0.5, memory=8 << 30, model=EXOS_16T)
     scan.begin(pool, SCRUB)
@@ -83,6 +84,7 @@ def test_a_scan_short_of_memory_walks_and_issues_in_turn():
     assert current.queues[0].density < 0.5
 
 
+@pytest.mark.slow
 def test_a_sorted_scan_is_more_sequential_than_one_short_of_memory():
     rates = []
     for memory in (256 << 30, 4 << 30):

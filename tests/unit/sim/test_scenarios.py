@@ -12,6 +12,8 @@ from zconsole.sim.scenarios import DEFAULT, find, listed, names
 from zconsole.sim.source import World, samples
 from zconsole.zfs.decode import decode
 
+pytestmark = pytest.mark.slow
+
 BEGINS = {"shared-bus": 100}
 """Seconds after which a scenario is at what it is about."""
 LIMITS = {

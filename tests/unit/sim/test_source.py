@@ -17,6 +17,7 @@ def issued(interval, seconds, name="resilver"):
     return world.pools[0].scan.issued
 
 
+@pytest.mark.slow
 @rows("name", ["resilver", "foreground", "shingled"])
 def test_sampling_more_often_changes_little(name):
     world = World(name, 1)
@@ -26,6 +27,7 @@ def test_sampling_more_often_changes_little(name):
     assert leap == pytest.approx(slow, rel=0.01)
 
 
+@pytest.mark.slow
 def test_long_leaps_agree_with_small_steps():
     start = World("resilver", 1).pools[0].scan.issued
     small, leap = (issued(i, 3600.0) - start for i in (30.0, 3600.0))

@@ -25,6 +25,7 @@ def speedup(scenario, changes, seed=1):
     return rates[1] / rates[0]
 
 
+@pytest.mark.slow
 @rows(
     ("scenario", "changes", "least"),
     [
@@ -38,6 +39,7 @@ def test_a_parameter_that_limits_makes_it_faster(scenario, changes, least):
     assert speedup(scenario, changes) > least
 
 
+@pytest.mark.slow
 @rows(
     ("scenario", "changes"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.table import rows
 from tests.unit.actions.pools import CHECKPOINT, MODERN, at, disk, group, pool, top
 from tests.unit.swap.playing import NEW, OLD, Play
@@ -11,6 +13,8 @@ from zconsole.swap.choice import choose
 from zconsole.swap.refusal import Refusal
 from zconsole.swap.store import MemorySwapStore
 from zconsole.swap.view import MachineView
+
+pytestmark = pytest.mark.slow
 
 PAIR = group("replacing", disk("d00", 1000), disk("n0", 70))
 RESILVERING = Scan("resilver", "running", start=900.0)

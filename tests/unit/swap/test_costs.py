@@ -33,6 +33,7 @@ def follows(play: Play, step: str) -> SwapStage:
     return play.do()
 
 
+@pytest.mark.slow
 def test_back_undoes_what_was_announced():
     play = Play(lights=True)
     play.begin()
@@ -76,6 +77,7 @@ def scrubbing(play: Play) -> Play:
     return play
 
 
+@pytest.mark.slow
 def test_a_scrub_that_is_stopped_is_offered_again(scrubbing: Play):
     stage = scrubbing.back()
     assert stage.plan is not None

@@ -106,6 +106,7 @@ def test_giving_up_while_a_new_disk_is_filled_names_the_whole_command_and_the_wa
     assert f"zpool detach tank {new.whole}" in said
 
 
+@pytest.mark.slow
 def test_a_finished_swap_shows_its_report_while_its_pool_is_not_imported():
     play = Play()
     play.begin()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.records import replace
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play, fresh
 from zconsole.actions.target import find
@@ -11,6 +13,8 @@ from zconsole.sim.disk import CANT_OPEN, FAULTED
 from zconsole.sim.source import World
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST, SPARE_FIRST
 from zconsole.swap.progress import current
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_right_way(play: Play):

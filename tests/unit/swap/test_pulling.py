@@ -23,6 +23,8 @@ from zconsole.swap.report import markdown
 from zconsole.swap.store import FileSwapStore
 from zconsole.swap.undone import taken_offline
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_word_of_the_operator_counts_where_nothing_shows_the_pull(play: Play):
     old = play.leaf()

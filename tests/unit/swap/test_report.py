@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.swap.playing import OLD, Play
 from zconsole.eta.estimate import Estimate
 from zconsole.swap.checklist import DONE, PULL_FIRST, Checklist
@@ -7,6 +9,8 @@ from zconsole.swap.disk import SwapDisk
 from zconsole.swap.guide import started
 from zconsole.swap.report import markdown, summary
 from zconsole.units import duration
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_report_has_disks_times_commands_and_results():

@@ -165,6 +165,7 @@ def swapped(play: Play, bay: str) -> None:
     assert play.checklist.state == DONE
 
 
+@pytest.mark.slow
 def test_one_after_the_other(two: Play):
     old = {two.leaf(bay).serial for bay in (OLD, OTHER)}
     swapped(two, OLD)
@@ -187,6 +188,7 @@ def test_the_second_waits_until_the_first_is_filled(two: Play):
     assert "wait for that resilver" in way.refused
 
 
+@pytest.mark.slow
 def test_one_resilver_for_both_and_each_is_pulled_afterwards(two: Play):
     two.hands.insert(0, "Slot 11")
     two.hands.insert(0, "Slot 12")

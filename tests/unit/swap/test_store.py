@@ -91,6 +91,7 @@ def test_without_a_directory_the_swap_is_led_all_the_same():
     assert "not remembered" in guide.problem
 
 
+@pytest.mark.slow
 def test_closed_checklists_are_kept_for_their_reports_and_the_oldest_go(place: Path):
     store = FileSwapStore(place)
     for n in range(KEPT + 2):

@@ -51,6 +51,7 @@ def test_a_wrong_disk_that_zfs_did_not_miss_is_opened_anew(play: Play):
     assert play.refilled().title.startswith(f"Pull {OLD}")
 
 
+@pytest.mark.slow
 def test_a_wrong_disk_that_zfs_gives_up_after_its_return_is_brought_back_again(play: Play):
     back_unnoticed(play)
     play.do()

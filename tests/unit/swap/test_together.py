@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.swap.playing import EMPTY, OLD, Play, fresh
 from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap
@@ -49,6 +51,7 @@ def pulled(play: Play, name: str, bay: str) -> None:
     assert play.checklist.state == "done"
 
 
+@pytest.mark.slow
 def test_each_disk_of_a_batch_is_led_to_its_pull_after_the_resilver():
     play = shelf()
     first, second = replaced(play)
@@ -82,6 +85,7 @@ def test_a_replace_that_failed_gets_no_checklist():
     assert begin_replaced(v, swaps, events, play.store, play.now) == ()
 
 
+@pytest.mark.slow
 def test_disks_that_somebody_replaces_already_get_their_checklists_too():
     play = shelf()
     replaced(play)

@@ -213,6 +213,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_nothing_is_said_about_a_process_left_behind_when_the_program_ends():
     argv = (sys.executable, "-c", LEAVES_A_PROCESS_BEHIND)
     done = await ProcessRunner().run(argv, 60)
@@ -251,6 +252,7 @@ async def test_a_command_that_writes_without_end_is_stopped(monkeypatch):
     await gone(caught.value.alive)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("newline", ["", " + b'\\n'"])
 async def test_a_long_lived_process_that_writes_without_end_ends(monkeypatch, newline):
     monkeypatch.setattr(pipe_io, "MOST_OUTPUT", 1_000_000)

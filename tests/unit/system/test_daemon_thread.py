@@ -39,6 +39,7 @@ async def test_it_runs_in_a_thread_of_its_own():
     assert await in_daemon_thread(threading.get_ident) != threading.get_ident()
 
 
+@pytest.mark.slow
 def test_a_stuck_job_does_not_keep_the_program_from_ending():
     done = subprocess.run(
         [sys.executable, "-c", STUCK], check=False, timeout=30, capture_output=True

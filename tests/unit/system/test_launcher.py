@@ -15,6 +15,8 @@ import pytest
 
 import zconsole
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(zconsole.__file__).parent
 PARTS = PACKAGE.parent / ".ci/parts"
 PATIENCE = 120.0
@@ -50,7 +52,6 @@ def command(how: str, installed: Path, tmp_path: Path) -> list[str]:
 CODE = "import sys; sys.path.insert(0, {!r}); import zconsole.cli.main as m; sys.exit(m.main())"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["checkout", "isolated", "deb", "pyz"])
 def test_a_job_in_the_background_is_of_the_same_program(
     how: str, installed: Path, tmp_path: Path

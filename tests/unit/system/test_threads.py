@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import zconsole
+
+pytestmark = pytest.mark.slow
 
 ASKS = """
 import asyncio, contextlib, gc, sys, threading

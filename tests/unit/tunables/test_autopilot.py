@@ -23,6 +23,8 @@ from zconsole.tunables.hold_plan import Order
 from zconsole.tunables.store import PILOT
 from zconsole.tunables.targets import Targets
 
+pytestmark = pytest.mark.slow
+
 NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
 
@@ -144,7 +146,6 @@ def running(kernel):
     assert not alive(mark)
 
 
-@pytest.mark.slow
 def test_off_restores_and_ends_it(running):
     assert soon(lambda: running.read(TIME) != 3000)
     assert autopilot.stop(running.state)
@@ -152,7 +153,6 @@ def test_off_restores_and_ends_it(running):
     assert not autopilot.stop(running.state)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("below", [False, True])
 def test_it_goes_below_the_defaults_only_if_it_was_started_so(kernel, monkeypatch, below):
     kernel.state.chmod(0o700)
@@ -184,13 +184,11 @@ async def test_it_is_started_as_it_was_confirmed(kernel, monkeypatch, below):
     assert ("--below-defaults" in commands[0]) == below
 
 
-@pytest.mark.slow
 def test_a_second_one_is_refused(running):
     with pytest.raises(RuntimeError, match="an autopilot runs already"):
         start(running)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["guard", "steering"])
 def test_restores_after_either_process_was_killed(running, victim):
     assert soon(lambda: running.read(TIME) != 3000)
@@ -203,7 +201,6 @@ def test_restores_after_either_process_was_killed(running, victim):
     assert running.read(NAME) == 3
 
 
-@pytest.mark.slow
 def test_stands_aside_when_somebody_sets_a_tunable(running):
     assert soon(lambda: running.read(TIME) != 3000)
     mark = process_mark(guard_of(running))
@@ -212,7 +209,6 @@ def test_stands_aside_when_somebody_sets_a_tunable(running):
     assert (running.read(NAME), running.read(TIME)) == (7, 3000)
 
 
-@pytest.mark.slow
 def test_one_that_uses_another_state_directory_is_refused(running, tmp_path):
     other = tmp_path / "other"
     other.mkdir(mode=0o700)
@@ -220,7 +216,6 @@ def test_one_that_uses_another_state_directory_is_refused(running, tmp_path):
         start(running, other)
 
 
-@pytest.mark.slow
 def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):
     kernel.state.chmod(0o700)
     for path in (kernel.module / "parameters").iterdir():
@@ -229,7 +224,6 @@ def test_a_kernel_whose_tunables_cannot_be_read_is_refused(kernel):
         start(kernel)
 
 
-@pytest.mark.slow
 def test_what_a_killed_pair_left_behind_is_restored_by_off(running):
     assert soon(lambda: running.read(TIME) != 3000)
     guard = guard_of(running)
@@ -242,7 +236,6 @@ def test_what_a_killed_pair_left_behind_is_restored_by_off(running):
     assert (running.read(TIME), running.read(NAME)) == (3000, 3)
 
 
-@pytest.mark.slow
 def test_what_a_killed_pair_left_behind_is_the_start_of_no_other(running):
     assert soon(lambda: running.read(TIME) != 3000)
     guard = guard_of(running)
@@ -254,7 +247,6 @@ def test_what_a_killed_pair_left_behind_is_the_start_of_no_other(running):
     assert (running.read(TIME), running.read(NAME)) == (3000, 3)
 
 
-@pytest.mark.slow
 def test_why_it_ended_is_in_the_log(running):
     assert soon(lambda: running.read(TIME) != 3000)
     mark = process_mark(guard_of(running))
@@ -265,7 +257,6 @@ def test_why_it_ended_is_in_the_log(running):
     )
 
 
-@pytest.mark.slow
 def test_it_ends_with_the_console_that_it_watches(kernel):
     kernel.state.chmod(0o700)
     console = subprocess.Popen(["sleep", "60"])
@@ -280,7 +271,6 @@ def test_it_ends_with_the_console_that_it_watches(kernel):
     assert (kernel.read(TIME), kernel.read(NAME)) == (3000, 3)
 
 
-@pytest.mark.slow
 def test_another_console_sees_what_it_does(running):
     assert soon(lambda: running.read(TIME) != 3000)
     assert soon(lambda: (now := autopilot.status(running.state)) is not None and now.level > 0)

@@ -289,6 +289,7 @@ def test_values_that_cannot_be_forgotten_were_put_back_all_the_same(kernel, monk
     assert kernel.read(TIME) == 3000
 
 
+@pytest.mark.slow
 async def test_the_guard_tells_what_it_sets_and_puts_back(kernel):
     kernel.state.chmod(0o700)
     await freeze(kernel, seconds=0.3)

@@ -214,6 +214,7 @@ def noisy(slope: float, level: float, seed: int) -> list[float]:
     return levels
 
 
+@pytest.mark.slow
 @rows("slope", [0.05, 0.1, 0.2, 0.3])
 @rows("level", [-1.5, 0.25, 2.0])
 def test_the_noise_of_a_steady_load_turns_it_at_most_twelve_times_an_hour(slope, level):
@@ -235,6 +236,7 @@ def test_a_level_more_is_more_requests_of_the_scan(level):
     assert sum(map(now.get, requests)) < sum(map(then.get, requests))
 
 
+@pytest.mark.slow
 @rows("seed", [0, 7, 23, 101])
 def test_under_a_steady_load_it_turns_at_most_twelve_times_an_hour(seed):
     now = load(seed, steady=True)

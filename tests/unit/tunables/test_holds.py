@@ -110,6 +110,7 @@ def test_a_scan_of_another_pool_that_ends_restores_nothing(kernel, live):
     assert kernel.read(TIME) == 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("until", [None, "77"])
 @pytest.mark.parametrize("scans", [IDLE, RUNS, ENDED, GONE])
 def test_what_a_live_console_holds_is_left_to_it(kernel, live, until, scans):

@@ -12,6 +12,8 @@ from zconsole.system.day_hours import DayHours
 from zconsole.tunables.pilot import Pilot, at_risk
 from zconsole.tunables.targets import Hours
 
+pytestmark = pytest.mark.slow
+
 NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
 

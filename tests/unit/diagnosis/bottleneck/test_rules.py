@@ -44,6 +44,7 @@ TIMES = {"shingled": (600.0, 30.0), "shared-bus": (110.0, 2.0)}
 """Seconds to watch and between samples, where what is to be seen comes later."""
 
 
+@pytest.mark.slow
 @rows(("scenario", "cause"), CAUSES.items())
 def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
     seconds, step = TIMES.get(scenario, (24.0, 2.0))
@@ -56,6 +57,7 @@ def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
     assert all(bool(verdict.disk) == (cause in ONE_DISK) for verdict in right)
 
 
+@pytest.mark.slow
 def test_no_disk_of_a_draid_is_new_that_rebuilds_to_its_distributed_spare():
     found = [watched("draid", seed) for seed in (1, 2, 3)]
     assert all(frame.limit is not None and "new" not in frame.limit.text for frame in found)
@@ -264,6 +266,7 @@ def test_disks_that_are_slower_than_before_for_another_reason_share_none(load):
     assert crowd(load=load).cause != "bus"
 
 
+@pytest.mark.slow
 def test_the_share_of_applications_is_steady_and_leaves_some_to_a_scan_that_goes_on():
     world, session, texts = World("foreground", 1), Session(), []
     for second in range(60):

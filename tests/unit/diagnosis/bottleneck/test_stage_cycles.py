@@ -130,6 +130,7 @@ def test_a_walk_that_is_over_has_no_stage_of_its_own():
     assert past.stage is None
 
 
+@pytest.mark.slow
 @rows(("interval", "first", "last"), [(1.0, 1000, 1120), (5.0, 800, 1300), (15.0, 0, 1300)])
 def test_the_verdict_stays_while_the_stages_change(interval, first, last):
     """It walks again after 1,065 s."""

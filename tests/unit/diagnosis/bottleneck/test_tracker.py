@@ -151,6 +151,7 @@ def test_a_resilver_tops_out_at_the_new_disks_writes_times_the_width():
     assert "new disk" in ceiling.text
 
 
+@pytest.mark.slow
 def test_a_known_link_is_the_ceiling_of_the_disks_behind_it():
     ceiling = watched("shared-bus", 1, 110.0, 2.0).ceiling
     assert ceiling is not None
@@ -165,6 +166,7 @@ def test_a_slow_source_leaves_room_below_what_the_new_disk_could_take_in():
     assert ceiling.share < 0.9
 
 
+@pytest.mark.slow
 def test_the_ceiling_is_not_below_what_zpool_averages_over_the_pass():
     """``best seen 381M/s`` stood beside ``zpool averages 403M/s over this pass``."""
     frame = watched("resilver", 1, 60.0, 1.0)
@@ -194,6 +196,7 @@ def test_while_it_is_paused_the_best_seen_stays():
     assert frame.ceiling == before._replace(share=None)
 
 
+@pytest.mark.slow
 def test_walking_metadata_has_no_ceiling():
     frame = watched("thousand", 1, 20.0, 10.0)
     assert frame.scan is not None

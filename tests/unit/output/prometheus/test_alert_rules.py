@@ -60,6 +60,7 @@ def test_promtool_finds_nothing_wrong_with_the_rules():
     assert status == 0, said
 
 
+@pytest.mark.slow
 @needs_promtool
 def test_the_rules_fire_as_they_should():
     status, said = promtool("test", "rules", str(CASES))

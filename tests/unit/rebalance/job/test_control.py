@@ -334,6 +334,7 @@ def lines(shell: Shell) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_job_is_told_with_its_settings_and_its_end(tmp_path: Path) -> None:
     shell, tree = Shell(tmp_path), tmp_path / "tree"
     tree.mkdir()
@@ -351,6 +352,7 @@ def test_a_job_is_told_with_its_settings_and_its_end(tmp_path: Path) -> None:
     assert lines(shell)[-1]["ok"] is False
 
 
+@pytest.mark.slow
 def test_no_file_is_moved_without_a_line_in_some_log(tmp_path: Path) -> None:
     shell, tree = Shell(tmp_path), tmp_path / "tree"
     tree.mkdir()

@@ -133,6 +133,7 @@ def test_a_death_while_it_counts_is_not_forgotten(tree: Path) -> None:
     assert shell.wait(lambda status: status["state"] == "finished")["files_done"] == FILES
 
 
+@pytest.mark.slow
 def test_an_order_of_before_does_not_hold_the_next_run(tree: Path) -> None:
     created = create(tree, JobClocks())
     shell = Shell(tree.parent)
@@ -168,6 +169,7 @@ def died(root: Path, state: State) -> creation.Created:
     return created
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [State.CREATING, State.SWAPPING])
 def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
     dead = died(small, state).record
@@ -177,6 +179,7 @@ def test_it_is_refused_in_below_and_above(small: Path, state: State) -> None:
     assert [job_store.find(found.job) for found in control.listed([])] == [dead]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs mounts")
 def test_it_is_refused_through_a_bind_mount(small: Path) -> None:
     dead = died(small, State.SWAPPING).record

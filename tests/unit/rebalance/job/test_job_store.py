@@ -28,6 +28,7 @@ def test_a_journal_has_one_job_whatever_it_is_called(tmp_path: Path, name: str) 
         assert job_store.by_journal(tmp_path / other) == record
 
 
+@pytest.mark.slow
 def test_records_that_go_meanwhile_are_left_out() -> None:
     lasting, over = job_store.add(None), threading.Event()
 

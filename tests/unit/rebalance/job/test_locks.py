@@ -57,6 +57,7 @@ def test_the_message_names_both_and_says_what_to_do(tree: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_locks_leave_no_file_and_those_of_the_dead_are_cleared(tree: Path) -> None:
     code = (
         "import os, signal\n"
@@ -132,6 +133,7 @@ for words in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 @as_root
 def test_trees_that_overlap_through_a_bind_mount_are_kept_apart(tmp_path: Path) -> None:
     """``seen`` is ``x/y`` again, and ``x/inner`` is ``z``, which a job on ``x`` does not enter."""

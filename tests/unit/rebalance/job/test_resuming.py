@@ -115,6 +115,7 @@ def meta(tree: Path) -> dict[str, str]:
     return {key: json.dumps(value) for key, value in values.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["name", "journal", "all"])
 def test_it_is_resumed_and_what_was_left_is_settled(tree: Path, shell: Shell, by: str) -> None:
     assert shell.status(JOB)["state"] == "dead"

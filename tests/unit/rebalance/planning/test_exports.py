@@ -133,6 +133,7 @@ def test_a_bind_mount_is_exported_under_another_name(machine: Machine) -> None:
     assert machine.why("/other") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "shared"),
     [

@@ -90,6 +90,7 @@ def listing(root: Path, raw: int, stored: int, copies: int = 1) -> dict[int, Lis
     return listed({path.stat().st_ino: lines for path in root.iterdir()})
 
 
+@pytest.mark.slow
 def test_what_compression_would_save(texts: Path) -> None:
     sizes = predicted(texts, compression="gzip-6")
     assert sizes.after is not None
@@ -108,6 +109,7 @@ def test_two_copies_take_twice_as_much(texts: Path) -> None:
     assert sizes.change == pytest.approx(sizes.before, rel=0.04)
 
 
+@pytest.mark.slow
 def test_larger_records_compress_better(texts: Path) -> None:
     small, large = (
         growth(predicted(texts, engine="copy", compression="gzip", recordsize=str(size)))
@@ -117,6 +119,7 @@ def test_larger_records_compress_better(texts: Path) -> None:
     assert large < 0.35
 
 
+@pytest.mark.slow
 def test_holes_stay_holes(tmp_path: Path) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.write(os.urandom(RECORD))

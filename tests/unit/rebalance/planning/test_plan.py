@@ -94,6 +94,7 @@ class Unleased(Sys):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "dataset", "refused"),
     [

@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from tests.table import rows
 from zconsole.rebalance.planning.survey import Reservoir
 
@@ -30,6 +32,7 @@ def test_a_few_files_are_all_taken(count: int) -> None:
     assert sorted(reservoir.inodes(1 << 20)) == list(range(count))
 
 
+@pytest.mark.slow
 def test_every_file_has_the_same_chance_wherever_it_is() -> None:
     offered = files(0, 100)
     taken: Counter[int] = Counter()

@@ -9,6 +9,8 @@ from zconsole.rebalance.planning.settings import Settings
 from zconsole.sim.backends.rebalance import SimulatedRebalance
 from zconsole.sim.source import World
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 
 

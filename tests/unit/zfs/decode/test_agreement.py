@@ -6,9 +6,13 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.table import rows
 from tests.vm.fields import same_difference
 from tests.vm.kept import Kept, kept
+
+pytestmark = pytest.mark.slow
 
 STATES = tuple(kept())
 FROM_LIBZFS = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import pytest
+
 from tests.table import rows
 from tests.unit.zfs.decode.configs import config, disk, packed, stats, top
 from zconsole.pool.model import Sample
@@ -21,6 +23,7 @@ def sample(form: dict[str, Any], memory: SourceMemory, **more: Any) -> Sample:
     return found
 
 
+@pytest.mark.slow
 @rows("as_it_came", [lambda form: form, packed])
 @rows("scenario", ["resilver", "trim", "two-pools", "healthy", "paused"])
 def test_a_pool_reads_the_same_with_and_without_memory(scenario: str, as_it_came: Any) -> None:

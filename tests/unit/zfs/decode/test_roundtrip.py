@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
 from zconsole.zfs.decode.names import kind_of, parity_of
 from zconsole.zfs.decode.text import pools_of
 from zconsole.zfs.decode.tree import with_spares
+
+pytestmark = pytest.mark.slow
 
 SIZES = st.builds(lambda n, k: n * 1024**k, st.integers(1, 999), st.integers(0, 5))
 TIMES = st.integers(0, 2**32).map(float)

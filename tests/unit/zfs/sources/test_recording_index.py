@@ -26,6 +26,7 @@ def test_lines_that_are_no_samples_are_passed_over(tmp_path):
     assert span_of(write(tmp_path / "r", *lines)) == (5.0, 9.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("near", [1, 200, 2**16])
 @pytest.mark.parametrize("t", [0, 1000, 1001, 1500, 2998, 2999, 9999])
 def test_a_place_is_at_or_before_its_time_at_the_start_of_a_line(recording, monkeypatch, t, near):

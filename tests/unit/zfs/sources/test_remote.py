@@ -28,6 +28,8 @@ from zconsole.zfs.sources.remote import (
     remote_words,
 )
 
+pytestmark = pytest.mark.slow
+
 REFUSED = "ssh: connect to host b port 22: Connection refused"
 CAPTURES = Path(__file__).parents[3] / "fixtures" / "captures"
 
