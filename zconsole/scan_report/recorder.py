@@ -18,7 +18,7 @@ FINEST = 1.0
 """Initial seconds between two stored moments; doubled whenever there are too many."""
 GAP = 60.0
 """Seconds between two frames beyond which the time between is unknown."""
-SAVE_SECONDS = 60.0
+SAVE_SECONDS = 120.0
 
 ScanKey = tuple[str, str | None, float | None]
 """See Scan.key."""

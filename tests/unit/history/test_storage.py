@@ -110,11 +110,11 @@ def test_the_store_keeps_and_recalls(tmp_path):
     assert [len(t.course.points) for t in history.scans.tracks] == [48]
 
 
-def test_it_is_written_every_half_minute_and_when_asked_to(tmp_path):
+def test_it_is_written_every_two_minutes_and_when_asked_to(tmp_path):
     store, history = HistoryStore(tmp_path), watched(range(2, 10))
-    kept = [store.keep(GUID, history, T + n) for n in range(0, 70, 10)]
+    kept = [store.keep(GUID, history, T + n) for n in range(0, 280, 40)]
     assert kept == [True, False, False, True, False, False, True]
-    assert store.keep(GUID, history, T + 61, at_once=True)
+    assert store.keep(GUID, history, T + 241, at_once=True)
 
 
 def test_at_rest_it_is_written_every_five_minutes_and_when_a_scan_has_ended(tmp_path):
@@ -125,7 +125,7 @@ def test_at_rest_it_is_written_every_five_minutes_and_when_a_scan_has_ended(tmp_
     history.push(replace(last, pool=replace(last.pool, scans=(over,))))
     assert history.scans.past
     kept = [t for t in range(0, 700, 10) if store.keep(GUID, history, T + t)]
-    assert kept == [30, 330, 630]
+    assert kept == [120, 420]
 
 
 def test_a_second_console_reads_but_does_not_write(tmp_path):
