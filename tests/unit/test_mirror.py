@@ -26,6 +26,7 @@ ELSEWHERE = {
     "actions/test_consequences.py": ACTIONS,
     "actions/test_fresh.py": ACTIONS,
     "actions/test_preconditions.py": ACTIONS,
+    "actions/test_shared_spares.py": ACTIONS,
     "cli/test_bad_input.py": COMMANDS,
     "cli/test_dead_mounts.py": COMMANDS,
     "cli/test_large_input.py": COMMANDS,
