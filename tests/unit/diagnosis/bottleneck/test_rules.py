@@ -51,7 +51,7 @@ def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
     found = [watched(scenario, seed, seconds, step).limit for seed in SEEDS]
     right = [verdict for verdict in found if verdict is not None and verdict.cause == cause]
     assert len(right) >= NEEDED * len(found), [verdict and verdict.text for verdict in found]
-    assert all(verdict.figures and verdict.sure > 0.5 for verdict in right)
+    assert all(verdict.figures and 0.5 < verdict.sure <= 1.0 for verdict in right)
     assert all("\n" not in verdict.text for verdict in right)
     assert all(verdict.disk in verdict.text for verdict in right)
     assert all(bool(verdict.disk) == (cause in ONE_DISK) for verdict in right)
