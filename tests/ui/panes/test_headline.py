@@ -94,6 +94,8 @@ def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
     assert role_of(replace(base, scans=(view,)), "CANCELED") == {"warning"}
     assert row.startswith(" at 0.7 %  after 5h23m  ")
     assert "no errors" not in row
+    bad = view._replace(scan=replace(scan, errors=2))
+    assert role_of(replace(base, scans=(bad,)), "2 errors") == {"error"}
 
 
 CANCELED = Scan("scrub", "canceled", start=frames.NOW - 9000, end=frames.NOW - 3600, errors=0)
