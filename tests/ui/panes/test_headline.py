@@ -69,6 +69,8 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     unknown = replace(none, scans_told=False)
     assert said(unknown)[0].startswith(" LAST SCAN unknown")
     assert " scan unknown" in text(scan_lines(unknown, LOOK, 80))
+    pool = replace(none.sample.pool, root=none.root._replace(alloc_bytes=None))
+    assert "FILL unknown" in said(replace(none, sample=replace(none.sample, pool=pool)))[0]
 
 
 def test_a_rate_over_the_pass_is_not_read_as_the_best():
