@@ -8,6 +8,7 @@ import pytest
 
 from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
+from zconsole import units
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.rules import SMALL, judge
@@ -256,6 +257,8 @@ def test_disks_that_were_faster_alone_and_move_as_much_as_ever_share_a_link():
     found = crowd()
     assert found.cause == "bus"
     assert found.figures["alone"] == 200e6
+    each = units.rate(found.figures["rate"] / found.figures["disks"])
+    assert f" {each} each" in found.text
 
 
 @rows(
