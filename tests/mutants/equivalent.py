@@ -73,6 +73,64 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     "a second after 1970 is as long before the end of any scan as its first": (
         "actions.follow._ended_since: one more scan.end or 0.0",
     ),
+    "the moment itself, by a clock of fractions, is met by nobody": (
+        "history.scans.ScanTracker._known: boundary scan.start >= self._last - FROM_START",
+        "output.prometheus.server.Server.service_actions: boundary began <= began_by",
+        "swap.pulling._lasts: boundary now - begun < lasting",
+        "tunables.autopilot._wait_for: boundary time.monotonic() > end + PATIENCE",
+        "zfs.sources.replay.ReplaySource._wait_for: boundary"
+        " abs(self._due - loop.time()) > _STEERED",
+    ),
+    "neither of the two sees what the other does": (
+        "actions.executor.RunRecord.left_running: swap"
+        " self._steps.append({'argv': list(step.argv)}) <> self._log.note(self._clock(),"
+        " 'ended', **self._of(step), ok=False, result=result)",
+        "rebalance.planning.survey.survey: swap"
+        " links.add(index, portion) <> _sample(sys, found, portion)",
+        "tunables.guard._parser: swap parser.add_argument('--state', type=Path, required=True)"
+        " <> parser.add_argument('--module', type=Path, default=MODULE)",
+        "ui.rebalance.folder_screen.FoldersScreen.draw: swap"
+        " self.view.show(folder_lines(self._rows, self._look, width)) <> self._show_hint()",
+        "ui.swap.swap_screen.SwapScreen.on_mount: swap"
+        " self.set_interval(LOOK, self._again) <> self.look_again()",
+        "zfs.sources.libzfs.client._Helper.hear: swap self.channel.abandon()"
+        " <> self._end(_HelperEndedError('it gave no answer'))",
+    ),
+    "one device that is known has no others, from which it could stand out": (
+        "diagnosis.outliers._least: boundary len(known) > 1",
+    ),
+    "what has no size is no disk that is listed": (
+        "hardware.machine._disk: without first sectors and sectors * SECTOR",
+    ),
+    "no serial number, taken away, is none": (
+        "hardware.machine._without_shared_serials: without first each.serial and (not each.wwn)",
+    ),
+    "a place in a course is kept with a digit more": (
+        "history.past_file._brief: one more round(at, 5)",
+    ),
+    "with the deadline of a served page both are more than the half second that is the most": (
+        "output.prometheus.server.serve: arithmetic deadline / _LOOKS",
+    ),
+    "one device has one state and one id wherever it is shown": (
+        "pool.leaf_path.is_taken: without first leaf.guid or ''",
+    ),
+    "another pass over no files moves none": (
+        "rebalance.job.runner.JobRunner._left_over: always True"
+        " State.PENDING in self.journal.counts()",
+    ),
+    "a quotient has the sign of the product": (
+        "tunables.hold_latency._value: arithmetic (end - original) * way",
+    ),
+    "what is beside a command is so for at least five seconds": (
+        "ui.panes.device_graphs._marks: one more happened((*scan, *own), frame, 0.0)",
+    ),
+    "the next line refuses the same in other words": (
+        "zfs.decode.status_json.pools_of: ignore"
+        " raise NotUnderstoodError('not a `zpool status -j` document: no pools')",
+    ),
+    "a nanosecond is no second": (
+        "zfs.sources.events._details: one more _number(payload.get('zio_delay', '')) or 0",
+    ),
 }
 """By reason the identities of mutants (``Mutant.identity``)."""
 REASONS = {identity: reason for reason, those in EQUIVALENT.items() for identity in those}

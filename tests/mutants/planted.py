@@ -62,10 +62,10 @@ class Row:
     @property
     def kind(self) -> str:
         """The column it counts in."""
+        if self.suite not in ("", *NOTHING):
+            return "suite"
         if not self.suite or not self.lock:
             return "left"
-        if self.suite not in NOTHING:
-            return "suite"
         if self.lock not in NOTHING:
             return "lock alone"
         return "equivalent" if self.mistake in REASONS else "neither"

@@ -40,6 +40,7 @@ def test_parse_duration(text, seconds):
     [
         (0, "0"), (88, "88"), (4096, "4K"), (1536, "1.50K"), (12.9 * 1024**4, "12.9T"),
         (1023 * 1024, "1023K"), (None, "-"), (-4096, "-4K"), (float("nan"), "-"),
+        (3 * 2.0**70, "3072E"),
     ],
 )  # fmt: skip
 def test_size_is_printed_as_zpool_does(value, text):
@@ -52,6 +53,11 @@ def test_a_printed_size_is_short_and_reads_back_within_its_own_rounding(value):
     assert len(text) <= 5
     read = units.parse_size(text)
     assert abs(read - value) <= units.size_resolution(text) + 1
+
+
+@rows(("text", "step"), [("88", 0.0), ("88B", 0.0), ("16K", 512.0), ("soon", 0.0)])
+def test_half_the_step_of_the_last_digit_is_the_doubt(text, step):
+    assert units.size_resolution(text) == step
 
 
 @given(st.floats(0, 1e9))

@@ -33,6 +33,11 @@ def test_metadata_being_condensed_is_counted_in_its_own_units():
     assert " condense of log_spacemap finished 416 metaslabs" in said
 
 
+def test_one_that_ended_says_how_much_it_did():
+    trim = Activity("trim", "finished", "sda", done_bytes=11 << 20, total_bytes=12 << 20)
+    assert text(scan_lines(with_activities(trim), LOOK, 80)).rstrip() == " trim of sda finished 11M"
+
+
 def test_a_checkpoint_being_discarded_says_what_remains():
     said = text(scan_lines(with_activities(DISCARDING), LOOK, 80))
     assert said.rstrip() == " checkpoint discarding, 11M remaining"

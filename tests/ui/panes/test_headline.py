@@ -69,6 +69,8 @@ def test_an_idle_pool_tells_of_its_last_scan_and_its_fill():
     unknown = replace(none, scans_told=False)
     assert said(unknown)[0].startswith(" LAST SCAN unknown")
     assert " scan unknown" in text(scan_lines(unknown, LOOK, 80))
+    pool = replace(none.sample.pool, root=none.root._replace(alloc_bytes=None))
+    assert "FILL unknown" in said(replace(none, sample=replace(none.sample, pool=pool)))[0]
 
 
 def test_a_rate_over_the_pass_is_not_read_as_the_best():
@@ -94,6 +96,8 @@ def test_errors_of_the_last_scan_stand_out_and_a_canceled_one_is_called_so():
     assert role_of(replace(base, scans=(view,)), "CANCELED") == {"warning"}
     assert row.startswith(" at 0.7 %  after 5h23m  ")
     assert "no errors" not in row
+    bad = view._replace(scan=replace(scan, errors=2))
+    assert role_of(replace(base, scans=(bad,)), "2 errors") == {"error"}
 
 
 CANCELED = Scan("scrub", "canceled", start=frames.NOW - 9000, end=frames.NOW - 3600, errors=0)

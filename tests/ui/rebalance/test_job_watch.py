@@ -36,6 +36,18 @@ async def test_the_watch_tells_of_interrupted_jobs_once_and_of_ends():
     assert "its process is gone" in told[5][0]
 
 
+async def test_another_look_may_find_something_unless_all_jobs_are_known_and_finished():
+    over = replace(JOB, state="finished")
+    backend = Backend((over,), (over, JOB), UnavailableError("hangs"), (over,))
+    watch = JobWatch(lambda: backend)
+    assert watch.may_change(["tank"])
+    said = []
+    for _ in range(4):
+        await watch.look("tank")
+        said.append(watch.may_change(["tank"]))
+    assert said == [False, True, True, False]
+
+
 async def test_the_beginning_and_the_end_of_a_job_are_kept_for_the_events():
     stopped, over = replace(JOB, state="stopped", why="stop"), replace(JOB, state="finished")
     backend, kept = Backend((), (JOB,), (stopped,), (JOB,), (over,)), []

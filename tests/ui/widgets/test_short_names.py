@@ -35,6 +35,11 @@ def test_what_differs_in_the_middle_is_found():
     assert "2" in short[names[1]]
 
 
+def test_what_no_part_tells_apart_is_numbered_and_fits():
+    names = ["a" * 60, f"{'a' * 20}x{'a' * 39}", f"{'a' * 40}x{'a' * 19}"]
+    assert max(map(len, short_names(names, 10).values())) == 10
+
+
 def test_middle_keeps_both_ends():
     assert middle("draid2:11d:22c:2s-0", 12) == "dra…22c:2s-0"
 

@@ -38,7 +38,7 @@ def test_it_is_set_on_the_device_or_its_vdev(plan, argv):
     [
         (plan_sit_out(raidz2(), "1000", on=True), "needs OpenZFS 2.4"),
         (plan_sit_out(mirror(facts=V24), "1000", on=True), "only devices of a raidz or dRAID"),
-        (plan_sit_out(raidz2(facts=V24), "100", on=True), "no single device"),
+        (plan_sit_out(raidz2(facts=V24), "100", on=True), "raidz2-0 is no single device"),
         (plan_sit_out(raidz2(facts=V24), "1000", on=False), "does not sit out"),
         (plan_sit_out(raidz2(facts=V24, changes=(SITS,)), "1000", on=True), "sits out already"),
         (

@@ -110,6 +110,7 @@ WRONG = {
     f'scrub-overdue-after = "{"9" * 400}d"': 'must be a duration such as "35d"',
     'scrub-overdue-after = "0d"': 'must be a duration such as "35d"',
     "stalled-after = -1": "must be a number above 0, not -1",
+    f"slip = {'9' * 400}": "must be a share above 0: 0.25 or 25%",
     "slip = 11": "must be a share above 0: 0.25 or 25%, not 11",
     'free-floor = "100%"': "must be a share of a pool: 0.05 or 5%, not '100%'",
     "hook = 1": 'must be text such as "name", not 1',

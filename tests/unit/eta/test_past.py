@@ -109,6 +109,7 @@ def test_what_was_not_watched_is_a_straight_line():
 
 def test_a_scan_too_short_tells_nothing():
     assert past_scan(("scrub", None, START), START + 5, (), TOTALS) is None
+    assert past_scan(("scrub", None, START), START + 600, (), Totals(0.0, 0.0)) is None
 
 
 def test_the_newest_watched_one_of_its_own_kind_is_chosen():

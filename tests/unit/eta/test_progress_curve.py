@@ -175,6 +175,11 @@ def test_where_no_pass_began_meanwhile_it_is_not_known_when_the_walk_ended():
     assert [p.issued for p in walk_unseen(2000, None).points] == [*[0] * 8, 160_000]
 
 
+def test_bytes_that_fell_while_the_walk_ended_unseen_are_a_break():
+    made = course(*(reading(n, n * 500, scanned=n * 10.0, pass_start=T) for n in range(8)))
+    assert made.add(reading(3600, 100, scanned=9000.0, pass_start=T + 2000, before=0.0))
+
+
 def test_bytes_issued_unseen_right_after_the_walk_took_their_time():
     made = course(*(reading(n, 0, scanned=min(n, 4) * 10.0) for n in range(8)))
     made.add(reading(3600, 160_000, scanned=40.0))

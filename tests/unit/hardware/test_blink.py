@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,15 @@ def blinking(disk: str, seconds: float, watch: str) -> subprocess.Popen[bytes]:
     assert process.stdout is not None
     assert process.stdout.readline() == b"blinking\n"
     return process
+
+
+def test_it_reads_until_its_time_is_over(disk, monkeypatch):
+    reads: list[str] = []
+    monkeypatch.setattr(blink, "reader", lambda node: lambda: reads.append(node))
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    watch = process_mark(os.getpid()) or ""
+    assert blink.main(("--seconds", "0.01", "--watch", watch, disk)) == 0
+    assert reads
 
 
 @pytest.mark.slow

@@ -27,6 +27,13 @@ def test_two_paths_are_one_shelf_whose_disks_have_two_names(tmp_path, second):
     assert [len(slot.folders) for slot in found.slots] == [2] * 60
 
 
+def test_two_paths_to_an_empty_shelf_are_one_by_its_id(tmp_path):
+    machine = Machine(tmp_path)
+    for host in (0, 1):
+        machine.enclosure(f"{host}:0:9:0", "0x5001", {1: None})
+    assert [each.key for each in enclosures(tmp_path)] == ["0x5001"]
+
+
 def test_shelves_of_one_id_with_different_disks_in_a_slot_stay_two(tmp_path):
     machine = Machine(tmp_path)
     for host in (0, 1):

@@ -35,6 +35,13 @@ def test_a_whole_vdev_can_lose_what_its_layout_says(kind, disks, expected):
     assert left(group(kind, *(disk(str(i)) for i in range(disks)))) == {f"{kind}-0": expected}
 
 
+def test_a_vdev_whose_state_its_devices_do_not_explain_has_no_entry():
+    disks = [disk(str(i)) for i in range(4)]
+    assert left(group("raidz1", *disks, state="DEGRADED")) == {}
+    assert left(group("raidz1", disks[0])) == {}
+    assert left(group("raidz1", *disks[1:], disk("0", "FAULTED"), state="DEGRADED")) != {}
+
+
 def test_devices_of_one_failure_domain_count_as_one():
     """Two groups of four: the devices 1 and 5 are the second of each, of one enclosure."""
 

@@ -8,6 +8,8 @@ from zconsole.pool.scan_outcome import (
     ScanOutcome,
     last_scan,
     not_restored,
+    passed_over,
+    scan_notes,
     scan_outcome,
     settling,
 )
@@ -120,3 +122,26 @@ def test_a_replacing_vdev_without_a_resilver_says_what_starts_one(activities, sa
     scrub = Scan("scrub", "finished", start=1.0, end=2.0, errors=0)
     pool = Pool("tank", "ONLINE", LEFT, scans=(scrub,), activities=activities)
     assert ("resilver again: zpool resilver tank" in list(not_restored(pool, 1e9))) == said
+
+
+def replacing(name, **new):
+    return Vdev("replacing", "replacing", children=(PAIR[0], Vdev(name, "disk", **new)))
+
+
+FILLS = Scan("resilver", "running", percent=50.0, issued_bytes=4096, processed_bytes=0)
+
+
+def test_a_newcomer_is_passed_over_where_others_are_filled_and_nothing_marks_it():
+    filled, waits = replacing("sdc", resilvering=True), replacing("sdd", awaiting_resilver=True)
+    root = Vdev("tank", "root", children=(filled, replacing("sde"), waits))
+    assert passed_over(root, FILLS) == ("sde",)
+    assert passed_over(root, FILLS._replace(state="paused")) == ()
+    assert passed_over(root, FILLS._replace(percent=1.0)) == ()
+    assert passed_over(root._replace(children=(replacing("sde"),)), FILLS) == ()
+
+
+def test_a_resilver_that_fills_no_device_is_odd():
+    assert len(list(scan_notes(WHOLE, FILLS))) == 1
+    assert list(scan_notes(WHOLE, FILLS._replace(state="paused"))) == []
+    assert list(scan_notes(WHOLE, FILLS._replace(processed_bytes=1))) == []
+    assert list(scan_notes(LEFT, FILLS)) == []

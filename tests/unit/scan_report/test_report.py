@@ -165,6 +165,7 @@ def test_two_scans_compare_figure_by_figure(nvme, held):
     found = {d.name: d for d in differences(first, second)}
     assert found["duration"].first == first.duration
     assert found["mean rate"].change < -0.9
+    assert found["best rate"].first == max(m.issue_rate or 0.0 for m in first.moments)
     assert found["new disk, mean"].second is None
 
 

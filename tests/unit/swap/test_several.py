@@ -39,6 +39,16 @@ def test_without_free_disks_it_is_one_after_the_other():
     assert rest.refused == "1 more free disk needed in the machine"
 
 
+def test_the_weakest_vdev_counts_without_what_it_lacks_already():
+    lacks, degraded = disk("d01", 1001, "FAULTED"), disk("d10", 1010, "FAULTED")
+    v = view(disk("d00", 1000), lacks)
+    both = pool(top("raidz2", 0, 6), top("mirror", 1, 2, degraded))
+    weak = replace(v, situation=replace(v.situation, pool=both))
+    found = [orders(v, ("1000",), TWO), orders(weak, ("1000", "1010"), TWO)]
+    least = [{order.together: order.least for order in each} for each in found]
+    assert least == [{True: 1, False: 0}, {True: 0, False: 0}]
+
+
 def test_an_unknown_duration_is_said():
     best, _ = orders(view(), tuple(TWO), {"1000": 3600.0})
     assert best.seconds is None

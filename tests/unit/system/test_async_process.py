@@ -275,3 +275,13 @@ async def test_lines_that_are_taken_do_not_add_up(monkeypatch):
         lines.pipe_data_received(1, b"x" * 99 + b"\n")
         assert await lines.take() == "x" * 99
     assert not lines.ended
+
+
+async def test_lines_that_wait_count_though_others_were_taken(monkeypatch):
+    monkeypatch.setattr(pipe_io, "MOST_OUTPUT", 1000)
+    lines = pipe_io.Lines()
+    for _ in range(10):
+        lines.pipe_data_received(1, b"x" * 99 + b"\n")
+    await lines.take()
+    lines.pipe_data_received(1, b"x" * 101)
+    assert lines.ended

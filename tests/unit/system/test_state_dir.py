@@ -323,3 +323,19 @@ def test_a_lock_that_stays_held_is_waited_for_only_so_long(tmp_path):
     assert state.lock_within(tmp_path / "lock", 1.0, slept.append) is None
     os.close(held)
     assert sum(slept) == pytest.approx(1.0)
+
+
+def test_a_mark_changes_with_the_directories_and_is_none_while_they_may_still(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(state, "SYSTEM", tmp_path / "none")
+    own = {"ZCONSOLE_STATE": str(tmp_path)}
+    os.utime(tmp_path, (1e9, 1e9))
+    assert state.change_mark(1e9 + state.SETTLED - 0.1, own) is None
+    mark = state.change_mark(1e9 + state.SETTLED, own)
+    assert mark is not None
+    assert state.change_mark(2e9, own) == mark
+    (tmp_path / "rebalance").mkdir()
+    os.utime(tmp_path, (1e9, 1e9))
+    os.utime(tmp_path / "rebalance", (1e9, 1e9))
+    assert state.change_mark(2e9, own) not in (None, mark)

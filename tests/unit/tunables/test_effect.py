@@ -78,3 +78,8 @@ def test_an_effect_is_clear_where_neither_median_is_in_the_range_of_the_other_si
     assert effect.gain is not None
     assert effect.issue_clear is clear
     assert not effect.latency_clear
+
+
+def test_an_effect_of_a_few_samples_is_not_clear():
+    few = measure([*uneven(97, 100, 100.0), *uneven(100, 300, 150.0)], 100.0)
+    assert (few.gain, few.issue_clear) == (None, False)

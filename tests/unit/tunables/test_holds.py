@@ -68,6 +68,7 @@ NEXT = "restored by the next console"
         (None, RUNS, f"its console is gone; {NEXT} once no scan runs", 5000),
         (None, PART, f"its console is gone; {NEXT} once no scan runs", 5000),
         ("77", IDLE, f"its console is gone; {NEXT} once no scan of tank runs", 3000),
+        ("77", Scans(idle=TANK), f"its console is gone; {NEXT} once no scan of tank runs", 3000),
         ("77", RUNS, f"its console is gone; {NEXT} once no scan of tank runs", 5000),
         ("77", PART, f"its console is gone; {NEXT} once no scan runs", 5000),
         ("77", GONE, f"its console is gone; {NEXT} once no scan runs", 3000),

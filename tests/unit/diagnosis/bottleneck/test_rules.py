@@ -8,6 +8,7 @@ import pytest
 
 from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
+from zconsole import units
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.rules import SMALL, judge
@@ -51,7 +52,7 @@ def test_the_cause_is_found_in_nine_of_ten_variations(scenario, cause):
     found = [watched(scenario, seed, seconds, step).limit for seed in SEEDS]
     right = [verdict for verdict in found if verdict is not None and verdict.cause == cause]
     assert len(right) >= NEEDED * len(found), [verdict and verdict.text for verdict in found]
-    assert all(verdict.figures and verdict.sure > 0.5 for verdict in right)
+    assert all(verdict.figures and 0.5 < verdict.sure <= 1.0 for verdict in right)
     assert all("\n" not in verdict.text for verdict in right)
     assert all(verdict.disk in verdict.text for verdict in right)
     assert all(bool(verdict.disk) == (cause in ONE_DISK) for verdict in right)
@@ -256,6 +257,8 @@ def test_disks_that_were_faster_alone_and_move_as_much_as_ever_share_a_link():
     found = crowd()
     assert found.cause == "bus"
     assert found.figures["alone"] == 200e6
+    each = units.rate(found.figures["rate"] / found.figures["disks"])
+    assert f" {each} each" in found.text
 
 
 @rows(

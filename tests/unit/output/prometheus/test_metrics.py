@@ -48,6 +48,7 @@ def resilver():
 def test_a_resilver_has_stage_rates_eta_redundancy_and_limit(resilver):
     found = families([resilver], [JOB])
     scan = ("tank", "resilver", "")
+    assert values(found, "scan_active") == {scan: 1.0}
     assert values(found, "scan_stage") == {(*scan, "issuing"): 1.0}
     low, eta, high = (values(found, f"scan_eta_{n}seconds")[scan] for n in ("low_", "", "high_"))
     assert low < eta < high

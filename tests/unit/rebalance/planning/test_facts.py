@@ -8,6 +8,7 @@ import pytest
 
 from tests.table import rows
 from zconsole.errors import UnavailableError
+from zconsole.pool.allocator import Space
 from zconsole.rebalance.planning.facts import (
     Dataset,
     FactsReader,
@@ -17,7 +18,7 @@ from zconsole.rebalance.planning.facts import (
 )
 from zconsole.system.mounts import mount_at
 from zconsole.system.process import Completed
-from zconsole.zfs.decode.capacity import capacities
+from zconsole.zfs.decode.capacity import CapacityRow, capacities
 
 LIST = (
     "tank\t2013265920\t795516416\t1217749504\t-\t-\t9\t39\t1.00\tONLINE\t-\n"
@@ -49,6 +50,20 @@ def test_special_vdevs_are_a_class_of_their_own() -> None:
         ("mirror-2", 10)
     ]
     assert spaces_of(listed, (2, 3, 9), "dedup") == ()
+
+
+def test_a_vdev_whose_space_is_not_told_has_none() -> None:
+    listed = CapacityRow("tank", "root", vdevs=[CapacityRow("sda", "disk")])
+    assert spaces_of(listed, (2, 3, 9)) == (Space("sda", 0, 0, 1.0, 0),)
+
+
+def test_the_devices_of_a_pool_are_told_by_their_paths(tmp_path: Path) -> None:
+    told = "tank\t9\n\t/dev/sda1\t9\n\tmirror-1\t9\n\t\t/dev/sdb1\t9\n\t\tsdc\t9\n"
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        return Completed(tuple(argv), 0, told, "")
+
+    assert FactsReader(run, root=tmp_path).device_paths("tank") == ["/dev/sda1", "/dev/sdb1"]
 
 
 def test_a_look_tells_the_fragmentation(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
+
 import pytest
 
 from tests.unit.zfs.sources.sampled import PLAIN, source
@@ -14,6 +17,7 @@ from tests.unit.zfs.sources.source_fakes import (
     printed,
 )
 from zconsole.zfs.sources.libzfs.wire import packed
+from zconsole.zfs.sources.reader import FallbackReader, ReaderOption
 
 
 @pytest.mark.parametrize(
@@ -34,6 +38,22 @@ async def test_without_libzfs_json_takes_over_and_says_why(tmp_path, hello, reas
     assert made.capabilities.name == "json"
     assert made.capabilities.reason == f"libzfs: {reason}"
     await made.aclose()
+
+
+async def test_a_way_that_was_given_up_is_closed_too():
+    closed: list[str] = []
+
+    def made(name):
+        async def aclose():
+            closed.append(name)
+
+        return SimpleNamespace(name=name, aclose=aclose)
+
+    ways = FallbackReader([ReaderOption(name, partial(made, name)) for name in ("libzfs", "json")])
+    ways.give_up(ways.reader, "it hangs")
+    assert ways.reader.name == "json"
+    await ways.aclose()
+    assert closed == ["libzfs", "json"]
 
 
 async def test_an_old_zpool_is_read_as_text_with_the_reason(tmp_path):
