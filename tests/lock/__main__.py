@@ -62,6 +62,8 @@ def _check(places: Sequence[str], jobs: int) -> int:
         for name in left_out:
             print(f"{part}/{name}: skipped, what they read is not beside this tree")
         texts = seen(part, dearest_first(cases(part, prefix)), jobs)
+        if not texts:
+            raise SystemExit(f"{place}: no case begins with that")
         old = {
             name: text
             for name, text in kept.read(part).items()
@@ -72,6 +74,7 @@ def _check(places: Sequence[str], jobs: int) -> int:
             for line in meant.read():
                 if line.part == part and line not in found.used:
                     print(f"meant.toml: nothing differs for {part}/{line.case} (#{line.issue})")
+                    failed += 1
         counted, wanted = counted + found.cases, wanted + found.meant
         failed += len(found.failed)
         print(f"{place}: {found.cases} cases ({time.monotonic() - since:.0f}s)", flush=True)

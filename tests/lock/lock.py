@@ -99,7 +99,9 @@ def check(
     for name in sorted(old.keys() | texts.keys()):
         if old.get(name) == texts.get(name):
             continue
-        line = meant.of(lines, part, name)
+        text = texts.get(name)
+        lost = text is None or text.startswith(RAISED)
+        line = None if lost else meant.of(lines, part, name)  # nobody means to lose a case
         if line is None:
             found.failed.append(name)
         else:

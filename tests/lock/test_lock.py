@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.lock import kept
-from tests.lock.lock import PARTS, cases, check, dearest_first, drawn, seen
+from tests.lock import kept, meant
+from tests.lock.lock import PARTS, RAISED, cases, check, dearest_first, drawn, seen
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -12,6 +12,14 @@ def test_a_draw_of_the_lock_sees_what_is_kept(part):
     texts, old = seen(part, names, 1), kept.read(part)  # a process more imports all once more
     assert texts
     assert check(part, texts, {name: old[name] for name in names if name in old}).failed == []
+
+
+def test_a_line_lets_a_case_differ_and_never_get_lost(monkeypatch):
+    monkeypatch.setattr(meant, "read", lambda: (meant.Meant("data", "*", 44, "why"),))
+    old = dict.fromkeys(("gone", "other", "raised", "same"), "seen\n")
+    texts = {"other": "else\n", "raised": f"{RAISED}ValueError\n", "same": "seen\n"}
+    found = check("data", texts, old, say=lambda _: None)
+    assert (found.failed, found.meant) == (["gone", "raised"], 1)
 
 
 def test_what_is_kept_stays_small():
