@@ -86,6 +86,22 @@ def test_a_link_replaced_by_an_editor_keeps_the_new_content(area: Path) -> None:
     assert {word for word, _ in found.values()} == {"skipped"}
 
 
+@pytest.mark.parametrize("lost", ["one", "two"])
+def test_a_link_replaced_while_another_appears_is_not_split(area: Path, lost: str) -> None:
+    """The count of its links is the same as before."""
+    root = tree(area, one=b"old")
+    os.link(root / "one", root / "two")
+    create(root, area / "job.db")
+    os.link(root / "one", area / "outside")
+    (root / "new").write_bytes(b"new")
+    (root / "new").rename(root / lost)
+    reasons = {("skipped", "changed"), ("skipped", "replaced since the walk")}
+    assert set(ran(area).values()) <= reasons
+    left = "two" if lost == "one" else "one"
+    assert (root / left).stat().st_ino == (area / "outside").stat().st_ino
+    assert (root / lost).read_bytes() == b"new"
+
+
 def test_links_that_leave_the_set_are_not_split(area: Path) -> None:
     root = tree(area, inside=b"shared")
     os.link(root / "inside", area / "outside")
