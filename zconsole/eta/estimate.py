@@ -135,12 +135,10 @@ class Forecast(NamedTuple):
     """Its pace over the day; None where that is not known yet."""
 
     def later(self, seconds: float) -> Forecast:
-        """The same one, counted down."""
-        told = self.estimate
-        if told.eta is None or told.low is None or told.high is None:
-            return self
-        eta, low, high = (max(0.0, at - seconds) for at in (told.eta, told.low, told.high))
-        return self._replace(estimate=Estimate(eta, low, high, told.reason))
+        """The same forecast, that many seconds later."""
+        *told, reason = self.estimate
+        eta, low, high = (None if at is None else max(0.0, at - seconds) for at in told)
+        return self._replace(estimate=Estimate(eta, low, high, reason))
 
 
 def nothing(reason: str) -> Estimate:

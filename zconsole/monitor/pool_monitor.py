@@ -62,7 +62,7 @@ class PoolMonitor:
         return next(frame for frame in self.steps(sample) if frame is not None)
 
     def steps(self, sample: Sample) -> Iterator[Frame | None]:
-        """Build the frame of a fresh sample; None before it is a moment for others to work."""
+        """Build the frame of a fresh sample; each None before it leaves a moment to others."""
         history, bottleneck, pool = self.history, self._bottleneck, sample.pool
         history.push(sample)
         yield None

@@ -33,7 +33,7 @@ REST = 60.0
 SETTLE = 0.5
 """Seconds to wait at the end for pending writes."""
 Step = Frame | Callable[[], None] | None
-"""A pool's frame, a call to make before the next step as it asks a disk, which may hang, or None: a
+"""A pool's frame; a call to make before the next step, which asks a disk and may hang; or None, a
 moment for others to work."""
 
 
@@ -107,7 +107,7 @@ class Session:
         return tuple(frames)
 
     def steps(self, raw: Raw) -> Iterator[Step]:
-        """Do what ``advance`` does of one raw form, each step in the time that a key can wait."""
+        """Do the work of ``advance`` for one raw form, in steps no longer than a key can wait."""
         try:
             found = self._decode(raw)
         except NotUnderstoodError as error:

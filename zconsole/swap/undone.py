@@ -41,7 +41,7 @@ def still_out(c: Checklist, v: MachineView) -> tuple[str, ...]:
         if found is None or is_complete(found[1].vdev):
             continue
         if found[1].vdev.shared and found[1].vdev.state not in FAILED:
-            continue
+            continue  # nothing makes it complete
         left = vdev_words(*found)
         said.append(f"{disk.words} is still out{f'; {left}' if left else ''}.")
     if said and old_helps(c, v):
