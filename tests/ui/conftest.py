@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 
 from zconsole.sim import simulation
+from zconsole.system import daemon_thread
+from zconsole.system.patient import begun
 
 STEP = 0.002
 """Seconds textual's pilot sleeps before it looks whether all is still."""
@@ -39,7 +43,26 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Future[Any]]:
+    """Calls made in threads, which a busy machine may take long to begin."""
+    made: list[Future[Any]] = []
+
+    def _begun(job: Callable[[], Any]) -> Future[Any]:
+        made.append(begun(job))
+        return made[-1]
+
+    monkeypatch.setattr(daemon_thread, "begun", _begun)
+    return made
+
+
+@pytest.fixture
+def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for calls made in threads: one of them is to hang."""
+    monkeypatch.setattr(daemon_thread, "begun", begun)
+
+
+@pytest.fixture(autouse=True)
+def unasked(calls: list[Future[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     """See whether widgets are at rest, and do not send each a message to hear that it is.
 
     Textual's pilot does so for each key and pause, a third of all that a test does.
@@ -50,7 +73,8 @@ def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
         nodes, looks, still = [app, *app.screen.walk_children(with_self=True)], 0, 0
         async with asyncio.timeout(PATIENCE):
             while still < TURNS:
-                still = 0 if any(map(_is_busy, nodes)) else still + 1
+                calls[:] = [call for call in calls if not call.done()]
+                still = 0 if calls or any(map(_is_busy, nodes)) else still + 1
                 if app._exception_event.is_set():
                     return False
                 looks += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -106,8 +105,6 @@ class Acting:
         while any(w.group == "plans" and not w.is_finished for w in self.app.workers):
             self.feed.step()  # of two rounds at once the console may have seen one
             await self.pilot.pause()
-        while any(thread.name == "beside" for thread in threading.enumerate()):
-            await self.pilot.pause(0.01)
         await self.pilot.pause()
         for _ in range(100):  # a list is filled in late on a busy machine, and some never are
             if all(w.group != "fill" or w.is_finished for w in self.app.workers):

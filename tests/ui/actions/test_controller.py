@@ -112,6 +112,7 @@ async def test_what_consoles_keep_is_read_only_where_it_may_have_changed(monkeyp
         assert len(looks) == len(LOOKS), "a read may have failed"
 
 
+@pytest.mark.usefixtures("unwatched")
 async def test_a_state_directory_that_hangs_costs_one_thread_and_no_key():
     asked, answered = [], threading.Event()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from tests.ui.actions.acting import RUN, acting
 from tests.ui.fakes import until
 from tests.ui.rebalance.steps import running, settled
@@ -38,6 +40,7 @@ async def test_what_was_run_is_listed_with_its_result_and_can_be_copied():
         assert a.app.main_on_top
 
 
+@pytest.mark.usefixtures("unwatched")
 async def test_a_log_that_does_not_answer_keeps_nobody_waiting(monkeypatch):
     back = threading.Event()
     monkeypatch.setattr(log_flow, "PATIENCE", 0.05)
