@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.records import replace
-from zconsole.eta.estimate import Estimate
-from zconsole.history.views import ScanView
-from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import balance
 from zconsole.pool.health import health
 from zconsole.pool.model import ErrorCounters, IoRates, Pool, Sample, Scan, Vdev
 from zconsole.pool.redundancy import redundancy
 from zconsole.pool.topology import placed
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.views import ScanView
 
 NOTHING = Estimate(None, None, None, "nothing runs")
 

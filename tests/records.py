@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Pool, Sample, SampleFailure
+from zconsole.timeline.frame import Frame
 
 
 def replace(record: Any, **changes: Any) -> Any:

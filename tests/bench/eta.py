@@ -20,9 +20,9 @@ from statistics import fmean, median
 
 from tests.records import replace
 from zconsole.errors import NotUnderstoodError
-from zconsole.eta.estimate import MEASURING, Estimate
-from zconsole.history.pool import PoolHistory
 from zconsole.pool.model import Sample, SampleFailure, Scan
+from zconsole.timeline.eta.estimate import MEASURING, Estimate
+from zconsole.timeline.pool import PoolHistory
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.samples import NoSampleError, sample_of
 

@@ -16,7 +16,7 @@ from statistics import median, quantiles
 
 from tests.bench.eta import error
 from tests.bench.long_scans import LongScan, Track, long_scans
-from zconsole.history.pool import PoolHistory
+from zconsole.timeline.pool import PoolHistory
 
 COUNT = 40
 SEED = 26

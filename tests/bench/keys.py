@@ -23,9 +23,9 @@ from textual._compositor import CompositorUpdate
 
 from tests.bench.large import LargeSource
 from tests.bench.tick import SIZE, yardstick
-from zconsole.monitor.feed import Update
-from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
+from zconsole.timeline.feed import Update
+from zconsole.timeline.session import Session
+from zconsole.timeline.session_feed import SessionFeed
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.start import make_console
 from zconsole.zfs.raw import Raw

@@ -25,13 +25,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
-from zconsole.history.rates import RateWindows
-from zconsole.monitor.session import Session
 from zconsole.pool.model import Sample
 from zconsole.pool.topology import placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.host import steady_clock
 from zconsole.system.process import zfs_environment
+from zconsole.timeline.rates import RateWindows
+from zconsole.timeline.session import Session
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.raw import Raw

@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from zconsole.monitor.session import Session
 from zconsole.sim.source import samples
+from zconsole.timeline.session import Session
 from zconsole.zfs.sources.saved import read_states
 
 WARM = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}

@@ -28,10 +28,10 @@ from statistics import median
 from typing import Any
 
 from tests.bench.large import LargeSource
-from zconsole.monitor.feed import Feed, Pairs, Update
-from zconsole.monitor.pool_monitor import PoolMonitor
-from zconsole.monitor.session import Session
 from zconsole.sim.source import World, samples
+from zconsole.timeline.feed import Feed, Pairs, Update
+from zconsole.timeline.pool_monitor import PoolMonitor
+from zconsole.timeline.session import Session
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.start import make_console
 from zconsole.zfs.decode import decode

@@ -17,13 +17,13 @@ from pathlib import Path
 from tests.unit.cli.test_window_keeper import Night
 from tests.unit.swap.playing import EMPTY, NEW, OLD, Play, fresh
 from zconsole.cli import event_loop, local, output
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.swap.guide import Guide
 from zconsole.swap.report import markdown
 from zconsole.swap.store import FileSwapStore
 from zconsole.system.audit import MemoryLog
 from zconsole.system.state_dir import state_dir
+from zconsole.timeline.session_feed import SessionFeed
 from zconsole.tunables.control import Control
 from zconsole.tunables.holds import Setter
 from zconsole.tunables.parameters import SysfsParameters

@@ -16,11 +16,11 @@ from typing import Any, cast
 from tests.lock.case import Case, digest
 from tests.lock.difference import DIGEST
 from tests.lock.kernel import ALL, ARCHIVES, COMMAND, moments, states
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import DeadlineError
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session import Session
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.reader import ReaderUnusableError, ReadFailedError

@@ -74,7 +74,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "actions.follow._ended_since: one more scan.end or 0.0",
     ),
     "the moment itself, by a clock of fractions, is met by nobody": (
-        "history.scans.ScanTracker._known: boundary scan.start >= self._last - FROM_START",
+        "timeline.scans.ScanTracker._known: boundary scan.start >= self._last - FROM_START",
         "output.prometheus.server.Server.service_actions: boundary began <= began_by",
         "swap.pulling._lasts: boundary now - begun < lasting",
         "tunables.autopilot._wait_for: boundary time.monotonic() > end + PATIENCE",
@@ -106,7 +106,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "hardware.machine._without_shared_serials: without first each.serial and (not each.wwn)",
     ),
     "a place in a course is kept with a digit more": (
-        "history.past_file._brief: one more round(at, 5)",
+        "timeline.past_file._brief: one more round(at, 5)",
     ),
     "with the deadline of a served page both are more than the half second that is the most": (
         "output.prometheus.server.serve: arithmetic deadline / _LOOKS",

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC
 from functools import cache
 
-from zconsole.monitor.feed import Update
-from zconsole.monitor.frame import Frame
 from zconsole.pool.chassis import Lights
+from zconsole.timeline.feed import Update
+from zconsole.timeline.frame import Frame
 from zconsole.ui.app import Console
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat

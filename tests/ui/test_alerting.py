@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text, until
-from zconsole.monitor.alerts.rules import Alert
-from zconsole.monitor.feed import Update
+from zconsole.timeline.alerts.rules import Alert
+from zconsole.timeline.feed import Update
 from zconsole.zfs.sources.base import Capabilities
 
 ALERT = Alert("stalled", "tank", 12.0, "[b]it\x1b stands still", "warning", "scan")

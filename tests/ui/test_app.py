@@ -9,8 +9,8 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.errors import ExitCode
-from zconsole.history.series import RateSeries
 from zconsole.pool.model import IoRates
+from zconsole.timeline.series import RateSeries
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import SHIPPED
 from zconsole.ui.panes import devices

@@ -11,10 +11,6 @@ from rich.cells import cell_len
 from tests.records import replace
 from tests.ui.frames import NOW, Past
 from zconsole.config.settings import UNITS
-from zconsole.eta.estimate import Estimate
-from zconsole.history.past_rates import Mark, PastRates
-from zconsole.history.views import ActivityView, ScanView
-from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.health import Health
 from zconsole.pool.model import (
@@ -31,6 +27,10 @@ from zconsole.pool.model import (
 )
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.topology import placed
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.past_rates import Mark, PastRates
+from zconsole.timeline.views import ActivityView, ScanView
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.pane_layout import WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title

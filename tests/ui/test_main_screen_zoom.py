@@ -7,10 +7,10 @@ from textual import events
 from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import view_state
-from zconsole.eta.estimate import Estimate
-from zconsole.history.views import ActivityView
-from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Activity
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.views import ActivityView
 
 
 async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():

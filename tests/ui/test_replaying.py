@@ -8,8 +8,8 @@ import pytest
 
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text, until, view_state
-from zconsole.monitor.replay_feed import ReplayFeed
-from zconsole.monitor.session import Session
+from zconsole.timeline.replay_feed import ReplayFeed
+from zconsole.timeline.session import Session
 from zconsole.zfs.sources.replay import ReplaySource
 
 POOL = "  pool: tank\n state: ONLINE\n"

@@ -12,12 +12,12 @@ from tests.ui.actions.acting import Acting, acting
 from tests.ui.drawn import plain
 from tests.ui.fakes import view_state
 from zconsole.config.settings import PANES
-from zconsole.history.scan_track import scan_slot
-from zconsole.monitor.feed import Update
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
 from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.source import World
+from zconsole.timeline.feed import Update
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.scan_track import scan_slot
+from zconsole.timeline.session import Session
 from zconsole.ui.app import Console
 from zconsole.ui.pane_layout import COMPACT
 from zconsole.zfs.sources.base import Capabilities

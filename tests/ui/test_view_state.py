@@ -6,7 +6,7 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK
-from zconsole.monitor.feed import Update
+from zconsole.timeline.feed import Update
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.view_state import ViewState
 from zconsole.zfs.sources.base import Capabilities

@@ -39,12 +39,12 @@ from zconsole.actions.sit_out import plan_autosit, plan_sit_out
 from zconsole.actions.target import Swap
 from zconsole.actions.trim import plan_initialize, plan_trim
 from zconsole.errors import NotFoundError
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
 from zconsole.pool.topology import placed
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.audit import audit_log
 from zconsole.system.host import steady_clock
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session import Session
 from zconsole.zfs.sources.base import Source
 from zconsole.zfs.sources.live import LiveSource
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.vm.states import NOT_UTF8, NOTHING, State
-from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
 from zconsole.pool.model import Pool, Sample
+from zconsole.timeline.session import Session
 from zconsole.units import parse_size, size, size_resolution
 from zconsole.zfs.decode import decode
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from zconsole.actions.facts import Asker
 from zconsole.actions.plan import Facts, Situation
 from zconsole.errors import UnavailableError
-from zconsole.monitor.frame import Frame
+from zconsole.timeline.frame import Frame
 
 
 def situation_of(frame: Frame, facts: Facts) -> Situation:

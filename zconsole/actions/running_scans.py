@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from zconsole.actions.plan import Facts, Situation
 from zconsole.actions.target import Target
-from zconsole.history.scans import WORDS
 from zconsole.pool.model import Pool, Scan, Vdev
+from zconsole.timeline.scans import WORDS
 
 
 def describe(scan: Scan) -> str:

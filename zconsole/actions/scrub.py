@@ -9,9 +9,9 @@ from zconsole.actions.follow import scan_ended, when
 from zconsole.actions.plan import ActionPlan, Precondition, Situation, Step, decide, refuse, zpool
 from zconsole.actions.running_scans import progress
 from zconsole.actions.scrub_dates import ScrubDates
-from zconsole.history.scans import WORDS
 from zconsole.pool.model import Scan
 from zconsole.pool.scan_outcome import has_checkpoint, left_behind
+from zconsole.timeline.scans import WORDS
 from zconsole.units import duration
 
 NO_WAY_TO_STOP = (

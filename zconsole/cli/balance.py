@@ -10,8 +10,6 @@ from typing import Any
 from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError
-from zconsole.monitor.facts import range_words
-from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
 from zconsole.output.what_if import duration_object, outlook_lines, outlook_object
 from zconsole.pool.balance import balance
@@ -20,6 +18,8 @@ from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, s
 from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
+from zconsole.timeline.facts import range_words
+from zconsole.timeline.frame import Frame
 from zconsole.units import duration
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.sources.saved import LIST, read_text

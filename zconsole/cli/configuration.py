@@ -128,6 +128,6 @@ def _check_hosts(hosts: Sequence[str]) -> None:
 
 
 def _check_hook(hook: str) -> None:
-    from zconsole.monitor.alerts.alerting import hook_found  # lazy: as above
+    from zconsole.timeline.alerts.alerting import hook_found  # lazy: as above
 
     hook_found(hook)

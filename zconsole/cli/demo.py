@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from zconsole.cli import output
 from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode, NotFoundError, UsageError
-from zconsole.monitor.session import Session
 from zconsole.sim import scenarios
 from zconsole.sim.source import SimulatedSource, World, samples
+from zconsole.timeline.session import Session
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
@@ -55,9 +55,9 @@ def _print(args: argparse.Namespace) -> int:
 
 def _console(args: argparse.Namespace) -> int:
     # lazy: --json needs no event loop
-    from zconsole.monitor.device_prober import DeviceProber
-    from zconsole.monitor.session_feed import SessionFeed
     from zconsole.sim.backends.actions import details_of, probe_results_of
+    from zconsole.timeline.device_prober import DeviceProber
+    from zconsole.timeline.session_feed import SessionFeed
 
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, TypeVar
 
 from zconsole.cli.output import say
-from zconsole.monitor.feed import Feed, Update
+from zconsole.timeline.feed import Feed, Update
 
 Result = TypeVar("Result")
 

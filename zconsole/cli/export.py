@@ -14,7 +14,6 @@ from zconsole.cli import event_loop, remote
 from zconsole.cli.output import say
 from zconsole.cli.shipped_files import print_shipped
 from zconsole.errors import ExitCode, UsageError
-from zconsole.monitor.feed import Update
 from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.rebalance.job import control
@@ -23,6 +22,7 @@ from zconsole.scan_report.store import ReportStore
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError, state_dirs
+from zconsole.timeline.feed import Update
 
 ANSWER = 5.0
 """Seconds for reading what is stored; while its disk hangs, there are only metrics of pools."""

@@ -8,10 +8,6 @@ from functools import partial
 from zconsole.cli.output import local_zone
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.hardware.located_source import LocatedSource
-from zconsole.history.storage import HistoryStore
-from zconsole.monitor.feed import Update
-from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.store import ReportStore
@@ -19,6 +15,10 @@ from zconsole.system.async_writer import AsyncWriter
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
+from zconsole.timeline.feed import Update
+from zconsole.timeline.session import Session
+from zconsole.timeline.session_feed import SessionFeed
+from zconsole.timeline.storage import HistoryStore
 from zconsole.zfs.sources.base import NO_READER, Capabilities, Source
 from zconsole.zfs.sources.live import LiveSource
 

@@ -10,9 +10,9 @@ from datetime import timedelta, timezone, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from zconsole.monitor.frame import Frame
 from zconsole.output import json, text
 from zconsole.system.printable import clean
+from zconsole.timeline.frame import Frame
 from zconsole.zfs.sources.samples import Gaps
 
 

@@ -11,16 +11,16 @@ from zconsole.cli import local
 from zconsole.cli.configuration import scrub_overdue_after
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.alerts.alerting import Alerting, hook_found
-from zconsole.monitor.alerts.rules import AlertRules
-from zconsole.monitor.device_details import machine_details, machine_lights
-from zconsole.monitor.device_prober import DeviceProber
-from zconsole.monitor.feed import Feed
-from zconsole.monitor.fleet import Fleet
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.system.async_process import ProcessRunner
+from zconsole.timeline.alerts.alerting import Alerting, hook_found
+from zconsole.timeline.alerts.rules import AlertRules
+from zconsole.timeline.device_details import machine_details, machine_lights
+from zconsole.timeline.device_prober import DeviceProber
+from zconsole.timeline.feed import Feed
+from zconsole.timeline.fleet import Fleet
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session import Session
+from zconsole.timeline.session_feed import SessionFeed
 from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 
 DECODING = 2.0

@@ -11,8 +11,6 @@ from pathlib import Path
 from zconsole.cli import event_loop
 from zconsole.cli.output import say, say_gaps
 from zconsole.errors import ExitCode, NotFoundError, NotUnderstoodError, UsageError, ZconsoleError
-from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.output import json
 from zconsole.scan_report.markdown import compared, markdown
 from zconsole.scan_report.recorder import ReportKeeper
@@ -23,6 +21,8 @@ from zconsole.scan_report.svg import svg
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dirs
+from zconsole.timeline.session import Session
+from zconsole.timeline.session_feed import SessionFeed
 from zconsole.units import duration, parse_whole, size
 from zconsole.zfs.sources.open_text import lines, reading
 from zconsole.zfs.sources.replay import ReplaySource

@@ -15,10 +15,10 @@ from zconsole.cli.configuration import refuse_denied
 from zconsole.cli.output import say
 from zconsole.cli.swap import RoundsOnDemand
 from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.output import json
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.printable import clean
+from zconsole.timeline.session_feed import SessionFeed
 from zconsole.zfs.sources.live import LiveSource
 
 

@@ -9,10 +9,10 @@ from zconsole.cli import output
 from zconsole.cli.configuration import scrub_overdue_after
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
 from zconsole.pool.scan_outcome import WELL
 from zconsole.system.broken_pipe import for_who_reads
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session import Session
 from zconsole.units import duration
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import NO_READER

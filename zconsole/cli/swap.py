@@ -19,10 +19,6 @@ from zconsole.cli.output import local_zone, say
 from zconsole.cli.swap_dialogue import Dialogue, DialogueLines, TerminalLines
 from zconsole.diagnosis.device_errors.probes import signs_of, smart_of
 from zconsole.errors import ExitCode, NotFoundError, UnavailableError, UsageError, ZconsoleError
-from zconsole.monitor.device_prober import DeviceProber
-from zconsole.monitor.feed import Feed
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.output import json
 from zconsole.swap.cause import cable_advice
 from zconsole.swap.checklist import DONE, OPEN, TITLES, Checklist
@@ -43,6 +39,10 @@ from zconsole.system.host import boot_id
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
+from zconsole.timeline.device_prober import DeviceProber
+from zconsole.timeline.feed import Feed
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session_feed import SessionFeed
 from zconsole.zfs.sources.live import LiveSource
 
 LEFT = "The checklist stays open; zconsole swap continues it."

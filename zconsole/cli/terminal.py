@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
-    from zconsole.monitor.feed import Feed
     from zconsole.swap.backend import SwapBackend
+    from zconsole.timeline.feed import Feed
     from zconsole.ui.console_options import Past
 
 

@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Sequence
 from zconsole.cli import event_loop, output, remote
 from zconsole.cli.output import say
 from zconsole.errors import ExitCode
-from zconsole.monitor.feed import Update
-from zconsole.monitor.frame import Frame
+from zconsole.timeline.feed import Update
+from zconsole.timeline.frame import Frame
 
 
 def run(args: argparse.Namespace) -> int:

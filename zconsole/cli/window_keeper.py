@@ -22,11 +22,11 @@ from zconsole.actions.window_records import KEEPER, WindowRecords
 from zconsole.cli import local
 from zconsole.cli.swap import RoundsOnDemand
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import try_lock
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session_feed import SessionFeed
 from zconsole.zfs.sources.live import LiveSource
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]

@@ -7,14 +7,14 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zconsole.eta.estimate import Estimate
-from zconsole.eta.past import Comparison
-from zconsole.history.views import ActivityView, ScanView
-from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.damage import notes
 from zconsole.pool.model import Scan
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.eta.past import Comparison
+from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.views import ActivityView, ScanView
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict

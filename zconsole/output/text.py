@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
-from zconsole.eta.estimate import MEASURING, SUSPENDED, Estimate
-from zconsole.history.views import ActivityView, ScanView
-from zconsole.monitor.facts import (
+from zconsole.pool.balance import Balance, VdevBalance
+from zconsole.pool.damage import explained
+from zconsole.pool.model import Activity
+from zconsole.pool.redundancy import Redundancy
+from zconsole.system.printable import clean
+from zconsole.timeline.eta.estimate import MEASURING, SUSPENDED, Estimate
+from zconsole.timeline.facts import (
     range_words,
     repaired_fact,
     result_facts,
     seconds_taken,
     work_name,
 )
-from zconsole.monitor.frame import Frame, VdevRow
-from zconsole.pool.balance import Balance, VdevBalance
-from zconsole.pool.damage import explained
-from zconsole.pool.model import Activity
-from zconsole.pool.redundancy import Redundancy
-from zconsole.system.printable import clean
+from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.views import ActivityView, ScanView
 from zconsole.units import counted, days, duration, latency, percent, rate, size
 
 NAME_WIDTH = 16

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-from zconsole.eta.estimate import Estimate
 from zconsole.output.json import balance_object
 from zconsole.output.text import cells, padded
 from zconsole.pool.balance import VdevBalance
 from zconsole.pool.what_if import Outlook
 from zconsole.system.printable import clean
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import percent, size
 
 

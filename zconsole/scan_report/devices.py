@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from zconsole.monitor.frame import VdevRow
 from zconsole.scan_report.report import DeviceReport
+from zconsole.timeline.frame import VdevRow
 
 MOST = 256
 """Devices in a report; in larger pools, the first ones."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from zconsole.monitor.frame import Frame
 from zconsole.pool.scan_outcome import (
     CANCELED,
     NOT_RESTORED,
@@ -18,6 +17,7 @@ from zconsole.pool.scan_outcome import (
     last_scan,
 )
 from zconsole.scan_report.report import ScanReport
+from zconsole.timeline.frame import Frame
 
 SAME = 2.0
 """Seconds by which the ends of one scan may differ between sources: text prints whole seconds."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from zconsole.diagnosis.bottleneck.finding import CAUSES
-from zconsole.monitor.facts import work_name
 from zconsole.output.text import cells, padded
 from zconsole.pool.scan_outcome import WELL
 from zconsole.scan_report.report import DeviceReport, ScanReport, TunableChange
@@ -21,6 +20,7 @@ from zconsole.scan_report.statistics import (
     waits,
 )
 from zconsole.system.printable import clean
+from zconsole.timeline.facts import work_name
 from zconsole.units import counted, duration, latency, percent, rate, size
 
 ROWS = 12

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.history.scrubs import is_full_scrub
 from zconsole.output.json import line
 from zconsole.pool.model import Scan
 from zconsole.system.records import RecordError, from_json, parse_json
+from zconsole.timeline.scrubs import is_full_scrub
 
 FORMAT = 1
 MOST_POINTS = 600

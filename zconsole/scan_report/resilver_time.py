@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from zconsole.eta.estimate import Estimate
-from zconsole.eta.past import PastScan
-from zconsole.monitor.facts import seconds_taken
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.topology import data_vdevs
 from zconsole.scan_report.report import ScanReport
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.eta.past import PastScan
+from zconsole.timeline.facts import seconds_taken
 from zconsole.units import percent, rate
 
 LEAST_SECONDS = 30.0

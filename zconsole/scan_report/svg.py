@@ -7,10 +7,10 @@ from datetime import datetime, tzinfo
 from xml.sax.saxutils import escape
 
 from zconsole.diagnosis.bottleneck.finding import CAUSES
-from zconsole.monitor.facts import work_name
 from zconsole.scan_report.report import Moment, ScanReport
 from zconsole.scan_report.statistics import waits
 from zconsole.system.printable import clean
+from zconsole.timeline.facts import work_name
 from zconsole.units import duration, percent, rate
 
 WIDTH, HEIGHT = 860, 320

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
-from zconsole.eta.estimate import Estimate
 from zconsole.swap.checklist import SPARE_FIRST, WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.stage import sentence
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration
 
 FIRST_HEADING = "First"

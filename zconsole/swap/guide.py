@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
-from zconsole.eta.estimate import Estimate
 from zconsole.swap.checklist import BACKED_OUT, OPEN, PUT_BACK, Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay, begin
 from zconsole.swap.disk import SwapDisk
@@ -18,6 +17,7 @@ from zconsole.swap.store import SwapStore
 from zconsole.swap.strays import missing
 from zconsole.swap.view import MachineView
 from zconsole.system.state_dir import StateError
+from zconsole.timeline.eta.estimate import Estimate
 
 
 class Guide:

@@ -12,9 +12,9 @@ from zconsole.actions.refresh import situation_of
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Device
-from zconsole.monitor.frame import Frame
 from zconsole.swap.disk import SwapDisk, device_of
 from zconsole.swap.view import MachineView
+from zconsole.timeline.frame import Frame
 
 AGE = 120.0
 """Seconds for which what a disk said of itself is not asked again."""

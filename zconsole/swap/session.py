@@ -12,8 +12,6 @@ from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import FreshFrame, Refresher
 from zconsole.errors import ZconsoleError
-from zconsole.eta.estimate import Estimate
-from zconsole.monitor.frame import Frame
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.disk import SwapDisk
@@ -25,6 +23,8 @@ from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]
 """The newest frame of every pool."""

@@ -13,7 +13,6 @@ from zconsole.actions.replace import LITTLE
 from zconsole.actions.running_scans import progress, will_defer
 from zconsole.actions.target import FAILED, Target, find, members
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
-from zconsole.eta.estimate import Estimate
 from zconsole.pool.model import Scan
 from zconsole.pool.redundancy import is_complete, may_fail, parity
 from zconsole.scan_report.report import ScanReport
@@ -24,6 +23,7 @@ from zconsole.swap.effects import left_without, others_missing
 from zconsole.swap.names import is_being_replaced
 from zconsole.swap.refusal import partition_of
 from zconsole.swap.view import MachineView
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import counted, duration
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from textual.app import App
 from textual.notifications import SeverityLevel
 
-from zconsole.monitor.alerts.rules import Alert
-from zconsole.monitor.feed import Update
 from zconsole.system.printable import clean
+from zconsole.timeline.alerts.rules import Alert
+from zconsole.timeline.feed import Update
 
 SHOWN = 30.0
 """Seconds a message stays."""

@@ -20,8 +20,8 @@ from textual.timer import Timer
 
 from zconsole.config.settings import UNITS
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.monitor.feed import Feed, Update
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.feed import Feed, Update
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.alerting import tell
 from zconsole.ui.background import begin
@@ -40,7 +40,7 @@ from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.lines_view import LinesView
 
 if TYPE_CHECKING:
-    from zconsole.monitor.alerts.rules import Alert
+    from zconsole.timeline.alerts.rules import Alert
 
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds that ``+`` and ``-`` go through."""

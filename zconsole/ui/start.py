@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ExitCode
-from zconsole.monitor.feed import Feed
+from zconsole.timeline.feed import Feed
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.environment import as_started, ascii_only, prepare
 from zconsole.ui.keys import SHIPPED

@@ -15,8 +15,8 @@ from textual.command import CommandPalette
 from textual.notifications import SeverityLevel
 from textual.signal import Signal
 
-from zconsole.monitor.worked_out import WorkedOut
 from zconsole.system.printable import clean
+from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.keys import MAIN, character_of
 from zconsole.ui.messages import HIDES, SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile

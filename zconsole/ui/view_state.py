@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
-from zconsole.monitor.feed import Update
-from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Event
+from zconsole.timeline.feed import Update
+from zconsole.timeline.frame import Frame
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.header import HeaderStatus

@@ -11,12 +11,12 @@ from datetime import UTC
 from tests.ui.fakes import Clock, screen_text, shipped, until
 from tests.worlds import world_of
 from zconsole.actions.backend import ActionBackend
-from zconsole.monitor.feed import Update
-from zconsole.monitor.session import Session
 from zconsole.pool.chassis import Lights
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.places import lights
 from zconsole.sim.source import World
+from zconsole.timeline.feed import Update
+from zconsole.timeline.session import Session
 from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.actions.loader import ActionLoader
 from zconsole.ui.app import Console

@@ -13,9 +13,9 @@ from tests.ui.fakes import FakeFeed
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.diagnosis.bottleneck.finding import Verdict
 from zconsole.diagnosis.bottleneck.trials import TunableStep
-from zconsole.monitor.feed import Update
-from zconsole.monitor.frame import DONE
 from zconsole.sim.source import World
+from zconsole.timeline.feed import Update
+from zconsole.timeline.frame import DONE
 from zconsole.tunables.effect import TunableEffect
 from zconsole.tunables.store import Change
 from zconsole.ui.actions.follow_up import FollowUp

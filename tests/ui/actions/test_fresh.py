@@ -17,10 +17,10 @@ from zconsole.actions.plan import Facts
 from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.actions.scrub import plan_scrub
 from zconsole.errors import UnavailableError
-from zconsole.monitor.feed import Update
-from zconsole.monitor.session import Session
 from zconsole.sim.source import World
 from zconsole.system.audit import MemoryLog
+from zconsole.timeline.feed import Update
+from zconsole.timeline.session import Session
 from zconsole.ui.actions import follow_up as watching
 from zconsole.ui.actions.follow_up import FollowUp
 from zconsole.zfs.sources.base import Capabilities

@@ -226,7 +226,7 @@ async def test_a_pool_that_does_not_answer_may_scan(kernel, other, monkeypatch):
     async with acting(IDLE, (80, 24)) as a:
         leave(kernel, other)
         kill(other)
-        monkeypatch.setattr("zconsole.monitor.frame.Frame.problem", "no answer")
+        monkeypatch.setattr("zconsole.timeline.frame.Frame.problem", "no answer")
         await Seen(a, kernel).look()
         assert kernel.read(TIME) == 5000
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.ui.frames.making import GIB, MIB, NOW, TIB, disk, frame, group
-from zconsole.eta.estimate import Estimate
-from zconsole.history.views import ActivityView, ScanView
-from zconsole.monitor.frame import Frame
 from zconsole.pool.health import Health
 from zconsole.pool.model import Activity, IoRates, Progress, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.views import ActivityView, ScanView
 
 
 def swap() -> Frame:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.ui.frames.making import MIB, NOW, TIB, disk, frame, group
-from zconsole.eta.estimate import Estimate
-from zconsole.history.views import ScanView
-from zconsole.monitor.frame import Frame
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.health import Health
 from zconsole.pool.model import Event, IoRates, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.views import ScanView
 
 
 def healthy() -> Frame:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.records import replace
-from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
 from zconsole.pool.model import ErrorCounters, HostLoad, IoRates, Pool, Sample, Vdev
 from zconsole.pool.topology import placed
+from zconsole.timeline.frame import Frame, VdevRow
 
 NOW = 1795178467.0
 """2026-11-20 12:41:07 UTC."""

@@ -14,14 +14,14 @@ from zconsole.diagnosis.device_errors.faults import (
     SmartCounts,
     judged,
 )
-from zconsole.eta.estimate import Estimate
-from zconsole.history.past_rates import Mark, PastRates
-from zconsole.history.views import ScanView
-from zconsole.monitor.frame import Frame
 from zconsole.pool.balance import Balance, VdevBalance
 from zconsole.pool.health import Health
 from zconsole.pool.model import ErrorCounters, Event, IoRates, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.past_rates import Mark, PastRates
+from zconsole.timeline.views import ScanView
 
 IDS = (
     "ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF",

@@ -6,9 +6,9 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
-from zconsole.eta.estimate import Estimate
-from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.views import ActivityView
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.widgets.draw import width_of
 

@@ -6,9 +6,9 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
-from zconsole.monitor.device_details import LABELS, described
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.spares import SpareTrouble
+from zconsole.timeline.device_details import LABELS, described
 from zconsole.ui.panes.device_detail import detail_lines
 
 

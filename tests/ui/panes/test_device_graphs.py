@@ -10,10 +10,10 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
-from zconsole.history.past_rates import Mark
-from zconsole.history.series import CAPACITY
-from zconsole.monitor.frame import DONE
 from zconsole.pool.model import Event, IoRates
+from zconsole.timeline.frame import DONE
+from zconsole.timeline.past_rates import Mark
+from zconsole.timeline.series import CAPACITY
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_graphs import even_in_time, graphs, scrolled, shown_samples
 from zconsole.ui.widgets.draw import width_of

@@ -6,8 +6,8 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from tests.ui.fakes import FakeFeed, view_state
-from zconsole.monitor.feed import Update
 from zconsole.pool.model import Event, HostLoad
+from zconsole.timeline.feed import Update
 from zconsole.ui.panes.events import pane_lines
 from zconsole.ui.panes.scan_parts import machine
 from zconsole.ui.widgets.draw import width_of

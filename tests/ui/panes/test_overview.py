@@ -11,12 +11,12 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from tests.ui.fakes import FakeFeed, until, view_state
-from zconsole.eta.estimate import Estimate
-from zconsole.history.scrubs import ScrubAge
-from zconsole.history.views import ActivityView
 from zconsole.pool.health import Health
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.scrubs import ScrubAge
+from zconsole.timeline.views import ActivityView
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.overview import by_trouble, overview_head, overview_lines, tab_line

@@ -6,14 +6,14 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
-from zconsole.eta.estimate import Estimate, nothing
-from zconsole.eta.past import Comparison
-from zconsole.history.known_change import Followed
-from zconsole.history.past_rates import PastRates
-from zconsole.history.rate_lag import RateLag
-from zconsole.history.views import ActivityView
-from zconsole.monitor.frame import AUTOPILOT
 from zconsole.pool.model import Activity, Scan
+from zconsole.timeline.eta.estimate import Estimate, nothing
+from zconsole.timeline.eta.past import Comparison
+from zconsole.timeline.frame import AUTOPILOT
+from zconsole.timeline.known_change import Followed
+from zconsole.timeline.past_rates import PastRates
+from zconsole.timeline.rate_lag import RateLag
+from zconsole.timeline.views import ActivityView
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.scan import scan_lines

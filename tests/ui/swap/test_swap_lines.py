@@ -5,11 +5,11 @@ from __future__ import annotations
 from tests.factory import view
 from tests.records import replace
 from tests.table import rows
-from zconsole.eta.estimate import Estimate, nothing
 from zconsole.pool.model import Scan
 from zconsole.swap.checklist import PULL_FIRST, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.stage import SwapStage
+from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.ui.swap.swap_lines import eta_note
 
 KNOWN = Estimate(3600.0, 1800.0, 7200.0, "issuing at 124M/s")

@@ -9,12 +9,12 @@ from tests.ui.swap.steps import Swapping, swapping
 from tests.worlds import world_of
 from zconsole.actions.facts import Asker
 from zconsole.actions.plan import Facts
-from zconsole.monitor.alerts.rules import Alert
-from zconsole.monitor.feed import Update
 from zconsole.pool.model import Pool, SampleFailure
 from zconsole.sim.backends.swap import simulated_swap
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.store import FileSwapStore
+from zconsole.timeline.alerts.rules import Alert
+from zconsole.timeline.feed import Update
 from zconsole.ui.dialogs.confirm import ConfirmScreen
 from zconsole.ui.swap.swap_screen import SwapScreen
 from zconsole.ui.widgets.lines_view import LinesView

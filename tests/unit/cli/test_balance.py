@@ -3,9 +3,9 @@ from __future__ import annotations
 from tests.records import replace
 from zconsole.cli import local
 from zconsole.cli.main import main
-from zconsole.monitor.feed import Update
-from zconsole.monitor.session import Session
 from zconsole.sim.source import World
+from zconsole.timeline.feed import Update
+from zconsole.timeline.session import Session
 from zconsole.zfs.sources.base import Capabilities
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.table import rows
 from zconsole.cli import event_loop
-from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.sim.source import SimulatedSource
+from zconsole.timeline.session import Session
+from zconsole.timeline.session_feed import SessionFeed
 
 
 async def told(number: int) -> str:

@@ -10,12 +10,12 @@ from tests.factory import frame, mirror_pool
 from tests.records import replace
 from zconsole.cli import export
 from zconsole.cli.export import publish
-from zconsole.monitor.feed import Update
 from zconsole.output.prometheus.metrics import Page
 from zconsole.pool.model import Scan
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import StateError
+from zconsole.timeline.feed import Update
 from zconsole.zfs.sources.base import Capabilities
 
 SCRUB = Scan("scrub", "finished", start=100.0, end=400.0, errors=3)

@@ -8,10 +8,10 @@ import pytest
 from zconsole.cli import local, tunables
 from zconsole.cli.options import parser_of
 from zconsole.errors import UnavailableError, UsageError
-from zconsole.monitor.feed import Update
 from zconsole.pool.model import Pool, Scan, Vdev
 from zconsole.system.audit import MemoryLog
 from zconsole.system.state_dir import state_dir
+from zconsole.timeline.feed import Update
 from zconsole.tunables import autopilot
 from zconsole.tunables.control import Control
 from zconsole.tunables.parameters import SysfsParameters

@@ -17,8 +17,8 @@ import pytest
 
 from zconsole.__main__ import main
 from zconsole.errors import NotUnderstoodError
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session import Session
 
 pytestmark = pytest.mark.slow
 

@@ -14,14 +14,14 @@ from zconsole.cli.options import parser_of
 from zconsole.cli.swap import RoundsOnDemand, SwapCommand
 from zconsole.cli.swap_dialogue import PAUSE, SLOW
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
-from zconsole.monitor.session import Session
-from zconsole.monitor.session_feed import SessionFeed
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.hands import SimulatedHands
 from zconsole.sim.source import SimulatedSource
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.session import SwapSession
 from zconsole.swap.store import FileSwapStore
+from zconsole.timeline.session import Session
+from zconsole.timeline.session_feed import SessionFeed
 
 Typed = str | float | Callable[[], object]
 """A word to type, seconds to wait, or something that hands do."""

@@ -7,9 +7,9 @@ from tests.records import replace
 from tests.table import rows
 from zconsole.cli.watch import _rounds, ending_code, over
 from zconsole.errors import ExitCode
-from zconsole.monitor.feed import Update
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.scan_outcome import GRACE
+from zconsole.timeline.feed import Update
 from zconsole.zfs.sources.base import Capabilities
 
 RUNNING = Scan("resilver", "running", start=1.0)

@@ -9,10 +9,10 @@ import pytest
 
 from zconsole.actions.window_records import WindowRecords
 from zconsole.cli.window_keeper import WindowKeeper
-from zconsole.monitor.session import Session
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.source import World
+from zconsole.timeline.session import Session
 
 HOUR = 3600.0
 

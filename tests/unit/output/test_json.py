@@ -4,14 +4,14 @@ import json
 from dataclasses import replace
 
 from tests.factory import frame, mirror_pool, view
-from zconsole.eta.estimate import Estimate
-from zconsole.eta.past import Comparison
-from zconsole.history.scrubs import ScrubAge
-from zconsole.monitor.session import Session
 from zconsole.output.json import line, sample_object
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.spares import SpareTrouble
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.eta.past import Comparison
+from zconsole.timeline.scrubs import ScrubAge
+from zconsole.timeline.session import Session
 
 CONTRACT_SAMPLE = {
     "version", "t", "source", "exact", "pool", "guid", "state", "message", "error_count",

@@ -6,14 +6,14 @@ from datetime import UTC
 from rich.cells import cell_len
 
 from tests.factory import frame, mirror_pool, noisy_pool, view
-from zconsole.eta.estimate import Estimate
-from zconsole.history.scrubs import ScrubAge
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
 from zconsole.output.text import balance_lines, clean_lines, status_report, watch_line
 from zconsole.pool.balance import balance
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Scan, Vdev
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.scrubs import ScrubAge
+from zconsole.timeline.session import Session
 
 T = 1_800_000_000.0
 HEALTHY = "  pool: tank\n state: ONLINE\n"

@@ -8,12 +8,12 @@ import pytest
 from tests.factory import frame, mirror_pool
 from tests.records import replace
 from zconsole.errors import NotUnderstoodError
-from zconsole.history.scrubs import ScrubAge
-from zconsole.monitor.session import Session
 from zconsole.pool.model import Scan
 from zconsole.scan_report.recorder import ReportKeeper
 from zconsole.scan_report.report import MOST_POINTS, ScanReport
 from zconsole.scan_report.store import KEPT, ReportStore, read_report
+from zconsole.timeline.scrubs import ScrubAge
+from zconsole.timeline.session import Session
 
 EARLIER = Path(__file__).parents[2] / "fixtures" / "state" / "report.json"
 

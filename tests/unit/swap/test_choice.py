@@ -5,7 +5,6 @@ from tests.table import rows
 from tests.unit.actions.pools import FACTS, MODERN, at, disk, group, new_disk, pool, running, top
 from tests.unit.swap.playing import Play
 from zconsole.diagnosis.device_errors.faults import Deltas, DeviceFault, ProbeResults, SmartCounts
-from zconsole.eta.estimate import Estimate
 from zconsole.hardware.device import Contents, Device
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters, Vdev
@@ -15,6 +14,7 @@ from zconsole.swap.choice import SwapChoice, begin, choose
 from zconsole.swap.effects import Effect
 from zconsole.swap.explain import explained, time_words
 from zconsole.swap.view import MachineView
+from zconsole.timeline.eta.estimate import Estimate
 
 KEY = "1000"
 

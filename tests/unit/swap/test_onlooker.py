@@ -10,12 +10,12 @@ from tests.unit.swap.playing import OLD, Play
 from zconsole.actions.plan import Facts
 from zconsole.diagnosis.device_errors.faults import SmartCounts
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
 from zconsole.sim.backends.actions import SimulatedFacts
 from zconsole.sim.source import World
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.onlooker import AGE, Onlooker
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session import Session
 
 
 class Smart:

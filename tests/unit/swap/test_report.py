@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.swap.playing import OLD, Play
-from zconsole.eta.estimate import Estimate
 from zconsole.swap.checklist import DONE, PULL_FIRST, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.guide import started
 from zconsole.swap.report import markdown, summary
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.units import duration
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,6 @@ from tests.unit.swap.test_choice import DISKS, device, view
 from zconsole.actions.plan import Situation
 from zconsole.actions.replace import plan_batch
 from zconsole.actions.target import Swap, find
-from zconsole.eta.past import PastScan
 from zconsole.pool.model import Scan
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
 from zconsole.sim.build import Build
@@ -21,6 +20,7 @@ from zconsole.sim.models import RED_4T
 from zconsole.swap.checklist import DONE, PULL_FIRST, REPLACE_FIRST
 from zconsole.swap.names import in_replacement
 from zconsole.swap.several import assigned, orders, predicted, urgent_first
+from zconsole.timeline.eta.past import PastScan
 
 OTHER = "Slot 08"
 TWO = {"1000": 3600.0, "1001": 7200.0}

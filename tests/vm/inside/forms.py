@@ -13,8 +13,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from zconsole.monitor.session import Session
 from zconsole.output.json import sample_object
+from zconsole.timeline.session import Session
 from zconsole.zfs.raw import plain
 from zconsole.zfs.sources.live import LiveSource, this_system
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, queued
 from zconsole.diagnosis.bottleneck.trials import TunableStep
-from zconsole.history.views import ScanView
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.pool.topology import Placed
 
@@ -18,6 +17,15 @@ FOREGROUND = ("sync_r", "sync_w", "async_r")
 """Queue classes that only applications use, the last by reading ahead of them (ZIO_PRIORITY,
 include/sys/zio_priority.h; what a scan reads ahead is of its own class, dsl_scan.c)."""
 SCANNING = ("scrub", "rebuild")
+
+
+class WatchedScan(NamedTuple):
+    """A scan with what watching it has told."""
+
+    scan: Scan
+    stage: str | None
+    rate: float | None
+    """Bytes/s of what its end waits for: of issuing where it has two stages."""
 
 
 class Disk(NamedTuple):
@@ -143,7 +151,7 @@ def middle(values: Iterable[float | None], default: float = 0.0) -> float:
 
 
 def disks_of(
-    view: ScanView,
+    scan: Scan,
     tree: Mapping[str, Placed],
     rates: Mapping[str, IoRates],
     past: Mapping[str, LeafStats],
@@ -153,7 +161,7 @@ def disks_of(
     A resilver reads only the top-level vdevs of the devices it fills; the others are left out.
     A distributed spare lies on every disk of its dRAID: each is a source, none is new.
     """
-    filling = view.scan.function in ("resilver", "rebuild")
+    filling = scan.function in ("resilver", "rebuild")
     leaves = [p for p in tree.values() if _at_work(p)]
     at_work = {p.top for p in leaves if p.vdev.resilvering} if filling else set()
     chosen = [p for p in leaves if not at_work or p.top in at_work]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
-from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, disks_of, sorted_share
+from zconsole.diagnosis.bottleneck.evidence import (
+    Disk,
+    Evidence,
+    WatchedScan,
+    disks_of,
+    sorted_share,
+)
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.diagnosis.bottleneck.trials import TunableTrials
-from zconsole.history.views import ScanView
-from zconsole.pool.model import IoRates, Sample, Vdev
+from zconsole.pool.model import IoRates, Sample, Scan, Vdev
 from zconsole.pool.topology import Placed
 from zconsole.pool.version import parse_version
 from zconsole.units import rate
@@ -20,8 +25,6 @@ from zconsole.units import rate
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
 """Leaves up to which every sample is judged."""
-AT_ONCE = 500
-"""Vdevs taken in at a step."""
 SELDOM = 20.0
 """Seconds between two judgements of larger pools."""
 
@@ -46,32 +49,32 @@ class BottleneckTracker:
         self._steady, self._settled = Hysteresis(), Settled()
         self._trials = TunableTrials()
 
-    def steps(
+    def push(
         self,
         sample: Sample,
         tree: Mapping[str, Placed],
         rates: Mapping[str, IoRates],
-        views: Sequence[ScanView],
-    ) -> Iterator[None]:
-        """Take in a sample whose rates and scans are known; others may work between the steps."""
-        view = next((v for v in views if v.scan.state == "running"), None)
-        was_running, self._running = self._running, view is not None
-        if view is None:
-            self.verdict, self.ceiling = None, self._while_paused(views)
+        scans: Sequence[WatchedScan],
+    ) -> None:
+        """Take in a sample whose rates and scans are known."""
+        watched = next((each for each in scans if each.scan.state == "running"), None)
+        was_running, self._running = self._running, watched is not None
+        if watched is None:
+            self.verdict, self.ceiling = None, self._while_paused(scans)
             return
-        if view.scan.key != self._scan:
-            self._begin(view.scan.key, sample.clock)
-        self._take_turns(sample, view)
+        if watched.scan.key != self._scan:
+            self._begin(watched.scan.key, sample.clock)
+        self._take_turns(sample, watched.scan)
         if not was_running:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
         elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
             self._judged_at = sample.clock
-            yield from self._remember(sample.clock, tree, rates)
-            self._judge(sample, view, tree, disks_of(view, tree, rates, self._past))
+            self._remember(sample.clock, tree, rates)
+            self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
 
-    def _while_paused(self, views: Sequence[ScanView]) -> Ceiling | None:
+    def _while_paused(self, scans: Sequence[WatchedScan]) -> Ceiling | None:
         """The best seen of the scan that is paused now, of which it reaches nothing."""
-        paused = any(v.scan.state == "paused" and v.scan.key == self._scan for v in views)
+        paused = any(each.scan.key == self._scan for each in scans if each.scan.state == "paused")
         return self.ceiling._replace(share=None) if paused and self.ceiling else None
 
     def _begin(self, scan: ScanKey, clock: float) -> None:
@@ -82,21 +85,19 @@ class BottleneckTracker:
         for past in self._past.values():
             past.begin()
 
-    def _take_turns(self, sample: Sample, view: ScanView) -> None:
+    def _take_turns(self, sample: Sample, scan: Scan) -> None:
         before = self._turns.stage
         if sample.exact:
-            self._turns.add(sample.t, sample.clock, view.scan)
+            self._turns.add(sample.t, sample.clock, scan)
         if self._turns.stage != before:
             self._sorted = None
-        now = sorted_share(view.scan)
+        now = sorted_share(scan)
         self._sorted = now if self._sorted is None or now is None else max(self._sorted, now)
 
     def _remember(
         self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
-    ) -> Iterator[None]:
-        for number, (key, place) in enumerate(tree.items(), 1):
-            if number % AT_ONCE == 0:
-                yield
+    ) -> None:
+        for key, place in tree.items():
             if place.vdev.children or key not in rates:
                 continue
             past = self._past.get(key)
@@ -113,18 +114,17 @@ class BottleneckTracker:
     def _judge(
         self,
         sample: Sample,
-        view: ScanView,
+        watched: WatchedScan,
         tree: Mapping[str, Placed],
         disks: tuple[Disk, ...],
     ) -> None:
-        turns, scan = self._turns.turns(), view.scan
+        turns, scan = self._turns.turns(), watched.scan
         total, walked = scan.total_bytes, scan.scanned_bytes
-        speed = view.issue_rate if scan.two_stage else view.scan_rate
-        self._trials.take(sample.clock, speed, sample.tunables)
+        self._trials.take(sample.clock, watched.rate, sample.tunables)
         seen = Evidence(
             scan=scan,
-            stage=self._turns.stage or view.stage,
-            rate=speed or 0.0,
+            stage=self._turns.stage or watched.stage,
+            rate=watched.rate or 0.0,
             disks=disks,
             tops={disk.top: tree[disk.top].vdev for disk in disks if disk.top in tree},
             cpu=sample.host.cpu if sample.host else None,

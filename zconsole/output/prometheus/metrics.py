@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
-from zconsole.history.scrubs import ScrubAge
-from zconsole.history.views import ScanView
-from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.output.prometheus.table import FAMILIES, Family
 from zconsole.pool.scan_outcome import LastScan
 from zconsole.system.printable import clean
+from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.scrubs import ScrubAge
+from zconsole.timeline.views import ScanView
 
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily

@@ -13,8 +13,6 @@ from zconsole.diagnosis.device_errors.faults import ProbeResults
 from zconsole.errors import ZconsoleError
 from zconsole.hardware.device import Contents, Device
 from zconsole.hardware.links import PARTITION
-from zconsole.monitor.device_details import described
-from zconsole.monitor.feed import Pairs
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Pool
 from zconsole.pool.version import Version, parse_version
@@ -30,6 +28,8 @@ from zconsole.sim.source import World, clock
 from zconsole.sim.state import DISCARDING, PoolState
 from zconsole.system.audit import MemoryLog
 from zconsole.system.process import Completed
+from zconsole.timeline.device_details import described
+from zconsole.timeline.feed import Pairs
 from zconsole.tunables.control import Control
 from zconsole.tunables.store import VolatileTunableStore
 

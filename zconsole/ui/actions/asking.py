@@ -10,7 +10,7 @@ from zconsole.actions.executor import ExecutionEvent, Executor
 from zconsole.actions.plan import ActionPlan, Facts, Situation
 from zconsole.actions.refresh import Refresher, situation_of
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.frame import OUTCOME
+from zconsole.timeline.frame import OUTCOME
 from zconsole.ui.actions.context import FlowContext, UnderWay
 from zconsole.ui.actions.plan_lines import plan_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen

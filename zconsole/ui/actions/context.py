@@ -10,12 +10,12 @@ from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import ActionPlan
 from zconsole.actions.scrub_window import hours_words
 from zconsole.errors import ZconsoleError
-from zconsole.eta.estimate import nothing
-from zconsole.history.views import ActivityView
-from zconsole.monitor.frame import AUTOPILOT, Frame
 from zconsole.pool.model import Activity
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.eta.estimate import nothing
+from zconsole.timeline.frame import AUTOPILOT, Frame
+from zconsole.timeline.views import ActivityView
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
 from zconsole.tunables.holds import Scans, Setter, autopilot_promise, grouped, restored_later

@@ -15,13 +15,13 @@ from zconsole.actions.growth import plan_expand, space_gained
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Situation
 from zconsole.actions.target import key_of
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.eta.estimate import nothing
-from zconsole.history.views import ActivityView
-from zconsole.monitor.feed import Update
-from zconsole.monitor.frame import OUTCOME, SET_HERE, Frame
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.eta.estimate import nothing
+from zconsole.timeline.feed import Update
+from zconsole.timeline.frame import OUTCOME, SET_HERE, Frame
+from zconsole.timeline.views import ActivityView
 from zconsole.tunables.control import Past, SettledTunables
 from zconsole.tunables.holds import LEFT_BY, Hold, Scans, grouped, is_due
 from zconsole.tunables.pilot import scanning

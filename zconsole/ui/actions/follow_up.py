@@ -13,10 +13,10 @@ from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
 from zconsole.actions.refresh import PATIENCE, is_answer, situation_of
 from zconsole.diagnosis.bottleneck.trials import TunableStep
 from zconsole.errors import UnavailableError
-from zconsole.monitor.feed import Feed, Update
-from zconsole.monitor.frame import DONE, Frame
 from zconsole.pool.model import Event
 from zconsole.scan_report.statistics import mean
+from zconsole.timeline.feed import Feed, Update
+from zconsole.timeline.frame import DONE, Frame
 from zconsole.tunables.effect import (
     LONGEST,
     SETTLE,

@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from zconsole.errors import ExitCode, ZconsoleError
-from zconsole.monitor.feed import Update
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.feed import Update
 from zconsole.ui.background import begin
 from zconsole.ui.themed_app import ThemedApp
 from zconsole.zfs.sources.base import Capabilities
 
 if TYPE_CHECKING:
     from zconsole.actions.backend import ActionBackend
-    from zconsole.monitor.feed import Feed
+    from zconsole.timeline.feed import Feed
     from zconsole.ui.actions.controller import ActionController
 
     MakeBackend = Callable[[], ActionBackend]

@@ -7,8 +7,8 @@ from functools import partial
 
 from zconsole.actions.backend import FROZEN
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.preset_advice import hopeless, likely_limit, suggested
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.preset_advice import hopeless, likely_limit, suggested
 from zconsole.tunables.catalog import BYTES
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.hold_latency import LEVERS

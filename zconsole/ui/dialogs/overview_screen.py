@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zconsole.monitor.frame import Frame
+from zconsole.timeline.frame import Frame
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.panes.overview import by_trouble, overview_about, overview_head, overview_lines
 from zconsole.ui.view_state import ViewState, place_of

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from zconsole import units
-from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity
+from zconsole.timeline.views import ActivityView
 from zconsole.ui.panes.scan_parts import Ink, barred, eta_line, packed, subject, zpool_says
 from zconsole.ui.widgets.draw import Line, Span, beside, width_of
 from zconsole.ui.widgets.short_names import middle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zconsole.monitor.frame import AUTOPILOT
+from zconsole.timeline.frame import AUTOPILOT
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
 from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.draw import Line

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from zconsole import units
-from zconsole.monitor.frame import Frame, VdevRow
 from zconsole.pool.model import Progress
+from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.panes.device_tree import TreeLine
 from zconsole.ui.widgets.heat import heat_strip

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.config.settings import COLUMNS as COLUMN_WORDS
-from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes import device_cells as cells
 from zconsole.ui.panes.device_cells import Cell, Column, Panel, note_words

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.history.past_rates import HOLE, USUAL, Mark
-from zconsole.history.series import CAPACITY
-from zconsole.monitor.frame import Frame, VdevRow
+from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.past_rates import HOLE, USUAL, Mark
+from zconsole.timeline.series import CAPACITY
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.time_marks import happened, name_marks
 from zconsole.ui.widgets.draw import Line, Span, fit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.worked_out import WorkedOut
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import NOTHING_YET, Worth, worth
 from zconsole.ui.panes.tree_facts import TreeFacts, tree_facts, tree_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from zconsole.monitor.frame import VdevRow
+from zconsole.timeline.frame import VdevRow
 
 CLASS_TITLES = {
     "special": "special",

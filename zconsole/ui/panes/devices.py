@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 from zconsole.config.settings import COLUMNS
-from zconsole.history.changes import BROKEN
-from zconsole.monitor.feed import Pairs
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.suspension import missing_devices
-from zconsole.monitor.worked_out import WorkedOut
+from zconsole.timeline.changes import BROKEN
+from zconsole.timeline.feed import Pairs
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.suspension import missing_devices
+from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (

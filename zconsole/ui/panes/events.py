@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from zconsole.monitor.frame import DONE, OUTCOME, Frame
 from zconsole.pool.damage import explained
 from zconsole.pool.model import Event
+from zconsole.timeline.frame import DONE, OUTCOME, Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import Line, Span, beside, crop, fit, hung, ruled
 from zconsole.ui.widgets.short_names import middle

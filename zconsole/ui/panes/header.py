@@ -7,8 +7,8 @@ from itertools import chain, product
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import Redundancy
+from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.pane_layout import COMPACT, TALL
 from zconsole.ui.panes.headline import clickable, free_words, headline, is_working

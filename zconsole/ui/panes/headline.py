@@ -13,15 +13,15 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from zconsole import units
-from zconsole.eta.estimate import MEASURING, Estimate
-from zconsole.history.past_rates import STEADY, PastRates
-from zconsole.history.views import ActivityView, ScanView
-from zconsole.monitor.facts import scrub_words, seconds_taken, work_name
-from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Scan, Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.pool.topology import data_vdevs
+from zconsole.timeline.eta.estimate import MEASURING, Estimate
+from zconsole.timeline.facts import scrub_words, seconds_taken, work_name
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.past_rates import STEADY, PastRates
+from zconsole.timeline.views import ActivityView, ScanView
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.widgets.short_names import middle

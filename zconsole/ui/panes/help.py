@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
-from zconsole.monitor.frame import Frame
+from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import GROUPS, LEGEND, Key, shown
 from zconsole.ui.panes.headline import is_working

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.monitor.facts import scrub_words
-from zconsole.monitor.frame import SET_HERE, Frame
+from zconsole.timeline.facts import scrub_words
+from zconsole.timeline.frame import SET_HERE, Frame
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
 from zconsole.ui.panes.header import health_word

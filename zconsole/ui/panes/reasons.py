@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import REPAIRS
+from zconsole.timeline.frame import Frame
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.short_names import middle

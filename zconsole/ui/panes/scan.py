@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from zconsole import units
-from zconsole.history.views import RESTARTED, ScanView
-from zconsole.monitor.facts import Fact, result_facts, seconds_taken, work_name
-from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Scan
+from zconsole.timeline.facts import Fact, result_facts, seconds_taken, work_name
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.views import RESTARTED, ScanView
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
 from zconsole.ui.panes.advice import advice_lines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.suspension import are_there, missing_devices
 from zconsole.pool.model import MULTIHOST
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.suspension import are_there, missing_devices
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.short_names import in_runs, middle
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from zconsole.history.changes import BROKEN
-from zconsole.monitor.frame import Frame
+from zconsole.timeline.changes import BROKEN
+from zconsole.timeline.frame import Frame
 from zconsole.ui.panes.device_cells import bay_words
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.frame import Frame
 from zconsole.rebalance.backend import Counted, JobView, RebalanceBackend, by_hand
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
+from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.rebalance.folder_screen import FoldersScreen

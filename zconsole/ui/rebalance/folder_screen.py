@@ -10,9 +10,9 @@ from textual.binding import BindingType
 from textual.timer import Timer
 
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.frame import Frame
 from zconsole.pool.what_if import outlook
 from zconsole.rebalance.backend import Explorer, Measured
+from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.background import begin

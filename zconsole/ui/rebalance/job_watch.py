@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from zconsole.errors import ZconsoleError
-from zconsole.eta.estimate import Estimate, nothing
-from zconsole.history.views import ActivityView
 from zconsole.pool.model import Activity
+from zconsole.timeline.eta.estimate import Estimate, nothing
+from zconsole.timeline.views import ActivityView
 from zconsole.units import counted
 
 if TYPE_CHECKING:

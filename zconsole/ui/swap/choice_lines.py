@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zconsole.eta.estimate import Estimate
 from zconsole.swap.checklist import REPLACE_FIRST, WAYS
 from zconsole.swap.choice import SwapChoice, SwapWay
 from zconsole.swap.costs import COSTS
@@ -16,6 +15,7 @@ from zconsole.swap.explain import (
     explained,
     time_words,
 )
+from zconsole.timeline.eta.estimate import Estimate
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.swap.steps import STEP_WORDS

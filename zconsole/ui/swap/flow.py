@@ -10,9 +10,7 @@ from zconsole.actions.doubts import doubts
 from zconsole.actions.plan import Situation
 from zconsole.actions.target import Target, find
 from zconsole.errors import ZconsoleError
-from zconsole.eta.estimate import Estimate
 from zconsole.hardware.links import PARTITION
-from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.scan_report.report import ScanReport
 from zconsole.scan_report.resilver_time import pace_of_past, pace_of_running
@@ -25,6 +23,8 @@ from zconsole.swap.session import SwapSession
 from zconsole.swap.several import estimated, seconds_of
 from zconsole.swap.view import MachineView
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import wrapped
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen

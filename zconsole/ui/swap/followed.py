@@ -10,7 +10,6 @@ from zconsole.actions.executor import ExecutionEvent
 from zconsole.actions.plan import ActionPlan, Situation
 from zconsole.actions.refresh import situation_of
 from zconsole.errors import ZconsoleError
-from zconsole.monitor.frame import Frame
 from zconsole.swap.backend import SwapBackend
 from zconsole.swap.checklist import Checklist
 from zconsole.swap.guide import Guide
@@ -22,6 +21,7 @@ from zconsole.swap.stage import SwapStage
 from zconsole.swap.store import SwapStore
 from zconsole.swap.view import MachineView
 from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.timeline.frame import Frame
 from zconsole.ui.actions.context import FlowContext
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zconsole.history.views import ScanView
-from zconsole.monitor.frame import Frame
 from zconsole.pool.redundancy import may_fail
 from zconsole.pool.scan_outcome import WELL
 from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import entry_words
 from zconsole.swap.stage import SwapStage, sentence
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.views import ScanView
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown

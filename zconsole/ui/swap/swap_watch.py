@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from zconsole.diagnosis.device_errors.faults import DeviceFault
 from zconsole.errors import ZconsoleError
-from zconsole.eta.estimate import nothing
-from zconsole.history.views import ActivityView
-from zconsole.monitor.frame import Frame
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import placed
 from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, TITLES, Checklist
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
+from zconsole.timeline.eta.estimate import nothing
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.views import ActivityView
 
 if TYPE_CHECKING:
     from zconsole.swap.backend import SwapBackend

@@ -7,7 +7,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from zconsole.monitor.worked_out import WorkedOut
+from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.widgets.draw import Line, Span, crop, spread, width_of
 from zconsole.ui.widgets.lines_view import LinesView
 

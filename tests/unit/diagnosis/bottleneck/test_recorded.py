@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.table import rows
-from zconsole.monitor.session import Session
+from zconsole.timeline.session import Session
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "limits"
 

@@ -13,9 +13,9 @@ from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.rules import SMALL, judge
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles
-from zconsole.monitor.session import Session
 from zconsole.pool.model import IoRates, Scan
 from zconsole.sim.source import World
+from zconsole.timeline.session import Session
 
 pytestmark = pytest.mark.slow
 

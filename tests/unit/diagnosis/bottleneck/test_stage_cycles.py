@@ -8,9 +8,9 @@ import pytest
 
 from tests.table import rows
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles, StageCycleTracker
-from zconsole.monitor.session import Session
 from zconsole.pool.model import Scan
 from zconsole.sim.source import World
+from zconsole.timeline.session import Session
 
 pytestmark = pytest.mark.slow
 

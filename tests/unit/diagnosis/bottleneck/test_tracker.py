@@ -9,9 +9,9 @@ from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
 from zconsole.diagnosis.bottleneck.tracker import LASTING, SPAN, Hysteresis, Settled, ceiling_of
-from zconsole.monitor.session import Session
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.sim.source import World
+from zconsole.timeline.session import Session
 
 MEMORY = Verdict("memory", "scan memory: …", {"walked": 0.4}, 0.9)
 NEW = Verdict("new-disk", "the new disk sdx: 98% busy", {"busy": 0.98}, 0.9)

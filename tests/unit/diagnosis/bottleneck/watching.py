@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zconsole.monitor.frame import Frame
-from zconsole.monitor.session import Session
 from zconsole.sim.source import World
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.session import Session
 
 
 def watched(scenario: str, seed: int, seconds: float = 30.0, step: float = 2.0) -> Frame:

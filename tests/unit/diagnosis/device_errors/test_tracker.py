@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from tests.table import rows
 from zconsole.diagnosis.device_errors.tracker import HOUR, DeviceErrorTracker
-from zconsole.monitor.session import Session
 from zconsole.pool.model import ErrorCounters, Event, Scan, Vdev
 from zconsole.pool.topology import placed
 from zconsole.sim.source import World
+from zconsole.timeline.session import Session
 
 
 def tree(state="ONLINE", **counters):

@@ -18,13 +18,13 @@ from zconsole.cli import export
 from zconsole.cli.export import publish
 from zconsole.cli.main import main
 from zconsole.errors import NotFoundError, UnavailableError, UsageError, ZconsoleError
-from zconsole.history.scrubs import ScrubAge
-from zconsole.monitor.feed import Update
 from zconsole.output.prometheus.metrics import Page, families, write
 from zconsole.output.prometheus.server import address_of, serve
 from zconsole.pool.model import ErrorCounters, Vdev
 from zconsole.pool.scan_outcome import LastScan
 from zconsole.pool.spares import SpareTrouble
+from zconsole.timeline.feed import Update
+from zconsole.timeline.scrubs import ScrubAge
 from zconsole.zfs.sources.base import Capabilities
 
 JOB = {"job": "k3", "state": "running", "bytes_done": 5, "bytes_total": 10, "rate": None}

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.factory import frame, mirror_pool
+from zconsole.errors import UsageError
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.process import Completed, DeadlineError
+from zconsole.timeline.alerts.alerting import Alerting, hook_argv, notification, run_hook
+from zconsole.timeline.alerts.rules import Alert, AlertRules
+from zconsole.timeline.feed import Feed, Update
+from zconsole.zfs.sources.base import Capabilities
+
+ALERT = Alert("stalled", "tank", 12.0, "it \x1b]52;c;evil\a stands;still", "warning", "scan")
+SUSPENDED = frame(mirror_pool(), 1.0, problem="no answer", kstat="SUSPENDED")
+
+
+def test_a_notification_carries_no_control_character_of_the_text():
+    text = notification(ALERT)
+    for part in text.split("\x1b\\")[:2]:
+        assert part.count("\x1b") == 1
+        assert "\a" not in part
+    assert text.startswith("\x1b]9;zconsole tank: ")
+    assert "\x1b]777;notify;zconsole;tank: " in text
+
+
+def test_a_hook_is_split_like_a_shell_does_and_goes_to_none():
+    assert hook_argv("mail -s 'zfs $(date)' me") == ("mail", "-s", "zfs $(date)", "me")
+    for bad in ("", "   ", "''", "mail 'unclosed"):
+        with pytest.raises(UsageError):
+            hook_argv(bad)
+
+
+async def test_a_hook_gets_the_alert_as_one_json_line_and_the_users_own_environment(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("ZFS_COLOR", "mine")
+    code = (
+        "import sys, os, pathlib; "
+        f"pathlib.Path({str(tmp_path / 'out')!r}).write_text("
+        "sys.stdin.read() + os.environ['ZFS_COLOR'])"
+    )
+    assert await run_hook(ProcessRunner(), (sys.executable, "-c", code), ALERT) is None
+    line, environment = (tmp_path / "out").read_text().split("\n")
+    told = json.loads(line)
+    assert (told["version"], told["kind"], told["pool"], told["text"]) == (
+        1,
+        "stalled",
+        "tank",
+        ALERT.text,
+    )
+    assert environment == "mine"
+
+
+async def test_what_goes_wrong_with_a_hook_is_said_in_words():
+    code = "import sys; sys.exit('no route to host')"
+    failed = await run_hook(ProcessRunner(), (sys.executable, "-c", code), ALERT)
+    assert failed is not None
+    assert failed.endswith("exited 1: no route to host")
+    absent = await run_hook(ProcessRunner(), ("/nonexistent/hook",), ALERT)
+    assert absent is not None
+    assert "cannot be run" in absent
+
+
+class Tells:
+    def __init__(self, error=None):
+        self.told, self.error = [], error
+
+    async def tell(self, argv, text, deadline):
+        self.told.append((tuple(argv), json.loads(text)))
+        if self.error is not None:
+            raise self.error
+        return Completed(tuple(argv), 0, "", "")
+
+
+class OneRound(Feed):
+    async def sample(self):
+        return Update((SUSPENDED,), Capabilities("demo"))
+
+    async def close_sources(self):
+        pass
+
+
+def alerting(runner, complain, **channels):
+    feed = OneRound(0.0)
+    feed.alerts = Alerting(AlertRules(), runner, complain, **channels)
+    return feed
+
+
+async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
+    teller, complaints = Tells(), []
+    feed = alerting(teller, complaints.append, hook=("page", "me"))
+    update = await feed.next()
+    assert [alert.kind for alert in update.alerts] == ["suspended"]
+    assert teller.told == []
+    await feed.aclose()
+    assert teller.told[0][0] == ("page", "me")
+    assert teller.told[0][1]["kind"] == "suspended"
+    assert complaints == []
+
+
+async def test_a_hook_that_hangs_is_complained_of():
+    complaints = []
+    hangs = Tells(DeadlineError("page"))
+    feed = alerting(hangs, complaints.append, hook=("page",))
+    await feed.next()
+    await feed.aclose()
+    assert complaints == ["the hook page did not end in 60 s"]
+
+
+async def test_an_alert_rings_once():
+    feed = alerting(Tells(), print, bell=True, notify=True)
+    first, second = await feed.next(), await feed.next()
+    assert [alert.kind for alert in first.alerts] == ["suspended"]
+    assert first.ring.startswith("\a\x1b]9;")
+    assert second.alerts == ()
+    assert second.ring == ""
+
+
+async def test_silent_channels_write_nothing():
+    assert (await alerting(Tells(), print).next()).ring == ""

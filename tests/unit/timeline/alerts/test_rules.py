@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+from tests.factory import frame, mirror_pool, noisy_pool, view
+from tests.records import replace
+from zconsole.pool.chassis import LeafDisk
+from zconsole.pool.model import Activity, ErrorCounters, Pool, Scan, Vdev
+from zconsole.pool.scan_outcome import GRACE
+from zconsole.pool.spares import SpareTrouble
+from zconsole.timeline.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
+from zconsole.timeline.eta.estimate import Estimate, nothing
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.scrubs import ScrubAge
+from zconsole.timeline.views import ActivityView
+
+RUNNING = Scan("resilver", "running", start=500.0)
+FINISHED = Scan("resilver", "finished", start=500.0, end=900.0, errors=0)
+
+
+def running(t, eta=3600.0, **fields):
+    estimate = Estimate(eta, eta / 2, eta * 2, "issuing")
+    pool = mirror_pool(RUNNING)
+    return frame(pool, t, scans=(view(RUNNING, estimate, **fields),))
+
+
+def kinds(alerts):
+    return [alert.kind for alert in alerts]
+
+
+def degraded(scan):
+    pool = mirror_pool(scan, state="DEGRADED")
+    top = pool.root.children[0]
+    bad = replace(top.children[1], state="FAULTED")
+    top = replace(top, children=(top.children[0], bad))
+    return replace(pool, root=replace(pool.root, children=(top,)))
+
+
+def test_the_end_of_a_good_scan_is_said_once_and_at_once():
+    vigil = AlertRules()
+    assert vigil.look([running(1000.0)]) == ()
+    (alert,) = vigil.look([frame(mirror_pool(FINISHED), 1001.0)])
+    assert (alert.kind, alert.pool, alert.severity) == ("finished", "tank", "notice")
+    assert vigil.look([frame(mirror_pool(FINISHED), 1002.0)]) == ()
+
+
+def test_a_good_end_names_the_device_that_collects_errors():
+    vigil = Only("finished", "not-restored")
+    vigil.look([running(1000.0)])
+    (alert,) = vigil.look([frame(noisy_pool(FINISHED), 1001.0)])
+    assert (alert.kind, alert.severity) == ("finished", "notice")
+    assert alert.text.endswith("finished, the pool is safe; check sda: 12 checksum errors")
+
+
+def test_a_scan_that_was_over_before_the_watch_is_no_news():
+    vigil = AlertRules()
+    assert vigil.look([frame(mirror_pool(FINISHED), 1.0)]) == ()
+    assert vigil.look([frame(mirror_pool(FINISHED), 2.0)]) == ()
+
+
+def test_an_end_without_redundancy_is_told_after_it_had_time_to_settle():
+    vigil = AlertRules()
+    vigil.look([running(1000.0)])
+    assert "not-restored" not in kinds(vigil.look([frame(degraded(FINISHED), 1001.0)]))
+    late = vigil.look([frame(degraded(FINISHED), 1001.0 + GRACE, over_since=1001.0)])
+    assert kinds(late) == ["not-restored"]
+    assert late[0].severity == "error"
+
+
+class Only:
+    """The rules, of whose alerts a test looks at some kinds."""
+
+    def __init__(self, *wanted):
+        self.rules, self.wanted = AlertRules(), wanted
+
+    def look(self, frames):
+        return tuple(alert for alert in self.rules.look(frames) if alert.kind in self.wanted)
+
+
+ENDS = ("finished", "not-restored")
+
+
+def left_behind(pool):
+    top = pool.root.children[0]
+    pair = replace(top, name="replacing-0", kind="replacing")
+    return replace(pool, root=replace(pool.root, children=(replace(top, children=(pair,)),)))
+
+
+def test_an_end_that_left_the_replaced_device_behind_is_not_called_safe_at_first():
+    """To zpool it is ONLINE; only what stays after a while tells that nothing was restored."""
+    pool = left_behind(mirror_pool(replace(FINISHED, end=1000.5)))
+    vigil = Only(*ENDS)
+    vigil.look([running(1000.0)])
+    assert vigil.look([frame(pool, 1001.0)]) == ()
+    assert vigil.look([frame(pool, 1001.0 + GRACE / 2, over_since=1001.0)]) == ()
+    assert kinds(vigil.look([frame(pool, 1001.0 + GRACE, over_since=1001.0)])) == ["not-restored"]
+
+
+def test_a_scrub_after_a_resilver_that_restored_nothing_does_not_make_it_safe():
+    scrub = Scan("scrub", "finished", start=1001.0, end=1100.0, errors=0)
+    vigil = Only(*ENDS)
+    vigil.look([running(1000.0)])
+    vigil.look([frame(left_behind(mirror_pool(replace(scrub, state="running"))), 1001.0)])
+    vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0)])
+    alerts = vigil.look([frame(left_behind(mirror_pool(scrub)), 1101.0 + GRACE, over_since=1101.0)])
+    assert kinds(alerts) == ["not-restored"]
+    assert "replacing-0 still there and no resilver runs" in alerts[0].text
+
+
+def test_what_is_left_is_not_safe_even_where_health_finds_nothing_wrong():
+    vigil, pool = Only(*ENDS), left_behind(mirror_pool())
+    vigil.look([running(1000.0)])
+    vigil.look([frame(pool, 1001.0)])
+    (alert,) = vigil.look([frame(pool, 1001.0 + GRACE, over_since=1001.0)])
+    assert alert.kind == "not-restored"
+    assert alert.text.endswith(": the device to replace is still in the pool")
+
+
+def test_an_end_whose_replaced_device_goes_a_moment_later_is_good():
+    pool = mirror_pool(replace(FINISHED, end=1000.5))
+    vigil = Only(*ENDS)
+    vigil.look([running(1000.0)])
+    assert vigil.look([frame(left_behind(pool), 1001.0)]) == ()
+    assert kinds(vigil.look([frame(pool, 1002.0)])) == ["finished"]
+
+
+def test_a_follow_on_pass_is_no_end():
+    vigil = AlertRules()
+    vigil.look([running(1000.0)])
+    vigil.look([frame(degraded(FINISHED), 1001.0)])
+    vigil.look([running(1005.0)])
+    assert "not-restored" not in kinds(vigil.look([running(1001.0 + 2 * GRACE)]))
+
+
+def test_a_stall_is_said_once_while_it_lasts_and_again_after_it_had_gone():
+    vigil = AlertRules(stalled_after=300.0)
+    assert vigil.look([running(1000.0, stalled=200.0)]) == ()
+    assert kinds(vigil.look([running(1100.0, stalled=300.0)])) == ["stalled"]
+    assert vigil.look([running(1100.0 + QUIET, stalled=330.0)]) == ()
+    vigil.look([running(1200.0)])
+    assert kinds(vigil.look([running(1600.0, stalled=300.0)])) == ["stalled"]
+
+
+def test_a_flicker_shorter_than_half_a_minute_is_not_told_twice():
+    vigil = AlertRules(stalled_after=300.0)
+    vigil.look([running(1000.0, stalled=300.0)])
+    vigil.look([running(1010.0)])
+    assert vigil.look([running(1020.0, stalled=300.0)]) == ()
+
+
+def test_an_eta_that_moves_by_more_than_its_share_is_told_and_becomes_the_new_promise():
+    vigil = AlertRules(slip=0.25)
+    vigil.look([running(1000.0)])
+    vigil.look([running(1060.0, 3600.0)])
+    assert vigil.look([running(1120.0, 3600.0 + 800)]) == ()
+    assert kinds(vigil.look([running(1180.0, 3600.0 + 900)])) == ["eta-slipped"]
+    assert vigil.look([running(1240.0, 3600.0 + 900)]) == ()
+
+
+def test_the_first_minutes_guess_is_no_promise():
+    vigil = AlertRules()
+    vigil.look([running(1000.0, 60.0)])
+    assert vigil.look([running(1030.0, 7200.0)]) == ()
+
+
+def test_a_restart_is_told_whether_or_not_the_past_was_known():
+    vigil = AlertRules()
+    vigil.look([running(1000.0, restarts=None)])
+    (alert,) = vigil.look(
+        [running(1001.0, restarts=1, notes=("restarted 12:03 after sdc came back",))]
+    )
+    assert alert.kind == "restarted"
+    assert "sdc came back" in alert.text
+    assert vigil.look([running(1002.0, restarts=1)]) == ()
+
+
+def test_restarts_of_before_the_watch_are_no_news():
+    vigil = AlertRules()
+    assert vigil.look([running(1000.0, restarts=3)]) == ()
+    assert vigil.look([running(1001.0, restarts=3)]) == ()
+
+
+def with_errors(count, t):
+    pool = mirror_pool()
+    top = pool.root.children[0]
+    sda = replace(top.children[0], errors=ErrorCounters(0, 0, count))
+    top = replace(top, children=(sda, top.children[1]))
+    root = replace(pool.root, children=(top,))
+    return frame(replace(pool, root=root), t)
+
+
+def test_new_device_errors_are_told_old_ones_are_not_and_a_trickle_only_once():
+    vigil = AlertRules()
+    assert vigil.look([with_errors(5, 1000.0)]) == ()
+    (alert,) = vigil.look([with_errors(7, 1001.0)])
+    assert alert.kind == "device-error"
+    assert "sda: 2 new errors" in alert.text
+    assert vigil.look([with_errors(8, 1100.0)]) == ()
+    assert vigil.look([with_errors(0, 1200.0)]) == ()
+    assert kinds(vigil.look([with_errors(1, 1101.0 + ERRORS_QUIET)])) == ["device-error"]
+
+
+def test_a_device_that_goes_is_told_though_it_counted_no_error_and_redundancy_is_left():
+    vigil, good, bad = Only("device-error"), mirror_pool(FINISHED), degraded(FINISHED)
+    assert vigil.look([frame(bad, 1.0)]) == ()
+    assert vigil.look([frame(good, 2.0)]) == ()
+    (alert,) = vigil.look([frame(bad, 3.0)])
+    assert (alert.severity, alert.text) == ("error", "sdb is FAULTED now")
+    assert vigil.look([frame(bad, 4.0)]) == ()
+    vigil.look([frame(good, 5.0)])
+    assert vigil.look([frame(bad, 6.0)]) == ()
+    vigil.look([frame(good, 7.0 + ERRORS_QUIET)])
+    assert kinds(vigil.look([frame(bad, 8.0 + ERRORS_QUIET)])) == ["device-error"]
+
+
+def test_a_device_put_offline_is_told_to_nobody():
+    vigil, pool = (
+        Only("device-error"),
+        mirror_pool(FINISHED),
+    )
+    top = pool.root.children[0]
+    off = replace(top, children=(top.children[0], replace(top.children[1], state="OFFLINE")))
+    vigil.look([frame(pool, 1.0)])
+    assert vigil.look([frame(replace(pool, root=replace(pool.root, children=(off,))), 2.0)]) == ()
+
+
+def test_no_redundancy_left_is_told_of_vdevs_that_should_have_some():
+    assert kinds(AlertRules().look([frame(degraded(RUNNING), 1.0)])) == ["no-redundancy"]
+    assert AlertRules().look([frame(mirror_pool(), 1.0)]) == ()
+
+
+def test_a_suspended_pool_is_told_though_it_gives_no_sample():
+    dead = frame(mirror_pool(), 1.0, problem="zpool would hang", kstat="SUSPENDED")
+    vigil = AlertRules()
+    assert kinds(vigil.look([dead])) == ["suspended"]
+    assert vigil.look([dead]) == ()
+
+
+def test_the_free_floor_holds_until_there_is_clearly_room_again():
+    def filled(fill, t):
+        base = frame(mirror_pool(), t)
+        return replace(base, balance=replace(base.balance, target_fill=fill))
+
+    vigil = AlertRules(free_floor=0.05)
+    assert vigil.look([filled(0.94, 0.0)]) == ()
+    assert kinds(vigil.look([filled(0.96, 100.0)])) == ["free-floor"]
+    assert vigil.look([filled(0.945, 200.0), filled(0.955, 300.0)]) == ()
+    assert vigil.look([filled(0.93, 400.0)]) == ()
+    assert kinds(vigil.look([filled(0.96, 500.0)])) == ["free-floor"]
+
+
+IDLE = SpareTrouble("idle", "sp", "spare sp is still INUSE")
+
+
+def test_a_spare_that_stays_in_trouble_is_told_once():
+    vigil = Only("spare")
+    assert vigil.look([frame(mirror_pool(), 1000.0, spares=(IDLE,))]) == ()
+    (alert,) = vigil.look([frame(mirror_pool(), 1060.0, spares=(IDLE,))])
+    assert (alert.severity, alert.text, alert.subject) == ("warning", IDLE.text, "idle:sp")
+    assert vigil.look([frame(mirror_pool(), 1061.0, spares=(IDLE,))]) == ()
+
+
+def test_a_spare_that_is_free_again_in_time_is_no_alert():
+    vigil = Only("spare")
+    vigil.look([frame(mirror_pool(), 1000.0, spares=(IDLE,))])
+    vigil.look([frame(mirror_pool(), 1030.0)])
+    assert vigil.look([frame(mirror_pool(), 1060.0, spares=(IDLE,))]) == ()
+
+
+def test_a_spare_that_another_pool_uses_is_no_alert():
+    vigil = Only("spare")
+    shared = SpareTrouble("elsewhere", "sp", "spare sp is INUSE, but not in this pool")
+    for t in (1000.0, 1100.0):
+        assert vigil.look([frame(mirror_pool(), t, spares=(shared,))]) == ()
+
+
+def in_a_bay(pool, number, disk):
+    """The pool, the disk of its mirror's side of that number being this one."""
+    top = pool.root.children[0]
+    sides = list(top.children)
+    sides[number] = replace(sides[number], disk=disk)
+    top = replace(top, children=tuple(sides))
+    return replace(pool, root=replace(pool.root, children=(top,)))
+
+
+def test_an_alert_of_a_device_names_its_bay_and_serial_number():
+    disk = LeafDisk(bay="Slot 07", serial="ZC1A")
+    rules = Only("device-error")
+    rules.look([frame(in_a_bay(mirror_pool(), 0, disk), 1.0)])
+    (errors,) = rules.look([frame(in_a_bay(noisy_pool(), 0, disk), 2.0)])
+    assert errors.text.startswith("sda (Slot 07, serial ZC1A): 12 new errors")
+    rules = Only("device-error")
+    rules.look([frame(in_a_bay(mirror_pool(), 1, disk), 1.0)])
+    (gone,) = rules.look([frame(in_a_bay(degraded(FINISHED), 1, disk), 2.0)])
+    assert gone.text == "sdb (Slot 07, serial ZC1A) is FAULTED now"
+    assert gone.next_step == "zconsole swap tank sdb"
+
+
+def test_an_expansion_that_is_stuck_is_an_alert_once_and_a_slow_one_none():
+    vigil = AlertRules()
+    work = Activity("expansion", "running", "raidz1-0", 500.0)
+    slow = ActivityView(work, 10.0, nothing(""))
+    stuck = ActivityView(work, None, nothing(""), 601.0, "bring back sdb")
+    rounds = [replace(running(1000.0 + i), activities=(v,)) for i, v in enumerate((slow, stuck))]
+    assert vigil.look([rounds[0]]) == ()
+    (alert,) = vigil.look([rounds[1]])
+    assert (alert.kind, alert.severity) == ("stalled", "warning")
+    assert "the expansion of raidz1-0 made no progress for 10m01s: bring back sdb" in alert.text
+    assert vigil.look([replace(rounds[1], t=1003.0)]) == ()
+
+
+def overdue(t: float, *scans: Scan, **fields) -> Frame:
+    scrub = ScrubAge(**{"age": 41 * 86400.0, "overdue": True, **fields})
+    return frame(mirror_pool(*scans), t, scrub=scrub)
+
+
+def test_an_overdue_scrub_is_said_once_and_not_while_one_runs():
+    rules = AlertRules()
+    (alert,) = rules.look([overdue(1000.0)])
+    assert (alert.kind, alert.severity) == ("scrub-overdue", "warning")
+    assert alert.text == "scrub overdue: the last full scrub ended 41 days ago"
+    assert rules.look([overdue(1001.0)]) == ()
+    assert AlertRules().look([overdue(1000.0, Scan("scrub", "running", start=1.0))]) == ()
+    assert AlertRules().look([overdue(1000.0, overdue=False)]) == ()
+
+
+def test_a_pool_never_scrubbed_is_overdue_by_its_age():
+    (alert,) = AlertRules().look([overdue(1000.0, never=True)])
+    assert alert.text == "scrub overdue: the pool was created 41 days ago, never scrubbed"
+
+
+def test_an_alert_of_a_disk_that_holds_data_names_the_next_step():
+    rules, pool = Only("device-error"), mirror_pool()
+    rules.look([frame(pool, 1.0)])
+    (errors,) = rules.look([frame(noisy_pool(), 2.0)])
+    assert errors.words.endswith(". Next: zconsole swap tank sda")
+    spaced = replace(noisy_pool(), name="my pool")
+    rules = Only("device-error")
+    rules.look([frame(replace(pool, name="my pool"), 1.0)])
+    (errors,) = rules.look([frame(spaced, 2.0)])
+    assert errors.next_step == "zconsole swap 'my pool' sda"
+
+
+def test_a_cache_device_is_not_led_through_a_swap():
+    def cached(errors: ErrorCounters) -> Pool:
+        cache = Vdev("sdc", "disk", guid="77", state="ONLINE", vclass="cache", errors=errors)
+        pool = mirror_pool()
+        return replace(pool, root=replace(pool.root, children=(*pool.root.children, cache)))
+
+    rules = Only("device-error")
+    rules.look([frame(cached(ErrorCounters(0, 0, 0)), 1.0)])
+    (errors,) = rules.look([frame(cached(ErrorCounters(5, 0, 0)), 2.0)])
+    assert errors.words == errors.text

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import json
+import math
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.bench.eta import judge, main, recordings, table, verdict
+from tests.bench.synthetic import KINDS, Plan, plans, samples
+from tests.table import rows
+from zconsole.pool.model import Sample
+from zconsole.timeline.eta import estimate
+from zconsole.timeline.eta.estimate import Work, forecast
+from zconsole.timeline.eta.progress_curve import ProgressCurve, ProgressReading
+
+pytestmark = pytest.mark.slow
+
+MIB = 2**20
+GIB = 2**30
+START = 1_800_000_000
+
+
+def course(rates: list[float], processed_share: float = 0.0, step: float = 1.0) -> ProgressCurve:
+    """A course with these bytes a second, one after the other."""
+    made, issued = ProgressCurve(), 0.0
+    made.add(ProgressReading(1000.0, 0.0, True, 0.0))
+    for n, rate in enumerate(rates, 1):
+        issued += rate * step
+        made.add(
+            ProgressReading(
+                1000.0 + n * step, n * step, True, issued, issued, issued * processed_share
+            )
+        )
+    return made
+
+
+def told(made: ProgressCurve, total: float, **fields):
+    return forecast(made, Work(total, made.points[-1].issued, start=1000.0, **fields))
+
+
+def test_a_steady_scan_ends_when_its_bytes_run_out():
+    found = told(course([10 * MIB] * 100), 2000 * MIB)
+    assert found.estimate.eta == pytest.approx(100, rel=0.05)
+    assert found.rate == pytest.approx(10 * MIB, rel=0.01)
+
+
+def test_rates_below_what_zpool_answers_for_are_estimated_too():
+    found = told(course([0.5 * MIB] * 100), 100 * MIB)
+    assert found.estimate.eta == pytest.approx(100, rel=0.05)
+
+
+def test_a_change_of_speed_is_followed_within_a_minute():
+    found = told(course([4 * MIB] * 300 + [16 * MIB] * 60), 1200 * MIB + 3200 * MIB)
+    assert found.estimate.eta == pytest.approx(140, rel=0.25)
+
+
+def test_a_steady_eta_falls_a_second_a_second():
+    rates = [20 * MIB] * 200
+    etas = [told(course(rates[:n]), 6000 * MIB).estimate.eta for n in range(20, 200)]
+    assert all(a > b for a, b in pairwise(etas))
+
+
+def test_the_repaired_bytes_tell_what_is_queued():
+    made = ProgressCurve()
+    for n in range(100):
+        done = n * 10 * MIB
+        issued = math.ceil((n + 1) / 13) * 130 * MIB
+        made.add(ProgressReading(1000.0 + n, n, True, issued, issued, done * 0.25))
+    left = 2000 * MIB - 99 * 10 * MIB
+    work = Work(2000 * MIB, made.points[-1].issued, 99 * 2.5 * MIB, share=0.25, start=1000.0)
+    assert forecast(made, work).estimate.eta == pytest.approx(left / (10 * MIB), rel=0.02)
+
+
+def test_what_ends_within_a_second_is_foretold_to_end_as_that_second_begins():
+    """The kernel writes the end in whole seconds, rounded down."""
+    made = course([10 * MIB] * 100, processed_share=0.25)
+    work = Work(1050 * MIB, 1000 * MIB, 250 * MIB, share=0.25, start=1000.0)
+    assert forecast(made, work).estimate.eta == pytest.approx(5, abs=0.1)
+
+
+@rows("seconds", [60, 120, 300])
+def test_the_range_is_wide_while_a_load_lasts_and_narrow_once_it_is_over(seconds):
+    before, over = 300, 300 + seconds
+    rates = [20 * MIB] * before + [8 * MIB] * seconds + [20 * MIB] * 300
+
+    def width(at: int) -> float:
+        found = told(course(rates[:at]), 15_000 * MIB).estimate
+        return (found.high - found.low) / found.eta
+
+    assert min(width(over - 20), width(over)) > 1.3 * width(before)
+    assert width(over + 60) < 0.85 * width(over)
+
+
+@rows("seconds", [60, 120, 300])
+def test_the_range_holds_the_end_whether_a_load_lasts_or_is_over(seconds):
+    rates = [20 * MIB] * 300 + [8 * MIB] * seconds
+    left = 15_000 * MIB - sum(rates)
+    found = told(course(rates), 15_000 * MIB).estimate
+    half_of_the_time = (20 * MIB + 8 * MIB) / 2
+    assert found.low < left / half_of_the_time
+    assert found.high > left / (8 * MIB)
+    over = told(course(rates + [20 * MIB] * 60), 15_000 * MIB).estimate
+    assert over.low < left / (20 * MIB) - 60 < over.high
+
+
+@rows("total", [-1.0, 0.0, 1.0])
+def test_a_scan_that_issued_nothing_of_nothing_has_no_estimate(total):
+    assert estimate._further_share(course([0.0] * 3).points, Work(total, 0.0)) is None
+
+
+def test_two_roundings_make_no_rate():
+    """At 12.9T a printed digit is 50 GiB: in a minute nothing measurable has happened."""
+    made = ProgressCurve()
+    for n in range(60):
+        made.add(ProgressReading(1000.0 + n, n, True, 1000 * GIB + (50 * GIB if n > 30 else 0)))
+    work = Work(2000 * GIB, 1050 * GIB, start=0.0, resolution=25 * GIB, average=100 * MIB)
+    found = forecast(made, work)
+    assert found.window is None
+    assert found.rate == 100 * MIB
+    assert "zpool averages 100M/s" in found.estimate.reason
+    assert found.estimate.eta == pytest.approx(950 * 1024 / 100, rel=0.01)
+
+
+def test_beyond_the_total_nobody_knows_what_remains():
+    found = told(course([MIB] * 50), 10 * MIB)
+    assert found.estimate.eta is None
+    assert found.estimate.reason == "past 100 %: remaining unknown"
+
+
+def test_a_wait_between_bursts_leaves_as_much_to_do_as_there_is():
+    """Between two bursts the line through them is ahead of the bytes issued."""
+    burst = [100 * MIB, *[0.0] * 11]
+    made = course([*burst, *burst, *burst])
+    for _ in range(7):
+        made.add(ProgressReading(made.last.t + 1, made.last.clock + 1, True, made.last.issued, 0.0))
+    found = told(made, 310 * MIB)
+    assert found.estimate.eta is not None
+    assert found.estimate.eta >= 10 * MIB / (100 * MIB / 12)
+
+
+def test_a_rebuild_that_has_issued_a_whole_metaslab_has_hardly_begun():
+    """Seen on a dRAID: everything issued within a second, and rebuilt in the half minute after."""
+    made = ProgressCurve()
+    made.add(ProgressReading(1000.0, 0.0, True, 0.0))
+    for n in range(1, 12):
+        made.add(ProgressReading(1000.0 + n, n, True, 300 * MIB, 500 * MIB, n * 4 * MIB))
+    work = Work(360 * MIB, 300 * MIB, 44 * MIB, share=1 / 3, sure=True, start=1000.0)
+    left = 120 * MIB - 44 * MIB
+    assert forecast(made, work).estimate.eta == pytest.approx(left / (4 * MIB), rel=0.2)
+
+
+def test_one_sample_has_only_zpools_average():
+    single = course([])
+    assert forecast(single, Work(100.0, 10.0)).estimate.reason == "no estimate yet: 1 sample"
+    found = forecast(single, Work(100 * MIB, 0.0, average=MIB))
+    assert found.estimate.eta == pytest.approx(100, abs=5)
+    assert found.estimate.reason == "zpool averages 1M/s over this pass (1 sample)"
+
+
+def test_the_metadata_walk_before_the_first_byte_is_no_part_of_the_speed():
+    walked = course([0.0] * 600 + [50 * MIB] * 60)
+    assert told(walked, 6000 * MIB).estimate.eta == pytest.approx(60, rel=0.1)
+
+
+def test_nothing_that_moves_has_no_wild_estimate():
+    still = ProgressCurve()
+    for n in range(100):
+        still.add(ProgressReading(1000.0 + n, n, True, 5 * MIB))
+    found = forecast(still, Work(100 * MIB, 5 * MIB))
+    assert found.estimate.eta is None
+    assert "no progress" in found.estimate.reason
+
+
+@given(
+    st.lists(st.floats(0, 5e9), min_size=0, max_size=80),
+    st.floats(1, 1e16),
+    st.floats(0, 2),
+    st.sampled_from([0.5, 1.0, 7.0, 60.0]),
+    st.floats(0, 1e10),
+)
+@example([sys.float_info.min, 0.0], 1.0, 0.0, 7.0, 0.0)
+@example([*[sys.float_info.min] * 40, *[5e9] * 40], 1e16, 0.0, 60.0, 0.0)
+def test_no_course_gives_a_senseless_estimate(rates, total, share, step, resolution):
+    made = course(rates, share, step)
+    last = made.points[-1]
+    work = Work(total, last.issued, last.processed, start=1000.0, resolution=resolution)
+    found = forecast(made, work)
+    assert found.rate is None or (found.rate > 0 and math.isfinite(found.rate))
+    estimate = found.estimate
+    if estimate.eta is None:
+        assert estimate.low is None
+        assert estimate.high is None
+    else:
+        assert 0 <= estimate.low <= estimate.eta <= estimate.high < math.inf
+    assert estimate.reason
+
+
+def test_made_up_scans_of_every_kind_are_told_better_than_zpool_tells_them():
+    rows = []
+    for plan in plans(seed=3):
+        short = plan.seconds < 400
+        rows += judge(plan.kind, samples(plan, 3)) if short else []
+    assert {row.name for row in rows} >= set(KINDS)
+    text = "\n".join(table(rows))
+    ours = sum(sum(r.ours) / len(r.ours) for r in rows)
+    zpool = sum(sum(r.zpool) / len(r.zpool) for r in rows)
+    assert ours < 0.8 * zpool, text
+    covered = [c for row in rows for c in row.covered]
+    assert sum(covered) / len(covered) >= 0.8, text
+
+
+@rows("exact", [True, False])
+def test_hours_of_a_large_pool_in_either_form(exact):
+    plan = Plan("steady", 3 * 3600, 400 * MIB, interval=60.0, walk=0.05, exact=exact)
+    (row,) = judge("long", samples(plan, 1))
+    assert sum(row.ours) / len(row.ours) < 0.1
+    assert verdict([row])
+
+
+def test_bytes_skipped_during_the_walk_are_no_speed():
+    """Before 2.2 a resilver of one vdev of four counts what the others hold as issued at once."""
+    made = ProgressCurve()
+    for n in range(200):
+        issued = 0.0 if n < 5 else 7500 * MIB + (n - 5) * 5 * MIB
+        repaired = max(0, n - 5) * 1.25 * MIB
+        made.add(ProgressReading(1000.0 + n, n, True, issued, min(n, 6) * 2000 * MIB, repaired))
+    last = made.points[-1]
+    left = (10_000 * MIB - last.issued) / (5 * MIB)
+    for share in (0.25, None):
+        work = Work(10_000 * MIB, last.issued, last.processed, share, start=1000.0, walked=True)
+        assert forecast(made, work).estimate.eta == pytest.approx(left, rel=0.05)
+
+
+def test_a_little_past_the_total_it_is_about_to_end():
+    found = told(course([10 * MIB] * 100), 998 * MIB)
+    assert found.estimate.eta == pytest.approx(0, abs=5)
+
+
+EMPTY = [
+    {"text": ""},
+    {"text": "no pools available\n"},
+    {"text": "cannot open 'tank': no such pool\n"},
+    {"text": "", "status": {"pools": {}}},
+    {"text": "", "status": {}},
+    {"text": "", "status": None},
+    {"libzfs": None},
+]
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+def test_a_recording_goes_on_after_the_pool_was_exported(empty, tmp_path):
+    raws = [
+        {"t": START + n, "status": {"pools": {"tank": {"name": "tank"} | _status(n)}}}
+        for n in range(100)
+    ]
+    raws[40:60] = [{"t": START + n, **empty} for n in range(40, 60)]
+    path = tmp_path / "exported.jsonl"
+    path.write_text("".join(f"{json.dumps(raw)}\n" for raw in raws))
+    ((_, samples),) = recordings(path)
+    assert sum(isinstance(sample, Sample) for sample in samples) == 80
+    (row,) = judge("exported", samples)
+    assert len(row.ours) == 69
+
+
+def _status(second: int) -> dict[str, object]:
+    over = second >= 98
+    scan = {
+        "function": "SCRUB",
+        "state": "FINISHED" if over else "SCANNING",
+        "start_time": START,
+        "end_time": START + 98 if over else 0,
+        "to_examine": 980 * MIB,
+        "examined": 980 * MIB,
+        "issued": min(98, second) * 10 * MIB,
+        "pass_start": START,
+        "issued_bytes_per_scan": second * 10 * MIB,
+    }
+    root = {"name": "tank", "vdev_type": "root", "guid": "1", "state": "ONLINE", "vdevs": {}}
+    return {"state": "ONLINE", "pool_guid": "1", "scan_stats": scan, "vdevs": {"tank": root}}
+
+
+@pytest.mark.parametrize("content", [None, "hello\n"])
+def test_what_is_no_recording_is_no_traceback(content, tmp_path):
+    path = tmp_path / "r"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(SystemExit):
+        main([str(path)])
+
+
+@rows("interval", [10, 60])
+def test_the_nights_of_a_long_scan_are_told_however_often_it_was_sampled(interval):
+    """At a sample every ten seconds it took twice as long: all but the last hours was forgotten."""
+    done, left, made, now = 0.0, 3.5e12, ProgressCurve(), 36 * 3600
+    for t in range(0, now, interval):
+        made.add(ProgressReading(START + t, t, True, done))
+        done += by_hour(t) * interval
+    work, end = Work(done + left, done, start=START), now
+    while left > 0:
+        left, end = left - by_hour(end) * 60, end + 60
+    assert forecast(made, work).estimate.eta == pytest.approx(end - now, rel=0.1)
+
+
+def by_hour(t: float) -> float:
+    """Bytes/s, faster in the nights."""
+    return 50e6 if 7 <= (START + t) % 86400 / 3600 < 22 else 125e6

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from tests.table import rows
+from zconsole.pool.model import ErrorCounters, Event, Vdev
+from zconsole.pool.topology import placed
+from zconsole.timeline.changes import device_changes, pool_change, without_duplicates
+
+
+def tree(*leaves: Vdev, group: str = "raidz1"):
+    root = Vdev("tank", "root", children=(Vdev(f"{group}-0", group, children=leaves),))
+    return {p.key: p for p in placed(root)}
+
+
+def disk(name: str, **fields) -> Vdev:
+    return Vdev(name, "disk", **fields)
+
+
+def told(old, new) -> list[tuple[str, str, str | None]]:
+    return [(e.name, e.text, e.vdev) for e in device_changes(5.0, old, new)]
+
+
+def test_a_leaf_that_failed_is_told_with_its_states():
+    events = list(device_changes(5.0, tree(disk("a")), tree(disk("a", state="FAULTED"))))
+    assert [(e.name, e.text, e.severity) for e in events] == [
+        ("statechange", "a went from ONLINE to FAULTED", "error")
+    ]
+    assert (events[0].t, events[0].vdev, events[0].origin) == (5.0, "a", "console")
+
+
+def test_coming_back_is_good_news():
+    (event,) = device_changes(5.0, tree(disk("a", state="REMOVED")), tree(disk("a")))
+    assert event.severity == "notice"
+
+
+def test_error_counters_that_rose_are_counted_and_cleared_ones_are_not():
+    old = tree(disk("a", errors=ErrorCounters(1, 0, 2)), disk("b", errors=ErrorCounters(9, 9, 9)))
+    new = tree(disk("a", errors=ErrorCounters(1, 1, 5)), disk("b", errors=ErrorCounters(0, 0, 0)))
+    assert told(old, new) == [("errors", "a: 1 new write error, 3 new checksum errors", "a")]
+
+
+def test_unknown_counters_are_no_change():
+    assert told(tree(disk("a")), tree(disk("a", errors=ErrorCounters(3, 3, 3)))) == []
+
+
+def test_devices_come_and_go():
+    events = told(tree(disk("a"), disk("b")), tree(disk("a"), disk("c")))
+    assert [(name, vdev) for name, _, vdev in events] == [("vdev_added", "c"), ("vdev_gone", "b")]
+
+
+def test_a_replacement_that_takes_its_place_in_the_tree_is_the_same_device():
+    old = tree(disk("a"), Vdev("replacing-1", "replacing", children=(disk("b"), disk("c"))))
+    assert told(old, tree(disk("a"), disk("c"))) == [
+        ("vdev_gone", "b is no longer part of the pool", "b")
+    ]
+
+
+def spared(state: str, *inside: Vdev):
+    """A mirror of ``a``, spared by ``inside``, and its hot spare ``s``."""
+    a = disk("a", guid="1", state="REMOVED")
+    kept = (Vdev("spare-0", "spare", guid="9", children=(a, *inside)),) if inside else (a,)
+    spare = disk("s", guid="3", vclass="spare", state=state)
+    mirror = Vdev("mirror-0", "mirror", guid="8", children=kept)
+    root = Vdev("tank", "root", guid="7", children=(mirror, spare))
+    return {p.key: p for p in placed(root)}
+
+
+def test_a_spare_that_stands_in_and_one_that_is_given_back_are_told_once():
+    free, used = spared("AVAIL"), spared("INUSE", disk("s", guid="3", resilvering=True))
+    assert told(free, used) == [("statechange", "s went from AVAIL to INUSE", "s")]
+    (back,) = device_changes(5.0, used, free)
+    assert (back.text, back.severity) == ("s went from INUSE to AVAIL", "notice")
+
+
+def test_a_deferred_device_is_told_once():
+    waiting = disk("a", awaiting_resilver=True)
+    assert [n for n, _, _ in told(tree(disk("a")), tree(waiting))] == ["resilver_deferred"]
+    assert told(tree(waiting), tree(waiting)) == []
+
+
+def test_the_pools_own_state():
+    (event,) = pool_change(1.0, "ONLINE", "SUSPENDED")
+    assert (event.text, event.severity) == ("the pool went from ONLINE to SUSPENDED", "error")
+    assert list(pool_change(1.0, None, "ONLINE")) == []
+    assert list(pool_change(1.0, "ONLINE", "ONLINE")) == []
+
+
+def zpools(t: float, name: str, text: str, **fields) -> Event:
+    return Event(t, name, text, **fields)
+
+
+def seen(t: float, name: str, text: str, severity: str = "info", vdev: str | None = None) -> Event:
+    return Event(t, name, text, severity, vdev, "console")
+
+
+@rows(
+    ("kernel", "console", "text"),
+    [
+        ("scrub_start", "scrub_start", "scrub started"),
+        ("scrub_paused", "scrub_pause", "scrub paused"),
+        ("scrub_resume", "scrub_resume", "scrub resumed"),
+        ("scrub_finish", "scrub_finish", "scrub finished"),
+        ("scrub_abort", "scrub_canceled", "scrub canceled"),
+        ("resilver_finish", "resilver_finish", "resilver finished"),
+        ("errorscrub_start", "errorscrub_start", "error scrub started"),
+    ],
+)
+def test_the_kernels_word_stands_for_what_the_console_saw_whichever_came_first(
+    kernel, console, text
+):
+    a, b = zpools(5.0, kernel, "the kernel's"), seen(4.0, console, text)
+    assert without_duplicates([a], [b], 1.0) == [a]
+    assert without_duplicates([b], [a], 1.0) == [a]
+
+
+def test_words_that_say_more_are_kept():
+    end = seen(5.0, "scrub_finish", "scrub finished with 3 errors", "warning")
+    (event,) = without_duplicates([zpools(5.0, "scrub_finish", "scrub finish")], [end], 1.0)
+    assert (event.text, event.severity, event.origin) == (end.text, "warning", "zpool")
+    again = seen(5.0, "resilver_restart", "resilver restarted 12:03 after sdc came back", "warning")
+    (event,) = without_duplicates([zpools(5.0, "resilver_start", "resilver start")], [again], 1.0)
+    assert event.text == again.text
+
+
+def test_another_change_or_another_scan_stays():
+    events = [
+        zpools(5.0, "scrub_start", "scrub start"),
+        seen(5.0, "resilver_start", "resilver started"),
+        seen(5.0, "scrub_finish", "scrub finished"),
+        seen(500.0, "scrub_start", "scrub started"),
+        seen(5.0, "statechange", "sda went from ONLINE to OFFLINE", vdev="sda"),
+    ]
+    assert without_duplicates([], events, 1.0) == events
+
+
+def test_each_of_two_rebuilds_is_zpools():
+    starts = [
+        seen(5.0, "rebuild_start", f"sequential rebuild of {vdev} started", vdev=vdev)
+        for vdev in ("mirror-0", "mirror-1")
+    ]
+    kernel = [zpools(5.0, "resilver_start", "resilver start (sequential)")] * 2
+    for events in ([*starts, *kernel], [*kernel, *starts], [kernel[0], *starts, kernel[1]]):
+        found = without_duplicates([], events, 1.0)
+        assert sorted((e.vdev, e.origin) for e in found) == [
+            ("mirror-0", "zpool"),
+            ("mirror-1", "zpool"),
+        ]
+
+
+def test_what_is_told_late_has_its_place_but_a_clock_set_back_hides_nothing_new():
+    early, late = (
+        seen(5.0, "scrub_start", "scrub started"),
+        zpools(8.0, "vdev_remove", "vdev remove"),
+    )
+    assert without_duplicates([late], [early], 1.0, now=9.0) == [early, late]
+    before = zpools(9000.0, "vdev_remove", "vdev remove")
+    assert without_duplicates([before], [early], 1.0, now=9.0) == [before, early]

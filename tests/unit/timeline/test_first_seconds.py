@@ -1,0 +1,130 @@
+"""The first seconds of a scan or activity: nothing is foretold from too little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.table import rows
+from tests.unit.timeline.following import MIB, TOTAL, T, disk, sample
+from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
+from zconsole.timeline.activities import ActivityTracker
+from zconsole.timeline.eta.estimate import MEASURING
+from zconsole.timeline.eta.past import PastScan
+from zconsole.timeline.pool import PoolHistory
+
+pytestmark = pytest.mark.slow
+
+RATE = 50.0 * MIB
+Course = Callable[[float], float]
+"""Bytes issued by the seconds since the start."""
+
+
+def steady(x: float) -> float:
+    return RATE * x
+
+
+def burst(x: float) -> float:
+    """The queues fill within four seconds, eight times as fast."""
+    return RATE * (8 * min(x, 4.0) + max(0.0, x - 4.0))
+
+
+def late(x: float) -> float:
+    """Next to nothing for three seconds."""
+    return RATE * max(0.01 * x, x - 3.0)
+
+
+def groups(x: float) -> float:
+    """All of a transaction group of two seconds at once."""
+    return RATE * 2.0 * (x // 2.0 + 1)
+
+
+COURSES = [steady, burst, late, groups]
+
+
+def ends(course: Course) -> float:
+    return next(n / 2 for n in range(2000) if course(n / 2) >= TOTAL)
+
+
+def scrub(course: Course, x: float) -> Scan:
+    return Scan(
+        "scrub",
+        "running",
+        stage="issuing",
+        start=T,
+        total_bytes=TOTAL,
+        scanned_bytes=TOTAL,
+        issued_bytes=int(course(x)),
+        skipped_bytes=0,
+        zpool_issue_rate=course(x) / x,
+        zpool_eta=(TOTAL - course(x)) / (course(x) / x),
+    )
+
+
+def told(course: Course, interval: float, first: float = 0.6, past: PastScan | None = None):
+    """Second, view and true seconds to go of each sample of the first minute."""
+    history = PoolHistory()
+    history.scans.learn(past)
+    for n in range(int(60 / interval) + 1):
+        x = first + n * interval
+        history.push(sample(x, scrub(course, x)))
+        yield x, history.scan_views[0], ends(course) - x
+
+
+@rows("course", COURSES)
+@rows("interval", [1.0, 3.0, 7.0, 10.0, 20.0])
+def test_what_is_shown_is_never_far_off(course, interval):
+    for x, view, true in told(course, interval):
+        eta = view.estimate.eta
+        if eta is not None:
+            assert true / 2 < eta < 2 * true, f"{eta:.0f} after {x:.0f} s, truly {true:.0f}"
+
+
+@rows("course", COURSES)
+@rows(("interval", "by"), [(1.0, 10.0), (3.0, 13.0), (7.0, 15.0), (10.0, 21.0), (20.0, 41.0)])
+def test_it_is_measuring_until_a_few_seconds_were_seen(course, interval, by):
+    seen = list(told(course, interval))
+    assert seen[0][1].estimate.eta is None
+    assert all(view.estimate.lacking == MEASURING for x, view, _ in seen[1:] if x < 5.0)
+    assert all(view.estimate.eta is not None for x, view, _ in seen if x >= by)
+
+
+def test_an_earlier_scan_tells_at_once():
+    course = tuple((n / 100, 2.0 * n) for n in range(101))
+    past = PastScan("scrub", None, T - 1e6, 200.0, float(TOTAL), 1.0, course)
+    for _, view, true in list(told(steady, 1.0, past=past))[1:]:
+        assert view.estimate.eta is not None
+        assert true / 1.5 < view.estimate.eta < 1.5 * true
+
+
+def expansion(done: float, seconds: float) -> Activity:
+    """As the kernel tells of one: what was copied, and zpool's average since the start."""
+    average = done / seconds if done else None
+    total = 10 * RATE
+    return Activity(
+        "expansion",
+        "running",
+        "raidz1-0",
+        T,
+        done_bytes=int(done),
+        total_bytes=int(total),
+        zpool_rate=average,
+    )
+
+
+def moved(course: Course, seconds: range) -> Iterator[tuple[float, float | None]]:
+    tracker, leaves = ActivityTracker(), (disk("a"), disk("b"))
+    root = Vdev("tank", "root", guid="r", children=(Vdev("raidz1-0", "raidz1", children=leaves),))
+    for second in seconds:
+        activity = expansion(course(float(second)), float(second))
+        pool = Pool("tank", "ONLINE", root, activities=(activity,))
+        (view,) = tracker.push(Sample(T + second, second, "libzfs", True, pool), ())
+        yield second, view.estimate.eta
+
+
+def test_an_expansion_of_ten_seconds_gets_no_date_years_away():
+    """A second after its start next to nothing was written: 2735 days, said zconsole."""
+    counted = {1: 2.0, 2: 2.0, 3: 2.0, 4: 2.0}
+    etas = [eta for _, eta in moved(lambda x: counted.get(int(x), 5 * RATE), range(1, 10))]
+    assert all(eta is None or eta < 60.0 for eta in etas)

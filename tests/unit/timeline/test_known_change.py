@@ -1,0 +1,204 @@
+"""An estimate that follows a change of speed that tunables made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from tests.records import replace
+from tests.table import rows
+from tests.unit.timeline.following import MIB, T, resilver, sample, view, watched
+from tests.unit.timeline.test_storage import again
+from zconsole.pool.model import Sample
+from zconsole.timeline import known_change
+from zconsole.timeline.views import ScanView
+from zconsole.tunables.effect import SETTLE
+
+pytestmark = pytest.mark.slow
+
+AT, STEP = 3600, 30
+TOTAL = 400_000 * MIB
+FOLLOWED = round(SETTLE) + 300
+"""Seconds after a change by which it has been followed."""
+
+
+def course(rates: dict[int, float], values: dict[int, int], last: int) -> Iterator[Sample]:
+    """A scan whose rate (MiB/s) and tunable change at these seconds, until ``last``."""
+    issued = 0.0
+    for t in range(0, last, STEP):
+        issued += rates[max(n for n in rates if n <= t)] * MIB * STEP
+        value = values[max(n for n in values if n <= t)]
+        one = sample(t, resilver(issued, total_bytes=TOTAL, scanned_bytes=TOTAL))
+        yield replace(one, tunables={"zfs_vdev_scrub_max_active": value})
+
+
+def told(rates: dict[int, float], values: dict[int, int], last: int) -> ScanView:
+    """What is told of it at ``last``."""
+    samples = list(course(rates, values, last))
+    return view(watched(*samples), samples[-1])
+
+
+def at_rate(found: ScanView, rate: float) -> float:
+    return (TOTAL - (found.scan.issued_bytes or 0)) / (rate * MIB)
+
+
+@rows(("before", "after"), [(10, 20), (20, 10)])
+def test_a_rate_that_changed_as_tunables_did_is_followed_within_minutes(before, after):
+    found = told({0: before, AT: after}, {0: 3, AT: 6}, AT + FOLLOWED)
+    assert found.estimate.eta == pytest.approx(at_rate(found, after), rel=0.05)
+    assert found.estimate.reason.startswith("ETA by the rate since tunables changed 6m")
+    assert found.lag is not None
+    assert found.estimate.reason.startswith(found.lag.words)
+
+
+def test_the_range_still_has_what_was_told_before():
+    rates = {0: 10.0, AT: 20.0}
+    found = told(rates, {0: 3, AT: 6}, AT + FOLLOWED)
+    usual = told(rates, {0: 3}, AT + FOLLOWED)
+    assert found.estimate.low < found.estimate.eta < usual.estimate.eta <= found.estimate.high
+
+
+@rows(
+    ("rates", "values"),
+    [
+        ({0: 10.0, AT: 20.0}, {0: 3}),
+        ({0: 10.0, AT: 20.0}, {0: 3, AT - 900: 6}),
+        ({0: 10.0, AT: 20.0}, {0: 3, AT + 200: 6}),
+        ({0: 10.0, AT - 900: 20.0}, {0: 3, AT: 6}),
+    ],
+)
+def test_a_rate_that_changed_when_no_tunable_did_is_waited_for(rates, values):
+    found = told(rates, values, AT + FOLLOWED)
+    assert "tunables changed" not in found.estimate.reason
+    assert found.estimate == told(rates, {0: 3}, AT + FOLLOWED).estimate
+
+
+def test_while_it_is_still_stepped_nothing_jumps():
+    steps = [AT + 60 * n for n in range(12)]
+    rates = {0: 10.0} | {t: 10.0 * 1.12 ** (n + 1) for n, t in enumerate(steps)}
+    values = {0: 3} | {t: 4 + n for n, t in enumerate(steps)}
+    found = told(rates, values, steps[-1])
+    assert "tunables changed" not in found.estimate.reason
+    settled = told(rates, values, steps[-1] + FOLLOWED)
+    assert settled.estimate.eta == pytest.approx(at_rate(settled, rates[steps[-1]]), rel=0.1)
+    assert settled.estimate.reason.startswith("ETA by the rate since tunables changed")
+
+
+def test_small_steps_that_go_on_do_not_keep_it_from_following():
+    steps = [AT + 90 * n for n in range(1, 12)]
+    rates = {0: 10.0, AT: 20.0} | {t: 20.0 + 0.5 * (n % 2) for n, t in enumerate(steps)}
+    values = {0: 3, AT: 6} | {t: 7 + n % 2 for n, t in enumerate(steps)}
+    found = told(rates, values, AT + FOLLOWED)
+    assert found.estimate.eta == pytest.approx(at_rate(found, 20.0), rel=0.1)
+
+
+def test_what_steers_to_and_fro_is_not_followed_all_along():
+    """With the autopilot's turns of the demo, the end moved by two hours within minutes."""
+    turns = range(AT, AT + 7200, 600)
+    rates = {0: 10.0} | {t: (20.0, 12.0)[n % 2] for n, t in enumerate(turns)}
+    values = {0: 3} | {t: 6 + n for n, t in enumerate(turns)}
+    history, freshly = watched(), 0
+    for one in course(rates, values, AT + 7200):
+        history.push(one)
+        told = view(history, one).estimate.reason
+        freshly += told.startswith("ETA by the rate since tunables changed 5m30s")
+    assert freshly == 1
+
+
+def test_one_put_back_is_followed_back():
+    rates, values = {0: 10.0, AT: 20.0, AT + 900: 10.0}, {0: 3, AT: 6, AT + 900: 3}
+    found = told(rates, values, AT + 900 + FOLLOWED)
+    assert found.estimate.eta == pytest.approx(at_rate(found, 10.0), rel=0.2)
+
+
+def test_once_followed_it_is_left_without_a_jump():
+    history, ends = watched(), []
+    for one in course({0: 10.0, 1800: 20.0}, {0: 3, 1800: 6}, 9000):
+        history.push(one)
+        if one.t >= T + 1800 + FOLLOWED:
+            ends.append(one.t - T + view(history, one).estimate.eta)
+    assert not history.scan_views[0].estimate.reason.startswith("ETA by the rate")
+    assert all(abs(b - a) < 0.05 * (a - 1800) for a, b in pairwise(ends))
+
+
+@rows("reopened", [-1, AT - STEP, AT + 1000, AT + 4000 + 2 * STEP])
+def test_one_made_while_it_is_paused_is_followed_once_it_runs_again(reopened):
+    """By the clock it was more than half an hour before the rate changed."""
+    history, issued = watched(), 0.0
+    for t in range(0, AT + 4000 + FOLLOWED, STEP):
+        paused = AT <= t < AT + 4000
+        issued += 0 if paused else (10 if t < AT else 20) * MIB * STEP
+        scan = resilver(
+            issued,
+            total_bytes=TOTAL,
+            scanned_bytes=TOTAL,
+            state="paused" if paused else "running",
+            pass_paused=0 if t < AT else min(t, AT + 4000) - AT,
+        )
+        value = 3 if t < AT + 600 else 6
+        one = replace(sample(t, scan), tunables={"zfs_vdev_scrub_max_active": value})
+        history.push(one)
+        history = again(history) if t == reopened else history
+    found = view(history, one)
+    assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
+    assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
+
+
+@rows("leap", [-7200, 7200])
+def test_a_clock_that_is_set_hides_none(leap):
+    samples = []
+    for one in course({0: 10.0, AT: 20.0}, {0: 3, AT: 6}, AT + FOLLOWED):
+        late = one.t - T >= AT + 200
+        samples.append(replace(one, t=one.t + leap) if late else one)
+    found = view(watched(*samples), samples[-1])
+    assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
+    assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
+
+
+def test_dozens_of_changes_cost_no_dozens_of_forecasts(monkeypatch):
+    """A sample took a third of a second while somebody tuned by hand."""
+    told, most = 0, 0
+
+    def counted(*args):
+        nonlocal told
+        told += 1
+        return forecast(*args)
+
+    forecast = known_change.forecast
+    monkeypatch.setattr(known_change, "forecast", counted)
+    steps = {AT + 10 * n: 4 + n for n in range(40)}
+    history = watched()
+    for one in course({0: 10.0, AT + 100: 30.0}, {0: 3} | steps, AT + 1800):
+        told = 0
+        history.push(one)
+        most = max(most, told)
+    assert 1 <= most <= 3
+
+
+def test_how_far_ahead_it_is_goes_by_the_estimate_that_is_shown():
+    fields = {"total_bytes": TOTAL, "scanned_bytes": TOTAL, "state": "finished", "stage": None}
+    took = TOTAL / (10 * MIB)
+    history = watched(sample(-10, resilver(TOTAL, -10 - took, end=T - 10, **fields)))
+    for one in course({0: 10.0, AT: 20.0}, {0: 3, AT: 6}, AT + FOLLOWED):
+        history.push(one)
+    found = view(history, one)
+    assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
+    whole = one.t - T + found.estimate.eta
+    assert found.comparison.ahead == pytest.approx(took - whole, abs=1)
+
+
+@rows("seconds", [-STEP, STEP, FOLLOWED - STEP, FOLLOWED + 600])
+def test_the_next_console_follows_it_as_well(seconds):
+    """By what a console that was opened since told, the end was hours later."""
+    rates, values = {0: 10.0, AT: 20.0}, {0: 3, AT: 6}
+    kept = new = watched()
+    for one in course(rates, values, AT + max(seconds, FOLLOWED) + 10 * STEP):
+        kept.push(one)
+        new = again(kept) if one.t == T + AT + seconds else new
+        if new is not kept:
+            new.push(one)
+    found = view(new, one)
+    assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.1)
+    assert found.estimate == view(kept, one).estimate

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.table import rows
+from zconsole.pool.model import BlockCounters, IoCounters, IoRates, Vdev
+from zconsole.timeline.rates import RateWindows
+
+MIB = 2**20
+
+
+def io(timestamp: float, count: int) -> IoCounters:
+    return IoCounters(timestamp, count, 2 * count, count * MIB, 2 * count * MIB)
+
+
+def block(count: int, busy: float = 0.0, names: tuple[str, ...] = ("sda",)) -> BlockCounters:
+    return BlockCounters(
+        names, count, count * 4096, count * 0.010, count, count * 8192, count * 0.030, busy
+    )
+
+
+def leaf(**fields) -> Vdev:
+    return Vdev("sda", "disk", **{"path": "/dev/sda1", **fields})
+
+
+class Window:
+    """The window of one vdev."""
+
+    def __init__(self) -> None:
+        self._windows = RateWindows()
+
+    def add(self, clock: float, vdev: Vdev) -> None:
+        self._windows.add(clock, {"sda": vdev})
+
+    @property
+    def windowed(self) -> IoRates:
+        return self._windows.windowed()["sda"]
+
+    @property
+    def latest(self) -> IoRates:
+        return self._windows.latest()["sda"]
+
+
+def window(*samples: tuple[float, Vdev]) -> Window:
+    made = Window()
+    for clock, vdev in samples:
+        made.add(clock, vdev)
+    return made
+
+
+def test_kernel_counters_are_divided_by_the_kernels_own_clock():
+    found = window((0.0, leaf(io=io(100.0, 0))), (5.0, leaf(io=io(102.0, 10)))).windowed
+    assert (found.read, found.write) == (5 * MIB, 10 * MIB)
+    assert (found.read_ops, found.write_ops) == (5, 10)
+    assert found.busy is None
+
+
+def test_the_window_covers_a_transaction_group_and_the_sparkline_one_interval():
+    made = window(*((float(n), leaf(io=io(float(n), 30 if n >= 8 else 0))) for n in range(9)))
+    assert made.latest.read == 30 * MIB
+    assert made.windowed.read == 6 * MIB
+
+
+def test_ready_made_rates_come_before_diskstats_but_not_before_counters():
+    ready = IoRates(read=7.0, write=8.0)
+    assert window((0.0, leaf(rates=ready))).windowed.read == 7.0
+    both = [(float(n), leaf(rates=ready, block=block(n, n * 0.5))) for n in range(3)]
+    found = window(*both).windowed
+    assert (found.read, found.write, found.busy) == (7.0, 8.0, 0.5)
+
+
+def test_diskstats_alone_give_bytes_wait_and_busy_share():
+    found = window((0.0, leaf(block=block(0, 0.0))), (2.0, leaf(block=block(100, 1.5)))).windowed
+    assert (found.read, found.write) == (204_800, 409_600)
+    assert found.latency == pytest.approx(0.020)
+    assert found.busy == 0.75
+
+
+def test_busy_is_the_mean_over_the_paths_of_a_multipath_leaf():
+    names = ("sda", "sdb")
+    samples = (0.0, leaf(block=block(0, 0.0, names))), (1.0, leaf(block=block(1, 1.0, names)))
+    assert window(*samples).windowed.busy == 0.5
+
+
+def test_latency_histograms_stand_in_where_there_are_no_diskstats():
+    def counted(n: int) -> Vdev:
+        counts = [0] * 37
+        counts[20], counts[22] = n, n
+        return leaf(io=io(float(n), n), histograms={"disk_r": tuple(counts)})
+
+    found = window((0.0, counted(0)), (1.0, counted(10))).windowed
+    assert found.latency == pytest.approx(1.5 * (2**20 + 2**22) / 2 / 1e9)
+
+
+def test_histograms_are_not_added_up_where_nothing_was_asked_of_a_device():
+    """They are all that an idle vdev on files is slow to be read for."""
+
+    class Unread(dict[str, tuple[int, ...]]):
+        def get(self, *_: object) -> None:
+            raise AssertionError("looked at")
+
+    counts = {"disk_r": (0,) * 20 + (10,)}
+    windows = RateWindows()
+    windows.add(0.0, {"a": leaf(io=io(1.0, 10), histograms=counts)})
+    windows.add(1.0, {"a": leaf(io=io(2.0, 10), histograms=Unread(counts))})
+    windows.add(2.0, {"a": leaf(io=io(3.0, 20), histograms={"disk_r": (0,) * 20 + (20,)})})
+    assert windows.windowed()["a"].latency == pytest.approx(1.5 * 2**20 / 1e9)
+    with pytest.raises(AssertionError, match="looked at"):  # another device in its place
+        windows.add(3.0, {"a": leaf(path="b", io=io(4.0, 20), histograms=Unread(counts))})
+
+
+def test_no_request_has_no_latency():
+    assert window((0.0, leaf(block=block(5))), (1.0, leaf(block=block(5)))).windowed.latency is None
+
+
+@rows(
+    "swapped",
+    [
+        leaf(io=io(3.0, 1)),
+        leaf(io=io(0.5, 900)),
+        leaf(io=io(3.0, 10**9)),
+        leaf(io=io(3.0, 900), path="/dev/sdb1"),
+        leaf(io=None),
+    ],
+)
+def test_what_does_not_continue_has_no_rate_for_one_sample(swapped):
+    made = window((0.0, leaf(io=io(0.0, 100))), (1.0, leaf(io=io(1.0, 200))))
+    made.add(2.0, swapped)
+    assert made.windowed == IoRates()
+    assert made.latest == IoRates()
+
+
+def test_rates_come_back_after_a_reset():
+    made = window((0.0, leaf(io=io(50.0, 100))), (1.0, leaf(io=io(1.0, 0))))
+    made.add(2.0, leaf(io=io(2.0, 3)))
+    assert made.windowed.read == 3 * MIB
+
+
+def test_a_suspended_machine_or_an_export_is_no_interval():
+    seconds = [(float(n), leaf(block=block(n))) for n in range(4)]
+    made = window(*seconds, (4000.0, leaf(block=block(8000))))
+    assert made.windowed == IoRates()
+
+
+def test_a_slow_pace_of_sampling_is_no_gap():
+    made = window(*((60.0 * n, leaf(block=block(60 * n))) for n in range(4)))
+    assert made.windowed.read == 4096
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(-10, 1000),
+            st.integers(0, 2**40),
+            st.one_of(st.none(), st.integers(0, 2**40)),
+        ),
+        max_size=30,
+    )
+)
+def test_no_sequence_of_counters_gives_a_negative_rate(samples):
+    made = Window()
+    clock = 0.0
+    for step, count, blocks in samples:
+        clock += step
+        disk = None if blocks is None else block(blocks, blocks / 7)
+        made.add(clock, leaf(io=io(clock, count), block=disk))
+        for rates in (made.windowed, made.latest):
+            values = (rates.read, rates.write, rates.read_ops, rates.write_ops, rates.latency)
+            assert all(v is None or v >= 0 for v in values)
+            assert rates.busy is None or 0 <= rates.busy <= 1
+
+
+STEPS = st.sampled_from([-3.0, 0.0, 0.5, 1.0, 1.0, 1.0, 4.0, 31.0, 400.0])
+CHANGES = st.sampled_from(["", "", "", "", "fell", "swapped", "gone", "blocks", "still"])
+
+
+@pytest.mark.slow
+@given(st.lists(st.tuples(STEPS, CHANGES, CHANGES, CHANGES), max_size=25))
+def test_a_vdev_has_the_rates_that_it_has_alone_whatever_happens_to_others(samples):
+    together, alone = RateWindows(), {name: RateWindows() for name in "abc"}
+    counts = dict.fromkeys("abc", 0)
+    clock = 100.0
+    for step, *changes in samples:
+        clock += step
+        vdevs: dict[str, Vdev] = {}
+        for name, change in zip("abc", changes, strict=True):
+            counts[name] = 0 if change == "fell" else counts[name] + (change != "still")
+            count = counts[name]
+            disk = block(count) if change == "blocks" else None
+            path = "/dev/other" if change == "swapped" else f"/dev/{name}"
+            if change != "gone":
+                vdevs[name] = leaf(path=path, io=io(float(count), count), block=disk)
+        together.add(clock, vdevs)
+        for name, windows in alone.items():
+            if name in vdevs:
+                windows.add(clock, {name: vdevs[name]})
+                assert together.windowed()[name] == windows.windowed()[name]
+                assert together.latest()[name] == windows.latest()[name]
+            else:
+                alone[name] = RateWindows()
+
+
+@pytest.mark.slow
+def test_a_full_window_takes_little_more_memory_than_two_of_its_samples():
+    """A list of its six samples would take three times as much."""
+
+    def sample(n: int) -> Vdev:
+        return leaf(io=io(float(n), n + 1000), block=block(n + 1000, float(n)))
+
+    tracemalloc.start()
+    windows, keys = RateWindows(), [str(n) for n in range(500)]
+    for n in range(8):
+        windows.add(float(n), {key: sample(n) for key in keys})
+    filled, _ = tracemalloc.get_traced_memory()
+    kept = [(each.io, each.block) for each in (sample(n) for n in range(1000))]
+    samples = tracemalloc.get_traced_memory()[0] - filled
+    tracemalloc.stop()
+    assert len(kept) == 2 * len(keys)
+    assert filled < 1.3 * samples

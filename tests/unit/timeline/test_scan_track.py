@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from tests.records import replace
+from tests.table import rows
+from tests.unit.timeline.following import (
+    MIB,
+    MONTH,
+    TOTAL,
+    WAITING,
+    T,
+    ended,
+    names,
+    resilver,
+    running,
+    sample,
+    scrub,
+    view,
+    watched,
+)
+from zconsole.pool.model import Scan
+from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.present_rate import SPAN
+from zconsole.units import duration, rate
+
+pytestmark = pytest.mark.slow
+
+
+def test_rates_and_estimate_follow_the_samples():
+    samples = running(range(60))
+    found = view(watched(*samples), samples[-1])
+    assert found.issue_rate == pytest.approx(50 * MIB, rel=0.01)
+    assert found.estimate.eta == pytest.approx(141, rel=0.05)
+    assert found.estimate.reason.startswith("issuing at 50M/s over ")
+    assert found.window is not None
+
+
+def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
+    slow, fast = 1 * MIB, 2 * MIB
+    samples = changed_rate(slow, fast, 1800, (*range(0, 1700, 10), *range(1700, 1871)))
+    found = view(watched(*samples), samples[-1])
+    assert found.issue_rate == pytest.approx(fast, rel=0.01)
+    assert found.window == SPAN
+    assert found.past.rates[-1] == pytest.approx(fast, rel=0.01)
+    assert f"issuing at {rate(found.issue_rate)}" not in found.estimate.reason
+
+
+def changed_rate(before: float, after: float, at: int, seconds: Iterable[int]):
+    return [sample(n, resilver(min(n, at) * before + max(0, n - at) * after)) for n in seconds]
+
+
+@rows(("before", "after", "way"), [(1, 2, "rose"), (2, 1, "fell")])
+def test_an_eta_that_lags_the_rate_says_so_with_what_that_rate_would_give(before, after, way):
+    at, last = 1800, 1926
+    samples = changed_rate(before * MIB, after * MIB, at, range(0, last, 5))
+    found = view(watched(*samples), samples[-1])
+    left = TOTAL - samples[-1].pool.scans[0].issued_bytes
+    assert found.estimate.eta is not None
+    assert found.estimate.eta / (left / found.issue_rate) != pytest.approx(1, abs=0.1)
+    assert found.lag is not None
+    assert found.lag.eta == pytest.approx(left / found.issue_rate)
+    assert found.lag.ago == pytest.approx(last - at, abs=SPAN)
+    assert found.estimate.reason.startswith(f"rate {way} {duration(found.lag.ago)} ago, ETA")
+
+
+def test_an_eta_that_has_followed_is_no_more_than_an_eta():
+    samples = changed_rate(1 * MIB, 2 * MIB, 600, range(0, 2400, 10))
+    found = view(watched(*samples), samples[-1])
+    assert found.lag is None
+    assert found.estimate.reason.startswith("issuing at")
+
+
+def test_pause_and_resume_are_told_and_leave_the_estimate_out():
+    scrub = resilver(100 * MIB, function="scrub")
+    samples = [*(sample(n, replace(scrub, issued_bytes=n * 50 * MIB)) for n in range(2, 40))]
+    paused = replace(scrub, state="paused", issued_bytes=39 * 50 * MIB)
+    samples += [sample(n, paused) for n in range(40, 400)]
+    history = watched(*samples)
+    found = view(history, samples[-1])
+    assert (found.estimate.eta, found.estimate.reason) == (None, "paused")
+    assert found.stalled is None
+    after = [sample(n, replace(scrub, issued_bytes=(n - 360) * 50 * MIB)) for n in range(400, 420)]
+    for one in after:
+        history.push(one)
+    left = TOTAL - 59 * 50 * MIB
+    eta = view(history, after[-1]).estimate.eta
+    assert eta == pytest.approx(left / (50 * MIB), rel=0.1)
+    assert names(history) == ["scrub_pause", "scrub_resume"]
+
+
+def test_no_byte_for_a_minute_is_a_stall():
+    samples = running(range(2, 60))
+    still = [sample(n, resilver(59 * 50 * MIB)) for n in range(60, 125)]
+    history = watched(*samples, *still[:50])
+    assert view(history, still[49]).stalled is None
+    for one in still[50:]:
+        history.push(one)
+    found = view(history, still[-1])
+    assert found.stalled == 65
+    assert found.estimate.reason == "stalled: no progress for 1m05s"
+
+
+def test_rounding_is_no_stall():
+    """At 100 KB/s, a scan of terabytes prints the same bytes for hours."""
+    slow = resilver(2**40, resolution=5 * 2**30, percent=9.09, total_bytes=11 * 2**40)
+    average = replace(slow, zpool_issue_rate=100_000.0)
+    samples = [sample(10 * n, average) for n in range(100)]
+    assert view(watched(*samples), samples[-1]).stalled is None
+    quick = replace(slow, zpool_issue_rate=100e6)
+    samples = [sample(10 * n, quick) for n in range(100)]
+    assert view(watched(*samples), samples[-1]).stalled == 990
+
+
+def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
+    walking = [
+        sample(n, resilver(0, stage="scanning", scanned_bytes=n * 100 * MIB)) for n in range(2, 30)
+    ]
+    found = view(watched(*walking), walking[-1])
+    assert found.estimate.eta is None
+    assert found.estimate.reason == "scanning metadata, nothing issued yet"
+
+
+def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_called_so():
+    history = watched(ended(0, 400, "scrub"))
+    walking = {"stage": "scanning", "scanned_bytes": 100 * MIB, "function": "scrub"}
+    for n in range(MONTH + 2, MONTH + 22):
+        history.push(sample(n, resilver(0, MONTH, **walking)))
+    found = history.scan_views[0].estimate
+    assert found.eta is None
+    assert found.lacking == "not known yet"
+    assert found.reason == ("6m19s to go, as last scrub; scanning metadata, nothing issued yet")
+
+
+def alternating(source: str):
+    samples = []
+    for n in range(2, 60):
+        turn, rest = divmod(n, 10)
+        scanned = (turn * 5 + min(rest, 5)) * 100 * MIB
+        issued = (turn * 5 + max(0, rest - 5)) * 90 * MIB
+        scan = resilver(issued, stage="scanning", scanned_bytes=scanned)
+        samples.append(sample(n, scan, source=source))
+    return samples
+
+
+def stages(samples) -> list[str | None]:
+    history = PoolHistory()
+    found = []
+    for one in samples:
+        history.push(one)
+        found.append(view(history, one).stage)
+    return found
+
+
+def test_a_live_source_says_which_stage_is_at_work():
+    found = stages(alternating("libzfs"))
+    assert set(found[8:]) == {"scanning", "issuing"}
+    assert found[57 - 2 + 2 - 1] == "issuing"
+    assert set(stages(alternating("replay"))) == {"scanning"}
+
+
+@rows("interval", [5, 15])
+def test_seldom_sampled_stages_are_told_apart_as_well(interval):
+    samples = [
+        sample(n * interval, resilver(n * MIB, stage="scanning", scanned_bytes=5000 * MIB))
+        for n in range(2, 8)
+    ]
+    assert set(stages(samples)[1:]) == {"issuing"}
+
+
+def test_while_nothing_is_counted_the_stage_is_the_one_that_counted_last():
+    counts = [(900, 0), (1000, 0), (1000, 500), *[(1000, 600)] * 15]
+    samples = [
+        sample(n, resilver(issued * MIB, stage="scanning", scanned_bytes=scanned * MIB))
+        for n, (scanned, issued) in enumerate(counts)
+    ]
+    assert stages(samples)[-1] == "issuing"
+
+
+def test_deferred_devices_put_full_redundancy_a_whole_pass_later():
+    samples = running(range(2, 100), leaves=WAITING)
+    found = view(watched(*samples), samples[-1])
+    assert found.full is not None
+    assert found.full.eta == pytest.approx(found.estimate.eta + 200, rel=0.05)
+    assert found.full.low <= found.full.eta <= found.full.high
+    assert "1 device waits" in found.full.reason
+    plain = running(range(2, 100))
+    assert view(watched(*plain), plain[-1]).full is None
+
+
+def test_one_sample_has_zpools_averages():
+    only = sample(500, resilver(50 * MIB, zpool_scan_rate=9.0, zpool_issue_rate=7.0 * MIB))
+    found = view(watched(only), only)
+    assert (found.scan_rate, found.issue_rate, found.window) == (9.0, 7.0 * MIB, None)
+    assert found.estimate.eta is not None
+
+
+def test_a_rebuild_that_has_issued_nothing_is_not_walking_metadata():
+    rebuild = resilver(0, function="rebuild", vdev="mirror-0", stage="scanning", scanned_bytes=MIB)
+    only = sample(5, rebuild)
+    assert view(watched(only), only).estimate.reason == "nothing issued yet"
+
+
+def test_a_scan_without_counters_has_no_estimate_however_long_it_is_watched():
+    samples = [sample(n, Scan("resilver", "running", start=T, percent=5.0)) for n in range(5)]
+    found = view(watched(*samples), samples[-1])
+    assert found.estimate.reason == "no estimate: the progress is unknown"
+
+
+def test_the_past_rates_go_on_through_a_restart_which_is_marked():
+    samples = [*running(range(2, 60)), *running(range(61, 90), start=60.0)]
+    past = view(watched(*samples), samples[-1]).past
+    assert past.begin == T + 2
+    assert past.end == T + 90
+    assert [(mark.t - T, mark.text) for mark in past.marks] == [(60.0, "restart")]
+    assert past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
+
+
+def test_pauses_and_the_end_of_the_metadata_walk_are_marked_where_they_were():
+    walking = {"stage": "scanning", "scanned_bytes": TOTAL // 2}
+    samples = [sample(n, resilver(n * MIB, **walking)) for n in range(2, 10)]
+    samples += running(range(10, 20), rate=MIB)
+    samples += [sample(n, resilver(19 * MIB, state="paused")) for n in range(20, 25)]
+    samples += [sample(25, resilver(19 * MIB))]
+    past = view(watched(*samples), samples[-1]).past
+    assert [(m.t - T, m.text) for m in past.marks] == [
+        (10, "issuing"),
+        (20, "paused"),
+        (25, "resumed"),
+    ]
+    assert past.rates[18:23] == (0.0,) * 5
+
+
+def test_before_anything_is_issued_the_rate_is_zero_and_not_unknown():
+    walking = {"stage": "scanning", "scanned_bytes": TOTAL // 2}
+    samples = [sample(n, resilver(0, **walking)) for n in range(2, 6)]
+    assert view(watched(*samples), samples[-1]).past.rates == (0.0,) * 4
+
+
+def test_tunables_changed_while_it_runs_are_marked():
+    def at(second, **tunables):
+        return replace(sample(second, resilver(second * MIB)), tunables=tunables)
+
+    samples = [
+        at(2, zfs_a=1, zfs_b=1, zfs_c=1),
+        at(3, zfs_a=2, zfs_b=1, zfs_c=1),
+        at(4, zfs_a=2, zfs_b=1, zfs_c=1),
+        at(5),
+        at(6, zfs_a=3, zfs_b=3, zfs_c=3),
+        at(7, zfs_a=3, zfs_b=4, zfs_c=4),
+    ]
+    past = view(watched(*samples), samples[-1]).past
+    assert [(m.t - T, m.text) for m in past.marks] == [
+        (3, "zfs_a=2"),
+        (6, "3 tunables changed"),
+        (7, "zfs_b=4, zfs_c=4"),
+    ]
+
+
+def test_the_second_scrub_is_foretold_within_a_twentieth_from_its_first_minute():
+    once = [*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub")]
+    again = scrub(range(MONTH + 2, MONTH + 60), MONTH, 50 * MIB)
+    history = watched(*once)
+    for one in again:
+        history.push(one)
+        found = history.scan_views[0]
+        assert found.estimate.eta == pytest.approx(T + MONTH + 200 - one.t, rel=0.05)
+    assert found.comparison.took == pytest.approx(200, abs=1)
+    assert found.estimate.reason.startswith("last scrub took 3m20s, this one is as fast; ")
+
+
+def test_ahead_is_the_scan_that_ends_sooner_than_the_last_took():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    for seconds, each in enumerate(scrub(range(MONTH + 2, MONTH + 60), MONTH, 80 * MIB), 2):
+        history.push(each)
+        found = history.scan_views[0]
+        whole = seconds + found.estimate.eta
+        assert found.comparison.ahead == pytest.approx(found.comparison.took - whole, abs=1)
+    assert "ahead" in found.comparison.words
+
+
+def test_a_resilver_learns_from_a_scrub_and_not_the_other_way_round():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    history.push(running(range(MONTH, MONTH + 3), MONTH)[-1])
+    assert history.scan_views[0].comparison.function == "scrub"
+    other = watched(*running(range(2, 200)), ended(0, 200))
+    for one in scrub(range(MONTH + 2, MONTH + 5), MONTH, 50 * MIB):
+        other.push(one)
+    assert other.scan_views[0].comparison is None
+
+
+def test_a_resilver_of_minutes_tells_nothing_of_one_of_hours():
+    history = watched(*running(range(2, 30), rate=400 * MIB), ended(0, 30))
+    for one in running(range(MONTH + 2, MONTH + 60), MONTH, rate=MIB):
+        history.push(one)
+    found = history.scan_views[0]
+    assert found.comparison is None
+    assert found.estimate.reason.startswith("issuing at ")
+
+
+def test_a_scan_beyond_its_total_has_no_estimate_from_the_past_either():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    for one in scrub(range(MONTH + 2, MONTH + 260), MONTH, 50 * MIB):
+        history.push(one)
+    assert history.scan_views[0].estimate.eta is None
+    assert history.scan_views[0].estimate.reason == "past 100 %: remaining unknown"
+
+
+def test_a_pause_before_anybody_watched_is_not_time_it_ran():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    start, paused = MONTH, 86400.0
+    for n in range(100, 130):
+        scan = resilver(n * 50 * MIB, start, function="scrub", pass_start=T + start)
+        history.push(sample(start + paused + n, scan._replace(pass_paused=paused)))
+    found = history.scan_views[0]
+    assert found.estimate.eta == pytest.approx(71, rel=0.1)
+    assert 129 + found.estimate.eta + found.comparison.ahead == pytest.approx(200, abs=1)
+
+
+def test_the_last_scan_is_called_so_only_if_it_was():
+    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    history.push(ended(MONTH, 500, "scrub"))
+    for one in scrub(range(2 * MONTH + 2, 2 * MONTH + 40), 2 * MONTH, 50 * MIB):
+        history.push(one)
+    assert history.scan_views[0].comparison.words.startswith(
+        "an earlier scrub took 3m20s, this one"
+    )
+
+
+def test_an_hour_unseen_in_which_the_walk_ended_counts_from_there():
+    """Half an hour of it issued at 20 MiB/s; the rest of the walk before says nothing of that."""
+    size, walk, speed = 400_000 * MIB, 1800, 20 * MIB
+    scans = [
+        resilver(0, stage="scanning", scanned_bytes=n * MIB, total_bytes=size, pass_start=T)
+        for n in range(2, 10)
+    ]
+    history = watched(*(sample(n, scan) for n, scan in enumerate(scans, 2)))
+    for n in range(3600, 3603):
+        done = (n - walk) * speed
+        scan = resilver(done, total_bytes=size, scanned_bytes=size, pass_issued=done)
+        history.push(sample(n, scan._replace(pass_start=T + walk)))
+    found = history.scan_views[0].estimate
+    assert found.eta == pytest.approx((size - done) / speed, rel=0.1)
+
+
+def test_a_scan_that_walks_and_issues_by_turns_has_the_rate_its_counter_moves_by():
+    total, issued, scanned, samples = 4 * TOTAL, 0.0, 0.0, []
+    for n in range(900):
+        samples.append(
+            sample(n, resilver(issued, stage="scanning", total_bytes=total, scanned_bytes=scanned))
+        )
+        fast = 3 if n < 800 else 1
+        issued, scanned = issued + (n >= 300) * fast * MIB, scanned + (n < 300) * 8 * MIB
+    found = view(watched(*samples), samples[-1])
+    assert found.issue_rate == pytest.approx(MIB, rel=0.01)
+    assert found.lag is None
+
+
+def test_a_forecast_is_counted_down_until_it_would_differ_and_made_anew_where_something_changed():
+    samples = running(range(20, 320), rate=MIB / 2)
+    history = watched(*samples[:-1])
+    told = view(history, samples[-2]).estimate
+    history.push(samples[-1])
+    after = view(history, samples[-1]).estimate
+    assert after == (told.eta - 1, told.low - 1, told.high - 1, told.reason)
+    paused = sample(320, replace(samples[-1].pool.scans[0], state="paused"))
+    history.push(paused)
+    assert view(history, paused).estimate.reason == "paused"

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from tests.records import replace
+from tests.table import rows
+from tests.unit.timeline.following import (
+    MIB,
+    MONTH,
+    TOTAL,
+    WAITING,
+    T,
+    disk,
+    ended,
+    names,
+    resilver,
+    running,
+    sample,
+    view,
+    watched,
+)
+from zconsole.pool.model import Event, Scan
+from zconsole.timeline.pool import PoolHistory
+
+pytestmark = pytest.mark.slow
+
+
+def test_nobody_knows_the_restarts_of_a_scan_met_halfway():
+    samples = running(range(500, 510))
+    assert view(watched(*samples), samples[-1]).restarts is None
+
+
+def test_a_scan_watched_from_its_start_has_none_yet():
+    samples = running(range(2, 20))
+    assert view(watched(*samples), samples[-1]).restarts == 0
+    later = [sample(0), sample(100), *running(range(110, 120), start=105.0)]
+    assert view(watched(*later), later[-1]).restarts == 0
+
+
+def test_a_restart_is_counted_and_explained_by_the_device_that_came_back():
+    gone = (disk("a"), disk("b", state="REMOVED"))
+    samples = [
+        *running(range(2, 60)),
+        *running(range(60, 70), leaves=gone),
+        *running(range(72, 90), start=71.0),
+    ]
+    history = watched(*samples)
+    found = view(history, samples[-1])
+    assert found.restarts == 1
+    assert found.notes == ("restarted 08:01 after b returned",)
+    assert found.estimate.eta == pytest.approx(180, rel=0.1)
+    assert "resilver_restart" in names(history)
+
+
+def test_a_restart_without_a_cause_in_sight_says_none():
+    samples = [*running(range(500, 560), rate=5 * MIB), *running(range(562, 580), start=561.0)]
+    found = view(watched(*samples), samples[-1])
+    assert found.restarts == 1
+    assert found.notes == ("restarted 08:09",)
+
+
+def test_a_second_restart_keeps_the_note_of_the_first():
+    samples = [
+        *running(range(2, 60)),
+        *running(range(62, 80), start=61.0),
+        *running(range(82, 90), start=81.0),
+    ]
+    found = view(watched(*samples), samples[-1])
+    assert (found.restarts, len(found.notes)) == (2, 2)
+
+
+@rows("seen_finished", [True, False])
+def test_a_follow_on_pass_is_no_restart(seen_finished):
+    samples = running(range(2, 199), leaves=WAITING)
+    if seen_finished:
+        done = resilver(TOTAL, state="finished", end=T + 200)
+        samples.append(sample(200, done, leaves=WAITING))
+    samples += running(range(203, 210), start=202.0)
+    found = view(watched(*samples), samples[-1])
+    assert found.restarts == 0
+    assert found.notes == ("follow-on pass since 08:03 for c",)
+
+
+def test_the_kernels_own_history_tells_a_restart_from_a_follow_on_pass():
+    told = Event(T + 198, "history_event", "scan aborted, restarting errors=0")
+    samples = running(range(2, 198), leaves=WAITING)
+    samples.append(sample(199, resilver(0, 198.0), leaves=WAITING, events=(told,)))
+    assert view(watched(*samples), samples[-1]).restarts == 1
+
+
+def test_a_resilver_that_takes_a_scrubs_place_says_so():
+    samples = [sample(n, resilver(n * MIB, function="scrub")) for n in range(2, 30)] + running(
+        range(31, 40), start=30.0
+    )
+    found = view(watched(*samples), samples[-1])
+    assert found.restarts == 0
+    assert found.notes == ("replaced the scrub at 08:00",)
+
+
+def test_a_canceled_scrub_and_a_new_one_are_two_scans():
+    scrub = resilver(50 * MIB, function="scrub")
+    samples = [
+        sample(5, scrub),
+        sample(6, replace(scrub, state="canceled", end=T + 6)),
+        sample(20, replace(scrub, start=T + 19, issued_bytes=MIB)),
+    ]
+    history = watched(*samples)
+    assert view(history, samples[-1]).restarts == 0
+    assert names(history) == ["scrub_canceled", "scrub_start"]
+
+
+def test_a_scan_that_began_and_ended_between_two_samples_is_told_whole_and_in_its_place():
+    done = resilver(TOTAL, start=10, state="finished", stage=None, end=T + 30)
+    between = Event(T + 20, "vdev_remove", "vdev remove on c")
+    history = watched(sample(0), sample(60, done, events=(between,)))
+    assert names(history) == ["resilver_start", "vdev_remove", "resilver_finish"]
+
+
+def test_import_is_told_from_a_restart():
+    first = [sample(n, resilver(n * 50 * MIB, pass_start=T)) for n in range(2, 60)]
+    then = [sample(n, resilver((n - 80) * 50 * MIB, pass_start=T + 80)) for n in range(81, 100)]
+    found = view(watched(*first, *then), then[-1])
+    assert found.restarts == 0
+    assert found.notes == ("the pool was imported again by 08:01: from 2.88G to 50M issued",)
+    assert found.issue_rate == pytest.approx(50 * MIB, rel=0.1)
+
+
+def test_a_finished_scan_of_text_is_the_one_that_was_followed():
+    samples = running(range(2, 199))
+    done = Scan("resilver", "finished", end=T + 200, duration=200.0, errors=0)
+    samples.append(sample(201, done))
+    history = watched(*samples)
+    assert view(history, samples[-1]).restarts == 0
+    assert names(history) == ["resilver_finish"]
+
+
+def test_several_rebuilds_are_followed_each_by_itself():
+    def rebuild(vdev: str, n: int, rate: float) -> Scan:
+        return resilver(n * rate, function="rebuild", vdev=vdev)
+
+    samples = [
+        sample(n, rebuild("mirror-0", n, 20 * MIB), rebuild("mirror-1", n, 80 * MIB))
+        for n in range(2, 60)
+    ]
+    one, two = watched(*samples).scans.views(samples[-1])
+    assert one.issue_rate == pytest.approx(20 * MIB, rel=0.01)
+    assert two.issue_rate == pytest.approx(80 * MIB, rel=0.01)
+    assert one.key != two.key
+
+
+def test_a_sample_that_was_never_pushed_has_a_view_all_the_same():
+    only = sample(500, resilver(50 * MIB))
+    found = PoolHistory().scans.views(only)[0]
+    assert found.restarts is None
+    assert found.estimate.reason
+
+
+def test_it_is_over_since_the_first_sample_without_a_running_scan():
+    going = resilver(MIB)
+    done = replace(going, state="finished", end=T + 1)
+    history = PoolHistory()
+    since = []
+    for n, scan in enumerate((going, done, done, going, done)):
+        history.push(sample(n, scan))
+        since.append(history.scans.over_since)
+    assert since == [None, T + 1, T + 1, None, T + 4]
+
+
+def test_a_canceled_scan_tells_nothing():
+    gone = resilver(90 * MIB, state="canceled", stage=None, end=T + 100)
+    history = watched(*running(range(2, 100)), sample(100, gone))
+    assert history.scans.past == ()
+
+
+def test_of_many_past_scans_the_newest_few_are_kept():
+    history = PoolHistory(UTC)
+    for month in range(6):
+        start = month * MONTH
+        for one in (*running(range(start + 2, start + 60), start), ended(start, 200)):
+            history.push(one)
+    assert [past.start for past in history.scans.past] == [T + n * MONTH for n in (5, 4, 3)]
+
+
+def test_a_scan_that_ended_before_anybody_watched_still_tells_its_length():
+    history = watched(ended(0, 2000))
+    (past,) = history.scans.past
+    assert (past.seconds, past.watched) == (2000, 0)
+
+
+def test_a_scan_paused_while_nobody_watched_took_as_long_as_it_ran():
+    over = resilver(TOTAL, end=T + 9000, state="finished", stage=None, pass_paused=8000.0)
+    (past,) = watched(sample(9100, over)).scans.past
+    assert past.seconds == 1000
+
+
+def test_a_scan_by_a_clock_that_was_wrong_tells_nothing():
+    history = watched(sample(9000, resilver(TOTAL, -T, end=T + 9, state="finished", stage=None)))
+    assert history.scans.past == ()

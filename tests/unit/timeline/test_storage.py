@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.records import replace
+from tests.table import rows
+from zconsole.pool.model import IoCounters, Pool, Sample, Scan, Vdev
+from zconsole.system.state_dir import StateError
+from zconsole.timeline import storage
+from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.storage import HistoryStore, encode, restore
+
+pytestmark = pytest.mark.slow
+
+T = 1_800_000_000.0
+MIB = 2**20
+GUID = "123456"
+
+
+def sample(second: float, start: float = 0.0, boot: float = 0.0, leaves: int = 2) -> Sample:
+    """A resilver at 50 MiB/s; ``boot`` is what the machine's own clock has been set back by."""
+    devices = tuple(
+        Vdev(f"d{n}", "disk", guid=f"{n}", io=IoCounters(second, 1, 1, int(second) * MIB, 0))
+        for n in range(leaves)
+    )
+    scan = Scan(
+        "resilver",
+        "running",
+        "issuing",
+        start=T + start,
+        total_bytes=10_000 * MIB,
+        scanned_bytes=10_000 * MIB,
+        issued_bytes=int((second - start) * 50 * MIB),
+        skipped_bytes=0,
+        pass_start=T + start,
+    )
+    pool = Pool("tank", "ONLINE", Vdev("tank", "root", guid="r", children=devices), GUID)
+    return Sample(T + second, second - boot, "libzfs", True, replace(pool, scans=(scan,)))
+
+
+def watched(seconds: range, **fields) -> PoolHistory:
+    history = PoolHistory()
+    for second in seconds:
+        history.push(sample(second, **fields))
+    return history
+
+
+def again(history: PoolHistory, t: float = T) -> PoolHistory:
+    new = PoolHistory()
+    restore(new, json.loads(encode(history, GUID, t)), GUID)
+    return new
+
+
+def view(history: PoolHistory, last: Sample):
+    return history.scans.views(last)[0]
+
+
+def test_a_dropped_session_loses_neither_estimate_nor_sparkline_nor_restarts():
+    history = again(watched(range(2, 100)))
+    after = sample(130, boot=5000.0)
+    history.push(after)
+    found = view(history, after)
+    assert found.restarts == 0
+    assert found.window is not None
+    assert found.issue_rate == pytest.approx(50 * MIB, rel=0.01)
+    assert found.estimate.eta == pytest.approx(70, rel=0.1)
+    assert history.series.tail("0", "read", 5)[0] == pytest.approx(MIB, rel=0.01)
+    assert history.series.tail(found.key, "issue_rate", 4)[0] == pytest.approx(50 * MIB, rel=0.01)
+
+
+def test_a_restart_while_nobody_watched_is_found_in_history():
+    history = again(watched(range(2, 100)))
+    after = sample(130, start=120.0)
+    history.push(after)
+    found = view(history, after)
+    assert found.restarts == 1
+    assert found.notes == ("restarted 08:02",)
+
+
+def test_a_scan_that_must_have_ended_meanwhile_was_not_restarted():
+    history = again(watched(range(2, 100)))
+    after = sample(5000, start=4990.0)
+    history.push(after)
+    assert view(history, after).restarts == 0
+
+
+def test_an_import_while_nobody_watched_is_bridged_without_a_leap():
+    history = again(watched(range(2, 100)))
+    after = sample(400, start=380.0)
+    imported = replace(after.pool.scan, start=T, pass_start=T + 380)
+    history.push(replace(after, pool=replace(after.pool, scans=(imported,))))
+    found = history.scans.views(replace(after, pool=replace(after.pool, scans=(imported,))))[0]
+    assert found.restarts == 0
+    assert found.notes[0].startswith("the pool was imported again by ")
+    assert found.issue_rate == pytest.approx(50 * MIB, rel=0.05)
+
+
+def test_the_store_keeps_and_recalls(tmp_path):
+    store = HistoryStore(tmp_path)
+    assert store.recall(GUID, PoolHistory()) is None
+    assert store.keep(GUID, watched(range(2, 50)), T)
+    store.close()
+    history = PoolHistory()
+    assert HistoryStore(tmp_path).recall(GUID, history) is None
+    assert [len(t.course.points) for t in history.scans.tracks] == [48]
+
+
+def test_it_is_written_every_two_minutes_and_when_asked_to(tmp_path):
+    store, history = HistoryStore(tmp_path), watched(range(2, 10))
+    kept = [store.keep(GUID, history, T + n) for n in range(0, 280, 40)]
+    assert kept == [True, False, False, True, False, False, True]
+    assert store.keep(GUID, history, T + 241, at_once=True)
+
+
+def test_at_rest_it_is_written_every_five_minutes_and_when_a_scan_has_ended(tmp_path):
+    store, history = HistoryStore(tmp_path), watched(range(2, 200))
+    assert store.keep(GUID, history, T)
+    last = sample(200)
+    over = replace(last.pool.scans[0], state="finished", end=T + 200)
+    history.push(replace(last, pool=replace(last.pool, scans=(over,))))
+    assert history.scans.past
+    kept = [t for t in range(0, 700, 10) if store.keep(GUID, history, T + t)]
+    assert kept == [120, 420]
+
+
+def test_a_second_console_reads_but_does_not_write(tmp_path):
+    first, second = HistoryStore(tmp_path), HistoryStore(tmp_path)
+    assert first.keep(GUID, watched(range(2, 10)), T)
+    assert not second.keep(GUID, watched(range(2, 99)), T)
+    history = PoolHistory()
+    assert second.recall(GUID, history) is None
+    assert len(history.scans.tracks) == 1
+    first.close()
+    assert second.keep(GUID, history, T + 60)
+
+
+def test_without_a_directory_nothing_is_kept():
+    store = HistoryStore(None)
+    assert not store.keep(GUID, watched(range(2, 5)), T)
+    assert store.recall(GUID, PoolHistory()) is None
+
+
+def test_another_readers_directory_is_looked_into(tmp_path):
+    (tmp_path / "system").mkdir()
+    HistoryStore(tmp_path / "system").keep(GUID, watched(range(2, 10)), T)
+    history = PoolHistory()
+    store = HistoryStore(tmp_path, readable=(tmp_path, tmp_path / "system"))
+    assert store.recall(GUID, history) is None
+    assert len(history.scans.tracks) == 1
+
+
+def test_a_guid_that_is_none_becomes_no_path(tmp_path):
+    with pytest.raises(StateError, match="no GUID"):
+        HistoryStore(tmp_path).keep("../../etc/passwd", PoolHistory(), T)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "3", '{"format": 1}', "{}", "\x00", "[" * 100_000]
+)
+def test_a_damaged_file_is_a_note_and_a_fresh_start(tmp_path, text):
+    path = tmp_path / f"history-{GUID}.json"
+    path.write_text(text)
+    path.chmod(0o600)
+    history = PoolHistory()
+    assert "damaged" in (HistoryStore(tmp_path).recall(GUID, history) or "")
+    assert history.scans.tracks == ()
+    history.push(sample(5))
+
+
+def test_a_link_in_the_files_place_is_a_note(tmp_path):
+    (tmp_path / f"history-{GUID}.json").symlink_to("/etc/passwd")
+    assert "history not read" in (HistoryStore(tmp_path).recall(GUID, PoolHistory()) or "")
+
+
+def test_the_file_stays_small_whatever_the_pool(monkeypatch):
+    small, large = watched(range(2, 300)), watched(range(2, 5), leaves=100)
+    assert len(encode(small, GUID, T)) < 200_000
+    assert set(json.loads(encode(large, GUID, T))["series"]) == {"scan:resilver:"}
+    monkeypatch.setattr(storage, "MOST_BYTES", 30_000)
+    assert json.loads(encode(small, GUID, T))["series"] == {}
+
+
+@given(st.data())
+def test_no_damage_to_a_file_gets_further_than_a_note(data):
+    document = json.loads(DOCUMENT)
+    places = [place for place in _places(document) if not isinstance(place[0], list)]
+    holder, key = data.draw(st.sampled_from(places + list(_places(document))[-20:]))
+    holder[key] = data.draw(
+        st.one_of(
+            st.none(),
+            st.text(max_size=3),
+            st.floats(),
+            st.integers(-(2**70), 2**70),
+            st.lists(st.floats(), max_size=3),
+            st.dictionaries(st.text(max_size=2), st.none(), max_size=2),
+        )
+    )
+    history = PoolHistory()
+    try:
+        restore(history, document, GUID)
+    except storage.DAMAGE:
+        return
+    last = sample(120)
+    history.push(last)
+    estimate = view(history, last).estimate
+    assert estimate.eta is None or estimate.eta >= 0
+
+
+def _document() -> bytes:
+    history = watched(range(2, 20))
+    history.scans.tracks[0].timeline.mark(T + 10, "zfs_vdev_scrub_max_active=6")
+    return encode(history, GUID, T)
+
+
+DOCUMENT = _document()
+
+
+def _places(node):
+    pairs = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in pairs:
+        yield node, key
+        if isinstance(value, (dict, list)):
+            yield from _places(value)
+
+
+def test_a_history_of_an_earlier_version_is_read():
+    kept = Path(__file__).parents[2] / "fixtures" / "state" / "history.json"
+    document = json.loads(kept.read_text())
+    history = PoolHistory()
+    restore(history, document, document["guid"])
+    (track,) = history.scans.tracks
+    assert (track.scan.function, track.scan.start) == ("resilver", document["scans"][0]["start"])
+    assert len(track.course.points) == 30
+    assert track.course.last is not None
+    assert history.series.tail("scan:resilver:", "issue_rate", 3)[0] is not None
+
+
+def test_a_note_says_what_is_wrong_with_a_file(tmp_path):
+    document = json.loads(DOCUMENT)
+    document["scans"][0]["total"] = "much"
+    path = tmp_path / f"history-{GUID}.json"
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    note = HistoryStore(tmp_path).recall(GUID, PoolHistory()) or ""
+    assert note.endswith("is damaged (scans[0].total is not a whole number)")
+
+
+def test_the_rates_of_the_whole_scan_are_kept_with_their_marks():
+    old = watched(range(2, 100))
+    (track,) = old.scans.tracks
+    track.timeline.mark(T + 50, "restart")
+    (new,) = again(old).scans.tracks
+    assert len(new.timeline.past.rates) == 98
+    assert new.timeline.past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
+    assert new.timeline.past.marks == ((T + 50, "restart"),)
+
+
+def test_a_file_of_a_version_that_kept_no_rates_is_read():
+    document = json.loads(encode(watched(range(2, 100)), GUID, T))
+    del document["scans"][0]["past"]
+    history = PoolHistory()
+    restore(history, document, GUID)
+    assert history.scans.tracks[0].timeline.past.rates == ()
+
+
+@rows(
+    "past",
+    [
+        [0.0, 0.0, [1.0], []],
+        [0.0, 1.0, [-1.0], []],
+        [0.0, 1.0, [1.0] * 601, []],
+        [0.0, 1.0, [], [[-1.0, "restart"]]],
+        [0.0, 1.0, []],
+    ],
+)
+def test_rates_that_cannot_be_are_refused(past):
+    document = json.loads(encode(watched(range(2, 100)), GUID, T))
+    document["scans"][0]["past"] = past
+    history = PoolHistory()
+    with pytest.raises(ValueError, match=r"rates|counter|values"):
+        restore(history, document, GUID)
+    assert not history.scans.tracks

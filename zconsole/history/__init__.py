@@ -1,1 +1,0 @@
-"""The past of a pool: rates, scans, changes; stored between runs."""

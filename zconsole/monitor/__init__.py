@@ -1,1 +1,0 @@
-"""Samples become frames: one session a source, feeds of frames, alerts over them."""

@@ -1,0 +1,180 @@
+"""Following removals, expansions, checkpoint discards, trims and initializes of one pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from zconsole import units
+from zconsole.pool.model import Activity, Pool, Progress, Sample
+from zconsole.pool.topology import Placed
+from zconsole.timeline.eta.estimate import SUSPENDED, Forecast, forecast, nothing
+from zconsole.timeline.eta.progress_curve import ProgressCurve
+from zconsole.timeline.eta.work import activity_reading, activity_work
+from zconsole.timeline.views import ActivityView
+
+ActivityKey = tuple[str, str | None, float | None]
+
+STUCK_SECONDS = 300.0
+"""Without progress for longer an activity is stuck: each writes what it did with every txg, and a
+slow one moves a little in each."""
+STILL_SECONDS = 30.0
+"""Without progress for longer, it is said: an average of before would read as the speed of now."""
+UNMOVED_SECONDS = 8.0
+"""The same of one that was not seen to move at all: as a rule, a txg is written every 5 seconds
+(zfs_txg_timeout) …"""
+TXG_SLACK = 3.0
+"""… and takes this much longer; of one that may last longer, so long is waited."""
+
+
+class _Standing(NamedTuple):
+    """How far an activity is, and when it got there, in seconds of the sample's clock."""
+
+    amount: tuple[object, ...]
+    since: float
+    moved: bool = False
+    """Whether it was seen to move."""
+
+
+class ActivityTracker:
+    """The progress of every running activity."""
+
+    def __init__(self) -> None:
+        self._courses: dict[ActivityKey, ProgressCurve] = {}
+        self._standing: dict[ActivityKey, _Standing] = {}
+
+    def push(self, sample: Sample, tree: Iterable[Placed]) -> tuple[ActivityView, ...]:
+        """Take in a sample; a view of each of its activities, running or not.
+
+        ``tree``: its vdevs, at least those that are trimmed or initialized.
+        """
+        kept: dict[ActivityKey, ProgressCurve] = {}
+        found = tuple(activities(sample.pool, tree))
+        for activity in found:
+            reading = activity_reading(sample.t, sample.clock, activity)
+            if reading is None or activity.state not in ("running", "paused"):
+                continue
+            key = _key(activity)
+            course = kept[key] = self._courses.get(key, ProgressCurve())
+            course.add(reading)
+        self._courses = kept
+        self._note_progress(found, sample.clock)
+        return tuple(self._view(activity, sample) for activity in found)
+
+    def _note_progress(self, found: Iterable[Activity], clock: float) -> None:
+        moved: dict[ActivityKey, _Standing] = {}
+        for activity in found:
+            if activity.state == "running" and not activity.discarding and _is_counted(activity):
+                key = _key(activity)
+                now = _Standing((activity.done_bytes, activity.percent, activity.note), clock)
+                before = self._standing.get(key, now)
+                moved[key] = before if before.amount == now.amount else now._replace(moved=True)
+        self._standing = moved
+
+    def _view(self, activity: Activity, sample: Sample) -> ActivityView:
+        if sample.pool.suspended and activity.state == "running":
+            return ActivityView(activity, None, nothing(SUSPENDED))
+        expected, still = self._forecast(activity), self._still(activity, sample)
+        stalled = still if still is not None and still >= STUCK_SECONDS else None
+        if still is None and self._is_awaited(activity, sample):
+            expected = Forecast(nothing("not seen to move yet"))
+        if still is not None:
+            why = f"no progress for {units.duration(still)}"
+            expected = Forecast(nothing(why if stalled is None else f"stuck: {why}"), 0.0)
+        advice = activity_advice(activity, sample.pool, still)
+        return ActivityView(activity, expected.rate, expected.estimate, stalled, advice)
+
+    def _is_awaited(self, activity: Activity, sample: Sample) -> bool:
+        """Whether it did not move yet between samples, where exact bytes would have shown that."""
+        standing = self._standing.get(_key(activity))
+        if standing is None or standing.moved or activity.resolution or not sample.exact:
+            return False
+        return sample.clock > standing.since
+
+    def _still(self, activity: Activity, sample: Sample) -> float | None:
+        """Seconds without progress, once longer than a slow one with rounded bytes would need."""
+        standing = self._standing.get(_key(activity))
+        if standing is None:
+            return None
+        hidden = 4 * activity.resolution / max(1.0, activity.zpool_rate or 1.0)
+        idle = sample.clock - standing.since
+        least = STILL_SECONDS if standing.moved else UNMOVED_SECONDS
+        txg = sample.tunables.get("zfs_txg_timeout", 0) + TXG_SLACK
+        return idle if idle >= max(least, hidden, txg) else None
+
+    def _forecast(self, activity: Activity) -> Forecast:
+        if activity.state != "running":
+            return Forecast(nothing(activity.state))
+        course, work = self._courses.get(_key(activity)), activity_work(activity)
+        if work is None or course is None:
+            counted = activity.percent is not None
+            why = "not counted in bytes" if counted else "the total is unknown"
+            return Forecast(nothing(f"no estimate: {why}"))
+        return forecast(course, work)
+
+
+def _is_counted(activity: Activity) -> bool:
+    """Whether it can be seen to stand still.
+
+    The text of ``zpool`` has whole percents of a trim or initialize, or only that it runs.
+    """
+    return activity.kind not in ("trim", "initialize") or activity.done_bytes is not None
+
+
+def activity_advice(activity: Activity, pool: Pool, still: float | None) -> str:
+    """Why an activity does not go on, or is past 100 %, and what to do; "" where nothing is odd.
+
+    ``still``: seconds without progress, None where it moves.
+    An expansion that waits goes on once the vdev's devices are complete, after a resilver or
+    ``zpool clear``; its total is what is allocated now, and shrinks with what is deleted
+    (spa_raidz_expand_get_stats and vdev_raidz_reflow in module/zfs/vdev_raidz.c).
+    """
+    resilvers = any(scan.active and scan.function == "resilver" for scan in pool.scans)
+    if activity.kind == "expansion" and activity.state == "paused":
+        if resilvers:
+            return "goes on after the resilver"
+        first = f"{bad}, then " if (bad := _bad_devices(activity, pool)) else ""
+        return f"no resilver is running: {first}clear the pool (A)"
+    if still is not None and resilvers:
+        return "goes on after the resilver"
+    if still is not None and ((bad := _bad_devices(activity, pool)) or still >= STUCK_SECONDS):
+        return bad or "look for slow or failing devices (zpool events)"
+    if activity.kind == "expansion" and (activity.percent or 0.0) > 100.0:
+        return "past 100 %: data was deleted meanwhile; it goes on to the end"
+    return ""
+
+
+def _bad_devices(activity: Activity, pool: Pool) -> str:
+    """What to do about devices of its vdev that are not ONLINE, "" without one."""
+    vdev = next((v for v in pool.root.walk() if v.name == activity.vdev), None)
+    bad = [leaf for leaf in vdev.leaves() if leaf.state != "ONLINE"] if vdev is not None else []
+    named = ", ".join(f"{leaf.name} ({leaf.state})" for leaf in bad)
+    return f"replace or bring back {named}" if named else ""
+
+
+def activities(pool: Pool, tree: Iterable[Placed]) -> Iterator[Activity]:
+    """The pool's activities, then every leaf's trim and initialize as one."""
+    yield from pool.activities
+    for place in tree:
+        vdev = place.vdev
+        for kind, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
+            if progress is not None:
+                yield _of_leaf(kind, vdev.name, progress)
+
+
+def _of_leaf(kind: str, name: str, progress: Progress) -> Activity:
+    states = {"active": "running", "suspended": "paused", "complete": "finished"}
+    percent = None if progress.share is None else 100 * progress.share
+    return Activity(
+        kind=kind,
+        state=states.get(progress.state, progress.state),
+        vdev=name,
+        start=progress.time,
+        done_bytes=progress.done,
+        total_bytes=progress.total,
+        percent=percent,
+    )
+
+
+def _key(activity: Activity) -> ActivityKey:
+    return (activity.kind, activity.vdev, activity.start)

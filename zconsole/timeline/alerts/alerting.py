@@ -1,0 +1,109 @@
+"""The alerts of a feed: found in its rounds, and sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+
+from zconsole.errors import NotFoundError, UsageError
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.printable import clean
+from zconsole.system.process import DeadlineError
+from zconsole.timeline.alerts.rules import Alert, AlertRules
+from zconsole.timeline.frame import Frame
+
+HOOK_DEADLINE = 60.0
+"""Seconds a hook may run before it is killed; children that outlive it must close its output."""
+BELL = "\a"
+
+
+@dataclass(slots=True)
+class Alerting:
+    """Looks at each round of a feed; hooks run in the background and delay no sample."""
+
+    rules: AlertRules
+    runner: ProcessRunner
+    complain: Callable[[str], None]
+    """Called with one line about each failed hook."""
+    hook: tuple[str, ...] = ()
+    """Argument vector of a command to run for each alert; empty for none."""
+    bell: bool = False
+    notify: bool = False
+    """Whether to show a desktop notification through the terminal."""
+    _hooks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+
+    def look(self, frames: Sequence[Frame]) -> tuple[tuple[Alert, ...], str]:
+        """The alerts of a round, whose hooks are now running, and what to write to the terminal."""
+        alerts = self.rules.look(frames)
+        for alert in alerts if self.hook else ():
+            task = asyncio.create_task(self._run(alert))
+            self._hooks.add(task)
+            task.add_done_callback(self._hooks.discard)
+        return alerts, "".join(map(self._ring, alerts))
+
+    async def aclose(self) -> None:
+        """Wait for running hooks; each has its own deadline."""
+        if self._hooks:
+            await asyncio.wait(tuple(self._hooks))
+
+    def _ring(self, alert: Alert) -> str:
+        return (BELL if self.bell else "") + (notification(alert) if self.notify else "")
+
+    async def _run(self, alert: Alert) -> None:
+        failure = await run_hook(self.runner, self.hook, alert)
+        if failure is not None:
+            self.complain(failure)
+
+
+def notification(alert: Alert) -> str:
+    """OSC 9 and OSC 777, two dialects of one desktop notification, with text made harmless.
+
+    Terminals that know neither ignore both (iTerm2 and ConEmu read 9, rxvt reads 777).
+    """
+    body = clean(f"{alert.pool}: {alert.words}").replace(";", ",")
+    return f"\x1b]9;zconsole {body}\x1b\\\x1b]777;notify;zconsole;{body}\x1b\\"
+
+
+def hook_argv(command: str) -> tuple[str, ...]:
+    """The words of a hook command, split like a shell does, but never passed to one.
+
+    Raises UsageError for an empty command or an unclosed quote.
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"--hook: {error}") from None
+    if not words or not words[0]:
+        raise UsageError("--hook needs a command")
+    return words
+
+
+def hook_found(command: str) -> tuple[str, ...]:
+    """The same of a command that is on this machine.
+
+    Raises UsageError, and NotFoundError where it is not: a sleeping operator would never learn
+    of it.
+    """
+    argv = hook_argv(command)
+    if shutil.which(argv[0]) is None:
+        raise NotFoundError(f"--hook: command {argv[0]!r} not found")
+    return argv
+
+
+async def run_hook(runner: ProcessRunner, argv: Sequence[str], alert: Alert) -> str | None:
+    """Run the hook with an alert as one JSON line on stdin; returns what went wrong, or None."""
+    said = json.dumps({"version": 1, **asdict(alert)}) + "\n"
+    try:
+        done = await runner.tell(argv, said, HOOK_DEADLINE)
+    except DeadlineError:
+        return f"the hook {argv[0]} did not end in {HOOK_DEADLINE:g} s"
+    except OSError as error:
+        return f"the hook {argv[0]} cannot be run: {error.strerror or error}"
+    if not done.returncode:
+        return None
+    last = done.stderr.strip().rpartition("\n")[2]
+    return f"the hook {argv[0]} exited {done.returncode}{f': {last}' if last else ''}"

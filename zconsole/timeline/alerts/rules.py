@@ -1,0 +1,300 @@
+"""What is worth waking someone for: rules over frames, each sent once until it has passed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from zconsole.diagnosis.device_errors.faults import SUSPECTS
+from zconsole.pool.model import Vdev
+from zconsole.pool.scan_outcome import WELL
+from zconsole.timeline.changes import BROKEN
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.views import ScanView
+from zconsole.units import counted, days, duration, percent
+
+WORKING = ("ONLINE", "DEGRADED")
+
+QUIET = 30.0
+"""Seconds a condition must be gone before it is sent again."""
+ERRORS_QUIET = 900.0
+"""The same for new errors of one device, which come in trickles."""
+STANDING = 60.0
+"""Seconds an estimate must be watched before a later ETA is a slip."""
+SPARE_STANDING = 60.0
+"""Seconds a spare must be in trouble: one that is in use returns soon after a resilver, and a
+device is back some moments before its resilver begins."""
+LEAST_SLIP = 60.0
+"""Seconds by which an end may always move: estimates are no finer."""
+FREED = 0.01
+"""Share above the floor that must be free again before it is too little a second time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One event, in one line."""
+
+    kind: str
+    pool: str
+    t: float
+    text: str
+    severity: str
+    subject: str = ""
+    """The device, vdev or scan it is about; tells two alerts of a kind apart."""
+    next_step: str = ""
+    """The command that leads on from here, quoted for a shell; empty where there is none."""
+
+    @property
+    def words(self) -> str:
+        """The event and the next step, in one line."""
+        return f"{self.text}. Next: {self.next_step}" if self.next_step else self.text
+
+
+@dataclass(slots=True)
+class _Promise:
+    """The end expected when the estimate was first reliable, and when that was."""
+
+    seen: float
+    end: float | None = None
+    made: float = 0.0
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is remembered of one pool between two frames."""
+
+    active: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Condition (kind and subject) to the last time it held."""
+    held: frozenset[tuple[str, str]] = frozenset()
+    """Those that held in the last frame, however long ago that was."""
+    errors: dict[str, int] | None = None
+    working: frozenset[str] = frozenset()
+    """Keys of the leaves that took part."""
+    running: dict[str, ScanView] = field(default_factory=dict)
+    ended: dict[str, ScanView] = field(default_factory=dict)
+    restarts: dict[str, int] = field(default_factory=dict)
+    promises: dict[str, _Promise] = field(default_factory=dict)
+    short_of_space: bool = False
+    spares: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Kind and name of each trouble with a spare to when it was first seen."""
+
+
+@dataclass(slots=True)
+class AlertRules:
+    """Looks at each round of frames and reports what is new; pure except for its memory."""
+
+    stalled_after: float = 600.0
+    """Seconds of standstill."""
+    slip: float = 0.25
+    """Share of the time expected by which the end may move."""
+    free_floor: float = 0.05
+    """Share of the pool to be kept free."""
+    _pools: dict[str, _Watched] = field(default_factory=dict, init=False)
+
+    def look(self, frames: Sequence[Frame]) -> tuple[Alert, ...]:
+        """The alerts of this round.
+
+        A lasting condition is sent once, and again only after it has been gone for a while:
+        QUIET, or ERRORS_QUIET.
+        """
+        return tuple(alert for frame in frames for alert in self._pool(frame))
+
+    def _pool(self, frame: Frame) -> Iterator[Alert]:
+        seen = self._pools.setdefault(frame.pool, _Watched())
+        found = (*self._conditions(frame, seen), *self._happenings(frame, seen))
+        now = {(a.kind, a.subject): a for a in found}
+        for condition in list(seen.active.keys() - seen.held):
+            quiet = ERRORS_QUIET if condition[0] == "device-error" else QUIET
+            if frame.t - seen.active[condition] > quiet:
+                del seen.active[condition]
+        new = [alert for condition, alert in now.items() if condition not in seen.active]
+        seen.active.update(dict.fromkeys(now, frame.t))
+        seen.held = frozenset(now)
+        yield from new
+
+    def _conditions(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
+        """What holds now: suspended, no redundancy, useless spare, stalled, full, scrub overdue."""
+        if frame.suspended:
+            yield _alert(frame, "suspended", "error", "the pool is SUSPENDED: all I/O waits")
+        if frame.problem:
+            return
+        yield from _unprotected(frame)
+        yield from _spares(frame, seen)
+        for view in frame.scans:
+            if view.stalled is not None and view.stalled >= self.stalled_after:
+                text = f"the {view.scan.function} made no progress for {duration(view.stalled)}"
+                yield _alert(frame, "stalled", "warning", text, _identity(view))
+        yield from self._stuck(frame)
+        yield from self._space(frame, seen)
+        yield from _scrub_overdue(frame)
+
+    def _stuck(self, frame: Frame) -> Iterator[Alert]:
+        """Removals, expansions and the like that do not move, which is more than slow."""
+        for view in frame.activities:
+            if view.stalled is not None and view.stalled >= self.stalled_after:
+                work = view.activity
+                name = " of ".join(filter(None, (work.kind, work.vdev)))
+                text = f"the {name} made no progress for {duration(view.stalled)}: {view.advice}"
+                yield _alert(frame, "stalled", "warning", text, f"{name}:{work.start or 0:.0f}")
+
+    def _space(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
+        fill = frame.balance.target_fill
+        if fill is None:
+            return
+        floor = self.free_floor + (FREED if seen.short_of_space else 0.0)
+        seen.short_of_space = 1 - fill < floor
+        if seen.short_of_space:
+            text = f"only {percent(1 - fill, 1)} of the pool is free"
+            yield _alert(frame, "free-floor", "warning", text)
+
+    def _happenings(self, frame: Frame, seen: _Watched) -> Iterator[Alert]:
+        """What happened since the last frame: new errors, restarts, a slipped ETA, an end."""
+        if frame.problem:
+            return
+        yield from _new_errors(frame, seen)
+        yield from _gone(frame, seen)
+        for view in frame.scans:
+            yield from _restarted(frame, view, seen)
+            yield from self._slipped(frame, view, seen)
+        yield from _ends(frame, seen)
+
+    def _slipped(self, frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
+        if view.estimate.eta is None or view.scan.state != "running":
+            return
+        end = frame.t + view.estimate.eta
+        promise = seen.promises.setdefault(_identity(view), _Promise(frame.t))
+        if frame.t - promise.seen < STANDING:
+            return
+        if promise.end is None:
+            promise.end, promise.made = end, frame.t
+        late = end - promise.end
+        if late > max(LEAST_SLIP, self.slip * (promise.end - promise.made)):
+            promise.end, promise.made = end, frame.t
+            text = f"the {view.scan.function} will end {duration(late)} later than expected"
+            yield _alert(frame, "eta-slipped", "warning", text, f"{_identity(view)}@{frame.t:.0f}")
+
+
+def _alert(frame: Frame, kind: str, severity: str, text: str, subject: str = "") -> Alert:
+    return Alert(kind, frame.pool, frame.t, text, severity, subject)
+
+
+def _of_device(frame: Frame, vdev: Vdev, text: str, subject: str) -> Alert:
+    """An alert of a device; of one that a swap can be about, with the command that begins it."""
+    alert = _alert(frame, "device-error", "error", text, subject)
+    if vdev.vclass in ("spare", "cache") or vdev.kind != "disk":
+        return alert
+    # With several machines a frame is called by its host, too: there the command is run.
+    pool = frame.sample.pool.name if frame.sample else frame.pool
+    return replace(alert, next_step=shlex.join(("zconsole", "swap", pool, vdev.name)))
+
+
+def _identity(view: ScanView) -> str:
+    """What tells a scan from the one before it and after it."""
+    return f"{view.key}:{view.scan.start or 0:.0f}"
+
+
+def _unprotected(frame: Frame) -> Iterator[Alert]:
+    """Redundant top-level vdevs with none left; a single disk never had any."""
+    tops = {row.vdev.name: row.vdev for row in frame.rows if row.depth == 1}
+    for entry in frame.redundancy:
+        if entry.left == 0 and _redundant(tops.get(entry.vdev)):
+            text = f"{entry.vdev} has no redundancy left"
+            yield _alert(frame, "no-redundancy", "error", text, entry.vdev)
+
+
+def _redundant(top: Vdev | None) -> bool:
+    return top is not None and top.kind.startswith(("mirror", "raidz", "draid"))
+
+
+def _spares(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    """Spares that would not help when a device fails; one that another pool uses is meant to."""
+    found = {(s.kind, s.name): s for s in frame.spares if s.kind != "elsewhere"}
+    seen.spares = {key: seen.spares.get(key, frame.t) for key in found}
+    for key, spare in found.items():
+        if frame.t - seen.spares[key] >= SPARE_STANDING:
+            yield _alert(frame, "spare", spare.severity, spare.text, f"{spare.kind}:{spare.name}")
+
+
+def _scrub_overdue(frame: Frame) -> Iterator[Alert]:
+    """The next full scrub is overdue, and no scrub runs that may be it."""
+    scrub = frame.scrub
+    running = any(v.scan.active and v.scan.function == "scrub" for v in frame.scans)
+    if scrub.overdue and scrub.age is not None and not running:
+        what = "the pool was created" if scrub.never else "the last full scrub ended"
+        why = ", never scrubbed" if scrub.never else ""
+        text = f"scrub overdue: {what} {days(scrub.age)} ago{why}"
+        yield _alert(frame, "scrub-overdue", "warning", text)
+
+
+def _new_errors(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    before = seen.errors
+    leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
+    seen.errors = {key: vdev.errors.total for key, vdev in leaves.items()}
+    for key, vdev in leaves.items():
+        new = vdev.errors.total - (before or seen.errors).get(key, vdev.errors.total)
+        if new <= 0:
+            continue
+        counters = vdev.errors
+        text = f"{vdev.located}: {new} new error{'s' if new > 1 else ''} (now "
+        text += f"{counters.read or 0} read, {counters.write or 0} write, "
+        text += f"{counters.cksum or 0} checksum)"
+        text += "".join(f"; {SUSPECTS[t.cause]}" for t in frame.troubles if t.key == key)
+        yield _of_device(frame, vdev, text, key)
+
+
+def _gone(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    """Devices that went away by themselves, with or without errors before."""
+    leaves = {row.key: row.vdev for row in frame.rows if not row.vdev.children}
+    for key, vdev in leaves.items():
+        if key in seen.working and vdev.state in BROKEN:
+            text = f"{vdev.located} is {vdev.state} now"
+            yield _of_device(frame, vdev, text, f"{key}:gone")
+    seen.working = frozenset(key for key, vdev in leaves.items() if vdev.state in WORKING)
+
+
+def _restarted(frame: Frame, view: ScanView, seen: _Watched) -> Iterator[Alert]:
+    """An observed restart: a count that rose, or became known."""
+    # A scan first seen has no restarts to report, however many it had before.
+    known = seen.restarts.get(view.key)
+    now = view.restarts or 0
+    seen.restarts[view.key] = now
+    if known is not None and now > known and view.scan.active:
+        cause = f": {view.notes[0]}" if view.notes else ""
+        text = f"the {view.scan.function} restarted{cause}"
+        yield _alert(frame, "restarted", "warning", text, f"{_identity(view)}:{now}")
+
+
+def _ends(frame: Frame, seen: _Watched) -> Iterator[Alert]:
+    now = {view.key: view for view in frame.scans}
+    for key, view in list(seen.running.items()):
+        current = now.get(key)
+        if current is None or not current.scan.active:
+            del seen.running[key]
+            seen.ended[key] = current or view
+    seen.running.update({key: view for key, view in now.items() if view.scan.active})
+    # A follow-on pass, or the scrub after a rebuild: its end counts, not the one before.
+    if seen.running:
+        seen.ended.clear()
+        return
+    for key, view in list(seen.ended.items()):
+        restored = frame.outcome_of(view.scan).restored
+        if restored is not None:
+            del seen.ended[key]
+            yield _end(frame, view, restored)
+
+
+def _end(frame: Frame, view: ScanView, restored: bool) -> Alert:
+    name, subject = view.scan.function, _identity(view)
+    if restored:
+        text = f"the {name} finished, the pool is safe"
+        text += "".join(f"; check {reason}" for reason in frame.health.reasons[:1])
+        return _alert(frame, "finished", "notice", text, subject)
+    why = next(iter(frame.health.reasons), frame.health.word)
+    if frame.health.word in WELL:
+        why = "the device to replace is still in the pool"
+    if view.scan.state == "canceled":
+        why = "it was canceled"
+    elif view.scan.errors:
+        why = counted(view.scan.errors, "error")
+    return _alert(frame, "not-restored", "error", f"the {name} ended, not restored: {why}", subject)

@@ -1,0 +1,345 @@
+"""An estimate of when a scan ends, from windowed rates.
+
+``zpool`` divides the bytes of the current pass by its length; one slow hour, a restart or the
+burst at its start stays in that average to the end. Here the rate comes from windows over the
+console's own samples (``windows.py``), and the range from how far these disagree and were off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, sqrt
+from typing import NamedTuple
+
+from zconsole import units
+from zconsole.timeline.eta import bursts, turns
+from zconsole.timeline.eta.daily import EVEN, Daily, worths
+from zconsole.timeline.eta.memory import Memory, memory
+from zconsole.timeline.eta.pace import LEAST_SECONDS, Course, fitted
+from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve
+from zconsole.timeline.eta.slopes import Slopes
+from zconsole.timeline.eta.windows import Speed, expected
+
+MIN_POINTS = 3
+"""Between two, the pool may have stood still: after it was suspended, say."""
+MIN_SECONDS = 5.0
+"""Seconds of work that have to be seen, a transaction group (``zfs_txg_timeout``): within one,
+bytes come in bursts that are several times as fast, or as slow, as the devices."""
+WARM_UP = 4.0
+"""Seconds after its start in which a scan only fills the devices' queues."""
+CLOCKS_APART = 2.0
+"""Seconds before its start at which a scan can't have been seen, unless the clock was set."""
+MEASURING = "measuring"
+"""How the reason begins for which there is no estimate while too little was seen."""
+BASE_SPREAD = 0.32
+"""Log spread of the range when all windows agree: speeds have changed by a third before."""
+SLOWER = 1.15
+"""Share of the spread towards later: loads that come slow a scan down, little speeds it up."""
+SPREAD_FACTOR = 1.15
+MAX_SPREAD = 1.0
+SLACK = 2.0
+"""Seconds either way that a transaction group may take longer or shorter."""
+PHASE_SECONDS = 20.0
+"""Issued bytes advance in bursts a transaction group long; their level is the line over this."""
+WALKED_SECONDS = 30.0
+"""Seconds watched after the metadata walk from which what was before is left out."""
+SKIPPED_FACTOR = 1.3
+UNBLURRED = 2.0**29
+"""Bytes next to which what is queued is little."""
+SUSPENDED = "no estimate: the pool is suspended, nothing moves"
+PAST_TOTAL = "past 100 %: remaining unknown"
+PAST_SHARE = 0.01
+"""Writes during a scan carry its bytes a little past the total without anything wrong."""
+LEAST_AVERAGED = 7.0
+"""Seconds that an average must cover to say anything of the rest."""
+LEAST_WATCHED = 60.0
+"""The same where what is watched soon says more: the average has the burst at the start in it."""
+LONGEST = 365 * 86400.0
+"""Seconds beyond which an average is one of a scan that has hardly begun, or stands still."""
+UNDONE_TAIL = 2.0
+"""Seconds the devices still work after the last byte was issued, if nothing shows that."""
+
+
+HELD = ("paused", "suspended", "finished", "canceled", "exists", "interrupted")
+"""Reasons for which waiting gives no estimate."""
+
+
+class Estimate(NamedTuple):
+    """Seconds to go with a range, or the reason there is none."""
+
+    eta: float | None
+    low: float | None
+    high: float | None
+    reason: str
+    """What it is based on (``issuing at 124M/s over 5m00s``), or why there is none."""
+
+    @property
+    def lacking(self) -> str:
+        """What stands in place of a duration: one will come, or nothing is under way."""
+        if self.reason.startswith(MEASURING):
+            return MEASURING
+        never = self.reason in HELD or self.reason.startswith("no estimate:")
+        return "none" if never else "not known yet"
+
+
+class Work(NamedTuple):
+    """The work to do, and how exactly it is known; bytes and seconds."""
+
+    total: float
+    """Bytes to issue in all."""
+    issued: float
+    processed: float = 0.0
+    """Bytes repaired or rebuilt; 0 where the source has none, or none this exact."""
+    share: float | None = None
+    """Bytes repaired for each byte issued, where the topology tells."""
+    sure: bool = False
+    """Whether ``share`` holds however far the issuing runs ahead."""
+    start: float | None = None
+    """Epoch seconds."""
+    walked: bool = False
+    """Whether the metadata walk that comes before the issuing is complete."""
+    tail: float = 0.0
+    """Seconds from the last byte done to the end. The transaction group that notices takes half a
+    second, and the kernel writes the end in whole seconds, rounded down (``dsl_scan_done``)."""
+    resolution: float = 0.0
+    """Bytes of rounding in ``issued``."""
+    average: float | None = None
+    """Bytes/s that zpool averages over this pass."""
+    averaged: float | None = None
+    """Seconds of that pass; None where they are not known."""
+    skips: bool = False
+    """Whether ``issued`` has bytes that were skipped, so that the average says nothing."""
+    ends_at_total: bool = True
+    """Whether the work is over at ``total``, give or take what is written meanwhile."""
+    verb: str = "issuing"
+    by_turns: bool = False
+    """Whether metadata is still walked, and what that finds may be issued by turns."""
+    to_scan: float | None = None
+    """Bytes whose metadata is walked in all, where bytes issued meanwhile are work, too."""
+    least_seconds: float = MIN_SECONDS
+    """Seconds of work that have to be seen before they tell its speed."""
+
+
+class Forecast(NamedTuple):
+    """An estimate and the windowed rate it is based on."""
+
+    estimate: Estimate
+    rate: float | None = None
+    """Bytes/s."""
+    window: float | None = None
+    """Seconds; None for zpool's average."""
+    spread: float = MAX_SPREAD
+    """Log spread of the estimate."""
+    daily: Daily | None = None
+    """Its pace over the day; None where that is not known yet."""
+
+    def later(self, seconds: float) -> Forecast:
+        """The same forecast, that many seconds later."""
+        *told, reason = self.estimate
+        eta, low, high = (None if at is None else max(0.0, at - seconds) for at in told)
+        return self._replace(estimate=Estimate(eta, low, high, reason))
+
+
+def nothing(reason: str) -> Estimate:
+    """No estimate, and why."""
+    return Estimate(None, None, None, reason)
+
+
+class _Progress(NamedTuple):
+    """What was done at each point and is left now, in bytes, or in seconds where ``unit`` says."""
+
+    done: list[float]
+    left: float
+    unit: float = 1.0
+    """Of that in a byte issued."""
+    settled: bool = True
+    """Whether ``left`` has all that the devices still work off."""
+
+
+def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast:
+    """When the work is done, judging by its course; with the reason if that is unknown.
+
+    ``known``: the pace over the day that an earlier scan had.
+    """
+    points = _issuing(course.points, work)
+    if len(points) < MIN_POINTS or points[-1].x - points[0].x < work.least_seconds:
+        return _by_average(work, units.counted(len(course.points), "sample"), course)
+    xs = [p.x for p in points]
+    progress = _progress(xs, points, work)
+    if progress is None:
+        return _by_average(work, "it advances in bursts")
+    if is_past(progress.left / progress.unit, work):
+        return Forecast(nothing(PAST_TOTAL))
+    left = max(0.0, progress.left)
+    ts = [p.t for p in points]
+    walked_at = _walked_at(points, work)
+    pace = fitted(Course(ts, xs, progress.done, left, _memory(points, work), walked_at), known)
+    daily, done, doubt = EVEN, progress.done, 0.0
+    if pace is not None:
+        daily, done, left, doubt = pace
+    worth = worths(ts, xs, daily)
+    speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
+    if speed is None:
+        return _by_average(work, f"no progress for {units.duration(course.idle)}")
+    tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
+    spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2 + doubt**2))
+    shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))
+    seconds = daily.until(ts[-1], left / speed.rate)
+    estimate = ranged(seconds + tail, spread, _reason(work, shown))
+    own = None if pace is None else daily
+    return Forecast(estimate, shown.rate, speed.seconds, spread, own)
+
+
+def _memory(points: Sequence[CurvePoint], work: Work) -> Memory | None:
+    """What a scan had in memory; None where that is not known."""
+    return memory(points, work.total, work.to_scan, work.by_turns) if work.to_scan else None
+
+
+def _walked_at(points: Sequence[CurvePoint], work: Work) -> float | None:
+    """Running seconds at which its walk was complete, if it was watched until then."""
+    if not work.walked:
+        return None
+    return next(p.x for p in points if p.scanned == points[-1].scanned)
+
+
+def _byte_rate(
+    points: Sequence[CurvePoint], speed: Speed, progress: _Progress, even: bool
+) -> float:
+    """Bytes/s issued; where seconds are counted, over the same time."""
+    if progress.unit == 1.0 and even:
+        return speed.rate
+    last = points[-1]
+    old = next(p for p in points if p.x >= last.x - max(speed.seconds, MIN_SECONDS))
+    moved, seconds = last.issued - old.issued, last.x - old.x
+    return moved / seconds if moved > 0 and seconds > 0 else speed.rate / progress.unit
+
+
+def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> _Progress | None:
+    """By the turns of walking and issuing, the bytes repaired, the bursts, or the bytes issued.
+
+    None while a scan advances in bursts and too few were seen.
+    """
+    if work.by_turns and work.to_scan is not None and (cost := turns.costs(points)) is not None:
+        spent = [cost.of(p.scanned, p.issued) for p in points]
+        left = cost.of(work.to_scan - points[-1].scanned, work.total - work.issued)
+        return _Progress(spent, left, cost.issue)
+    done, queued = _meter(points, work)
+    left = work.total - work.issued
+    if queued is not None:
+        return _Progress(done, left + queued)
+    # What walks metadata meanwhile does not wait for devices, however long it issues nothing.
+    moved = [d + p.scanned for d, p in zip(done, points, strict=True)]
+    level = None if work.by_turns else bursts.levelled(xs, done, moved)
+    if level is not None:
+        return _Progress(level, left + done[-1] - level[-1])
+    if work.average and not work.by_turns and bursts.longest_still(xs, moved) >= bursts.LONG_STILL:
+        return None
+    undone = max(0.0, _ahead(Slopes(xs, done), done[-1]))
+    return _Progress(done, left + undone, settled=False)
+
+
+def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
+    """The points since bytes were first issued and the queues filled, if that leaves enough.
+
+    While it walks the metadata a scan issues nothing, or (before 2.2) counts what it skips as
+    issued; so once the walk is done, only what came after it tells the speed.
+    """
+    idle = points[0].issued if points else 0.0
+    first = next((i for i, p in enumerate(points) if p.issued > idle), 0)
+    points = points[max(0, first - 1) :]
+    known = work.to_scan is not None and points and points[-1].x - points[0].x >= LEAST_SECONDS
+    if work.walked and points and not known:
+        done = next(i for i, p in enumerate(points) if p.scanned == points[-1].scanned)
+        points = points[done if points[-1].x - points[done].x >= WALKED_SECONDS else 0 :]
+    if work.start is None or not points or points[0].t < work.start - CLOCKS_APART:
+        return points
+    return [p for p in points if p.t - work.start >= WARM_UP]
+
+
+def _meter(points: Sequence[CurvePoint], work: Work) -> tuple[list[float], float | None]:
+    """Bytes done at each point, and the bytes issued but not done now (None: unknown).
+
+    Issued bytes run ahead of the devices by what is queued (tens of MB, and a whole metaslab in a
+    rebuild), in bursts. Repaired bytes count what has come back; they are a fixed share of the
+    issued ones, known from the topology or from where the queues ran lowest. Where issued bytes
+    include skipped ones (before 2.2), the share of all is not the share of the further ones.
+    """
+    share = _share(points, work)
+    if share is None:
+        return [p.issued for p in points], None
+    further = _further_share(points, work)
+    if further is not None and further > SKIPPED_FACTOR * share:
+        return [p.processed / further for p in points], None
+    return [p.processed / share for p in points], max(0.0, work.issued - work.processed / share)
+
+
+def _share(points: Sequence[CurvePoint], work: Work) -> float | None:
+    floor = 0.02 * work.total
+    seen = [p.processed / p.issued for p in points if p.issued > floor]
+    if work.processed <= 0 or not seen or max(seen) <= 0:
+        return None
+    best = max(seen)
+    if work.share is None or best > 1.05 * work.share:
+        return best
+    if work.sure:
+        return work.share
+    # Far below what the topology says, more than queues explain: then the share is unknown.
+    if best < 0.5 * work.share:
+        return None
+    return work.share if best >= 0.85 * work.share else best
+
+
+def _further_share(points: Sequence[CurvePoint], work: Work) -> float | None:
+    """Repaired for each byte issued since the first point; None while queues blur that."""
+    issued = points[-1].issued - points[0].issued
+    if issued <= 0 or issued < min(0.25 * work.total, max(0.05 * work.total, UNBLURRED)):
+        return None
+    return (points[-1].processed - points[0].processed) / issued
+
+
+def _ahead(slopes: Slopes, issued: float) -> float:
+    """Bytes by which a burst has run ahead of the line through the last bursts."""
+    line = slopes.line(slopes.last - PHASE_SECONDS, slopes.last)
+    return issued - line.end if line else 0.0
+
+
+def ranged(eta: float, spread: float, reason: str) -> Estimate:
+    """An estimate with a range of a factor e^spread either way."""
+    low = max(0.0, eta * exp(-spread) - SLACK)
+    return Estimate(eta, low, eta * exp(SLOWER * spread) + SLACK, reason)
+
+
+def _reason(work: Work, speed: Speed) -> str:
+    own = f"{work.verb} at {units.rate(speed.rate)} over {units.duration(speed.seconds)}"
+    if work.average is None:
+        return own
+    return f"{own}, zpool averages {units.rate(work.average)} over this pass"
+
+
+def _by_average(work: Work, why: str, young: ProgressCurve | None = None) -> Forecast:
+    """From zpool's average when there is one; that is all a single sample has.
+
+    ``young``: the course, where it is too short to tell the speed.
+    """
+    watched = young is not None and len(young.points) > 1
+    not_yet = f"{MEASURING}, " if watched else "no estimate yet: "
+    left = work.total - work.issued
+    if is_past(left, work):
+        return Forecast(nothing(PAST_TOTAL), work.average)
+    if not work.average or work.average <= 0:
+        return Forecast(nothing(f"{not_yet}{why}"))
+    average = f"zpool averages {units.rate(work.average)} over this pass"
+    if work.skips:
+        return Forecast(nothing(f"no estimate: {average}, with what it skipped"), work.average)
+    if work.averaged is not None and work.averaged < (LEAST_WATCHED if watched else LEAST_AVERAGED):
+        over = f"zpool averages over {units.duration(work.averaged)} only"
+        return Forecast(nothing(f"{not_yet}{why if watched else over}"), work.average)
+    eta = max(0.0, left) / work.average + work.tail
+    if eta > LONGEST:
+        return Forecast(nothing(f"{not_yet}{average}, as good as nothing"), work.average)
+    return Forecast(ranged(eta, MAX_SPREAD, f"{average} ({why})"), work.average)
+
+
+def is_past(left: float, work: Work) -> bool:
+    """Whether more than all is done, so that what is left is not known."""
+    return left < -PAST_SHARE * work.total if work.ends_at_total else left <= 0

@@ -1,0 +1,254 @@
+"""The pace of a scan of hours to weeks: over the day, over the disk, and with its memory.
+
+The logarithm of its speed is fitted with what physics has it change with: the hour of the day, as
+load comes with people; the tracks, of which the inner ones are slower; and the share of the rest
+that is in memory, and so sorted. Each is known roughly beforehand and better with every hour, so
+half a day says something of the night, and a steady scan stays steady.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from math import cos, exp, log, pi, sin, sqrt
+from operator import mul
+from typing import NamedTuple
+
+from zconsole.timeline.eta.daily import DAY, EVEN, HOUR, HOURS, SLOWEST, Daily
+from zconsole.timeline.eta.least_squares import LeastSquares, Matrix, deviation
+from zconsole.timeline.eta.memory import Memory, cost
+
+LEAST_SECONDS = 3600.0
+"""A scan that was watched for less changes for other reasons."""
+FEWEST, MOST = 24, 96
+"""Stretches of equal length; about an hour each."""
+INDEPENDENT = 3.0
+"""Stretches that tell as much as one would that has nothing to do with its neighbours."""
+NOISE, NOISE_FACTOR = 0.02, 1.5
+TRACKS = (-0.15, 0.2)
+"""What the logarithm of the speed gains from the first byte to the last, and its deviation."""
+WALK = (-0.5, 1.0)
+"""The logarithm of the speed while it still walked, and its deviation."""
+SWING = 0.05
+"""The least deviation of a swing over the day; a scan whose speed changes more may have more."""
+COSTS = tuple((seek, transfer) for seek in (3.0, 4.0, 5.0) for transfer in (0.01, 0.03, 0.1, 0.3))
+"""Logarithms of how much longer runs are when all is sorted at once, and the time to read a byte,
+as a share of that of the seeks to it while nothing is sorted: small blocks to large ones."""
+STEPS = 24
+"""Parts into which what is ahead is divided."""
+LEAST_MOVED = 1e-9
+"""Share of the whole below which nothing was done in a stretch."""
+LEAST_DONE = 1e-3
+"""Bytes, or seconds of work; less is a rounding of our own."""
+KNOWN_SHARE = 0.3
+"""How far a day may be from one of an earlier scan, as a share of its swing."""
+STEEPEST = 3.0
+"""The most that a feature may change the logarithm of the speed by."""
+
+
+class Pace(NamedTuple):
+    """A scan's course as work at an even pace."""
+
+    daily: Daily
+    worked: list[float]
+    left: float
+    doubt: float
+    """Log spread of the speed ahead against the one behind, as far as this is not known."""
+
+
+class Course(NamedTuple):
+    """What a scan has done: epochs, running seconds, and bytes or whatever its work counts in."""
+
+    ts: Sequence[float]
+    xs: Sequence[float]
+    done: Sequence[float]
+    left: float
+    memory: Memory | None = None
+    walked_at: float | None = None
+    """Running seconds at which the walk of the metadata was complete."""
+
+    @property
+    def total(self) -> float:
+        """All there is to do."""
+        return self.done[-1] + self.left
+
+    @property
+    def turns(self) -> Memory | None:
+        """What it had in memory, where that changes its speed."""
+        return self.memory if self.memory is not None and self.memory.varies else None
+
+    def walking(self, x: float) -> bool:
+        """Whether it still walked then, and does not now."""
+        return self.walked_at is not None and x < self.walked_at
+
+
+class _Stretch(NamedTuple):
+    speed: float
+    """Its logarithm."""
+    features: list[float]
+    dense: float
+    """The share of the rest that was in memory."""
+
+
+class _Model(NamedTuple):
+    """The coefficients of the features, and what a byte costs with its seeks, if that changes."""
+
+    found: Sequence[float]
+    costs: tuple[float, float] | None = None
+
+    def work(self, amount: float, share: float, walking: bool, dense: float) -> float:
+        """So much as work at an even speed, but for the day."""
+        evened = amount * exp(-self.found[1] * share - self.found[2] * walking)
+        return evened * cost(dense, *self.costs) if self.costs else evened
+
+
+def fitted(course: Course, known: Daily = EVEN) -> Pace | None:
+    """The pace that a course shows; None for a short one. ``known``: that of an earlier scan."""
+    xs, done = course.xs, course.done
+    if xs[-1] - xs[0] < LEAST_SECONDS or course.left < 0 or done[0] < 0:
+        return None
+    if done[-1] - done[0] < LEAST_DONE:
+        return None
+    seen = _stretches(course)
+    if len(seen) < FEWEST / 3:
+        return None
+    level = _mean([s.speed for s in seen])
+    speeds = [s.speed - level for s in seen]
+    apart = sqrt(_mean([speed * speed for speed in speeds]))
+    squares, noise = _known(seen, course, apart, known), NOISE + apart / 2
+    costs, unsure, turns = None, 0.0, course.turns
+    if turns is not None:
+        costs, unsure = _costs(seen, speeds, squares, noise, turns)
+        speeds = [v + log(cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
+    rest = squares.fit(speeds, noise, squares.covariance(noise)).rest
+    noise = NOISE + NOISE_FACTOR * sqrt(rest)
+    covariance = squares.covariance(noise)
+    found = [max(-STEEPEST, min(STEEPEST, f)) for f in squares.fit(speeds, noise, covariance).found]
+    worked, left = _evened(course, _Model(found, costs))
+    doubt = _doubt(course, squares, covariance)
+    return Pace(_daily(found), worked, left, sqrt(doubt**2 + unsure**2))
+
+
+def _features(t: float, share: float, walking: bool) -> list[float]:
+    angle = 2 * pi * t / DAY
+    day = [cos(angle), sin(angle), cos(2 * angle), sin(2 * angle)]
+    return [1.0, share, float(walking), *day]
+
+
+def _hours() -> list[list[float]]:
+    """The features of the day in the middle of each hour."""
+    return [_features((n + 0.5) * HOUR, 0.0, False)[3:] for n in range(HOURS)]
+
+
+def _known(seen: Sequence[_Stretch], course: Course, apart: float, known: Daily) -> LeastSquares:
+    """The features of stretches, of speeds that deviate so much, and what is known beforehand."""
+    day = _waves(known)
+    swing = SWING + (apart if known == EVEN else KNOWN_SHARE * max(map(abs, day)))
+    # By turns, every turn goes from the first track to the last.
+    tracks = TRACKS[0] if course.turns is None else 0.0
+    means = [0.0, tracks, WALK[0], *day]
+    deviations = [1e3, TRACKS[1], WALK[1], swing, swing, swing / 3, swing / 3]
+    return LeastSquares([s.features for s in seen], means, deviations, INDEPENDENT)
+
+
+def _stretches(course: Course) -> list[_Stretch]:
+    """The course in stretches of equal length, but those in which nothing was done."""
+    ts, xs, done, memory = course.ts, course.xs, course.done, course.memory
+    count = min(MOST, max(FEWEST, int((xs[-1] - xs[0]) / HOUR)))
+    step = (xs[-1] - xs[0]) / count
+    ends = [_at(xs, done, xs[0] + k * step) for k in range(count + 1)]
+    found = []
+    for k in range(count):
+        middle, moved = xs[0] + (k + 0.5) * step, ends[k + 1] - ends[k]
+        if moved < LEAST_MOVED * course.total:
+            continue
+        n = min(len(xs) - 1, bisect_right(xs, middle))
+        share = (ends[k] + moved / 2) / course.total
+        features = _features(ts[n] - (xs[n] - middle), share, course.walking(middle))
+        found.append(_Stretch(log(moved / step), features, memory.seen[n] if memory else 1.0))
+    return found
+
+
+def _costs(
+    seen: Sequence[_Stretch],
+    speeds: Sequence[float],
+    squares: LeastSquares,
+    noise: float,
+    memory: Memory,
+) -> tuple[tuple[float, float], float]:
+    """What seeks and transfers cost, by how well each fits, and the log spread of what is ahead."""
+    covariance, misfits = squares.covariance(noise), []
+    for costs in COSTS:
+        even = [v + log(cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
+        fit = squares.fit(even, noise, covariance)
+        misfits.append(len(seen) / INDEPENDENT / 2 * log(fit.rest + NOISE**2) + fit.unusual / 2)
+    weights = [exp(min(misfits) - misfit) for misfit in misfits]
+    gains = [_gain(memory, costs) for costs in COSTS]
+    mean = _weighted(weights, gains)
+    spread = sqrt(_weighted(weights, [(gain - mean) ** 2 for gain in gains]))
+    seek = _weighted(weights, [seek for seek, _ in COSTS])
+    return (seek, exp(_weighted(weights, [log(transfer) for _, transfer in COSTS]))), spread
+
+
+def _gain(memory: Memory, costs: tuple[float, float]) -> float:
+    """The logarithm of how much longer a byte ahead takes than one now."""
+    ahead = sum(part * cost(dense, *costs) for part, dense in memory.ahead)
+    return log(ahead / cost(memory.seen[-1], *costs))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
+
+
+def _evened(course: Course, model: _Model) -> tuple[list[float], float]:
+    """What was done and is left as work at an even speed, but for the day."""
+    xs, done, total, memory = course.xs, course.done, course.total, course.memory
+    worked = [0.0]
+    for n in range(1, len(xs)):
+        share, dense = (done[n - 1] + done[n]) / 2 / total, memory.seen[n] if memory else 1.0
+        moved = model.work(done[n] - done[n - 1], share, course.walking(xs[n]), dense)
+        worked.append(worked[-1] + moved)
+    ahead, at = 0.0, done[-1]
+    for part, dense in memory.ahead if memory else [(1.0, 1.0)]:
+        steps = max(1, round(part * STEPS))
+        amount = part * course.left / steps
+        for _ in range(steps):
+            ahead += model.work(amount, (at + amount / 2) / total, False, dense)
+            at += amount
+    return worked, ahead
+
+
+def _waves(daily: Daily) -> list[float]:
+    """The coefficients of the day that give such a pace: those of its logarithm."""
+    logs = [log(factor) for factor in daily.factors]
+    return [2 * _mean(list(map(mul, logs, wave))) for wave in zip(*_hours(), strict=True)]
+
+
+def _daily(found: Sequence[float]) -> Daily:
+    """The pace of each hour, 1 on average."""
+    factors = [exp(sum(map(mul, hour, found[3:]))) for hour in _hours()]
+    mean = _mean(factors)
+    factors = [max(SLOWEST, factor / mean) for factor in factors]
+    return Daily(tuple(factor / _mean(factors) for factor in factors))
+
+
+def _doubt(course: Course, squares: LeastSquares, covariance: Matrix) -> float:
+    """How far the mean speed ahead may be from that behind, by how sure the features are."""
+    ts, xs, done = course.ts, course.xs, course.done
+    ahead = (xs[-1] - xs[0]) * course.left / (done[-1] - done[0])
+    parts, share = [(n + 0.5) / STEPS for n in range(STEPS)], done[-1] / course.total
+    coming = [_features(ts[-1] + ahead * p, share + (1 - share) * p, False) for p in parts]
+    behind = [_mean(column) for column in squares.columns]
+    means = [_mean(column) for column in zip(*coming, strict=True)]
+    return deviation([a - b for a, b in zip(means, behind, strict=True)], covariance)
+
+
+def _at(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
+    """The value at ``x`` on the line through points."""
+    n = min(max(1, bisect_right(xs, x)), len(xs) - 1)
+    part = (x - xs[n - 1]) / (xs[n] - xs[n - 1])
+    return ys[n - 1] + (ys[n] - ys[n - 1]) * min(1.0, max(0.0, part))

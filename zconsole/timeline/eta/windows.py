@@ -1,0 +1,258 @@
+"""The speed to expect, from windows of the past judged by how well they predicted it.
+
+Three questions weigh a window: is it as long as the time still to go (an hour is best predicted
+by about an hour), did it predict what came since, and does it fit the present? The mean over all
+that was watched is blended in the more, the further ahead the end is: load comes and goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import exp, log, sqrt
+from typing import NamedTuple
+
+from zconsole.timeline.eta.slopes import Slopes
+
+WINDOWS = tuple(10.0 * 2**k for k in range(12))
+"""Seconds, ten to about six hours; and all that was watched."""
+ROUNDINGS = 20.0
+"""A window has to see this many times the rounding of its two ends, or 5 % is noise."""
+LEAST_MOVED = 1e-3
+"""Bytes; what seems to have moved less is a rounding of our own."""
+HINDCASTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+"""How long ago, as shares of the time watched, the windows are asked to predict the progress."""
+SHORTEST_HINDCAST = 8.0
+LEAST_PAST = 6.0
+FORGIVEN = 0.05
+"""Misjudgement (a log ratio) below which one window is as good as another."""
+UNTRIED = 0.3
+"""Misjudgement assumed of windows as long as nothing could be predicted."""
+HORIZON_SPREAD = 1.0
+"""A window e times longer or shorter than the time to go weighs 0.6 of one that is equal."""
+MEAN_SHARE = 0.8
+PRESENT_SECONDS = 10.0
+PRESENT_SHARE = 0.08
+"""The present: the last ten seconds, or 8 % of the time watched."""
+MOST_CHUNKS = 40
+USUAL_FACTOR = 3.0
+CERTAIN = 0.1
+"""A change of speed by 10 % is never held against a window."""
+MEAN_PATIENCE = 0.3
+"""The overall mean is forgiven more for not fitting the present than a window is."""
+
+LOAD_PATIENCE = 0.05
+"""Slower than the mean, it is likely under a load that ends; what is faster shows what it can."""
+FEWEST_LEVELS = 8
+FAST = 0.8
+"""Share of the time in which a scan was slower than what the devices do without a load."""
+GAIN = 0.33
+"""The variance of a moment that may be any as well as any other."""
+
+
+class Window(NamedTuple):
+    """The speed over the last ``seconds``, and how it would have misjudged the past."""
+
+    seconds: float
+    rate: float
+    error: float | None
+    """Root mean square log ratio of what it predicted to what came; None if never tried."""
+
+
+class Present(NamedTuple):
+    """The speed now (log bytes/s), and how much that usually changes (log ratio)."""
+
+    speed: float
+    doubt: float
+
+    def misfit(self, rate: float) -> float:
+        """Half the squared deviation of a rate from the present, in units of the doubt."""
+        return 0.5 * ((log(rate) - self.speed) / self.doubt) ** 2
+
+
+class Speed(NamedTuple):
+    """The speed to expect: bytes/s, its log spread, and the seconds it is mostly based on."""
+
+    rate: float
+    spread: float
+    seconds: float
+
+
+def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
+    """The speed to expect over the next ``left`` bytes; None when nothing moved measurably.
+
+    ``rounding`` is the uncertainty of one reading in bytes.
+    """
+    windows = _windows(slopes, rounding)
+    if not windows:
+        return None
+    ahead = left / windows[-1].rate + 1.0
+    present = _present(slopes)
+    known = [w.error for w in windows if w.error is not None]
+    untried = max(known, default=UNTRIED)
+    errors = [untried if w.error is None else w.error for w in windows]
+    weights = [_weight(w, e, ahead, present) for w, e in zip(windows, errors, strict=True)]
+    speed = _weighted((log(w.rate) for w in windows), weights)
+    apart = _weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
+    missed = _weighted((e * e for e in errors), weights)
+    seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
+    mean, levels = slopes.mean, _levels(slopes)
+    share = max(_mean_share(slopes, ahead, present), _reverting(levels, ahead))
+    # Far ahead, the load of now is worth less than the mean: it will change before the end.
+    if mean > 0:
+        speed += share * (log(mean) - speed)
+    found = Speed(exp(speed), sqrt(apart + missed), seconds)
+    return found._replace(spread=_loaded(levels, found, mean, ahead))
+
+
+def _windows(slopes: Slopes, rounding: float) -> list[Window]:
+    """Every window that saw clearly more than rounding, the shortest first."""
+    span = slopes.last - slopes.first
+    found: list[Window] = []
+    for seconds in (*(w for w in WINDOWS if w < span), span):
+        line = slopes.line(slopes.last - seconds, slopes.last)
+        if line and line.slope * seconds >= max(LEAST_MOVED, ROUNDINGS * rounding):
+            found.append(Window(seconds, line.slope, _hindcast(slopes, seconds)))
+    return found
+
+
+def _hindcast(slopes: Slopes, seconds: float) -> float | None:
+    """How far a window's speed was off when asked in the past; the recent past counts more."""
+    first, now = slopes.first, slopes.last
+    squares = weights = 0.0
+    # Several moments of the past, each judged by what came after it, as the present will be.
+    for ago in sorted({max(SHORTEST_HINDCAST, share * (now - first)) for share in HINDCASTS}):
+        then = now - ago
+        if then - first < LEAST_PAST:
+            break
+        predicted = slopes.line(max(first, then - seconds), then)
+        came = slopes.line(then, min(now, then + max(SHORTEST_HINDCAST, 0.5 * (then - first))))
+        if predicted and came and predicted.slope > 0 and came.slope > 0:
+            squares += (log(predicted.slope) - log(came.slope)) ** 2 / ago
+            weights += 1 / ago
+    return sqrt(squares / weights) if weights else None
+
+
+def _present(slopes: Slopes) -> Present | None:
+    """The speed now against its usual changes; None while it stands still or is too young."""
+    span = slopes.last - slopes.first
+    length = max(PRESENT_SECONDS, PRESENT_SHARE * span)
+    count = min(MOST_CHUNKS, int(span / length))
+    if count < 3:
+        return None
+    ends = [slopes.last - k * length for k in range(count)]
+    lines = [slopes.line(end - length, end) for end in ends]
+    logs = [log(line.slope) if line and line.slope > 0 else None for line in lines]
+    if logs[0] is None or logs.count(None) > 0.2 * count:
+        return None
+    if logs[1] is None:
+        return None
+    changes = [abs(a - b) for a, b in pairwise(logs[1:]) if a is not None and b is not None]
+    from statistics import median  # only here: one sample has no present, and starts faster
+
+    usual = median(changes) if changes else UNTRIED
+    return Present(logs[0], CERTAIN + USUAL_FACTOR * usual + abs(logs[0] - logs[1]))
+
+
+def _weight(window: Window, error: float, ahead: float, present: Present | None) -> float:
+    wanted = max(WINDOWS[0], ahead)
+    length = exp(-0.5 * (log(window.seconds / wanted) / HORIZON_SPREAD) ** 2)
+    fits = 1.0 if present is None else exp(-present.misfit(window.rate)) + 1e-4
+    return max(1e-12, length) * fits / (error * error + FORGIVEN * FORGIVEN)
+
+
+def _mean_share(slopes: Slopes, ahead: float, present: Present | None) -> float:
+    share = MEAN_SHARE * ahead / (ahead + slopes.last - slopes.first)
+    if present is None or slopes.mean <= 0:
+        return share
+    slower = present.speed < log(slopes.mean)
+    patience = LOAD_PATIENCE if slower else MEAN_PATIENCE
+    return share * exp(-patience * present.misfit(slopes.mean))
+
+
+class _Levels(NamedTuple):
+    """The speeds (log bytes/s) of the past in stretches of equal length, the newest first."""
+
+    logs: list[float]
+    length: float
+    """Seconds of a stretch."""
+    sides: list[int]
+    """Of each, oldest first: 1 above the usual, -1 below; in between, as the one before."""
+
+    @property
+    def changes(self) -> int:
+        """How often the speed went from one side to the other."""
+        return sum(a * b < 0 for a, b in pairwise(self.sides))
+
+    @property
+    def lasting(self) -> float:
+        """Seconds since the speed last changed sides."""
+        sides = self.sides[::-1]
+        same = next((n for n, side in enumerate(sides) if side * sides[0] < 0), len(sides))
+        return same * self.length
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it is below the usual now, and was above before: likely under a load."""
+        return self.changes > 0 and self.sides[-1] < 0
+
+    @property
+    def is_back(self) -> bool:
+        """Whether it is above the usual again."""
+        return self.changes > 1 and self.sides[-1] > 0
+
+    @property
+    def fast(self) -> float:
+        """What the devices do without a load."""
+        return sorted(self.logs)[int(FAST * len(self.logs))]
+
+
+def _levels(slopes: Slopes) -> _Levels | None:
+    """The levels of the speed; None while too few were seen."""
+    length = max(PRESENT_SECONDS, (slopes.last - slopes.first) / MOST_CHUNKS)
+    lines = [
+        slopes.line(slopes.last - (k + 1) * length, slopes.last - k * length)
+        for k in range(int((slopes.last - slopes.first) / length))
+    ]
+    logs = [log(max(line.slope, 0.05 * slopes.mean)) for line in lines if line and slopes.mean > 0]
+    if len(logs) < FEWEST_LEVELS:
+        return None
+    middle = sum(logs) / len(logs)
+    band = 0.5 * sqrt(sum((each - middle) ** 2 for each in logs) / len(logs))
+    sides, side = [], 0
+    for each in reversed(logs):
+        side = 1 if each > middle + band else -1 if each < middle - band else side
+        sides.append(side)
+    return _Levels(logs, length, sides)
+
+
+def _reverting(levels: _Levels | None, ahead: float) -> float:
+    """Share of the mean, as a speed returns to it that came and went before.
+
+    A level that lasts for L seconds on average says something of the next L/2, and of ``ahead``
+    only as much as that is of it. One change says nothing of a return.
+    """
+    if levels is None or levels.changes < 2:
+        return 0.0
+    memory = len(levels.logs) * levels.length / levels.changes / 2
+    return 1 - memory / ahead * (1 - exp(-ahead / memory))
+
+
+def _loaded(levels: _Levels | None, speed: Speed, mean: float, ahead: float) -> float:
+    """The spread, as a load ends sooner or later, and may come back once it has ended.
+
+    A load that has lasted for L seconds ends within the next ``ahead`` with a chance of
+    ``ahead / (ahead + L)``. Back at the speed without it, the rest goes between that and the mean.
+    """
+    if levels is None or mean <= 0:
+        return speed.spread
+    if levels.is_slow:
+        gain = max(0.0, levels.fast - log(speed.rate))
+        return sqrt(speed.spread**2 + GAIN * gain**2 * ahead / (ahead + levels.lasting))
+    if levels.is_back:
+        return min(speed.spread, abs(levels.fast - log(mean)))
+    return speed.spread
+
+
+def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
+    return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)

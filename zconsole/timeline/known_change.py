@@ -1,0 +1,213 @@
+"""An estimate that follows a change of speed whose cause is known: tunables that were changed.
+
+Of a rate that changed by itself nobody knows whether it stays, so the estimate waits. One that
+changed as tunables did stays with them: once it is steady, what was before says nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from math import log
+from typing import NamedTuple
+
+from zconsole import units
+from zconsole.timeline.eta.bursts import levelled
+from zconsole.timeline.eta.daily import EVEN
+from zconsole.timeline.eta.estimate import Estimate, Forecast, Work, forecast
+from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve
+from zconsole.timeline.rate_lag import CAUGHT_UP, LAGGING
+from zconsole.tunables.effect import ENOUGH, SETTLE
+
+MOST = 40
+"""Changes that are kept; an autopilot makes one every few minutes."""
+RECENT = 1800.0
+"""Seconds after a change in which a new level of the rate is put down to it."""
+STEADY_SECONDS = 240.0
+"""For how long a rate has to be steady before a change is followed …"""
+AGAIN, FEW, LATELY = 900.0, 2, 3600.0
+"""… and before a further one is, where there were more than ``FEW`` lately (seconds): what steers
+may change its mind, and the estimate would jump to and fro with it."""
+STEADY = 1.15
+"""By what factor the two halves of a steady stretch may differ: a minute beside applications is
+up to a fifth faster or slower than the next."""
+
+NEARLY = 1.18
+"""The same of the estimate that was told and the plain quotient of what is left and the rate, from
+which a forecast, which takes milliseconds, is worth it: a little below ``LAGGING``."""
+
+SAME = 1.03
+"""By what factor two estimates differ that are one: until then a change is followed."""
+
+
+class Followed(NamedTuple):
+    """That an estimate is based on what came after a change of tunables."""
+
+    ago: float
+    """Seconds since the change."""
+
+    @property
+    def words(self) -> str:
+        """``ETA by the rate since tunables changed 6m00s ago``."""
+        return f"ETA by the rate since tunables changed {units.duration(self.ago)} ago"
+
+
+class _Change(NamedTuple):
+    """When tunables changed: running seconds, which pauses and a clock that is set leave alone."""
+
+    x: float
+    t: float
+    """Epoch seconds."""
+
+
+class KnownChange:
+    """The changes of tunables during a scan, and the one its estimate has followed."""
+
+    def __init__(self, times: Iterable[float] = (), points: Sequence[CurvePoint] = ()) -> None:
+        """Begin, or go on with those made at these epoch seconds of a course that was kept."""
+        self._changes = deque(_placed(times, points), MOST)
+        """Oldest first."""
+        self._is_new = False
+        """Whether they changed by the newest sample."""
+        self._at: _Change | None = None
+        """The change that is followed."""
+        self._has_followed = False
+        self.followed: Followed | None = None
+
+    def add(self) -> None:
+        """Tunables changed by the sample that ``follow`` is given next."""
+        self._is_new = True
+
+    def follow(self, usual: Forecast, course: ProgressCurve, work: Work | None) -> Forecast:
+        """The forecast by what came after a change, or ``usual`` where none is to be followed."""
+        self.followed = None
+        points, eta = course.points, usual.estimate.eta
+        if self._is_new and points:
+            self._changes.append(_Change(points[-1].x, points[-1].t))
+            self._is_new = False
+        if not self._changes or eta is None or work is None or work.by_turns:
+            return usual
+        found = None if self._at is None else _since(points, self._at.x, work, usual)
+        at, found = self._newer(found or usual, points, work) or (self._at, found)
+        if found is None or at is None or not _differ(found.estimate, eta, SAME):
+            self._at = None
+            return usual
+        if at is not self._at:
+            self._at, self._has_followed = at, True
+        if _differ(found.estimate, eta, CAUGHT_UP):
+            self.followed = Followed(max(0.0, points[-1].t - at.t))
+        return found._replace(estimate=_covering(found.estimate, eta))
+
+    def _newer(
+        self, shown: Forecast, points: Sequence[CurvePoint], work: Work
+    ) -> tuple[_Change, Forecast] | None:
+        """The first later change after which the rate is steady and contradicts ``shown``."""
+        eta, least = shown.estimate.eta or 0.0, points[-1].x - RECENT
+        recent = [c for c in self._changes if c.x > max(least, self._at.x if self._at else 0.0)]
+        rates = _Rates(points, self._steady_seconds(points[-1].x))
+        for n, change in enumerate(recent):
+            # Whether it may be is told by far less than a forecast takes.
+            times = rates.after(change.x) * eta / max(1.0, work.total - work.issued)
+            if not _is_other(times, NEARLY) or not rates.is_steady(change.x):
+                continue
+            if not any(rates.explain(c.x, change.x, times) for c in recent[: n + 1]):
+                continue
+            found = _since(points, change.x, work, shown)
+            if found is not None and _differ(found.estimate, eta, LAGGING):
+                return change, found
+        return None
+
+    def _steady_seconds(self, now: float) -> float:
+        lately = sum(now - change.x <= LATELY for change in self._changes)
+        return AGAIN if self._has_followed and lately > FEW else STEADY_SECONDS
+
+
+class _Rates:
+    """Rates between two points of a course, whose first and last are found without a search."""
+
+    def __init__(self, points: Sequence[CurvePoint], least: float) -> None:
+        """``least``: seconds that say something of a rate."""
+        self._points, self._least = points, least
+        self._xs = [p.x for p in points]
+        self._known: dict[tuple[int, int], float] = {}
+
+    def _between(self, first: int, end: int) -> float:
+        if (first, end) not in self._known:
+            self._known[first, end] = _rate(self._points[first:end])
+        return self._known[first, end]
+
+    def _settled(self, changed: float) -> int:
+        return bisect_left(self._xs, changed + SETTLE)
+
+    def after(self, changed: float) -> float:
+        """Bytes/s once a change has settled; 0 where nothing moved, or for too short a time."""
+        first = self._settled(changed)
+        last = len(self._xs) - 1
+        if last - first < ENOUGH - 1 or self._xs[last] - self._xs[first] < self._least:
+            return 0.0
+        return self._between(first, last + 1)
+
+    def is_steady(self, changed: float) -> bool:
+        """Whether both halves of that time had about the same rate."""
+        first, end = self._settled(changed), len(self._xs)
+        middle = (self._xs[first] + self._xs[-1]) / 2
+        early = self._between(first, bisect_right(self._xs, middle))
+        late = self._between(bisect_left(self._xs, middle), end)
+        return bool(early and late) and not _is_other(late / early, STEADY)
+
+    def explain(self, begin: float, end: float, times: float) -> bool:
+        """Whether changes between ``begin`` and ``end`` made the rate about ``times`` as fast.
+
+        What the hour or the place on the disk bring is no news to an estimate.
+        """
+        first = bisect_left(self._xs, begin - STEADY_SECONDS)
+        before, after = self._between(first, bisect_right(self._xs, begin)), self.after(end)
+        if not before or not after:
+            return False
+        change, wanted, slack = log(after / before), log(times), log(STEADY)
+        return change * wanted > 0 and abs(change) >= max(slack, abs(wanted) - slack)
+
+
+def _placed(times: Iterable[float], points: Sequence[CurvePoint]) -> Iterator[_Change]:
+    """Where in a course changes were made; those from before it are left out."""
+    for t in times:
+        at = next((n for n, point in enumerate(points) if point.t >= t), len(points) - 1)
+        if at > 0:
+            a, b = points[at - 1], points[at]
+            share = (t - a.t) / (b.t - a.t) if a.t < b.t else 1.0
+            yield _Change(a.x + min(1.0, share) * (b.x - a.x), t)
+
+
+def _is_other(times: float, factor: float) -> bool:
+    """Whether that many times is more than a factor, either way; 0 is no rate at all."""
+    return times > 0 and abs(log(times)) > log(factor)
+
+
+def _since(
+    points: Sequence[CurvePoint], changed: float, work: Work, usual: Forecast
+) -> Forecast | None:
+    """The forecast by the points after a change; None where they have no speed of their own."""
+    after = [p for p in points if p.x >= changed + SETTLE]
+    found = forecast(ProgressCurve(after), work, usual.daily or EVEN)
+    return None if found.window is None or found.estimate.eta is None else found
+
+
+def _rate(points: Sequence[CurvePoint]) -> float:
+    """Bytes/s, bursts evened out; 0 where nothing moved."""
+    if len(points) < 2:
+        return 0.0
+    xs, issued = [p.x for p in points], [p.issued for p in points]
+    done = levelled(xs, issued) or issued
+    return (done[-1] - done[0]) / (xs[-1] - xs[0])
+
+
+def _differ(estimate: Estimate, eta: float, factor: float) -> bool:
+    own = estimate.eta
+    return own is not None and min(own, eta) > 0 and abs(log(own / eta)) >= log(factor)
+
+
+def _covering(estimate: Estimate, eta: float) -> Estimate:
+    """With a range in which another estimate lies, too."""
+    low, high = estimate.low or 0.0, estimate.high or 0.0
+    return estimate._replace(low=min(low, eta), high=max(high, eta))

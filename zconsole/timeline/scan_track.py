@@ -1,0 +1,402 @@
+"""Following one scan: its course, restarts and follow-on passes, stalls, stage and estimate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from zconsole import units
+from zconsole.pool.model import Sample, Scan, Vdev
+from zconsole.pool.scan_outcome import passed_over, scan_notes
+from zconsole.timeline.eta.daily import EVEN, Daily
+from zconsole.timeline.eta.estimate import (
+    PAST_TOTAL,
+    SUSPENDED,
+    Estimate,
+    Forecast,
+    forecast,
+    nothing,
+    ranged,
+)
+from zconsole.timeline.eta.past import (
+    Comparison,
+    PastScan,
+    Ran,
+    chosen,
+    compared,
+    past_scan,
+    predictions,
+    running_seconds,
+    together,
+    which,
+)
+from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve
+from zconsole.timeline.eta.windows import ROUNDINGS
+from zconsole.timeline.eta.work import (
+    issued_bytes,
+    rounding_of,
+    scan_reading,
+    scan_totals,
+    scan_work,
+)
+from zconsole.timeline.known_change import KnownChange
+from zconsole.timeline.past_rates import PastRates, PastRecorder
+from zconsole.timeline.present_rate import PresentRate, present_rate, rate_by_turns
+from zconsole.timeline.rate_lag import RateLag, rate_lag
+from zconsole.timeline.views import ScanView
+
+STALL_SECONDS = 60.0
+"""A dozen transaction groups without a byte."""
+FROM_START = 30.0
+"""A scan first seen this soon after its start was watched from its start."""
+FRESH_SECONDS, FRESH_SHARE, FRESH_SEEN = 30.0, 0.01, 0.05
+"""For how long a forecast, which takes milliseconds, is only counted down: so many seconds at most,
+that share of the time it tells, and of the time that was watched."""
+STAGE_SECONDS = 3.0
+"""How far back what moved counts: at least to the sample before."""
+ENDED_SHARE = 0.98
+FINAL = (PAST_TOTAL, SUSPENDED)
+"""Reasons for no estimate against which no earlier scan helps."""
+MAX_NOTES = 8
+MARKED_TUNABLES = 2
+"""Of more that change at once, only the number is marked: a preset sets many."""
+_TUNED = re.compile(r"^\w+=|tunables changed$")
+"""Finds the marks of changed tunables among all that are kept of a scan."""
+
+
+def scan_slot(scan: Scan) -> str:
+    """Where the kernel keeps a scan; two scans with one slot follow each other."""
+    if scan.function == "rebuild":
+        return f"rebuild:{scan.vdev or ''}"
+    return "errorscrub" if scan.function == "errorscrub" else "scan"
+
+
+def series_key(scan: Scan) -> str:
+    """The scan's key in ``RateSeries``; the same for its restarts and follow-on passes."""
+    return f"scan:{scan.function}:{scan.vdev or ''}"
+
+
+class ScanTrack:
+    """One scan (function, vdev, start) as far as it was watched."""
+
+    def __init__(
+        self,
+        scan: Scan,
+        course: ProgressCurve | None = None,
+        restarts: int | None = None,
+        notes: Sequence[str] = (),
+        past: PastRates | None = None,
+    ) -> None:
+        self.scan = scan
+        self.timeline = PastRecorder(past)
+        """Its issue rate since it began, with marks, and that of a scan it restarts."""
+        self._tunables: Mapping[str, int] = {}
+        self.course = ProgressCurve() if course is None else course
+        tuned = (mark.t for mark in self.timeline.past.marks if _TUNED.search(mark.text))
+        self._known = KnownChange(tuned, self.course.points)
+        self.restarts = restarts
+        self.notes = list(notes)
+        """Newest first."""
+        self.filling: frozenset[str] = frozenset()
+        """Keys of the leaves that were being resilvered while it ran."""
+        self.forecast = Forecast(nothing("no estimate yet: 1 sample"))
+        self._told, self._told_at = self.forecast, -inf
+        """The newest one that is not only counted down, and the clock of its sample."""
+        self.scan_rate: float | None = None
+        self._present: PresentRate | None = None
+        self.comparison: Comparison | None = None
+        self.lag: RateLag | None = None
+
+    def add(self, sample: Sample, scan: Scan, when: str, known: Sequence[PastScan] = ()) -> None:
+        """Take in one sample of this scan; ``when`` is its clock time in words.
+
+        ``known``: finished scans of the pool, to predict it by.
+        """
+        changed = self._mark_changes(sample, scan)
+        self.scan = scan
+        reading = scan_reading(sample.t, sample.clock, scan)
+        if not scan.active:
+            return
+        if reading is None:
+            self.forecast = Forecast(nothing(_uncounted(scan)))
+            return
+        before = self.course.last
+        broken = self.course.add(reading)
+        if broken and before is not None:
+            self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
+        age = sample.clock - self._told_at
+        if broken or changed or sample.pool.suspended or age >= self._fresh_seconds:
+            self._forecast_anew(sample, scan, known)
+        else:
+            self.forecast = self._told.later(age)
+        self.scan_rate = self._scan_rate(scan)
+        self._present = self._present_rate(scan)
+        # Nothing is issued while it is paused, nor before the walk has found what to issue.
+        idle = scan.state == "paused" or scan.stage == "scanning"
+        rate = self._issue_rate
+        self.timeline.add(sample.t, 0.0 if rate is None and idle else rate)
+        self.lag = self._lag(scan)
+
+    def go_on(self, before: ScanTrack, t: float, why: str) -> None:
+        """Take the rates of the scan that this one follows for its own, with a mark at ``t``."""
+        self.timeline = before.timeline
+        self.timeline.mark(t, why)
+
+    def _mark_changes(self, sample: Sample, scan: Scan) -> bool:
+        """Mark a pause, a resume, the end of the metadata walk, and tunables that changed.
+
+        Returns whether its state, its stage or a tunable changed.
+        """
+        old, known = self.scan, self._tunables
+        self._tunables = {**known, **sample.tunables}
+        if not scan.active:
+            return False
+        if old.state != scan.state:
+            self.timeline.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
+        if (old.stage, scan.stage) == ("scanning", "issuing"):
+            self.timeline.mark(sample.t, "issuing")
+        changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
+        if changed:
+            self._known.add()
+            many = len(changed) > MARKED_TUNABLES
+            text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
+            self.timeline.mark(sample.t, text)
+        return bool(changed) or (old.state, old.stage) != (scan.state, scan.stage)
+
+    @property
+    def _issue_rate(self) -> float | None:
+        """Bytes/s now, else what the estimate is based on; None while it does not run."""
+        if self._present is not None:
+            return self._present.rate
+        rate = self.forecast.rate
+        return (
+            rate if rate is not None or self.scan.state != "running" else self.scan.zpool_issue_rate
+        )
+
+    def _lag(self, scan: Scan) -> RateLag | None:
+        """What the rate of now would give, if the estimate is based on another."""
+        done, total = issued_bytes(scan), scan.to_issue_bytes
+        # While metadata is walked, more than what is left to issue takes time.
+        if self._present is None or scan.stage == "scanning" or done is None or total is None:
+            return None
+        told, eta = self.lag is not None, self.forecast.estimate.eta
+        return rate_lag(self._present.rate, total - done[0], eta, self.timeline.past, told)
+
+    def _present_rate(self, scan: Scan) -> PresentRate | None:
+        """The rate now; None where the estimate's own, or zpool's, says more."""
+        done = issued_bytes(scan)
+        if scan.state != "running" or done is None:
+            return None
+        if scan.stage == "scanning":
+            return rate_by_turns(self.course.points, done[1])
+        walks = scan.two_stage and scan.function != "rebuild"
+        return present_rate(self.course.points, walks, done[1])
+
+    def note(self, text: str) -> None:
+        """Keep something to tell, newest first."""
+        self.notes.insert(0, text)
+        del self.notes[MAX_NOTES:]
+
+    def finished(self, scan: Scan) -> PastScan | None:
+        """How it went, to tell the next one by, now that ``scan`` says it is finished."""
+        ran, totals = self.scan, scan_totals(self.scan)
+        if scan.state != "finished" or totals is None or ran.start is None or scan.end is None:
+            return None
+        key = (ran.function, ran.vdev, ran.start)
+        return past_scan(key, scan.end, self.course.points, totals, scan.pass_paused or 0.0)
+
+    @property
+    def _fresh_seconds(self) -> float:
+        share = FRESH_SHARE * (self._told.estimate.eta or 0.0)
+        return min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
+
+    def _forecast_anew(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> None:
+        usual = self._forecast(sample, scan, known)
+        work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
+        self.forecast = self._known.follow(usual, self.course, work)
+        self._compare_again(usual.estimate.eta)
+        self._told, self._told_at = self.forecast, sample.clock
+
+    def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
+        """By its own course, and by how an earlier scan went on from there."""
+        totals = scan_totals(scan)
+        past = chosen(known, scan.function, scan.vdev, totals) if totals else None
+        own = self._own_forecast(sample, scan, EVEN if past is None else Daily(past.pace))
+        self.comparison = None
+        if scan.state != "running" or not sample.dated or own.estimate.reason in FINAL:
+            return own
+        if past is None or totals is None or scan.start is None or not self.course.points:
+            return own
+        done = issued_bytes(scan)
+        ran = running_seconds(self.course.points, scan.start, scan.pass_paused or 0.0)
+        rounding = done[1] if done else 0.0
+        seen = Ran(scan.function, self.course.points, totals, ran, rounding)
+        told = predictions(past, seen, own.daily)
+        is_last = all(past.start >= each.start for each in known if each.function == past.function)
+        if not told:
+            left = past.seconds * totals.issue / past.total - ran
+            return _foreseen(own, scan, left, which(past.function, is_last))
+        eta, spread = together(told, own)
+        self.comparison = compared(past, seen, eta, is_last)
+        reason = f"{self.comparison.words}; {own.estimate.reason}"
+        return own._replace(estimate=ranged(eta, spread, reason))
+
+    def _compare_again(self, usual: float | None) -> None:
+        """Say how far ahead it is by the estimate that is shown, where that isn't the usual one."""
+        eta = self.forecast.estimate.eta
+        if self.comparison is not None and usual is not None and eta is not None:
+            ahead = self.comparison.ahead + usual - eta
+            self.comparison = self.comparison._replace(ahead=ahead)
+
+    def _own_forecast(self, sample: Sample, scan: Scan, day: Daily) -> Forecast:
+        work = scan_work(scan, sample.pool.root)
+        if sample.pool.suspended:
+            return Forecast(nothing(SUSPENDED))
+        if scan.state == "paused":
+            return Forecast(nothing("paused"))
+        if work is None:
+            return Forecast(nothing("no estimate: the total is unknown"))
+        if work.issued <= 0:
+            return Forecast(nothing(_nothing_issued(scan)))
+        # Rates of a pass are worked out against the time of the sample; saved JSON has none.
+        if not sample.dated and scan.pass_start is not None:
+            return Forecast(nothing("no estimate: the time it was saved is unknown"))
+        return forecast(self.course, work, day)
+
+    def _scan_rate(self, scan: Scan) -> float | None:
+        window = self.forecast.window
+        points = self.course.points
+        if window is None or len(points) < 2:
+            return scan.zpool_scan_rate
+        old = next((p for p in points if p.x >= points[-1].x - window), points[0])
+        seconds, moved = points[-1].x - old.x, max(0.0, points[-1].scanned - old.scanned)
+        rounding = rounding_of(scan.scanned_bytes or 0) if scan.printed else 0.0
+        # Printed bytes stand still for minutes, then jump: zpool's average is better than that.
+        if rounding and moved < ROUNDINGS * 2 * rounding:
+            return scan.zpool_scan_rate
+        return moved / seconds if seconds > 0 else None
+
+    @property
+    def stalled(self) -> float | None:
+        """Seconds without progress, once longer than transaction groups and rounding explain."""
+        idle = self.course.idle
+        if self.scan.state != "running" or idle < STALL_SECONDS:
+            return None
+        rate, done = self.forecast.rate, issued_bytes(self.scan)
+        rounding = done[1] if done else 0.0
+        # Rounded bytes may hide progress for as long as a few last digits take.
+        hidden = 4 * rounding / rate if rate else inf if rounding else 0.0
+        return idle if idle > hidden else None
+
+    def view(self, sample: Sample, scan: Scan) -> ScanView:
+        """What the views show of it."""
+        over = scan.state if scan.state in ("finished", "canceled") else "no scan running"
+        shown = self.forecast if scan.active else Forecast(nothing(over))
+        lag = self.lag or self._known.followed if scan.state == "running" else None
+        if lag is not None:
+            why = f"{lag.words}; {shown.estimate.reason}"
+            shown = shown._replace(estimate=shown.estimate._replace(reason=why))
+        stalled = self.stalled if scan.active else None
+        if stalled is not None:
+            why = f"stalled: no progress for {units.duration(stalled)}"
+            shown = shown._replace(estimate=shown.estimate._replace(reason=why))
+        running = scan.state == "running" and not sample.pool.suspended
+        return ScanView(
+            scan=scan,
+            key=series_key(scan),
+            stage=self.stage(sample, scan),
+            percent=scan.percent,
+            scan_rate=self.scan_rate if running else None,
+            issue_rate=self._issue_rate if scan.active and not sample.pool.suspended else None,
+            window=shown.window if self._present is None else self._present.seconds,
+            estimate=shown.estimate,
+            restarts=self.restarts,
+            stalled=stalled,
+            full=_to_full(sample.pool.root, scan, shown) if running else None,
+            notes=(*self.notes, *scan_notes(sample.pool.root, scan)),
+            past=self.timeline.past,
+            comparison=self.comparison if running else None,
+            lag=lag if stalled is None else None,
+        )
+
+    def stage(self, sample: Sample, scan: Scan) -> str | None:
+        """The sampled stage; if a live exact source sees both alternate, the active one.
+
+        A scan at its memory limit (``zfs_scan_mem_lim_fact``) stops scanning metadata to issue
+        what it has sorted, then continues. Without recent progress, it is the last active one.
+        """
+        live = sample.exact and sample.source != "replay"
+        points = self.course.points
+        if scan.stage != "scanning" or not live or len(points) < 2:
+            return scan.stage
+        moved = next((n for n in range(len(points) - 1, 0, -1) if _moved(points, n)), 1)
+        least = points[-1].x - STAGE_SECONDS
+        old = next((p for p in points[:moved] if p.x >= least), points[moved - 1])
+        issued, scanned = points[moved].issued - old.issued, points[moved].scanned - old.scanned
+        return "issuing" if issued > 0 and scanned <= 0 else scan.stage
+
+
+def _moved(points: Sequence[CurvePoint], at: int) -> bool:
+    old, new = points[at - 1], points[at]
+    return new.issued > old.issued or new.scanned > old.scanned
+
+
+def _foreseen(own: Forecast, scan: Scan, left: float, earlier: str) -> Forecast:
+    """While nothing is issued yet: the seconds that an earlier scan lets expect, called so."""
+    done = issued_bytes(scan)
+    if scan.state != "running" or done is None or done[0] > 0 or left <= 0:
+        return own
+    reason = f"{units.duration(left)} to go, as {earlier}; {own.estimate.reason}"
+    return own._replace(estimate=nothing(reason))
+
+
+def _nothing_issued(scan: Scan) -> str:
+    if scan.stage == "scanning" and scan.function != "rebuild":
+        return "scanning metadata, nothing issued yet"
+    return "nothing issued yet"
+
+
+def _uncounted(scan: Scan) -> str:
+    """Why there is no estimate of a scan that comes without bytes."""
+    if scan.state == "paused":
+        return "paused"
+    if scan.function == "errorscrub":
+        return "no estimate: counts blocks, not bytes"
+    return "no estimate: the progress is unknown"
+
+
+def _broken_note(before: float, after: float, pass_start: float | None, when: str) -> str:
+    moved = f"from {units.size(before)} to {units.size(after)} issued"
+    cause = "the pool was imported again" if pass_start is not None else "counters jumped"
+    return f"{cause} by {when}: {moved}"
+
+
+def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:
+    """To full redundancy when devices wait for another pass: this one and a whole further one."""
+    waiting = sum(leaf.awaiting_resilver for leaf in root.leaves()) + len(passed_over(root, scan))
+    estimate, total = shown.estimate, scan.to_issue_bytes
+    if not waiting or scan.function != "resilver" or not shown.rate or total is None:
+        return None
+    if estimate.eta is None or estimate.high is None or estimate.low is None:
+        return None
+    further = total / shown.rate
+    factor = max(1.0, estimate.high / estimate.eta) if estimate.eta > 0 else 2.0
+    devices = "1 device waits" if waiting == 1 else f"{waiting} devices wait"
+    reason = f"{devices} for another full pass, {units.duration(further)} at the current rate"
+    return Estimate(
+        estimate.eta + further,
+        estimate.low + further / factor,
+        estimate.high + further * factor,
+        reason,
+    )
+
+
+def ended_unseen(track: ScanTrack, gap: float) -> bool:
+    """Whether a scan last seen running can have finished in the ``gap`` seconds since."""
+    if track.scan.state != "running":
+        return False
+    eta, total = track.forecast.estimate.low, track.scan.to_issue_bytes
+    done = issued_bytes(track.scan)
+    share = done[0] / total if done and total else 0.0
+    return share >= ENDED_SHARE or (eta is not None and eta <= gap)

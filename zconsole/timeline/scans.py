@@ -1,0 +1,218 @@
+"""The scans of one pool over time: which follows which, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, tzinfo
+
+from zconsole.pool.model import Event, Sample, Scan
+from zconsole.timeline.eta.past import PastScan
+from zconsole.timeline.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
+from zconsole.timeline.views import RESTARTED, ScanView
+from zconsole.units import counted
+
+WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
+ABORTED = ("scan aborted",)
+DEFERRED = ("starting deferred resilver",)
+"""Internal history records (dsl_scan.c) that begin so."""
+MOST_PAST, MOST_ALIKE = 16, 3
+"""Finished scans that are kept in all, and of one function and vdev."""
+CAUSE_SECONDS = 90.0
+"""What happened this long before a restart may have caused it."""
+
+
+class ScanTracker:
+    """The newest scan of every slot, followed from sample to sample."""
+
+    def __init__(self, tz: tzinfo) -> None:
+        self._tz = tz
+        self._tracks: dict[str, ScanTrack] = {}
+        self._waiting: tuple[str, ...] = ()
+        """Names of the leaves that waited for a further resilver in the last sample."""
+        self.past: tuple[PastScan, ...] = ()
+        """Finished scans as they went, newest first: the next ones are told by them."""
+        self.over_since: float | None = None
+        """Since when (epoch seconds) no scan runs; None while one runs or is paused."""
+        self._last: float | None = None
+
+    @property
+    def tracks(self) -> tuple[ScanTrack, ...]:
+        """The newest track of every slot."""
+        return tuple(self._tracks.values())
+
+    def restore(self, track: ScanTrack) -> None:
+        """Resume a stored scan."""
+        self._tracks[scan_slot(track.scan)] = track
+
+    def push(
+        self, sample: Sample, waiting: tuple[str, ...], recent: Sequence[Event]
+    ) -> list[Event]:
+        """Take in a sample, and recent events; returns what scans did.
+
+        ``waiting``: names of the leaves that wait for a further resilver.
+        """
+        events: list[Event] = []
+        for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
+            if scan.function != "none":
+                events += self._follow(sample, scan, recent)
+        if any(scan.active for scan in sample.pool.scans):
+            self.over_since = None
+        elif self.over_since is None:
+            self.over_since = sample.t
+        self._waiting = waiting
+        self._last = sample.t
+        return events
+
+    def _follow(self, sample: Sample, scan: Scan, recent: Sequence[Event]) -> list[Event]:
+        slot = scan_slot(scan)
+        track = self._tracks.get(slot)
+        if track is not None and _same(track.scan, scan):
+            events = list(_changes(sample.t, track.scan, scan))
+            if track.scan.active:
+                self.learn(track.finished(scan))
+        elif track is not None and not _newer(scan, track.scan):
+            return []
+        else:
+            track, events = self._open(sample, scan, track, recent)
+            self._tracks[slot] = track
+        track.add(sample, scan, self._clock(sample.t), self.past)
+        return events
+
+    def _open(
+        self, sample: Sample, scan: Scan, before: ScanTrack | None, recent: Sequence[Event]
+    ) -> tuple[ScanTrack, list[Event]]:
+        """A scan not seen so far: found running, started, restarted, or a follow-on pass."""
+        track = ScanTrack(scan, restarts=self._known(sample, scan))
+        self.learn(track.finished(scan))
+        if before is None and self._last is None:
+            return track, []
+        name, severity, text = f"{scan.function}_start", "info", "started"
+        if before is not None and _interrupted(before, scan, sample.t, recent):
+            if before.scan.function == scan.function:
+                name, severity = f"{scan.function}_restart", "warning"
+                text = f"{RESTARTED}{self._clock(scan.start)}{cause(recent, sample.t)}"
+                track.restarts = (before.restarts or 0) + 1
+                track.notes = [text, *before.notes]
+                track.go_on(before, scan.start or sample.t, "restart")
+            else:
+                text = f"replaced the {_word(before.scan)} at {self._clock(scan.start)}"
+                track.notes = [text]
+        elif before is not None and self._waiting and scan.function == "resilver":
+            text = f"follow-on pass since {self._clock(scan.start)} for {_names(self._waiting)}"
+            track.notes = [text]
+            track.go_on(before, scan.start or sample.t, "next pass")
+        words = f"{_word(scan)} {text}"
+        events = [Event(scan.start or sample.t, name, words, severity, scan.vdev, "console")]
+        if not scan.active:  # it was over before it was seen
+            events += _changes(sample.t, scan._replace(state="running"), scan)
+        return track, events
+
+    def learn(self, past: PastScan | None) -> None:
+        """Keep a finished scan, the newest few of each kind."""
+        if past is None:
+            return
+        again = [known for known in self.past if known.is_same(past)]
+        best = max((*again, past), key=lambda known: known.watched)
+        others = [known for known in self.past if known not in again]
+        newest = sorted((*others, best), key=lambda known: -known.start)
+        kinds = [(known.function, known.vdev) for known in newest]
+        kept = [k for n, k in enumerate(newest) if kinds[:n].count(kinds[n]) < MOST_ALIKE]
+        self.past = tuple(kept[:MOST_PAST])
+
+    def _known(self, sample: Sample, scan: Scan) -> int | None:
+        """0 when the scan was watched from its start; None when it may have restarted before."""
+        if scan.start is None:
+            return 0 if self._last is not None else None
+        seen = self._last is not None and scan.start >= self._last - FROM_START
+        return 0 if seen or sample.t - scan.start <= FROM_START else None
+
+    def views(self, sample: Sample) -> tuple[ScanView, ...]:
+        """One view a scan of the sample, in its order."""
+        return tuple(self._view(sample, scan) for scan in sample.pool.scans)
+
+    def _view(self, sample: Sample, scan: Scan) -> ScanView:
+        track = self._tracks.get(scan_slot(scan))
+        if track is None or not _same(track.scan, scan):
+            track = ScanTrack(scan)
+        return track.view(sample, scan)
+
+    def _clock(self, t: float | None) -> str:
+        return "" if t is None else datetime.fromtimestamp(t, self._tz).strftime("%H:%M")
+
+
+def _same(known: Scan, scan: Scan) -> bool:
+    """Whether it is the scan followed so far; text does not print the start of a finished one."""
+    if scan.start is None and known.start is not None:
+        ended = scan.end is None or scan.end >= known.start
+        return not scan.active and ended and known.key[:2] == scan.key[:2]
+    return known.key == scan.key
+
+
+def _newer(scan: Scan, known: Scan) -> bool:
+    return (scan.start or 0.0) > (known.start or 0.0) or scan.active
+
+
+def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event]) -> bool:
+    """Whether ``scan`` took over from one that was neither done nor canceled.
+
+    A restart sets a new start time within the same transaction group (dsl_scan.c,
+    ``dsl_scan_restart_resilver``), so the end of the earlier one never shows; the pool's history
+    events say so outright, where they may be read.
+    """
+    if not before.scan.active or not scan.active or before.scan.start is None:
+        return False
+    last = before.course.last
+    since = last.t if last is not None else t
+    known = [e.text for e in recent if e.t >= since - 1 and e.text.startswith(ABORTED + DEFERRED)]
+    if known:
+        return known[-1].startswith(ABORTED)
+    return not ended_unseen(before, max(0.0, (scan.start or t) - since))
+
+
+def cause(recent: Sequence[Event], t: float) -> str:
+    """Why a scan restarted: `` after sdc returned``; empty when nothing was seen.
+
+    A resilver restarts when a device returns, or another is replaced or attached, or on
+    ``zpool resilver`` while a device waits (vdev.c, ``vdev_online``; spa.c, ``spa_vdev_attach``).
+    """
+    for event in reversed(recent):
+        if t - event.t > CAUSE_SECONDS or event.vdev is None:
+            continue
+        if event.name == "statechange" and event.text.endswith("to ONLINE"):
+            return f" after {event.vdev} returned"
+        if event.name == "statechange":
+            return f" after {event.text}"
+        if event.name == "vdev_added":
+            return f" after {event.vdev} was added"
+        if event.name in ("vdev.removed", "resource.fs.zfs.removed", "removed"):
+            return f" after {event.vdev} was removed"
+    return ""
+
+
+def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
+    """What a scan did between two samples: paused, resumed, finished, canceled."""
+    if old.state == new.state:
+        return
+    verbs = {
+        "paused": ("pause", "info"),
+        "running": ("resume", "info"),
+        "finished": ("finish", "warning" if new.errors else "info"),
+        "canceled": ("canceled", "warning"),
+    }
+    if new.state not in verbs:
+        return
+    verb, severity = verbs[new.state]
+    done = {"pause": "paused", "resume": "resumed", "finish": "finished"}.get(verb, verb)
+    failed = new.errors if new.state == "finished" else 0
+    text = f"{_word(new)} {done}" + (f" with {counted(failed, 'error')}" if failed else "")
+    yield Event(new.end or t, f"{new.function}_{verb}", text, severity, new.vdev, "console")
+
+
+def _word(scan: Scan) -> str:
+    word = WORDS.get(scan.function, scan.function)
+    return f"{word} of {scan.vdev}" if scan.vdev else word
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

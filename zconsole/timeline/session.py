@@ -1,0 +1,282 @@
+"""A run over any source: raw forms in, one frame per pool out, each pool with its own history."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, tzinfo
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
+
+from zconsole.config.settings import SCRUB_OVERDUE_AFTER
+from zconsole.errors import NotUnderstoodError
+from zconsole.pool.model import Sample, SampleFailure
+from zconsole.system.cpu_limit import CpuLimitError, cpu_limit
+from zconsole.system.state_dir import StateError
+from zconsole.timeline.frame import Frame
+from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool_monitor import PoolMonitor
+from zconsole.zfs.decode import decode
+from zconsole.zfs.decode.memory import SourceMemory
+from zconsole.zfs.decode.tree import check_size
+from zconsole.zfs.decode.values import is_time
+from zconsole.zfs.raw import Raw
+
+if TYPE_CHECKING:
+    from zconsole.system.async_writer import AsyncWriter
+    from zconsole.timeline.storage import HistoryStore
+    from zconsole.zfs.sources.samples import Gaps
+
+REST = 60.0
+"""Seconds for which answers are not read after one that took too long."""
+SETTLE = 0.5
+"""Seconds to wait at the end for pending writes."""
+Step = Frame | Callable[[], None] | None
+"""A pool's frame; a call to make before the next step, which asks a disk and may hang; or None, a
+moment for others to work."""
+
+
+class FrameKeeper(Protocol):
+    """Stores something of every good frame beyond the run, such as scan reports."""
+
+    def full_scrub(self, guid: str) -> float | None:
+        """Epoch seconds of the end of a pool's last full scrub that is stored; None without one.
+
+        Raises StateError where the disk doesn't answer.
+        """
+
+    def push(self, frame: Frame) -> object:
+        """Take in a frame. Raises StateError when something cannot be written."""
+
+    def close(self) -> None:
+        """Write unfinished reports once more. Raises StateError when that fails."""
+
+
+class Session:
+    """Turns the rounds of one source into frames, remembering each pool between them."""
+
+    def __init__(
+        self,
+        zone: tzinfo = UTC,
+        flags: tuple[str, ...] = (),
+        store: HistoryStore | None = None,
+        reports: FrameKeeper | None = None,
+        writer: AsyncWriter | None = None,
+        notes: Iterable[str] = (),
+        gaps: Gaps | None = None,
+        scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
+        most_cpu: float | None = None,
+    ) -> None:
+        """By default a session that stores nothing, as for recordings, demos and saved output.
+
+        ``store`` keeps histories between runs, ``reports`` those of scans; ``writer`` writes them
+        in the background, and ``notes`` are their problems at the start. ``gaps`` counts unreadable
+        samples of a recording, which then don't end it. ``scrub_overdue_after``: seconds;
+        None: scrubs are not judged. ``most_cpu``: seconds that a sample may take to be read, as one
+        of another machine; after one that took longer, none is read for REST.
+        """
+        self._zone = zone
+        self._flags = flags
+        self._store = store
+        self._reports = reports
+        self._writer = writer
+        self._notes = dict.fromkeys(notes, False)
+        """What went wrong, and whether it was taken."""
+        self._monitors: dict[str, PoolMonitor] = {}
+        self._last: dict[str, Frame] = {}
+        self._gaps = gaps
+        self._memory = SourceMemory()
+        self._scrub_overdue_after = scrub_overdue_after
+        self._most_cpu = most_cpu
+        self._rests_until = float("-inf")
+
+    def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
+        """One frame for every pool of this round, in the round's order.
+
+        A raw form that cannot be read is a frame with a ``problem`` once the pool is known;
+        raises NotUnderstoodError if the pool is unknown. In a recording with ``gaps`` it is one,
+        and a problem of every pool that it may concern.
+        """
+        frames = list[Frame]()
+        for step in chain.from_iterable(map(self.steps, raws)):
+            if callable(step):
+                step()
+            elif step is not None:
+                frames.append(step)
+        return tuple(frames)
+
+    def steps(self, raw: Raw) -> Iterator[Step]:
+        """Do the work of ``advance`` for one raw form, in steps no longer than a key can wait."""
+        try:
+            found = self._decode(raw)
+        except NotUnderstoodError as error:
+            if self._gaps is None:
+                raise
+            yield from self._missing(raw, error, self._gaps)
+        else:
+            yield None
+            for seen in self._apart(found):
+                yield from self._frame(seen)
+
+    def end(self) -> None:
+        """The source has ended.
+
+        Raises the first NotUnderstoodError of a recording in which nothing could be read.
+        """
+        if self._gaps is not None and self._gaps.count and not self._last:
+            raise NotUnderstoodError(self._gaps.first)
+
+    def _missing(self, raw: Raw, error: NotUnderstoodError, gaps: Gaps) -> Iterator[Frame]:
+        """The frames of a gap. Rates don't span it: the counters start again."""
+        gaps.add(str(error))
+        t, clock = raw["t"], raw.get("clock", raw["t"])
+        text = f"gap in the recording: {error}"
+        for name in self._last:
+            if raw.get("pool", name) == name:
+                yield self._troubled(SampleFailure(name, t, clock, text, gap=True))
+
+    def _apart(self, found: Iterable[Sample | SampleFailure]) -> Iterator[Sample | SampleFailure]:
+        """``found``; a pool that appears twice in one output has no history the second time.
+
+        The time between the two is unknown, and whether they are of one machine.
+        """
+        names: set[str] = set()
+        for seen in found:
+            name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
+            if name in names:  # in one file two outputs, one after the other
+                self._monitors.pop(name, None)
+            names.add(name)
+            yield seen
+
+    def history(self, pool: str) -> PoolHistory:
+        """The history of a pool; empty for a new one."""
+        return self._monitor(pool).history
+
+    def _monitor(self, pool: str) -> PoolMonitor:
+        if pool not in self._monitors:
+            overdue_after = self._scrub_overdue_after
+            self._monitors[pool] = PoolMonitor(self._zone, self._flags, overdue_after)
+        return self._monitors[pool]
+
+    def last(self, pool: str) -> Frame | None:
+        """The last good frame of a pool; None if there was none."""
+        return self._last.get(pool)
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Problems with stored history and reports since the last call, each once."""
+        new = tuple(note for note, taken in self._notes.items() if not taken)
+        self._notes.update(dict.fromkeys(new, True))
+        return new
+
+    def close(self) -> None:
+        """Store every history once more and release the files."""
+        for frame in self._last.values():
+            self._keep(frame, at_once=True)
+        if self._store is not None:
+            self._store.close()
+        if self._reports is not None:
+            try:
+                self._reports.close()
+            except StateError as error:
+                self._note("reports", f"not kept: {error}")
+        if self._writer is not None:
+            self._writer.settle(SETTLE)
+
+    def _decode(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
+        try:
+            if "gap" in raw:
+                raise NotUnderstoodError(raw["gap"])
+            found = self._decoded(raw)
+            if raw.get("source") == "replay":
+                self._check_recorded(found)
+            return found
+        except NotUnderstoodError as error:
+            name = raw.get("pool")
+            if name is None or self._gaps is not None or not is_time(raw.get("t")):
+                raise _placed(error, raw) from None
+            clock = raw.get("clock", raw["t"])
+            return (SampleFailure(name, raw["t"], clock, str(error), raw.get("kstat")),)
+
+    def _decoded(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
+        if self._most_cpu is None:
+            return decode(raw, self._zone, self._memory)
+        now = raw.get("clock", raw["t"])
+        if now >= self._rests_until:
+            with contextlib.suppress(CpuLimitError), cpu_limit(self._most_cpu):
+                return decode(raw, self._zone, self._memory)
+            self._rests_until = now + REST
+        raise NotUnderstoodError(f"its answer takes over {self._most_cpu:g} s to be read")
+
+    def _check_recorded(self, found: Iterable[Sample | SampleFailure]) -> None:
+        """Raise NotUnderstoodError for a recording without a pool, or with too many."""
+        seen = {sample.pool.name: sample for sample in found if isinstance(sample, Sample)}
+        if not seen:
+            raise NotUnderstoodError("no pool in it")
+        if seen.keys() - self._last.keys():
+            known = (f.root for name, f in self._last.items() if name not in seen and f.root)
+            check_size((*known, *(sample.pool.root for sample in seen.values())))
+
+    def _frame(self, seen: Sample | SampleFailure) -> Iterator[Step]:
+        if isinstance(seen, SampleFailure):
+            yield self._troubled(seen)
+            return
+        name, guid = seen.pool.name, seen.pool.guid
+        self._part_with(name, guid)
+        # Before the first sample is taken in: history can only begin with what was kept.
+        keeps = self._store is not None or self._reports is not None
+        if keeps and name not in self._last and guid is not None:
+            yield partial(self._recall, name, guid)
+        frame = self._monitor(name).push(seen)
+        self._last[name] = frame
+        self._keep(frame)
+        self._report(frame)
+        yield frame
+
+    def _recall(self, name: str, guid: str) -> None:
+        """Begin a pool's history with what was stored of it."""
+        if self._store is not None:
+            self._note(name, self._store.recall(guid, self.history(name)))
+        if self._reports is not None:
+            try:
+                self._monitor(name).scrubs.recall(self._reports.full_scrub(guid))
+            except StateError as error:
+                self._note(name, f"reports not read: {error}")
+
+    def _part_with(self, name: str, guid: str | None) -> None:
+        """Forget another pool that had this name: its scans tell nothing of those of this one."""
+        last = self._last.get(name)
+        if last is None or None in (guid, last.guid) or guid == last.guid:
+            return
+        self._keep(last, at_once=True)
+        del self._last[name]
+        self._monitors.pop(name, None)
+
+    def _keep(self, frame: Frame, at_once: bool = False) -> None:
+        if self._store is None or frame.guid is None:
+            return
+        try:
+            self._store.keep(frame.guid, self.history(frame.pool), frame.t, at_once)
+        except StateError as error:
+            self._note(frame.pool, f"history not kept: {error}")
+
+    def _report(self, frame: Frame) -> None:
+        if self._reports is None:
+            return
+        try:
+            self._reports.push(frame)
+        except StateError as error:
+            self._note(frame.pool, f"report not kept: {error}")
+
+    def _note(self, pool: str, trouble: str | None) -> None:
+        if trouble is not None:
+            self._notes.setdefault(f"{pool}: {trouble}", False)
+
+    def _troubled(self, trouble: SampleFailure) -> Frame:
+        return self._monitor(trouble.pool).push_failure(trouble, self._last.get(trouble.pool))
+
+
+def _placed(error: NotUnderstoodError, raw: Raw) -> NotUnderstoodError:
+    """The error, with its file and line if known."""
+    place = raw.get("place")
+    return NotUnderstoodError(f"{place}: {error}") if place else error
