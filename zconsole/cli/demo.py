@@ -56,7 +56,7 @@ def _print(args: argparse.Namespace) -> int:
 def _console(args: argparse.Namespace) -> int:
     # lazy: --json needs no event loop
     from zconsole.sim.backends.actions import details_of, probe_results_of
-    from zconsole.timeline.device_prober import DeviceProber
+    from zconsole.timeline.devices import DeviceProber
     from zconsole.timeline.session_feed import SessionFeed
 
     source = SimulatedSource(

@@ -18,7 +18,7 @@ from zconsole.system.state_dir import StateError, state_dir, state_dirs
 from zconsole.timeline.feed import Update
 from zconsole.timeline.session import Session
 from zconsole.timeline.session_feed import SessionFeed
-from zconsole.timeline.storage import HistoryStore
+from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.base import NO_READER, Capabilities, Source
 from zconsole.zfs.sources.live import LiveSource
 

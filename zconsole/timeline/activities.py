@@ -11,7 +11,7 @@ from zconsole.pool.topology import Placed
 from zconsole.timeline.eta.estimate import SUSPENDED, Forecast, forecast, nothing
 from zconsole.timeline.eta.progress_curve import ProgressCurve
 from zconsole.timeline.eta.work import activity_reading, activity_work
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import ActivityView
 
 ActivityKey = tuple[str, str | None, float | None]
 

@@ -17,7 +17,7 @@ from zconsole.timeline.eta.bursts import levelled
 from zconsole.timeline.eta.daily import EVEN
 from zconsole.timeline.eta.estimate import Estimate, Forecast, Work, forecast
 from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve
-from zconsole.timeline.rate_lag import CAUGHT_UP, LAGGING
+from zconsole.timeline.scan_rate import CAUGHT_UP, LAGGING
 from zconsole.tunables.effect import ENOUGH, SETTLE
 
 MOST = 40

@@ -16,12 +16,11 @@ from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.spares import STANDING
 from zconsole.pool.topology import Placed, is_group, placed, placed_as
 from zconsole.timeline.activities import ActivityTracker
-from zconsole.timeline.changes import device_changes, pool_change, without_duplicates
-from zconsole.timeline.damage import DamageTracker
-from zconsole.timeline.rates import NONE, RateWindows
+from zconsole.timeline.events import device_changes, pool_change, without_duplicates
+from zconsole.timeline.frame import ActivityView, ScanView
+from zconsole.timeline.rates import NONE, RateSeries, RateWindows
 from zconsole.timeline.scans import ScanTracker
-from zconsole.timeline.series import RateSeries
-from zconsole.timeline.views import ActivityView, ScanView
+from zconsole.timeline.scrubs import DamageTracker
 
 MAX_EVENTS = 500
 MANY = 2000

@@ -24,11 +24,10 @@ from zconsole.pool.model import Pool, Sample, SampleFailure, Vdev
 from zconsole.pool.redundancy import REPAIRS, Redundancy, of_pool
 from zconsole.pool.spares import spare_troubles
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
-from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 from zconsole.timeline.pool import PoolHistory
 from zconsole.timeline.rates import NONE
 from zconsole.timeline.scrubs import ScrubTracker
-from zconsole.timeline.views import ActivityView, ScanView
 from zconsole.timeline.worked_out import WorkedOut
 
 _ROW = partial(tuple.__new__, VdevRow)

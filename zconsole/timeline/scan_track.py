@@ -40,11 +40,17 @@ from zconsole.timeline.eta.work import (
     scan_totals,
     scan_work,
 )
+from zconsole.timeline.frame import ScanView
 from zconsole.timeline.known_change import KnownChange
-from zconsole.timeline.past_rates import PastRates, PastRecorder
-from zconsole.timeline.present_rate import PresentRate, present_rate, rate_by_turns
-from zconsole.timeline.rate_lag import RateLag, rate_lag
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.scan_rate import (
+    PastRates,
+    PastRecorder,
+    PresentRate,
+    RateLag,
+    present_rate,
+    rate_by_turns,
+    rate_lag,
+)
 
 STALL_SECONDS = 60.0
 """A dozen transaction groups without a byte."""

@@ -7,8 +7,8 @@ from datetime import datetime, tzinfo
 
 from zconsole.pool.model import Event, Sample, Scan
 from zconsole.timeline.eta.past import PastScan
+from zconsole.timeline.frame import RESTARTED, ScanView
 from zconsole.timeline.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
-from zconsole.timeline.views import RESTARTED, ScanView
 from zconsole.units import counted
 
 WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}

@@ -25,7 +25,7 @@ from zconsole.zfs.raw import Raw
 
 if TYPE_CHECKING:
     from zconsole.system.async_writer import AsyncWriter
-    from zconsole.timeline.storage import HistoryStore
+    from zconsole.timeline.store import HistoryStore
     from zconsole.zfs.sources.samples import Gaps
 
 REST = 60.0

@@ -8,7 +8,7 @@ from itertools import chain
 
 from zconsole.pool.chassis import Lights
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.timeline.device_prober import DeviceProber
+from zconsole.timeline.devices import DeviceProber
 from zconsole.timeline.feed import Feed, Pairs, Update
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session

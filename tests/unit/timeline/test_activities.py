@@ -13,7 +13,7 @@ from zconsole.timeline.activities import (
     ActivityTracker,
     activity_advice,
 )
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import ActivityView
 
 MOVING = Activity("expansion", "running", "raidz1-0", 0.0, done_bytes=100, total_bytes=1000)
 CONDENSE = Activity("condense", "running", "log_spacemap", 0.0, percent=10.0, note="3/30 metaslabs")

@@ -12,7 +12,7 @@ from zconsole.output.text import status_report
 from zconsole.pool.health import Health
 from zconsole.pool.model import Pool, Sample, Scan, Vdev
 from zconsole.timeline.pool_monitor import PoolMonitor
-from zconsole.timeline.storage import HistoryStore
+from zconsole.timeline.store import HistoryStore
 
 NOON = datetime(2026, 11, 28, 12, 0, tzinfo=UTC).timestamp()
 MINUTE = 60.0

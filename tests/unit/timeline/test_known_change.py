@@ -10,10 +10,10 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.timeline.following import MIB, T, resilver, sample, view, watched
-from tests.unit.timeline.test_storage import again
+from tests.unit.timeline.test_store import again
 from zconsole.pool.model import Sample
 from zconsole.timeline import known_change
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.frame import ScanView
 from zconsole.tunables.effect import SETTLE
 
 pytestmark = pytest.mark.slow

@@ -23,7 +23,7 @@ from tests.unit.timeline.following import (
 )
 from zconsole.pool.model import Scan
 from zconsole.timeline.pool import PoolHistory
-from zconsole.timeline.present_rate import SPAN
+from zconsole.timeline.scan_rate import PRESENT_SECONDS
 from zconsole.units import duration, rate
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
     samples = changed_rate(slow, fast, 1800, (*range(0, 1700, 10), *range(1700, 1871)))
     found = view(watched(*samples), samples[-1])
     assert found.issue_rate == pytest.approx(fast, rel=0.01)
-    assert found.window == SPAN
+    assert found.window == PRESENT_SECONDS
     assert found.past.rates[-1] == pytest.approx(fast, rel=0.01)
     assert f"issuing at {rate(found.issue_rate)}" not in found.estimate.reason
 
@@ -62,7 +62,7 @@ def test_an_eta_that_lags_the_rate_says_so_with_what_that_rate_would_give(before
     assert found.estimate.eta / (left / found.issue_rate) != pytest.approx(1, abs=0.1)
     assert found.lag is not None
     assert found.lag.eta == pytest.approx(left / found.issue_rate)
-    assert found.lag.ago == pytest.approx(last - at, abs=SPAN)
+    assert found.lag.ago == pytest.approx(last - at, abs=PRESENT_SECONDS)
     assert found.estimate.reason.startswith(f"rate {way} {duration(found.lag.ago)} ago, ETA")
 
 

@@ -8,7 +8,7 @@ import pytest
 from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import samples
 from zconsole.timeline.session import Session
-from zconsole.timeline.storage import HistoryStore
+from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.samples import Gaps
 
 

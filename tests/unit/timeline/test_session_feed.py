@@ -12,11 +12,11 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import SimulatedSource
 from zconsole.system.state_dir import StateError
 from zconsole.timeline import session_feed
-from zconsole.timeline.device_details import described
+from zconsole.timeline.devices import described
 from zconsole.timeline.pool import PoolHistory
 from zconsole.timeline.session import Session
 from zconsole.timeline.session_feed import SessionFeed
-from zconsole.timeline.storage import HistoryStore
+from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import Gaps

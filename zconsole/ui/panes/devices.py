@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from zconsole.config.settings import COLUMNS
-from zconsole.timeline.changes import BROKEN
+from zconsole.timeline.events import BROKEN
 from zconsole.timeline.feed import Pairs
 from zconsole.timeline.frame import Frame
-from zconsole.timeline.suspension import missing_devices
 from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Column, Panel
@@ -275,7 +274,7 @@ class DeviceView(CursorView):
         tree = self._memory.tree
         names = self._names.of((tree, columns, self._look), partial(self._names_in, tree, columns))
         troubles = {trouble.key: trouble for trouble in frame.troubles}
-        waited_for = frozenset(row.key for row in missing_devices(frame))
+        waited_for = frozenset(row.key for row in frame.missing_devices)
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
 
     def _names_in(self, tree: TreeFacts, columns: Sequence[Column]) -> dict[str, str]:

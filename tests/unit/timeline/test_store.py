@@ -1,6 +1,11 @@
+"""Timelines on disk: what runs, and finished scans."""
+
 from __future__ import annotations
 
 import json
+import math
+from datetime import UTC
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,9 +16,17 @@ from tests.records import replace
 from tests.table import rows
 from zconsole.pool.model import IoCounters, Pool, Sample, Scan, Vdev
 from zconsole.system.state_dir import StateError
-from zconsole.timeline import storage
 from zconsole.timeline.pool import PoolHistory
-from zconsole.timeline.storage import HistoryStore, encode, restore
+from zconsole.timeline.scans import MOST_PAST, ScanTracker
+from zconsole.timeline.store import (
+    DAMAGE,
+    PAST_FORMAT,
+    HistoryStore,
+    decode_past,
+    encode_history,
+    encode_past,
+    restore_history,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +65,7 @@ def watched(seconds: range, **fields) -> PoolHistory:
 
 def again(history: PoolHistory, t: float = T) -> PoolHistory:
     new = PoolHistory()
-    restore(new, json.loads(encode(history, GUID, t)), GUID)
+    restore_history(new, json.loads(encode_history(history, GUID, t)), GUID)
     return new
 
 
@@ -179,10 +192,10 @@ def test_a_link_in_the_files_place_is_a_note(tmp_path):
 
 def test_the_file_stays_small_whatever_the_pool(monkeypatch):
     small, large = watched(range(2, 300)), watched(range(2, 5), leaves=100)
-    assert len(encode(small, GUID, T)) < 200_000
-    assert set(json.loads(encode(large, GUID, T))["series"]) == {"scan:resilver:"}
-    monkeypatch.setattr(storage, "MOST_BYTES", 30_000)
-    assert json.loads(encode(small, GUID, T))["series"] == {}
+    assert len(encode_history(small, GUID, T)) < 200_000
+    assert set(json.loads(encode_history(large, GUID, T))["series"]) == {"scan:resilver:"}
+    monkeypatch.setattr("zconsole.timeline.store.MOST_BYTES", 30_000)
+    assert json.loads(encode_history(small, GUID, T))["series"] == {}
 
 
 @given(st.data())
@@ -202,8 +215,8 @@ def test_no_damage_to_a_file_gets_further_than_a_note(data):
     )
     history = PoolHistory()
     try:
-        restore(history, document, GUID)
-    except storage.DAMAGE:
+        restore_history(history, document, GUID)
+    except DAMAGE:
         return
     last = sample(120)
     history.push(last)
@@ -214,7 +227,7 @@ def test_no_damage_to_a_file_gets_further_than_a_note(data):
 def _document() -> bytes:
     history = watched(range(2, 20))
     history.scans.tracks[0].timeline.mark(T + 10, "zfs_vdev_scrub_max_active=6")
-    return encode(history, GUID, T)
+    return encode_history(history, GUID, T)
 
 
 DOCUMENT = _document()
@@ -232,7 +245,7 @@ def test_a_history_of_an_earlier_version_is_read():
     kept = Path(__file__).parents[2] / "fixtures" / "state" / "history.json"
     document = json.loads(kept.read_text())
     history = PoolHistory()
-    restore(history, document, document["guid"])
+    restore_history(history, document, document["guid"])
     (track,) = history.scans.tracks
     assert (track.scan.function, track.scan.start) == ("resilver", document["scans"][0]["start"])
     assert len(track.course.points) == 30
@@ -261,10 +274,10 @@ def test_the_rates_of_the_whole_scan_are_kept_with_their_marks():
 
 
 def test_a_file_of_a_version_that_kept_no_rates_is_read():
-    document = json.loads(encode(watched(range(2, 100)), GUID, T))
+    document = json.loads(encode_history(watched(range(2, 100)), GUID, T))
     del document["scans"][0]["past"]
     history = PoolHistory()
-    restore(history, document, GUID)
+    restore_history(history, document, GUID)
     assert history.scans.tracks[0].timeline.past.rates == ()
 
 
@@ -279,9 +292,178 @@ def test_a_file_of_a_version_that_kept_no_rates_is_read():
     ],
 )
 def test_rates_that_cannot_be_are_refused(past):
-    document = json.loads(encode(watched(range(2, 100)), GUID, T))
+    document = json.loads(encode_history(watched(range(2, 100)), GUID, T))
     document["scans"][0]["past"] = past
     history = PoolHistory()
     with pytest.raises(ValueError, match=r"rates|counter|values"):
-        restore(history, document, GUID)
+        restore_history(history, document, GUID)
     assert not history.scans.tracks
+
+
+NAME = f"past-{GUID}.json"
+
+
+def finished(start: float = 0.0) -> PoolHistory:
+    """A pool whose resilver was watched to its end."""
+    first = int(start)
+    history = watched(range(first + 2, first + 200), start=start)
+    last = sample(start + 200, start=start)
+    over = replace(last.pool.scans[0], state="finished", stage=None, end=T + start + 200)
+    history.push(replace(last, pool=replace(last.pool, scans=(over,))))
+    return history
+
+
+@cache
+def _encoded() -> bytes:
+    return encode_past(finished().scans.past, GUID)
+
+
+def document() -> dict:
+    return json.loads(_encoded())
+
+
+def put(directory, text: str):
+    path = directory / NAME
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+def recalled(*directories) -> PoolHistory:
+    history = PoolHistory()
+    assert HistoryStore(None, directories).recall(GUID, history) is None
+    return history
+
+
+def test_finished_scans_are_kept_to_predict_the_next_ones():
+    (kept,) = finished().scans.past
+    (past,) = decode_past(document(), GUID)
+    assert past == kept._replace(points=past.points)
+    assert past.when(0.6) == pytest.approx(kept.when(0.6), abs=1)
+
+
+def test_the_store_keeps_finished_scans_in_a_file_that_earlier_versions_ignore(tmp_path):
+    assert HistoryStore(tmp_path).keep(GUID, finished(), T)
+    assert len(recalled(tmp_path).scans.past) == 1
+    names = json.loads((tmp_path / f"history-{GUID}.json").read_text()).keys()
+    assert names == {"format", "guid", "t", "scans", "series"}
+
+
+def test_the_file_is_written_only_when_a_scan_has_finished(tmp_path):
+    written = []
+    store = HistoryStore(tmp_path, write=lambda path, data: written.append(path.name))
+    history = finished()
+    for n in range(5):
+        store.keep(GUID, history, T + 60 * n)
+    assert written.count(NAME) == 1
+
+
+def test_what_one_reader_learned_is_added_to_what_another_did(tmp_path):
+    own, system = tmp_path / "own", tmp_path / "system"
+    own.mkdir()
+    system.mkdir()
+    HistoryStore(own).keep(GUID, finished(), T)
+    HistoryStore(system).keep(GUID, finished(start=5000.0), T)
+    assert [past.start for past in recalled(own, system).scans.past] == [T + 5000, T]
+
+
+def test_a_damaged_file_costs_the_earlier_scans_and_not_the_running_one(tmp_path):
+    HistoryStore(tmp_path).keep(GUID, watched(range(2, 50)), T)
+    path = put(tmp_path, "{")
+    history = PoolHistory()
+    note = HistoryStore(tmp_path).recall(GUID, history)
+    assert note == f"earlier scans not read: {path} is damaged (JSONDecodeError)"
+    assert len(history.scans.tracks) == 1
+    assert history.scans.past == ()
+
+
+def test_a_file_of_a_later_version_is_left_alone(tmp_path):
+    path = put(tmp_path, json.dumps({**document(), "format": PAST_FORMAT + 1, "new": 1}))
+    before = path.read_text()
+    store, history = HistoryStore(tmp_path), finished()
+    note = store.recall(GUID, history)
+    assert note == f"earlier scans not read: a later version wrote {path}"
+    assert store.keep(GUID, history, T, at_once=True)
+    assert path.read_text() == before
+
+
+def test_a_link_in_the_place_of_the_file_of_finished_scans_is_a_note(tmp_path):
+    (tmp_path / NAME).symlink_to("/etc/passwd")
+    assert "earlier scans not read" in (HistoryStore(tmp_path).recall(GUID, PoolHistory()) or "")
+
+
+def test_another_pools_scans_are_not_read():
+    with pytest.raises(ValueError, match="another pool"):
+        decode_past(document(), "99")
+
+
+def test_of_any_number_of_scans_only_some_are_read():
+    crowd = document()
+    crowd["finished"] *= 100
+    assert len(decode_past(crowd, GUID)) == MOST_PAST
+
+
+@rows(
+    "change",
+    [
+        {3: 0.0},
+        {3: -1.0},
+        {3: float("nan")},
+        {4: 0.0},
+        {5: "all"},
+        {6: []},
+        {6: [[0.0, 0.0]]},
+        {6: [[0.0, 0.0], [0.5, 300.0], [1.0, 198.0]]},
+        {6: [[0.0, 0.0]] * 101},
+        {6: [[0.0, 0.0], [float("nan"), 1.0], [1.0, 200.0]]},
+        {7: []},
+        {7: [0.0] * 24},
+        {0: None},
+    ],
+)
+def test_a_finished_scan_that_cannot_be_is_refused(change):
+    changed = document()
+    for place, value in change.items():
+        changed["finished"][0][place] = value
+    with pytest.raises(ValueError, match=r"finished|not a scan|neither"):
+        decode_past(changed, GUID)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "3", '{"format": 1}', "{}", '{"format": "2"}'])
+def test_whatever_is_in_the_file_it_is_a_note_and_a_fresh_start(tmp_path, text):
+    put(tmp_path, text)
+    history = PoolHistory()
+    assert "damaged" in (HistoryStore(tmp_path).recall(GUID, history) or "")
+    history.push(sample(5))
+
+
+def test_the_same_scan_dated_a_second_apart_is_learned_once():
+    tracker = ScanTracker(UTC)
+    (watched_one,) = finished().scans.past
+    tracker.learn(watched_one._replace(start=T + 1, watched=0.0))
+    tracker.learn(watched_one)
+    tracker.learn(watched_one._replace(start=T + 2, watched=0.0))
+    assert tracker.past == (watched_one,)
+
+
+@given(st.data())
+def test_no_damage_to_the_file_gets_further_than_an_estimate(data):
+    damaged = document()
+    scan = damaged["finished"][0]
+    holder = data.draw(st.sampled_from([scan, scan[6], *scan[6], scan[7]]))
+    index = data.draw(st.integers(0, len(holder) - 1))
+    holder[index] = data.draw(
+        st.one_of(
+            st.none(), st.text(max_size=3), st.floats(), st.integers(-(2**70), 2**70), st.just([])
+        )
+    )
+    history = PoolHistory()
+    try:
+        for past in decode_past(damaged, GUID):
+            history.scans.learn(past)
+    except DAMAGE:
+        return
+    for second in range(2, 8):
+        history.push(sample(second + 9000, start=9000.0))
+    estimate = history.scan_views[0].estimate
+    assert estimate.eta is None or 0 <= estimate.low <= estimate.eta <= estimate.high < math.inf
