@@ -1,4 +1,4 @@
-"""Devices beyond their samples: SMART and kernel messages of those in trouble, facts of one asked for."""
+"""Devices beyond their samples: probes of those in trouble, facts of one that is asked for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, SmartCounts, judged
+from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, judged
 from zconsole.diagnosis.device_errors.probes import signs_of
 from zconsole.hardware.enclosures import lights
 from zconsole.pool.chassis import Lights
@@ -96,13 +96,24 @@ LABELS = {
 
 
 async def machine_details(path: str) -> Pairs:
-    """Facts from /sys and udev about the device at ``path``; empty if they take too long."""
+    """Facts about the device at ``path`` from /sys and udev, SMART and the kernel's log.
+
+    Those that take too long are left out.
+    """
     try:
         async with asyncio.timeout(DEADLINE):
             facts = described(await in_daemon_thread(device_facts, path))
     except (TimeoutError, OSError):
         facts = ()
-    return (*facts, *await _signs(path))
+    if not is_root() or not path.startswith("/"):
+        return facts
+    # SMART and the kernel's log need root.
+    found = await signs_of(ProcessRunner(), path, 0.0)
+    rows = list(facts)
+    if (smart := found.smart) is not None:
+        heat = "" if smart.temperature is None else f"{smart.temperature:.0f}C"
+        rows += [row for row in (("temp", heat), ("SMART", smart.words())) if row[1]]
+    return (*rows, *(("kernel", line) for line in found.kernel))
 
 
 async def machine_lights() -> Lights:
@@ -112,21 +123,6 @@ async def machine_lights() -> Lights:
             return await in_daemon_thread(lights)
     except (TimeoutError, OSError):
         return {}
-
-
-async def _signs(path: str) -> Pairs:
-    """Facts from SMART and the kernel's log; needs root."""
-    if not is_root() or not path.startswith("/"):
-        return ()
-    found = await signs_of(ProcessRunner(), path, 0.0)
-    return (*_smart(found.smart), *(("kernel", line) for line in found.kernel))
-
-
-def _smart(found: SmartCounts | None) -> Pairs:
-    if found is None:
-        return ()
-    heat = () if found.temperature is None else (("temp", f"{found.temperature:.0f}C"),)
-    return (*heat, *((("SMART", found.words()),) if found.words() else ()))
 
 
 def described(facts: Mapping[str, str]) -> Pairs:

@@ -70,7 +70,9 @@ class ScanTracker:
             events = list(_changes(sample.t, track.scan, scan))
             if track.scan.active:
                 self.learn(track.finished(scan))
-        elif track is not None and not _newer(scan, track.scan):
+        elif track is not None and not (
+            scan.active or (scan.start or 0.0) > (track.scan.start or 0.0)
+        ):
             return []
         else:
             track, events = self._open(sample, scan, track, recent)
@@ -98,7 +100,9 @@ class ScanTracker:
                 text = f"replaced the {_word(before.scan)} at {self._clock(scan.start)}"
                 track.notes = [text]
         elif before is not None and self._waiting and scan.function == "resilver":
-            text = f"follow-on pass since {self._clock(scan.start)} for {_names(self._waiting)}"
+            names, more = ", ".join(self._waiting[:3]), len(self._waiting) - 3
+            names += f" and {more} more" if more > 0 else ""
+            text = f"follow-on pass since {self._clock(scan.start)} for {names}"
             track.notes = [text]
             track.go_on(before, scan.start or sample.t, "next pass")
         words = f"{_word(scan)} {text}"
@@ -128,13 +132,13 @@ class ScanTracker:
 
     def views(self, sample: Sample) -> tuple[ScanView, ...]:
         """One view a scan of the sample, in its order."""
-        return tuple(self._view(sample, scan) for scan in sample.pool.scans)
-
-    def _view(self, sample: Sample, scan: Scan) -> ScanView:
-        track = self._tracks.get(scan_slot(scan))
-        if track is None or not _same(track.scan, scan):
-            track = ScanTrack(scan)
-        return track.view(sample, scan)
+        found = []
+        for scan in sample.pool.scans:
+            track = self._tracks.get(scan_slot(scan))
+            if track is None or not _same(track.scan, scan):
+                track = ScanTrack(scan)
+            found.append(track.view(sample, scan))
+        return tuple(found)
 
     def _clock(self, t: float | None) -> str:
         return "" if t is None else datetime.fromtimestamp(t, self._tz).strftime("%H:%M")
@@ -146,10 +150,6 @@ def _same(known: Scan, scan: Scan) -> bool:
         ended = scan.end is None or scan.end >= known.start
         return not scan.active and ended and known.key[:2] == scan.key[:2]
     return known.key == scan.key
-
-
-def _newer(scan: Scan, known: Scan) -> bool:
-    return (scan.start or 0.0) > (known.start or 0.0) or scan.active
 
 
 def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event]) -> bool:
@@ -211,8 +211,3 @@ def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
 def _word(scan: Scan) -> str:
     word = WORDS.get(scan.function, scan.function)
     return f"{word} of {scan.vdev}" if scan.vdev else word
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

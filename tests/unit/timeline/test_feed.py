@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.table import rows
-from zconsole.timeline.feed import Feed, Update
-from zconsole.timeline.pace import ROUNDS, SHARE, STEP, SamplePace
+from zconsole.timeline.feed import ROUNDS, SHARE, STEP, Feed, SamplePace, Update
 from zconsole.zfs.sources.base import Capabilities
 
 
