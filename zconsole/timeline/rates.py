@@ -18,6 +18,7 @@ from operator import itemgetter, mul, sub
 from typing import NamedTuple
 
 from zconsole.pool.model import IoRates, Vdev
+from zconsole.pool.topology import Placed
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""
@@ -75,7 +76,7 @@ class RateWindows:
     """The last few samples of all vdevs of a pool.
 
     Nearly all of them have counted since the oldest, and their rates are worked out in one go: one
-    by one, ten thousand took four times as long (tests/bench/tick.py).
+    by one takes four times as long (tests/bench/tick.py).
     """
 
     def __init__(self) -> None:
@@ -291,19 +292,16 @@ SCAN_METRICS = ("scan_rate", "issue_rate")
 _KEPT = itemgetter(*map(IoRates._fields.index, DEVICE_METRICS))
 CAPACITY = 240
 """Values kept a metric: wider than any terminal's sparkline, four minutes at a sample a second."""
-MOST_VALUES = 1_500_000
-"""Values kept of all vdevs of a pool, 6 MB: of thousands of vdevs, fewer than CAPACITY samples."""
 
 
 class _Table:
     """A row for each tick, with all metrics of one key after those of another.
 
-    A pool of ten thousand leaves keeps ten million values: single precision, and one array a row.
+    A pool of a thousand leaves keeps a million values: single precision, and one array a row.
     """
 
-    def __init__(self, width: int, capacity: int, most: int) -> None:
+    def __init__(self, width: int, capacity: int) -> None:
         self.width = width
-        self._most = most
         self._places: dict[str, int] = {}
         """Where each key is in a row: the same object as long as the keys are the same."""
         self._rows: deque[tuple[dict[str, int], array[float]]] = deque(maxlen=capacity)
@@ -319,12 +317,6 @@ class _Table:
             self._places = {key: n * self.width for n, key in enumerate(names)}
         row = array("f", [nan if v is None else v for v in values])
         self._rows[-1] = self._places, row
-        self._empty(len(self._rows) - 1 - self._most // max(1, len(row)))
-
-    def _empty(self, at: int) -> None:
-        """Let go of what this row and older ones hold; their places in time stay."""
-        for older in range(at + 1):
-            self._rows[older] = {}, array("f")
 
     def tail(self, key: str, column: int, count: int) -> list[float | None]:
         """The newest values of a key, oldest first; None where it has none, [] if it is unknown."""
@@ -365,10 +357,10 @@ class _Table:
 class RateSeries:
     """Past rates of every vdev and scan of a pool."""
 
-    def __init__(self, capacity: int = CAPACITY, most: int = MOST_VALUES) -> None:
+    def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._devices = _Table(len(DEVICE_METRICS), capacity, most)
-        self._scans = _Table(len(SCAN_METRICS), capacity, most)
+        self._devices = _Table(len(DEVICE_METRICS), capacity)
+        self._scans = _Table(len(SCAN_METRICS), capacity)
         self._times: deque[float] = deque(maxlen=capacity)
 
     def advance(self, t: float = nan) -> None:
@@ -436,3 +428,85 @@ class RateSeries:
         """
         times = list(self._times)[-count:] if count > 0 else []
         return [times[-1] - t for t in times]
+
+
+NO_DATA = ("cache", "spare")
+"""Classes whose I/O is not part of the pool's own sum."""
+
+
+class PoolRates:
+    """The rates of all vdevs of a pool, now and before."""
+
+    def __init__(self) -> None:
+        self.series = RateSeries()
+        """Past ones, of scans too: a vdev's over each interval alone."""
+        self.now: Mapping[str, IoRates] = {}
+        """Windowed rates of every vdev by its key (from ``pool.topology.placed``).
+
+        An interior vdev has the kernel's own counters where there are any, else the sum of its
+        leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
+        """
+        self._windows = RateWindows()
+
+    def push(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
+        """Take in the vdevs of a sample; ``t`` in epoch seconds, ``clock`` never jumps."""
+        self.series.forget(self.now.keys() - tree.keys())
+        self._windows.add(clock, {key: place.vdev for key, place in tree.items()})
+        rates, latest = self._windows.windowed(), self._windows.latest()
+        _fill_in(tree, rates, self._windows.short())
+        _fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
+        self.series.advance(t)
+        self.series.put_devices(latest)
+        self.now = rates
+
+
+def _fill_in(
+    tree: dict[str, Placed], rates: dict[str, IoRates], short: Mapping[str, float]
+) -> None:
+    """Give every interior vdev what it lacks, from its children, bottom up.
+
+    It lacks all that its own counters tell over a shorter time than its children's: they fell when
+    a device left, and started again. ``short``: seconds covered where it is less than for most.
+    """
+    below: dict[str, list[str]] = {}
+    covered = dict(short)
+    for key, depth, vdev, parent, _ in reversed(tree.values()):  # children behind their parents
+        if (children := below.pop(key, None)) is not None:
+            own = rates[key]
+            if covered:
+                longest = max([covered.get(child, math.inf) for child in children])
+                own = own if covered.get(key, math.inf) >= longest else NONE
+                covered[key] = max(covered.get(key, math.inf), longest)
+            rates[key] = _combined(own, [rates[child] for child in children])
+        if parent is not None and (depth > 1 or vdev.vclass not in NO_DATA):
+            below.setdefault(parent, []).append(key)
+
+
+def _combined(own: IoRates, below: list[IoRates]) -> IoRates:
+    busy = max([r.busy for r in below if r.busy is not None], default=None)
+    latency = own.latency if own.latency is not None else _mean_latency(below)
+    if own.read is not None:
+        return IoRates(own.read, own.write, own.read_ops, own.write_ops, latency, busy)
+    return IoRates(
+        read=_sum(r.read for r in below),
+        write=_sum(r.write for r in below),
+        read_ops=_sum(r.read_ops for r in below),
+        write_ops=_sum(r.write_ops for r in below),
+        latency=latency,
+        busy=busy,
+    )
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+def _mean_latency(below: list[IoRates]) -> float | None:
+    requests = waited = 0.0
+    for _, _, reads, writes, latency, _ in below:
+        if latency is not None:
+            count = (reads or 0.0) + (writes or 0.0)
+            requests += count
+            waited += count * latency
+    return waited / requests if requests > 0 else None

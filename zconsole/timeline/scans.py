@@ -44,13 +44,8 @@ class ScanTracker:
         """Resume a stored scan."""
         self._tracks[scan_slot(track.scan)] = track
 
-    def push(
-        self, sample: Sample, waiting: tuple[str, ...], recent: Sequence[Event]
-    ) -> list[Event]:
-        """Take in a sample, and recent events; returns what scans did.
-
-        ``waiting``: names of the leaves that wait for a further resilver.
-        """
+    def push(self, sample: Sample, recent: Sequence[Event]) -> list[Event]:
+        """Take in a sample, and recent events; returns what scans did."""
         events: list[Event] = []
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
             if scan.function != "none":
@@ -59,7 +54,8 @@ class ScanTracker:
             self.over_since = None
         elif self.over_since is None:
             self.over_since = sample.t
-        self._waiting = waiting
+        leaves = sample.pool.root.leaves()
+        self._waiting = tuple(leaf.name for leaf in leaves if leaf.awaiting_resilver)
         self._last = sample.t
         return events
 

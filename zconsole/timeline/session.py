@@ -15,8 +15,7 @@ from zconsole.pool.model import Sample, SampleFailure
 from zconsole.system.cpu_limit import CpuLimitError, cpu_limit
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
-from zconsole.timeline.pool import PoolHistory
-from zconsole.timeline.pool_monitor import PoolMonitor
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.decode.tree import check_size
@@ -83,8 +82,7 @@ class Session:
         self._writer = writer
         self._notes = dict.fromkeys(notes, False)
         """What went wrong, and whether it was taken."""
-        self._monitors: dict[str, PoolMonitor] = {}
-        self._last: dict[str, Frame] = {}
+        self._timelines: dict[str, PoolTimeline] = {}
         self._gaps = gaps
         self._memory = SourceMemory()
         self._scrub_overdue_after = scrub_overdue_after
@@ -124,7 +122,7 @@ class Session:
 
         Raises the first NotUnderstoodError of a recording in which nothing could be read.
         """
-        if self._gaps is not None and self._gaps.count and not self._last:
+        if self._gaps is not None and self._gaps.count and not self._frames():
             raise NotUnderstoodError(self._gaps.first)
 
     def _missing(self, raw: Raw, error: NotUnderstoodError, gaps: Gaps) -> Iterator[Frame]:
@@ -132,9 +130,10 @@ class Session:
         gaps.add(str(error))
         t, clock = raw["t"], raw.get("clock", raw["t"])
         text = f"gap in the recording: {error}"
-        for name in self._last:
+        for name in self._frames():
             if raw.get("pool", name) == name:
-                yield self._troubled(SampleFailure(name, t, clock, text, gap=True))
+                failure = SampleFailure(name, t, clock, text, gap=True)
+                yield self.timeline(name).push_failure(failure)
 
     def _apart(self, found: Iterable[Sample | SampleFailure]) -> Iterator[Sample | SampleFailure]:
         """``found``; a pool that appears twice in one output has no history the second time.
@@ -144,24 +143,26 @@ class Session:
         names: set[str] = set()
         for seen in found:
             name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
-            if name in names:  # in one file two outputs, one after the other
-                self._monitors.pop(name, None)
+            if name in names and isinstance(seen, Sample):  # in one file two outputs
+                self._timelines.pop(name, None)
             names.add(name)
             yield seen
 
-    def history(self, pool: str) -> PoolHistory:
-        """The history of a pool; empty for a new one."""
-        return self._monitor(pool).history
-
-    def _monitor(self, pool: str) -> PoolMonitor:
-        if pool not in self._monitors:
+    def timeline(self, pool: str) -> PoolTimeline:
+        """The timeline of a pool; empty for a new one."""
+        if pool not in self._timelines:
             overdue_after = self._scrub_overdue_after
-            self._monitors[pool] = PoolMonitor(self._zone, self._flags, overdue_after)
-        return self._monitors[pool]
+            self._timelines[pool] = PoolTimeline(self._zone, self._flags, overdue_after)
+        return self._timelines[pool]
 
     def last(self, pool: str) -> Frame | None:
         """The last good frame of a pool; None if there was none."""
-        return self._last.get(pool)
+        return self._frames().get(pool)
+
+    def _frames(self) -> dict[str, Frame]:
+        """The last good frame of every pool that has one, by name."""
+        known = ((name, timeline.frame) for name, timeline in self._timelines.items())
+        return {name: frame for name, frame in known if frame is not None}
 
     def take_notes(self) -> tuple[str, ...]:
         """Problems with stored history and reports since the last call, each once."""
@@ -171,7 +172,7 @@ class Session:
 
     def close(self) -> None:
         """Store every history once more and release the files."""
-        for frame in self._last.values():
+        for frame in self._frames().values():
             self._keep(frame, at_once=True)
         if self._store is not None:
             self._store.close()
@@ -213,22 +214,22 @@ class Session:
         seen = {sample.pool.name: sample for sample in found if isinstance(sample, Sample)}
         if not seen:
             raise NotUnderstoodError("no pool in it")
-        if seen.keys() - self._last.keys():
-            known = (f.root for name, f in self._last.items() if name not in seen and f.root)
+        last = self._frames()
+        if seen.keys() - last.keys():
+            known = (f.root for name, f in last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
     def _frame(self, seen: Sample | SampleFailure) -> Iterator[Step]:
         if isinstance(seen, SampleFailure):
-            yield self._troubled(seen)
+            yield self.timeline(seen.pool).push_failure(seen)
             return
         name, guid = seen.pool.name, seen.pool.guid
         self._part_with(name, guid)
         # Before the first sample is taken in: history can only begin with what was kept.
         keeps = self._store is not None or self._reports is not None
-        if keeps and name not in self._last and guid is not None:
+        if keeps and self.last(name) is None and guid is not None:
             yield partial(self._recall, name, guid)
-        frame = self._monitor(name).push(seen)
-        self._last[name] = frame
+        frame = self.timeline(name).push(seen)
         self._keep(frame)
         self._report(frame)
         yield frame
@@ -236,27 +237,26 @@ class Session:
     def _recall(self, name: str, guid: str) -> None:
         """Begin a pool's history with what was stored of it."""
         if self._store is not None:
-            self._note(name, self._store.recall(guid, self.history(name)))
+            self._note(name, self._store.recall(guid, self.timeline(name)))
         if self._reports is not None:
             try:
-                self._monitor(name).scrubs.recall(self._reports.full_scrub(guid))
+                self.timeline(name).scrubs.recall(self._reports.full_scrub(guid))
             except StateError as error:
                 self._note(name, f"reports not read: {error}")
 
     def _part_with(self, name: str, guid: str | None) -> None:
         """Forget another pool that had this name: its scans tell nothing of those of this one."""
-        last = self._last.get(name)
+        last = self.last(name)
         if last is None or None in (guid, last.guid) or guid == last.guid:
             return
         self._keep(last, at_once=True)
-        del self._last[name]
-        self._monitors.pop(name, None)
+        del self._timelines[name]
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
         if self._store is None or frame.guid is None:
             return
         try:
-            self._store.keep(frame.guid, self.history(frame.pool), frame.t, at_once)
+            self._store.keep(frame.guid, self.timeline(frame.pool), frame.t, at_once)
         except StateError as error:
             self._note(frame.pool, f"history not kept: {error}")
 
@@ -271,9 +271,6 @@ class Session:
     def _note(self, pool: str, trouble: str | None) -> None:
         if trouble is not None:
             self._notes.setdefault(f"{pool}: {trouble}", False)
-
-    def _troubled(self, trouble: SampleFailure) -> Frame:
-        return self._monitor(trouble.pool).push_failure(trouble, self._last.get(trouble.pool))
 
 
 def _placed(error: NotUnderstoodError, raw: Raw) -> NotUnderstoodError:

@@ -32,7 +32,7 @@ from zconsole.timeline.eta.progress_curve import (
     ProgressCurve,
     ProgressReading,
 )
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.rates import DEVICE_METRICS, SCAN_METRICS
 from zconsole.timeline.scan_rate import MOST_MARKS, MOST_STEPS, PastRates
 from zconsole.timeline.scan_track import MAX_NOTES, ScanTrack
@@ -73,12 +73,12 @@ class HistoryStore(LockedStore):
     _foreign: set[str] = field(default_factory=set, init=False)
     """Pools whose file of finished scans must not be replaced."""
 
-    def recall(self, guid: str, history: PoolHistory) -> str | None:
+    def recall(self, guid: str, timeline: PoolTimeline) -> str | None:
         """Fill an empty history from a pool's files; returns a note on what went wrong."""
-        notes = (self._recall_past(guid, history), self._recall_scans(guid, history))
+        notes = (self._recall_past(guid, timeline), self._recall_scans(guid, timeline))
         return "; ".join(note for note in notes if note) or None
 
-    def _recall_past(self, guid: str, history: PoolHistory) -> str | None:
+    def _recall_past(self, guid: str, timeline: PoolTimeline) -> str | None:
         """Take in the finished scans that each directory has."""
         failed = None
         for directory in self.readable:
@@ -86,7 +86,7 @@ class HistoryStore(LockedStore):
             try:
                 read = partial(state_dir.read_private, path, MOST_PAST_BYTES)
                 for past in decode_past(parse_json(self.patient.call(read)), guid):
-                    history.scans.learn(past)
+                    timeline.scans.learn(past)
             except FileNotFoundError:
                 continue
             except StateError as error:
@@ -96,16 +96,16 @@ class HistoryStore(LockedStore):
                 self._foreign.add(guid)
             except DAMAGE as error:
                 failed = f"earlier scans not read: {path} is damaged ({_why(error)})"
-        self._past[guid] = history.scans.past
+        self._past[guid] = timeline.scans.past
         return failed
 
-    def _recall_scans(self, guid: str, history: PoolHistory) -> str | None:
+    def _recall_scans(self, guid: str, timeline: PoolTimeline) -> str | None:
         """Take in the running scans and the sparklines of the first directory that has them."""
         for directory in self.readable:
             path = directory / _name(guid)
             try:
                 data = self.patient.call(partial(state_dir.read_private, path, MOST_BYTES))
-                restore_history(history, parse_json(data), guid)
+                restore_history(timeline, parse_json(data), guid)
             except FileNotFoundError:
                 continue
             except StateError as error:
@@ -115,21 +115,19 @@ class HistoryStore(LockedStore):
             return None
         return None
 
-    def keep(self, guid: str, history: PoolHistory, t: float, at_once: bool = False) -> bool:
+    def keep(self, guid: str, timeline: PoolTimeline, t: float, at_once: bool = False) -> bool:
         """Write a pool's history if it is time (``t``: epoch seconds) and no one else does.
 
         Raises StateError when it cannot be written.
         """
-        past = history.scans.past
-        at_rest = past == self._past.get(guid, ()) and not any(
-            view.scan.active for view in history.scan_views
-        )
+        past = timeline.scans.past
+        at_rest = past == self._past.get(guid, ()) and timeline.scans.over_since is not None
         saved = self._saved.get(guid, float("-inf"))
         due = t - saved >= (REST_SECONDS if at_rest else SAVE_SECONDS)
         if self.directory is None or not (due or at_once) or not self.mine(f"{_name(guid)}.lock"):
             return False
         self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
-        self.write(self.directory / _name(guid), encode_history(history, guid, t))
+        self.write(self.directory / _name(guid), encode_history(timeline, guid, t))
         # Finished scans only when there are new ones; at the end always: a write that failed shows
         # only at the next one.
         if past and guid not in self._foreign and (past != self._past.get(guid, ()) or at_once):
@@ -188,17 +186,18 @@ class SavedHistory:
     """Left out where none was seen: earlier versions don't know it."""
 
 
-def encode_history(history: PoolHistory, guid: str, t: float) -> bytes:
+def encode_history(timeline: PoolTimeline, guid: str, t: float) -> bytes:
     """The contents of a pool's file, within its bound: sparklines go first when it is large."""
-    tracks = [_saved(track) for track in history.scans.tracks if track.course.last]
+    tracks = [_saved(track) for track in timeline.scans.tracks if track.course.last]
     document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks}
-    damage = history.damage.last
+    damage = timeline.damage.last
     if damage.errors or damage.checksum or damage.risen is not None:
         document["damage"] = asdict(damage)
-    keys = history.series.keys()
+    past = timeline.rates.series
+    keys = past.keys()
     scans = [key for key in keys if key.startswith("scan:")]
     chosen = keys if len(keys) - len(scans) <= MOST_DEVICES else scans
-    series = {key: [_rounded(column) for column in history.series.dump(key)] for key in chosen}
+    series = {key: [_rounded(column) for column in past.dump(key)] for key in chosen}
     data = json.dumps({**document, "series": series}, separators=(",", ":")).encode()
     if len(data) > MOST_BYTES:
         data = json.dumps({**document, "series": {}}, separators=(",", ":")).encode()
@@ -228,7 +227,7 @@ def _saved(track: ScanTrack) -> dict[str, Any]:
     }
 
 
-def restore_history(history: PoolHistory, document: Any, guid: str) -> None:
+def restore_history(timeline: PoolTimeline, document: Any, guid: str) -> None:
     """Fill an empty history from a file's contents; raises ValueError and such when damaged."""
     scans = [{"current_pass": entry.pop("pass"), **entry} for entry in document["scans"]]
     saved = from_json(SavedHistory, {**document, "scans": scans})
@@ -244,10 +243,10 @@ def restore_history(history: PoolHistory, document: Any, guid: str) -> None:
         _check(damage.t, damage.risen, damage.cleared, *counts, *damage.checksum.values())
     # Only now, when all of it was found good: half a history would be worse than none.
     for track in tracks:
-        history.scans.restore(track)
-    history.series.restore(saved.series)
+        timeline.scans.restore(track)
+    timeline.rates.series.restore(saved.series)
     if damage is not None:
-        history.damage.last = damage
+        timeline.damage.last = damage
 
 
 def _restored(saved: SavedScan) -> ScanTrack:

@@ -45,7 +45,7 @@ async def test_a_leap_begins_a_new_history_shortly_before(made):
     assert feed.playback.seek(0.5)
     assert await at(feed) == pytest.approx(3500, abs=1)
     (session,) = sessions
-    assert len(session.history("tank").series._times) > WARM / 2
+    assert len(session.timeline("tank").rates.series._times) > WARM / 2
     assert await at(feed) == pytest.approx(3501, abs=1)
     assert feed.playback.share == pytest.approx(0.5, abs=0.01)
 

@@ -13,7 +13,7 @@ from zconsole.sim.source import SimulatedSource
 from zconsole.system.state_dir import StateError
 from zconsole.timeline import session_feed
 from zconsole.timeline.devices import described
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
 from zconsole.timeline.session_feed import SessionFeed
 from zconsole.timeline.store import HistoryStore
@@ -211,7 +211,7 @@ class Hanging(HistoryStore):
 
     answers = threading.Event()
 
-    def recall(self, guid: str, history: PoolHistory) -> str | None:
+    def recall(self, guid: str, timeline: PoolTimeline) -> str | None:
         assert self.answers.wait(30)
         return "asked"
 

@@ -16,7 +16,7 @@ from tests.records import replace
 from tests.table import rows
 from zconsole.pool.model import IoCounters, Pool, Sample, Scan, Vdev
 from zconsole.system.state_dir import StateError
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.scans import MOST_PAST, ScanTracker
 from zconsole.timeline.store import (
     DAMAGE,
@@ -56,58 +56,59 @@ def sample(second: float, start: float = 0.0, boot: float = 0.0, leaves: int = 2
     return Sample(T + second, second - boot, "libzfs", True, replace(pool, scans=(scan,)))
 
 
-def watched(seconds: range, **fields) -> PoolHistory:
-    history = PoolHistory()
+def watched(seconds: range, **fields) -> PoolTimeline:
+    timeline = PoolTimeline()
     for second in seconds:
-        history.push(sample(second, **fields))
-    return history
+        timeline.push(sample(second, **fields))
+    return timeline
 
 
-def again(history: PoolHistory, t: float = T) -> PoolHistory:
-    new = PoolHistory()
-    restore_history(new, json.loads(encode_history(history, GUID, t)), GUID)
+def again(timeline: PoolTimeline, t: float = T) -> PoolTimeline:
+    new = PoolTimeline()
+    restore_history(new, json.loads(encode_history(timeline, GUID, t)), GUID)
     return new
 
 
-def view(history: PoolHistory, last: Sample):
-    return history.scans.views(last)[0]
+def view(timeline: PoolTimeline, last: Sample):
+    return timeline.scans.views(last)[0]
 
 
 def test_a_dropped_session_loses_neither_estimate_nor_sparkline_nor_restarts():
-    history = again(watched(range(2, 100)))
+    timeline = again(watched(range(2, 100)))
     after = sample(130, boot=5000.0)
-    history.push(after)
-    found = view(history, after)
+    timeline.push(after)
+    found = view(timeline, after)
     assert found.restarts == 0
     assert found.window is not None
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.01)
     assert found.estimate.eta == pytest.approx(70, rel=0.1)
-    assert history.series.tail("0", "read", 5)[0] == pytest.approx(MIB, rel=0.01)
-    assert history.series.tail(found.key, "issue_rate", 4)[0] == pytest.approx(50 * MIB, rel=0.01)
+    series = timeline.rates.series
+    assert series.tail("0", "read", 5)[0] == pytest.approx(MIB, rel=0.01)
+    assert series.tail(found.key, "issue_rate", 4)[0] == pytest.approx(50 * MIB, rel=0.01)
 
 
 def test_a_restart_while_nobody_watched_is_found_in_history():
-    history = again(watched(range(2, 100)))
+    timeline = again(watched(range(2, 100)))
     after = sample(130, start=120.0)
-    history.push(after)
-    found = view(history, after)
+    timeline.push(after)
+    found = view(timeline, after)
     assert found.restarts == 1
     assert found.notes == ("restarted 08:02",)
 
 
 def test_a_scan_that_must_have_ended_meanwhile_was_not_restarted():
-    history = again(watched(range(2, 100)))
+    timeline = again(watched(range(2, 100)))
     after = sample(5000, start=4990.0)
-    history.push(after)
-    assert view(history, after).restarts == 0
+    timeline.push(after)
+    assert view(timeline, after).restarts == 0
 
 
 def test_an_import_while_nobody_watched_is_bridged_without_a_leap():
-    history = again(watched(range(2, 100)))
+    timeline = again(watched(range(2, 100)))
     after = sample(400, start=380.0)
     imported = replace(after.pool.scan, start=T, pass_start=T + 380)
-    history.push(replace(after, pool=replace(after.pool, scans=(imported,))))
-    found = history.scans.views(replace(after, pool=replace(after.pool, scans=(imported,))))[0]
+    timeline.push(replace(after, pool=replace(after.pool, scans=(imported,))))
+    found = timeline.scans.views(replace(after, pool=replace(after.pool, scans=(imported,))))[0]
     assert found.restarts == 0
     assert found.notes[0].startswith("the pool was imported again by ")
     assert found.issue_rate == pytest.approx(50 * MIB, rel=0.05)
@@ -115,29 +116,29 @@ def test_an_import_while_nobody_watched_is_bridged_without_a_leap():
 
 def test_the_store_keeps_and_recalls(tmp_path):
     store = HistoryStore(tmp_path)
-    assert store.recall(GUID, PoolHistory()) is None
+    assert store.recall(GUID, PoolTimeline()) is None
     assert store.keep(GUID, watched(range(2, 50)), T)
     store.close()
-    history = PoolHistory()
-    assert HistoryStore(tmp_path).recall(GUID, history) is None
-    assert [len(t.course.points) for t in history.scans.tracks] == [48]
+    timeline = PoolTimeline()
+    assert HistoryStore(tmp_path).recall(GUID, timeline) is None
+    assert [len(t.course.points) for t in timeline.scans.tracks] == [48]
 
 
 def test_it_is_written_every_two_minutes_and_when_asked_to(tmp_path):
-    store, history = HistoryStore(tmp_path), watched(range(2, 10))
-    kept = [store.keep(GUID, history, T + n) for n in range(0, 280, 40)]
+    store, timeline = HistoryStore(tmp_path), watched(range(2, 10))
+    kept = [store.keep(GUID, timeline, T + n) for n in range(0, 280, 40)]
     assert kept == [True, False, False, True, False, False, True]
-    assert store.keep(GUID, history, T + 241, at_once=True)
+    assert store.keep(GUID, timeline, T + 241, at_once=True)
 
 
 def test_at_rest_it_is_written_every_five_minutes_and_when_a_scan_has_ended(tmp_path):
-    store, history = HistoryStore(tmp_path), watched(range(2, 200))
-    assert store.keep(GUID, history, T)
+    store, timeline = HistoryStore(tmp_path), watched(range(2, 200))
+    assert store.keep(GUID, timeline, T)
     last = sample(200)
     over = replace(last.pool.scans[0], state="finished", end=T + 200)
-    history.push(replace(last, pool=replace(last.pool, scans=(over,))))
-    assert history.scans.past
-    kept = [t for t in range(0, 700, 10) if store.keep(GUID, history, T + t)]
+    timeline.push(replace(last, pool=replace(last.pool, scans=(over,))))
+    assert timeline.scans.past
+    kept = [t for t in range(0, 700, 10) if store.keep(GUID, timeline, T + t)]
     assert kept == [120, 420]
 
 
@@ -145,31 +146,31 @@ def test_a_second_console_reads_but_does_not_write(tmp_path):
     first, second = HistoryStore(tmp_path), HistoryStore(tmp_path)
     assert first.keep(GUID, watched(range(2, 10)), T)
     assert not second.keep(GUID, watched(range(2, 99)), T)
-    history = PoolHistory()
-    assert second.recall(GUID, history) is None
-    assert len(history.scans.tracks) == 1
+    timeline = PoolTimeline()
+    assert second.recall(GUID, timeline) is None
+    assert len(timeline.scans.tracks) == 1
     first.close()
-    assert second.keep(GUID, history, T + 60)
+    assert second.keep(GUID, timeline, T + 60)
 
 
 def test_without_a_directory_nothing_is_kept():
     store = HistoryStore(None)
     assert not store.keep(GUID, watched(range(2, 5)), T)
-    assert store.recall(GUID, PoolHistory()) is None
+    assert store.recall(GUID, PoolTimeline()) is None
 
 
 def test_another_readers_directory_is_looked_into(tmp_path):
     (tmp_path / "system").mkdir()
     HistoryStore(tmp_path / "system").keep(GUID, watched(range(2, 10)), T)
-    history = PoolHistory()
+    timeline = PoolTimeline()
     store = HistoryStore(tmp_path, readable=(tmp_path, tmp_path / "system"))
-    assert store.recall(GUID, history) is None
-    assert len(history.scans.tracks) == 1
+    assert store.recall(GUID, timeline) is None
+    assert len(timeline.scans.tracks) == 1
 
 
 def test_a_guid_that_is_none_becomes_no_path(tmp_path):
     with pytest.raises(StateError, match="no GUID"):
-        HistoryStore(tmp_path).keep("../../etc/passwd", PoolHistory(), T)
+        HistoryStore(tmp_path).keep("../../etc/passwd", PoolTimeline(), T)
 
 
 @pytest.mark.parametrize(
@@ -179,15 +180,15 @@ def test_a_damaged_file_is_a_note_and_a_fresh_start(tmp_path, text):
     path = tmp_path / f"history-{GUID}.json"
     path.write_text(text)
     path.chmod(0o600)
-    history = PoolHistory()
-    assert "damaged" in (HistoryStore(tmp_path).recall(GUID, history) or "")
-    assert history.scans.tracks == ()
-    history.push(sample(5))
+    timeline = PoolTimeline()
+    assert "damaged" in (HistoryStore(tmp_path).recall(GUID, timeline) or "")
+    assert timeline.scans.tracks == ()
+    timeline.push(sample(5))
 
 
 def test_a_link_in_the_files_place_is_a_note(tmp_path):
     (tmp_path / f"history-{GUID}.json").symlink_to("/etc/passwd")
-    assert "history not read" in (HistoryStore(tmp_path).recall(GUID, PoolHistory()) or "")
+    assert "history not read" in (HistoryStore(tmp_path).recall(GUID, PoolTimeline()) or "")
 
 
 def test_the_file_stays_small_whatever_the_pool(monkeypatch):
@@ -213,21 +214,21 @@ def test_no_damage_to_a_file_gets_further_than_a_note(data):
             st.dictionaries(st.text(max_size=2), st.none(), max_size=2),
         )
     )
-    history = PoolHistory()
+    timeline = PoolTimeline()
     try:
-        restore_history(history, document, GUID)
+        restore_history(timeline, document, GUID)
     except DAMAGE:
         return
     last = sample(120)
-    history.push(last)
-    estimate = view(history, last).estimate
+    timeline.push(last)
+    estimate = view(timeline, last).estimate
     assert estimate.eta is None or estimate.eta >= 0
 
 
 def _document() -> bytes:
-    history = watched(range(2, 20))
-    history.scans.tracks[0].timeline.mark(T + 10, "zfs_vdev_scrub_max_active=6")
-    return encode_history(history, GUID, T)
+    timeline = watched(range(2, 20))
+    timeline.scans.tracks[0].timeline.mark(T + 10, "zfs_vdev_scrub_max_active=6")
+    return encode_history(timeline, GUID, T)
 
 
 DOCUMENT = _document()
@@ -244,13 +245,13 @@ def _places(node):
 def test_a_history_of_an_earlier_version_is_read():
     kept = Path(__file__).parents[2] / "fixtures" / "state" / "history.json"
     document = json.loads(kept.read_text())
-    history = PoolHistory()
-    restore_history(history, document, document["guid"])
-    (track,) = history.scans.tracks
+    timeline = PoolTimeline()
+    restore_history(timeline, document, document["guid"])
+    (track,) = timeline.scans.tracks
     assert (track.scan.function, track.scan.start) == ("resilver", document["scans"][0]["start"])
     assert len(track.course.points) == 30
     assert track.course.last is not None
-    assert history.series.tail("scan:resilver:", "issue_rate", 3)[0] is not None
+    assert timeline.rates.series.tail("scan:resilver:", "issue_rate", 3)[0] is not None
 
 
 def test_a_note_says_what_is_wrong_with_a_file(tmp_path):
@@ -259,7 +260,7 @@ def test_a_note_says_what_is_wrong_with_a_file(tmp_path):
     path = tmp_path / f"history-{GUID}.json"
     path.write_text(json.dumps(document))
     path.chmod(0o600)
-    note = HistoryStore(tmp_path).recall(GUID, PoolHistory()) or ""
+    note = HistoryStore(tmp_path).recall(GUID, PoolTimeline()) or ""
     assert note.endswith("is damaged (scans[0].total is not a whole number)")
 
 
@@ -276,9 +277,9 @@ def test_the_rates_of_the_whole_scan_are_kept_with_their_marks():
 def test_a_file_of_a_version_that_kept_no_rates_is_read():
     document = json.loads(encode_history(watched(range(2, 100)), GUID, T))
     del document["scans"][0]["past"]
-    history = PoolHistory()
-    restore_history(history, document, GUID)
-    assert history.scans.tracks[0].timeline.past.rates == ()
+    timeline = PoolTimeline()
+    restore_history(timeline, document, GUID)
+    assert timeline.scans.tracks[0].timeline.past.rates == ()
 
 
 @rows(
@@ -294,23 +295,23 @@ def test_a_file_of_a_version_that_kept_no_rates_is_read():
 def test_rates_that_cannot_be_are_refused(past):
     document = json.loads(encode_history(watched(range(2, 100)), GUID, T))
     document["scans"][0]["past"] = past
-    history = PoolHistory()
+    timeline = PoolTimeline()
     with pytest.raises(ValueError, match=r"rates|counter|values"):
-        restore_history(history, document, GUID)
-    assert not history.scans.tracks
+        restore_history(timeline, document, GUID)
+    assert not timeline.scans.tracks
 
 
 NAME = f"past-{GUID}.json"
 
 
-def finished(start: float = 0.0) -> PoolHistory:
+def finished(start: float = 0.0) -> PoolTimeline:
     """A pool whose resilver was watched to its end."""
     first = int(start)
-    history = watched(range(first + 2, first + 200), start=start)
+    timeline = watched(range(first + 2, first + 200), start=start)
     last = sample(start + 200, start=start)
     over = replace(last.pool.scans[0], state="finished", stage=None, end=T + start + 200)
-    history.push(replace(last, pool=replace(last.pool, scans=(over,))))
-    return history
+    timeline.push(replace(last, pool=replace(last.pool, scans=(over,))))
+    return timeline
 
 
 @cache
@@ -329,10 +330,10 @@ def put(directory, text: str):
     return path
 
 
-def recalled(*directories) -> PoolHistory:
-    history = PoolHistory()
-    assert HistoryStore(None, directories).recall(GUID, history) is None
-    return history
+def recalled(*directories) -> PoolTimeline:
+    timeline = PoolTimeline()
+    assert HistoryStore(None, directories).recall(GUID, timeline) is None
+    return timeline
 
 
 def test_finished_scans_are_kept_to_predict_the_next_ones():
@@ -352,9 +353,9 @@ def test_the_store_keeps_finished_scans_in_a_file_that_earlier_versions_ignore(t
 def test_the_file_is_written_only_when_a_scan_has_finished(tmp_path):
     written = []
     store = HistoryStore(tmp_path, write=lambda path, data: written.append(path.name))
-    history = finished()
+    timeline = finished()
     for n in range(5):
-        store.keep(GUID, history, T + 60 * n)
+        store.keep(GUID, timeline, T + 60 * n)
     assert written.count(NAME) == 1
 
 
@@ -370,26 +371,26 @@ def test_what_one_reader_learned_is_added_to_what_another_did(tmp_path):
 def test_a_damaged_file_costs_the_earlier_scans_and_not_the_running_one(tmp_path):
     HistoryStore(tmp_path).keep(GUID, watched(range(2, 50)), T)
     path = put(tmp_path, "{")
-    history = PoolHistory()
-    note = HistoryStore(tmp_path).recall(GUID, history)
+    timeline = PoolTimeline()
+    note = HistoryStore(tmp_path).recall(GUID, timeline)
     assert note == f"earlier scans not read: {path} is damaged (JSONDecodeError)"
-    assert len(history.scans.tracks) == 1
-    assert history.scans.past == ()
+    assert len(timeline.scans.tracks) == 1
+    assert timeline.scans.past == ()
 
 
 def test_a_file_of_a_later_version_is_left_alone(tmp_path):
     path = put(tmp_path, json.dumps({**document(), "format": PAST_FORMAT + 1, "new": 1}))
     before = path.read_text()
-    store, history = HistoryStore(tmp_path), finished()
-    note = store.recall(GUID, history)
+    store, timeline = HistoryStore(tmp_path), finished()
+    note = store.recall(GUID, timeline)
     assert note == f"earlier scans not read: a later version wrote {path}"
-    assert store.keep(GUID, history, T, at_once=True)
+    assert store.keep(GUID, timeline, T, at_once=True)
     assert path.read_text() == before
 
 
 def test_a_link_in_the_place_of_the_file_of_finished_scans_is_a_note(tmp_path):
     (tmp_path / NAME).symlink_to("/etc/passwd")
-    assert "earlier scans not read" in (HistoryStore(tmp_path).recall(GUID, PoolHistory()) or "")
+    assert "earlier scans not read" in (HistoryStore(tmp_path).recall(GUID, PoolTimeline()) or "")
 
 
 def test_another_pools_scans_are_not_read():
@@ -432,9 +433,9 @@ def test_a_finished_scan_that_cannot_be_is_refused(change):
 @pytest.mark.parametrize("text", ["", "[]", "null", "3", '{"format": 1}', "{}", '{"format": "2"}'])
 def test_whatever_is_in_the_file_it_is_a_note_and_a_fresh_start(tmp_path, text):
     put(tmp_path, text)
-    history = PoolHistory()
-    assert "damaged" in (HistoryStore(tmp_path).recall(GUID, history) or "")
-    history.push(sample(5))
+    timeline = PoolTimeline()
+    assert "damaged" in (HistoryStore(tmp_path).recall(GUID, timeline) or "")
+    timeline.push(sample(5))
 
 
 def test_the_same_scan_dated_a_second_apart_is_learned_once():
@@ -457,13 +458,13 @@ def test_no_damage_to_the_file_gets_further_than_an_estimate(data):
             st.none(), st.text(max_size=3), st.floats(), st.integers(-(2**70), 2**70), st.just([])
         )
     )
-    history = PoolHistory()
+    timeline = PoolTimeline()
     try:
         for past in decode_past(damaged, GUID):
-            history.scans.learn(past)
+            timeline.scans.learn(past)
     except DAMAGE:
         return
     for second in range(2, 8):
-        history.push(sample(second + 9000, start=9000.0))
-    estimate = history.scan_views[0].estimate
+        timeline.push(sample(second + 9000, start=9000.0))
+    estimate = timeline.frame.scans[0].estimate
     assert estimate.eta is None or 0 <= estimate.low <= estimate.eta <= estimate.high < math.inf
