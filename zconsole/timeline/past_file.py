@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 from zconsole.system.records import from_json
-from zconsole.timeline.eta.daily import HOURS, SLOWEST
+from zconsole.timeline.eta.pace import HOURS, SLOWEST
 from zconsole.timeline.eta.past import LEAST_SECONDS, MOST_POINTS, MOST_SECONDS, PastScan
-from zconsole.timeline.eta.progress_curve import SANE
+from zconsole.timeline.eta.progress import SANE
 from zconsole.timeline.scans import MOST_PAST
 
 FORMAT = 1

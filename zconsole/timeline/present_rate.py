@@ -12,8 +12,8 @@ from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
-from zconsole.timeline.eta.bursts import levelled
-from zconsole.timeline.eta.progress_curve import RECENT_POINTS, CurvePoint
+from zconsole.timeline.eta.estimate import levelled
+from zconsole.timeline.eta.progress import RECENT_POINTS, CurvePoint
 from zconsole.timeline.eta.windows import ROUNDINGS
 
 SPAN = 60.0

@@ -25,7 +25,7 @@ from zconsole.timeline import past_file
 from zconsole.timeline.damage import Damage
 from zconsole.timeline.eta.estimate import Estimate, Forecast
 from zconsole.timeline.eta.past import PastScan
-from zconsole.timeline.eta.progress_curve import (
+from zconsole.timeline.eta.progress import (
     MAX_POINTS,
     SANE,
     CurvePoint,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from tests.table import rows
-from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve, ProgressReading
+from zconsole.timeline.eta.progress import CurvePoint, ProgressCurve, ProgressReading
 from zconsole.timeline.present_rate import LEAST, SPAN, present_rate, rate_by_turns
 
 MB = 1e6
