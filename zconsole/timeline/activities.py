@@ -8,8 +8,7 @@ from typing import NamedTuple
 from zconsole import units
 from zconsole.pool.model import Activity, Pool, Progress, Sample
 from zconsole.timeline.eta.estimate import SUSPENDED, Forecast, forecast, nothing
-from zconsole.timeline.eta.progress_curve import ProgressCurve
-from zconsole.timeline.eta.work import activity_reading, activity_work
+from zconsole.timeline.eta.progress import ProgressCurve, activity_reading, activity_work
 from zconsole.timeline.frame import ActivityView
 
 ActivityKey = tuple[str, str | None, float | None]

@@ -19,8 +19,8 @@ from math import ceil, floor, log, log2, sqrt
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.eta.bursts import levelled
-from zconsole.timeline.eta.progress_curve import RECENT_POINTS, CurvePoint
+from zconsole.timeline.eta.estimate import levelled
+from zconsole.timeline.eta.progress import RECENT_POINTS, CurvePoint
 from zconsole.timeline.eta.windows import ROUNDINGS
 
 MOST_STEPS = 600

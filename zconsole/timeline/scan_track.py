@@ -9,7 +9,6 @@ from math import inf
 from zconsole import units
 from zconsole.pool.model import Sample, Scan, Vdev
 from zconsole.pool.scan_outcome import passed_over, scan_notes
-from zconsole.timeline.eta.daily import EVEN, Daily
 from zconsole.timeline.eta.estimate import (
     PAST_TOTAL,
     SUSPENDED,
@@ -19,6 +18,7 @@ from zconsole.timeline.eta.estimate import (
     nothing,
     ranged,
 )
+from zconsole.timeline.eta.pace import EVEN, Daily
 from zconsole.timeline.eta.past import (
     Comparison,
     PastScan,
@@ -31,15 +31,15 @@ from zconsole.timeline.eta.past import (
     together,
     which,
 )
-from zconsole.timeline.eta.progress_curve import ProgressCurve
-from zconsole.timeline.eta.windows import ROUNDINGS
-from zconsole.timeline.eta.work import (
+from zconsole.timeline.eta.progress import (
+    ProgressCurve,
     issued_bytes,
     rounding_of,
     scan_reading,
     scan_totals,
     scan_work,
 )
+from zconsole.timeline.eta.windows import ROUNDINGS
 from zconsole.timeline.frame import ScanView
 from zconsole.timeline.known_change import KnownChange
 from zconsole.timeline.scan_rate import (

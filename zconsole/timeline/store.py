@@ -22,10 +22,10 @@ from zconsole.system import state_dir
 from zconsole.system.async_writer import LockedStore
 from zconsole.system.records import RecordError, from_json, parse_json
 from zconsole.system.state_dir import StateError
-from zconsole.timeline.eta.daily import HOURS, SLOWEST
 from zconsole.timeline.eta.estimate import Estimate, Forecast
+from zconsole.timeline.eta.pace import HOURS, SLOWEST
 from zconsole.timeline.eta.past import LEAST_SECONDS, MOST_POINTS, MOST_SECONDS, PastScan
-from zconsole.timeline.eta.progress_curve import (
+from zconsole.timeline.eta.progress import (
     MAX_POINTS,
     SANE,
     CurvePoint,

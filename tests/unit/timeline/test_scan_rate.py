@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table import rows
-from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve, ProgressReading
+from zconsole.timeline.eta.progress import CurvePoint, ProgressCurve, ProgressReading
 from zconsole.timeline.scan_rate import (
     HOLE,
     LEAST_PRESENT,
