@@ -29,7 +29,8 @@ from typing import Any
 
 from tests.bench.large import LargeSource
 from zconsole.sim.source import World, samples
-from zconsole.timeline.feed import Feed, Pairs, Update
+from zconsole.timeline.feed import Feed, Update
+from zconsole.timeline.frame import Pairs
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
 from zconsole.ui.console_options import ConsoleOptions

@@ -13,8 +13,7 @@ from zconsole.pool.chassis import Lights
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import is_root
-from zconsole.timeline.feed import Pairs
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import Frame, Pairs
 from zconsole.units import size
 from zconsole.zfs.sources.blockdev import device_facts
 

@@ -9,10 +9,9 @@ from dataclasses import replace
 from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.pool.health import CONNECTING
 from zconsole.system.host import Clocks
-from zconsole.timeline.feed import Feed, Pairs, Update
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.feed import Feed, SessionFeed, Update
+from zconsole.timeline.frame import Frame, Pairs
 from zconsole.timeline.session import Session
-from zconsole.timeline.session_feed import SessionFeed
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.remote import RemoteSource, next_patience
 
@@ -53,7 +52,7 @@ class FleetHost:
         return tuple(each for frame in self._frames for each in self._aged(frame))
 
     def take_notes(self) -> tuple[str, ...]:
-        """See Session.take_notes."""
+        """Problems with stored history and reports since the last call, each once."""
         notes, self._notes = self._notes, ()
         return notes
 
@@ -167,11 +166,11 @@ class Fleet(Feed):
         return tuple(found)
 
     async def details(self, *_: str) -> Pairs:
-        """See Feed.details. Other machines give nothing beyond the sample."""
+        """No facts: other machines give nothing beyond the sample."""
         return ()
 
     async def close_sources(self) -> None:
-        """See Feed.close_sources."""
+        """Close every machine's source."""
         await asyncio.gather(*(host.aclose() for host in self._hosts))
 
     def _check(self) -> None:

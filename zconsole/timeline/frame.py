@@ -219,12 +219,12 @@ class Frame:
 
     @property
     def guid(self) -> str | None:
-        """See Pool.guid."""
+        """The pool's GUID, as ``Pool.guid``."""
         return self.sample.pool.guid if self.sample else None
 
     @property
     def state(self) -> str | None:
-        """See Pool.state; the kernel's word where there never was a sample."""
+        """The pool's state; the kernel's word where there never was a sample."""
         return self.sample.pool.state if self.sample else self.kstat
 
     @property
@@ -239,7 +239,7 @@ class Frame:
 
     @property
     def version(self) -> str | None:
-        """See Sample.version."""
+        """The version of OpenZFS, as ``Sample.version``."""
         return self.sample.version if self.sample else None
 
     @property
@@ -266,7 +266,7 @@ class Frame:
 
     @property
     def kstat(self) -> str | None:
-        """See Sample.kstat; the newest, also with a failure."""
+        """The kernel's newest word for the pool's state, also with a failure."""
         newest = self.failure or self.sample
         return newest.kstat if newest else None
 
@@ -334,6 +334,8 @@ class Fact(NamedTuple):
     severity: str = ""
 
 
+Pairs = tuple[tuple[str, str], ...]
+"""Facts of a device, label and value, in the order they are shown."""
 Size = Callable[[float | None], str]
 """How bytes are formatted: ``units.size`` as zpool does, or in the chosen units."""
 

@@ -8,8 +8,7 @@ from functools import partial
 
 from zconsole.config.settings import COLUMNS
 from zconsole.timeline.events import BROKEN
-from zconsole.timeline.feed import Pairs
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import Frame, Pairs
 from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Column, Panel
