@@ -69,7 +69,7 @@ class TunablesScreen(PickScreen):
         held: Callable[[], str],
         renew: Work,
     ) -> None:
-        """All of these are asked at each drawing: values and units change while it is on the screen.
+        """All of these are asked at each drawing: values and units change meanwhile.
 
         ``held``: what the autopilot does, or that it can be started. ``renew`` reads the values.
         """
