@@ -42,8 +42,6 @@ SPREAD_FACTOR = 1.15
 MAX_SPREAD = 1.0
 SLACK = 2.0
 """Seconds either way that a transaction group may take longer or shorter."""
-PHASE_SECONDS = 20.0
-"""Issued bytes advance in bursts a transaction group long; their level is the line over this."""
 WALKED_SECONDS = 30.0
 """Seconds watched after the metadata walk from which what was before is left out."""
 SKIPPED_FACTOR = 1.3
@@ -207,8 +205,7 @@ def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> 
         return _Progress(level, left + done[-1] - level[-1])
     if work.average and not work.by_turns and longest_still(xs, moved) >= LONG_STILL:
         return None
-    undone = max(0.0, _ahead(Slopes(xs, done), done[-1]))
-    return _Progress(done, left + undone, settled=False)
+    return _Progress(done, left, settled=False)
 
 
 class TurnCosts(NamedTuple):
@@ -348,12 +345,6 @@ def _further_share(points: Sequence[CurvePoint], work: Work) -> float | None:
     if issued <= 0 or issued < min(0.25 * work.total, max(0.05 * work.total, UNBLURRED)):
         return None
     return (points[-1].processed - points[0].processed) / issued
-
-
-def _ahead(slopes: Slopes, issued: float) -> float:
-    """Bytes by which a burst has run ahead of the line through the last bursts."""
-    line = slopes.line(slopes.last - PHASE_SECONDS, slopes.last)
-    return issued - line.end if line else 0.0
 
 
 def ranged(eta: float, spread: float, reason: str) -> Estimate:
