@@ -43,11 +43,6 @@ MEAN_PATIENCE = 0.3
 
 LOAD_PATIENCE = 0.05
 """Slower than the mean, it is likely under a load that ends; what is faster shows what it can."""
-FEWEST_LEVELS = 8
-FAST = 0.8
-"""Share of the time in which a scan was slower than what the devices do without a load."""
-GAIN = 0.33
-"""The variance of a moment that may be any as well as any other."""
 
 
 class Window(NamedTuple):
@@ -96,13 +91,10 @@ def expected(slopes: Slopes, left: float, rounding: float) -> Speed | None:
     apart = _weighted(((log(w.rate) - speed) ** 2 for w in windows), weights)
     missed = _weighted((e * e for e in errors), weights)
     seconds = exp(_weighted((log(w.seconds) for w in windows), weights))
-    mean, levels = slopes.mean, _levels(slopes)
-    share = max(_mean_share(slopes, ahead, present), _reverting(levels, ahead))
     # Far ahead, the load of now is worth less than the mean: it will change before the end.
-    if mean > 0:
-        speed += share * (log(mean) - speed)
-    found = Speed(exp(speed), sqrt(apart + missed), seconds)
-    return found._replace(spread=_loaded(levels, found, mean, ahead))
+    if slopes.mean > 0:
+        speed += _mean_share(slopes, ahead, present) * (log(slopes.mean) - speed)
+    return Speed(exp(speed), sqrt(apart + missed), seconds)
 
 
 def _windows(slopes: Slopes, rounding: float) -> list[Window]:
@@ -168,90 +160,6 @@ def _mean_share(slopes: Slopes, ahead: float, present: Present | None) -> float:
     slower = present.speed < log(slopes.mean)
     patience = LOAD_PATIENCE if slower else MEAN_PATIENCE
     return share * exp(-patience * present.misfit(slopes.mean))
-
-
-class _Levels(NamedTuple):
-    """The speeds (log bytes/s) of the past in stretches of equal length, the newest first."""
-
-    logs: list[float]
-    length: float
-    """Seconds of a stretch."""
-    sides: list[int]
-    """Of each, oldest first: 1 above the usual, -1 below; in between, as the one before."""
-
-    @property
-    def changes(self) -> int:
-        """How often the speed went from one side to the other."""
-        return sum(a * b < 0 for a, b in pairwise(self.sides))
-
-    @property
-    def lasting(self) -> float:
-        """Seconds since the speed last changed sides."""
-        sides = self.sides[::-1]
-        same = next((n for n, side in enumerate(sides) if side * sides[0] < 0), len(sides))
-        return same * self.length
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether it is below the usual now, and was above before: likely under a load."""
-        return self.changes > 0 and self.sides[-1] < 0
-
-    @property
-    def is_back(self) -> bool:
-        """Whether it is above the usual again."""
-        return self.changes > 1 and self.sides[-1] > 0
-
-    @property
-    def fast(self) -> float:
-        """What the devices do without a load."""
-        return sorted(self.logs)[int(FAST * len(self.logs))]
-
-
-def _levels(slopes: Slopes) -> _Levels | None:
-    """The levels of the speed; None while too few were seen."""
-    length = max(PRESENT_SECONDS, (slopes.last - slopes.first) / MOST_CHUNKS)
-    lines = [
-        slopes.line(slopes.last - (k + 1) * length, slopes.last - k * length)
-        for k in range(int((slopes.last - slopes.first) / length))
-    ]
-    logs = [log(max(line.slope, 0.05 * slopes.mean)) for line in lines if line and slopes.mean > 0]
-    if len(logs) < FEWEST_LEVELS:
-        return None
-    middle = sum(logs) / len(logs)
-    band = 0.5 * sqrt(sum((each - middle) ** 2 for each in logs) / len(logs))
-    sides, side = [], 0
-    for each in reversed(logs):
-        side = 1 if each > middle + band else -1 if each < middle - band else side
-        sides.append(side)
-    return _Levels(logs, length, sides)
-
-
-def _reverting(levels: _Levels | None, ahead: float) -> float:
-    """Share of the mean, as a speed returns to it that came and went before.
-
-    A level that lasts for L seconds on average says something of the next L/2, and of ``ahead``
-    only as much as that is of it. One change says nothing of a return.
-    """
-    if levels is None or levels.changes < 2:
-        return 0.0
-    memory = len(levels.logs) * levels.length / levels.changes / 2
-    return 1 - memory / ahead * (1 - exp(-ahead / memory))
-
-
-def _loaded(levels: _Levels | None, speed: Speed, mean: float, ahead: float) -> float:
-    """The spread, as a load ends sooner or later, and may come back once it has ended.
-
-    A load that has lasted for L seconds ends within the next ``ahead`` with a chance of
-    ``ahead / (ahead + L)``. Back at the speed without it, the rest goes between that and the mean.
-    """
-    if levels is None or mean <= 0:
-        return speed.spread
-    if levels.is_slow:
-        gain = max(0.0, levels.fast - log(speed.rate))
-        return sqrt(speed.spread**2 + GAIN * gain**2 * ahead / (ahead + levels.lasting))
-    if levels.is_back:
-        return min(speed.spread, abs(levels.fast - log(mean)))
-    return speed.spread
 
 
 def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
