@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from itertools import chain
 
 from zconsole.pool.chassis import Lights
+from zconsole.pool.model import Sample
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.device_prober import DeviceProber
 from zconsole.timeline.feed import Feed, Pairs, Update
@@ -16,7 +16,7 @@ from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Source
 
 BUSY, BREATH = 0.02, 0.02
-"""Seconds of work on a round after which, before the next step, keys are answered for so long."""
+"""Seconds of work on a round after which, before the next pool, keys are answered for so long."""
 
 
 class SessionFeed(Feed):
@@ -56,17 +56,17 @@ class SessionFeed(Feed):
         return Update(frames, self._source.capabilities, notes=self._session.take_notes())
 
     async def _frames(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
-        """The frames of a round: thousands of devices take longer than anybody waits for a key."""
+        """The frames of a round, with pauses for keys between pools."""
         loop, frames = asyncio.get_running_loop(), list[Frame]()
         since = loop.time()
-        for step in chain.from_iterable(map(self._session.steps, raws)):
-            if callable(step):
-                await in_daemon_thread(step)
-            elif step is not None:
-                frames.append(step)
-            if self._shown and loop.time() - since > BUSY:
-                await asyncio.sleep(BREATH)
-                since = loop.time()
+        for raw in raws:
+            for seen in self._session.read(raw):
+                if isinstance(seen, Sample) and self._session.lacks_past(seen.pool):
+                    await in_daemon_thread(self._session.recall, seen.pool)
+                frames.append(self._session.push(seen))
+                if self._shown and loop.time() - since > BUSY:
+                    await asyncio.sleep(BREATH)
+                    since = loop.time()
         self._shown = True
         return tuple(frames)
 
