@@ -47,13 +47,13 @@ class DamageTracker:
         self._tz = tz
         self.last = Damage()
 
-    def push(self, sample: Sample, moved: Mapping[str, Placed] | None) -> None:
-        """Take in a sample. ``moved``: its tree; None where no counter of errors changed."""
+    def push(self, sample: Sample, tree: Mapping[str, Placed]) -> None:
+        """Take in a sample and the vdevs of its tree by key."""
         pool, last = sample.pool, self.last
         errors = last.errors if pool.error_count is None else pool.error_count
-        checksum = last.checksum if moved is None else _checksum_errors(moved)
-        still = last.checksum.keys() & (moved if moved is not None else last.checksum).keys()
-        fell = sum(last.checksum[key] for key in still if key not in checksum)
+        checksum = _checksum_errors(tree)
+        left = last.checksum.keys() & tree.keys() - checksum.keys()
+        fell = sum(last.checksum[key] for key in left)
         rose = any(count > last.checksum.get(key, 0) for key, count in checksum.items())
         now = replace(last, t=sample.t, errors=errors, checksum=checksum)
         if errors > last.errors or rose:

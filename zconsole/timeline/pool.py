@@ -14,7 +14,7 @@ from math import inf
 from zconsole.pool.model import BlockCounters, Event, IoRates, Sample, SampleFailure, Vdev
 from zconsole.pool.redundancy import REPAIRS
 from zconsole.pool.spares import STANDING
-from zconsole.pool.topology import Placed, is_group, placed, placed_as
+from zconsole.pool.topology import Placed, is_group, placed
 from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.changes import device_changes, pool_change, without_duplicates
 from zconsole.timeline.damage import DamageTracker
@@ -24,9 +24,6 @@ from zconsole.timeline.series import RateSeries
 from zconsole.timeline.views import ActivityView, ScanView
 
 MAX_EVENTS = 500
-MANY = 2000
-"""Vdevs of a pool beyond which sparklines show its windowed rates: a second set of rates would
-take a tenth of the time of a sample."""
 NO_DATA = ("cache", "spare")
 """Classes whose I/O is not part of the pool's own sum."""
 
@@ -58,12 +55,6 @@ class PoolHistory:
         """The vdevs of the newest sample that are not ONLINE, by key."""
         self._returned: dict[str, float] = {}
         self._unfilled: frozenset[str] = frozenset()
-        self.still = object()
-        """The same one as long as nothing of the tree but what is counted moves."""
-        self._tended: tuple[Placed, ...] = ()
-        """The vdevs that are, or were, trimmed or initialized."""
-        self._waiting: tuple[str, ...] = ()
-        """Names of the leaves that wait for a further resilver."""
         self.regrouped: float | None = None
         """When a replacing or spare vdev, or a waiting device, last appeared."""
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
@@ -73,23 +64,22 @@ class PoolHistory:
     def push(self, sample: Sample) -> None:
         """Take in a sample of the pool."""
         self._in_gap = False
-        root = sample.pool.root
-        same = placed_as(self.tree, root)
-        tree = {p.key: p for p in placed(root)} if same is None else same
+        tree = {place.key: place for place in placed(sample.pool.root)}
         # Changes of devices come before what scans did: a restart has its cause among them.
         if self._last is not None:
-            self._notice(sample, tree, moved=same is None)
+            self._notice(sample, tree)
         gap = sample.t - self._last.t if self._last is not None else 0.0
         self._tell(sample.events, gap, sample.t)
-        away = self._away
-        if same is None:
-            self.still, away = object(), self._look_over(sample.t, tree)
-        self._track_away(sample, tree, away)
-        self.damage.push(sample, tree if same is None else None)
+        self._track_regrouped(sample.t, tree)
+        self._track_away(sample, tree)
+        self.damage.push(sample, tree)
         self._measure(sample.t, sample.clock, tree)
-        self._tell(self.scans.push(sample, self._waiting, self._events), gap, sample.t)
+        leaves = [place.vdev for place in tree.values() if not place.vdev.children]
+        waiting = tuple(leaf.name for leaf in leaves if leaf.awaiting_resilver)
+        self._tell(self.scans.push(sample, waiting, self._events), gap, sample.t)
         self.scan_views = self.scans.views(sample)
-        self.activity_views = self.activities.push(sample, self._tended)
+        tended = tuple(p for p in tree.values() if p.vdev.trim or p.vdev.initialize)
+        self.activity_views = self.activities.push(sample, tended)
         self.series.put_scans({v.key: (v.scan_rate, v.issue_rate) for v in self.scan_views})
         self.tree, self._last = tree, sample
 
@@ -128,24 +118,17 @@ class PoolHistory:
         if events:
             self._events = deque(without_duplicates(self._events, events, gap, now), MAX_EVENTS)
 
-    def _notice(self, sample: Sample, tree: dict[str, Placed], moved: bool) -> None:
+    def _notice(self, sample: Sample, tree: dict[str, Placed]) -> None:
         old = self._last.pool if self._last else sample.pool
         reported = {_subject(event) for event in sample.events}
         seen = [
             *pool_change(sample.t, old.state, sample.pool.state),
-            *(device_changes(sample.t, self.tree, tree) if moved else ()),
+            *device_changes(sample.t, self.tree, tree),
         ]
         self._events.extend(event for event in seen if _subject(event) not in reported)
 
-    def _look_over(self, t: float, tree: dict[str, Placed]) -> dict[str, Placed]:
-        """Note what matters of a tree in which more moved than counters; what is not ONLINE."""
-        self._track_regrouped(t, tree)
-        self._tended = tuple(p for p in tree.values() if p.vdev.trim or p.vdev.initialize)
-        leaves = (place.vdev for place in tree.values() if not place.vdev.children)
-        self._waiting = tuple(vdev.name for vdev in leaves if vdev.awaiting_resilver)
-        return {key: place for key, place in tree.items() if place.vdev.state != "ONLINE"}
-
-    def _track_away(self, sample: Sample, tree: dict[str, Placed], away: dict[str, Placed]) -> None:
+    def _track_away(self, sample: Sample, tree: dict[str, Placed]) -> None:
+        away = {key: place for key, place in tree.items() if place.vdev.state != "ONLINE"}
         missing = {key for key, place in away.items() if place.vdev.state not in STANDING}
         self.missing = {key: since for key, since in self.missing.items() if key in missing}
         for key in (missing - self._away.keys()) & self.tree.keys():
@@ -179,13 +162,9 @@ class PoolHistory:
         self.rates = windows.windowed()
         fill_in(tree, self.rates, windows.short())
         self.series.advance(t)
-        self.series.put_devices(self.rates if len(tree) > MANY else self._latest(tree))
-
-    def _latest(self, tree: dict[str, Placed]) -> dict[str, IoRates]:
-        """The rates of the last interval alone."""
-        latest = self._windows.latest()
+        latest = windows.latest()
         fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
-        return latest
+        self.series.put_devices(latest)
 
 
 def fill_in(tree: dict[str, Placed], rates: dict[str, IoRates], short: Mapping[str, float]) -> None:

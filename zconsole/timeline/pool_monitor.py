@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from functools import partial
 from typing import TypeVar
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
@@ -12,16 +11,10 @@ from zconsole.diagnosis.bottleneck.tracker import BottleneckTracker
 from zconsole.diagnosis.device_errors.faults import returned
 from zconsole.diagnosis.device_errors.tracker import DeviceErrorTracker
 from zconsole.diagnosis.outliers import slow_siblings
-from zconsole.pool.balance import Balance, balance
-from zconsole.pool.health import (
-    DeviceStates,
-    device_states,
-    health,
-    unreachable,
-    without_redundancy,
-)
-from zconsole.pool.model import Pool, Sample, SampleFailure, Vdev
-from zconsole.pool.redundancy import REPAIRS, Redundancy, of_pool
+from zconsole.pool.balance import balance
+from zconsole.pool.health import health, unreachable, without_redundancy
+from zconsole.pool.model import Sample, SampleFailure
+from zconsole.pool.redundancy import of_pool
 from zconsole.pool.spares import spare_troubles
 from zconsole.timeline.eta.estimate import SUSPENDED, nothing
 from zconsole.timeline.frame import Frame, VdevRow
@@ -29,10 +22,6 @@ from zconsole.timeline.pool import PoolHistory
 from zconsole.timeline.rates import NONE
 from zconsole.timeline.scrubs import ScrubTracker
 from zconsole.timeline.views import ActivityView, ScanView
-from zconsole.timeline.worked_out import WorkedOut
-
-_ROW = partial(tuple.__new__, VdevRow)
-"""Makes one of its fields; every sample makes one for every vdev."""
 
 
 class PoolMonitor:
@@ -50,31 +39,21 @@ class PoolMonitor:
         self._flags = flags
         self._bottleneck = BottleneckTracker()
         self._device_errors = DeviceErrorTracker()
-        self._counted: object = None
-        """``history.still`` when errors and states of devices were last taken in."""
-        self._states = WorkedOut[DeviceStates]()
-        self._redundancy = WorkedOut[tuple[tuple[Vdev, Redundancy], ...]]()
-        self._balance = WorkedOut[Balance]()
 
     def push(self, sample: Sample) -> Frame:
         """The frame of a fresh sample."""
         history, bottleneck, pool = self.history, self._bottleneck, sample.pool
         history.push(sample)
-        if self._counted is not history.still:
-            self._device_errors.push(sample.t, history.tree)
-            self._counted = history.still
+        self._device_errors.push(sample.t, history.tree)
         scans = [view.watched for view in history.scan_views]
         bottleneck.push(sample, history.tree, history.rates, scans)
         troubles = self._device_errors.faults(sample.t, history.tree, history.events, pool.scans)
         damaged = self._device_errors.damaged(pool.scans)
         spares = spare_troubles(pool.root, pool.scans, sample.t, history.returned)
         unsteady = (f"{fault.name}: {returned(fault.flaps)}" for fault in troubles if fault.flaps)
-        states = self._states.of((history.still,), partial(device_states, pool.root))
-        left = self._redundancy_of(pool)
+        left = of_pool(pool, history.returned)
         unchecked = history.damage.unchecked(pool, sample.t)
-        word = health(
-            pool, sample.t, history.regrouped, unsteady, damaged, spares, states, unchecked
-        )
+        word = health(pool, sample.t, history.regrouped, unsteady, damaged, spares, unchecked)
         word = without_redundancy(word, left, pool.scans)
         return Frame(
             pool=pool.name,
@@ -85,10 +64,7 @@ class PoolMonitor:
             activities=history.activity_views,
             redundancy=tuple(entry for _, entry in left),
             rows=_rows(history),
-            balance=self._balance.of(
-                (history.still, sample.version), partial(balance, pool.root, sample.version)
-            ),
-            still=history.still,
+            balance=balance(pool.root, sample.version),
             series=history.series,
             over_since=history.scans.over_since,
             events=history.events,
@@ -100,17 +76,6 @@ class PoolMonitor:
             scrub=self.scrubs.push(sample),
             past=history.scans.past,
         )
-
-    def _redundancy_of(self, pool: Pool) -> tuple[tuple[Vdev, Redundancy], ...]:
-        # Bytes of a repair, which move with every sample, make no difference.
-        repairs = tuple(
-            (scan.function, scan.vdev, scan.state, scan.end, scan.errors)
-            for scan in pool.scans
-            if scan.function in REPAIRS
-        )
-        returned, checkpoint = self.history.returned, pool.checkpoint is not None
-        work = partial(of_pool, pool, returned)
-        return self._redundancy.of((self.history.still, repairs, returned, checkpoint), work)
 
     def push_failure(self, failure: SampleFailure, last: Frame | None) -> Frame:
         """The frame of a pool without a sample, from ``last``, the frame of its newest sample.
@@ -156,8 +121,8 @@ def _aged(row: VdevRow, history: PoolHistory) -> VdevRow:
 
 def _rows(history: PoolHistory) -> tuple[VdevRow, ...]:
     places = tuple(history.tree.values())
-    keys, depths, vdevs, _, _ = zip(*places, strict=True)
-    rates = map(history.rates.__getitem__, keys)
-    slow = map(slow_siblings(places, history.rates).get, keys)
-    missing = map(history.missing.get, keys)
-    return tuple(map(_ROW, zip(keys, depths, vdevs, rates, slow, missing, strict=True)))
+    rates, missing, slow = history.rates, history.missing, slow_siblings(places, history.rates)
+    return tuple(
+        VdevRow(key, depth, vdev, rates[key], slow.get(key), missing.get(key))
+        for key, depth, vdev, _, _ in places
+    )

@@ -16,19 +16,16 @@ SCAN_METRICS = ("scan_rate", "issue_rate")
 _KEPT = itemgetter(*map(IoRates._fields.index, DEVICE_METRICS))
 CAPACITY = 240
 """Values kept a metric: wider than any terminal's sparkline, four minutes at a sample a second."""
-MOST_VALUES = 1_500_000
-"""Values kept of all vdevs of a pool, 6 MB: of thousands of vdevs, fewer than CAPACITY samples."""
 
 
 class _Table:
     """A row for each tick, with all metrics of one key after those of another.
 
-    A pool of ten thousand leaves keeps ten million values: single precision, and one array a row.
+    A pool of a thousand leaves keeps a million values: single precision, and one array a row.
     """
 
-    def __init__(self, width: int, capacity: int, most: int) -> None:
+    def __init__(self, width: int, capacity: int) -> None:
         self.width = width
-        self._most = most
         self._places: dict[str, int] = {}
         """Where each key is in a row: the same object as long as the keys are the same."""
         self._rows: deque[tuple[dict[str, int], array[float]]] = deque(maxlen=capacity)
@@ -44,12 +41,6 @@ class _Table:
             self._places = {key: n * self.width for n, key in enumerate(names)}
         row = array("f", [nan if v is None else v for v in values])
         self._rows[-1] = self._places, row
-        self._empty(len(self._rows) - 1 - self._most // max(1, len(row)))
-
-    def _empty(self, at: int) -> None:
-        """Let go of what this row and older ones hold; their places in time stay."""
-        for older in range(at + 1):
-            self._rows[older] = {}, array("f")
 
     def tail(self, key: str, column: int, count: int) -> list[float | None]:
         """The newest values of a key, oldest first; None where it has none, [] if it is unknown."""
@@ -90,10 +81,10 @@ class _Table:
 class RateSeries:
     """Past rates of every vdev and scan of a pool."""
 
-    def __init__(self, capacity: int = CAPACITY, most: int = MOST_VALUES) -> None:
+    def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._devices = _Table(len(DEVICE_METRICS), capacity, most)
-        self._scans = _Table(len(SCAN_METRICS), capacity, most)
+        self._devices = _Table(len(DEVICE_METRICS), capacity)
+        self._scans = _Table(len(SCAN_METRICS), capacity)
         self._times: deque[float] = deque(maxlen=capacity)
 
     def advance(self, t: float = nan) -> None:

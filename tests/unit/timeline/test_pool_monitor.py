@@ -141,16 +141,3 @@ def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
         remembered = ("returned", "cleared")
         told = frame.health.reasons
         assert own == tuple(why for why in told if not any(word in why for word in remembered))
-
-
-def test_a_frame_says_whether_more_than_counters_moved():
-    first, monitor = sample(1000.0), PoolMonitor()
-    top = first.pool.root.children[0]
-    failed = top._replace(children=(top.children[0]._replace(state="FAULTED"), *top.children[1:]))
-    pool = replace(first.pool, root=first.pool.root._replace(children=(failed,)))
-    frames = [
-        monitor.push(replace(first, t=1000.0 + t, clock=1000.0 + t, pool=seen))
-        for t, seen in enumerate((first.pool, first.pool, pool))
-    ]
-    assert frames[0].still is frames[1].still
-    assert frames[1].still is not frames[2].still

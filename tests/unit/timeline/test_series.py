@@ -32,16 +32,6 @@ def test_the_newest_values_come_last_and_no_more_than_are_kept():
     assert filled(20).tail("a", "read", 50) == [float(n) for n in range(12, 20)]
 
 
-def test_of_many_devices_fewer_samples_are_kept_each_at_its_place_in_time():
-    series = RateSeries(capacity=6, most=3 * 4 * 2)
-    for n in range(5):
-        series.advance(float(n))
-        series.put_devices({key: IoRates(read=float(n)) for key in "ab"})
-    assert series.tail("a", "read", 6) == [None, None, 2.0, 3.0, 4.0]
-    assert series.ages(6) == [4.0, 3.0, 2.0, 1.0, 0.0]
-    assert series.peak("ab", ["read"], 6) == 4.0
-
-
 def test_what_is_not_known_is_none_not_zero():
     series = filled(2)
     assert series.tail("a", "latency", 2) == [None, None]

@@ -57,7 +57,7 @@ class DeviceErrorTracker:
             if device is None:
                 self._devices[key] = _Device(place.vdev.name, place.vdev.errors, place.vdev.state)
                 continue
-            if place.vdev.errors is not device.counters:
+            if place.vdev.errors != device.counters:
                 self._count(since, t, device, place.vdev.errors)
                 if _is_filled(place, tree):
                     device.filling = t
