@@ -33,7 +33,6 @@ from zconsole.system.process import zfs_environment
 from zconsole.timeline.rates import RateWindows
 from zconsole.timeline.session import Session
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.libzfs.client import LibzfsReader
 from zconsole.zfs.sources.libzfs.library import LibraryUnusableError, LibzfsPool, load_library
@@ -79,7 +78,6 @@ class Bench:
             raise SystemExit(f"no such pool: {pool}")
         self._reader = LibzfsReader(ProcessRunner())
         self._windows = RateWindows()
-        self._memory = SourceMemory()  # as a session has it
         self._live = LiveSource([pool])
         self._session = Session()
 
@@ -90,7 +88,7 @@ class Bench:
     async def sample(self) -> None:
         form = await self._reader.read(self._pool, 30)
         raw = {"t": time.time(), "clock": steady_clock(), "source": "libzfs", **form}
-        for sample in decode(cast("Raw", raw), memory=self._memory):
+        for sample in decode(cast("Raw", raw)):
             assert isinstance(sample, Sample)
             vdevs = {place.key: place.vdev for place in placed(sample.pool.root)}
             self._windows.add(sample.clock, vdevs)

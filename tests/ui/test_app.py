@@ -9,7 +9,7 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.errors import ExitCode
-from zconsole.pool.model import IoRates
+from zconsole.pool.model import IoCounters, IoRates, SampleFailure
 from zconsole.timeline.rates import RateSeries
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import SHIPPED
@@ -67,7 +67,7 @@ async def test_the_header_is_drawn_by_itself_only_where_no_round_came(monkeypatc
 async def test_a_pool_at_rest_is_not_drawn_at_every_sample(monkeypatch):
     """Painting was a quarter of what an idle console took."""
     feed, drawn = FakeFeed(), []
-    still = replace(frames.healthy(), still=object())
+    still = frames.healthy()
     async with view_state(feed=feed) as (app, pilot, _):
         paint = app.main_screen.paint
         monkeypatch.setattr(
@@ -86,17 +86,26 @@ async def test_a_pool_at_rest_is_not_drawn_at_every_sample(monkeypatch):
             return replace(still, sample=sample, **changed)
 
         assert [await _draws(_at(n)) for n in range(12)] == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]
-        rows = (still.rows[0]._replace(rates=IoRates(read=5e6)), *still.rows[1:])
-        assert await _draws(_at(12, rows=rows))
+        first, *others = still.rows
+
+        def _with(row):
+            return (row, *others)
+
+        assert await _draws(_at(12, rows=_with(first._replace(rates=IoRates(read=5e6)))))
         assert await _draws(_at(13))
         assert not await _draws(_at(14))
-        assert await _draws(_at(15, still=object()))
-        assert await _draws(_at(16, still=None))
-        assert await _draws(_at(17, still=None))
+        counted = first.vdev._replace(io=IoCounters(7.0, 1, 2, 3, 4))
+        assert not await _draws(_at(15, rows=_with(first._replace(vdev=counted))))
+        failed = first._replace(vdev=first.vdev._replace(state="DEGRADED"))
+        assert await _draws(_at(16, rows=_with(failed)))
+        assert await _draws(_at(17, rows=tuple(others)))
+        trouble = SampleFailure(still.pool, still.t, 0.0, "no answer")
+        assert await _draws(_at(18, failure=trouble))
+        assert await _draws(_at(18, failure=trouble))
 
 
 async def test_an_age_that_was_drawn_goes_with_the_next_sample_of_a_pool_at_rest():
-    feed, still = FakeFeed(), replace(frames.healthy(), still=object())
+    feed, still = FakeFeed(), frames.healthy()
     async with view_state(feed=feed) as (app, pilot, screen):
         for _ in range(2):
             feed.put(still)

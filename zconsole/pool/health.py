@@ -45,23 +45,7 @@ MILDER = ("OFFLINE", "DEGRADED")
 the second still reads."""
 
 
-class DeviceStates(NamedTuple):
-    """What health is told by of a pool's devices."""
-
-    away: tuple[Vdev, ...]
-    """Those that are not ONLINE."""
-    errors: tuple[str, ...]
-    """Devices with errors since the last clear, in words."""
-
-
 LOST_STATES = frozenset({"FAULTED", "UNAVAIL", "SUSPENDED"})
-
-
-def device_states(root: Vdev) -> DeviceStates:
-    """The states and errors of all vdevs of a pool."""
-    every = tuple(root.walk())
-    away = tuple(vdev for vdev in every if vdev.state != "ONLINE")
-    return DeviceStates(away, tuple(_counters(every)))
 
 
 def health(
@@ -71,7 +55,6 @@ def health(
     unsteady: Iterable[str] = (),
     damaged: Iterable[tuple[str, int]] = (),
     spares: Collection[SpareTrouble] = (),
-    states: DeviceStates | None = None,
     unchecked: str | None = None,
 ) -> Health:
     """The pool's condition from its own figures, at epoch second ``now``: the worst that holds.
@@ -79,11 +62,12 @@ def health(
     ``regrouped`` and ``damaged`` are as for ``not_restored``. ``unsteady``: devices that lately
     disconnected and returned, in words, which the pool's own counters don't show. ``spares`` that
     would not help are told whatever the word, and make it ATTENTION where that is to be fixed.
-    ``states``: those of the pool's devices, where they are known already. ``unchecked``: damage
-    that was cleared and not checked since, in words.
+    ``unchecked``: damage that was cleared and not checked since, in words.
     """
     unrestored = tuple(not_restored(pool, now, regrouped, damaged))
-    idle, (away, errors) = tuple(spare.text for spare in spares), states or device_states(pool.root)
+    idle = tuple(spare.text for spare in spares)
+    every = tuple(pool.root.walk())
+    away, errors = tuple(v for v in every if v.state != "ONLINE"), tuple(_counters(every))
     blocked, lacks = tuple(blocked_repair(pool)), (pool.lacks,) if pool.lacks else ()
     hidden = (unchecked,) if unchecked else ()
     data = (*_data_errors(pool), *hidden)

@@ -10,7 +10,7 @@ dataclasses they make decoding a fifth slower (tests/bench/tick.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -398,7 +398,7 @@ class Sample:
     events: tuple[Event, ...] = ()
     tunables: Mapping[str, int] = field(default_factory=dict)
     """Module parameters of scans, where the source could read them."""
-    enclosures: tuple[Enclosure, ...] = ()
+    enclosures: Collection[Enclosure] = ()
     """Those of the machine, with their slots; () where none is known."""
     dated: bool = True
     """Whether it was taken at ``t``; the time of saved output may be unknown."""

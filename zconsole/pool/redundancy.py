@@ -88,12 +88,12 @@ def is_incomplete(top: Vdev) -> bool:
 
     Its layout is unknown (``-g``, or a new kind), devices are left out (``-e``), or their states.
     """
-    below = [vdev for vdev in top.walk() if vdev is not top]
-    if any(v.children and not v.kind.startswith(_LAYOUTS) for v in top.walk()):
+    every = tuple(top.walk())
+    if any(v.children and not v.kind.startswith(_LAYOUTS) for v in every):
         return True
-    if any(v.state in ("", "UNKNOWN") for v in below):
+    if any(v.state in ("", "UNKNOWN") for v in every[1:]):
         return True
-    if any(v.kind in GROUP_KINDS and len(v.children) == 1 for v in top.walk()):
+    if any(v.kind in GROUP_KINDS and len(v.children) == 1 for v in every):
         return True
     if top.width is not None and len(top.children) < top.width and _shows_bad_only(top):
         return True
@@ -101,7 +101,7 @@ def is_incomplete(top: Vdev) -> bool:
     if not layout:
         return False
     least = 2 if layout == "mirror" else parity(top) + 1
-    unexplained = top.state not in ("ONLINE", "") and all(v.state == "ONLINE" for v in below)
+    unexplained = top.state not in ("ONLINE", "") and all(v.state == "ONLINE" for v in every[1:])
     return len(top.children) < least or unexplained
 
 

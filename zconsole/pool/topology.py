@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from operator import eq, itemgetter
 from typing import NamedTuple
 
 from zconsole.pool.model import GROUP_KINDS, Vdev
-
-MOVING = Vdev._fields.index("io")
-"""Fields of a vdev before this one stay, most of the time; from here on they are what is counted of
-it, and its children."""
 
 
 class Placed(NamedTuple):
@@ -25,12 +18,6 @@ class Placed(NamedTuple):
     """Key of the top-level vdev it belongs to (its own for a top-level, None for the root)."""
 
 
-_VDEV = itemgetter(Placed._fields.index("vdev"))
-_STILL = itemgetter(slice(MOVING))
-_PLACED = partial(tuple.__new__, Placed)
-"""Makes one of its fields: ``Placed._make`` takes twice the time."""
-
-
 def placed(root: Vdev) -> tuple[Placed, ...]:
     """Every vdev below and including ``root``, in the order ``zpool status`` prints.
 
@@ -41,24 +28,6 @@ def placed(root: Vdev) -> tuple[Placed, ...]:
     found: list[Placed] = []
     _place(root, None, None, "", 0, set(), found)
     return tuple(found)
-
-
-def placed_as(before: Mapping[str, Placed], root: Vdev) -> dict[str, Placed] | None:
-    """The vdevs of a tree in their places, by key, where they are those of the sample before.
-
-    None where anything but what is counted of them differs: a name, a state, an error.
-    """
-    old, vdevs = list(map(_VDEV, before.values())), tuple(root.walk())
-    same = len(old) == len(vdevs) and all(map(eq, map(_STILL, old), map(_STILL, vdevs)))
-    if not same or not all(map(eq, map(_width, old), map(_width, vdevs))):
-        return None
-    keys, depths, _, parents, tops = zip(*before.values(), strict=True)
-    places = map(_PLACED, zip(keys, depths, vdevs, parents, tops, strict=True))
-    return dict(zip(keys, places, strict=True))
-
-
-def _width(vdev: Vdev) -> int:
-    return len(vdev.children)
 
 
 def _place(

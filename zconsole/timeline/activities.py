@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.pool.model import Activity, Pool, Progress, Sample
+from zconsole.pool.model import Activity, Pool, Sample
 from zconsole.timeline.eta.estimate import SUSPENDED, Forecast, forecast, nothing
 from zconsole.timeline.eta.progress import ProgressCurve, activity_reading, activity_work
 from zconsole.timeline.frame import ActivityView
@@ -150,24 +150,19 @@ def _bad_devices(activity: Activity, pool: Pool) -> str:
 def activities(pool: Pool) -> Iterator[Activity]:
     """The pool's activities, then every leaf's trim and initialize as one."""
     yield from pool.activities
+    states = {"active": "running", "suspended": "paused", "complete": "finished"}
     for vdev in pool.root.walk():
         for kind, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
             if progress is not None:
-                yield _of_leaf(kind, vdev.name, progress)
-
-
-def _of_leaf(kind: str, name: str, progress: Progress) -> Activity:
-    states = {"active": "running", "suspended": "paused", "complete": "finished"}
-    percent = None if progress.share is None else 100 * progress.share
-    return Activity(
-        kind=kind,
-        state=states.get(progress.state, progress.state),
-        vdev=name,
-        start=progress.time,
-        done_bytes=progress.done,
-        total_bytes=progress.total,
-        percent=percent,
-    )
+                yield Activity(
+                    kind=kind,
+                    state=states.get(progress.state, progress.state),
+                    vdev=vdev.name,
+                    start=progress.time,
+                    done_bytes=progress.done,
+                    total_bytes=progress.total,
+                    percent=None if progress.share is None else 100 * progress.share,
+                )
 
 
 def _key(activity: Activity) -> ActivityKey:

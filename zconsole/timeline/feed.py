@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from zconsole.pool.chassis import Lights
+from zconsole.pool.model import Sample
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import cpu_seconds
 from zconsole.timeline.frame import Frame, Pairs
@@ -173,7 +173,7 @@ class Feed:
 
 
 BUSY, BREATH = 0.02, 0.02
-"""Seconds of work on a round after which, before the next step, keys are answered for so long."""
+"""Seconds of work on a round after which, before the next pool, keys are answered for so long."""
 
 
 class SessionFeed(Feed):
@@ -213,17 +213,17 @@ class SessionFeed(Feed):
         return Update(frames, self._source.capabilities, notes=self._session.take_notes())
 
     async def _frames(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
-        """The frames of a round: thousands of devices take longer than anybody waits for a key."""
+        """The frames of a round, with pauses for keys between pools."""
         loop, frames = asyncio.get_running_loop(), list[Frame]()
         since = loop.time()
-        for step in chain.from_iterable(map(self._session.steps, raws)):
-            if callable(step):
-                await in_daemon_thread(step)
-            elif step is not None:
-                frames.append(step)
-            if self._shown and loop.time() - since > BUSY:
-                await asyncio.sleep(BREATH)
-                since = loop.time()
+        for raw in raws:
+            for seen in self._session.read(raw):
+                if isinstance(seen, Sample) and self._session.lacks_past(seen.pool):
+                    await in_daemon_thread(self._session.recall, seen.pool)
+                frames.append(self._session.push(seen))
+                if self._shown and loop.time() - since > BUSY:
+                    await asyncio.sleep(BREATH)
+                    since = loop.time()
         self._shown = True
         return tuple(frames)
 

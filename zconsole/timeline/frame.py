@@ -167,9 +167,6 @@ class Frame:
     """The last full scrub, and whether the next is overdue."""
     past: tuple[PastScan, ...] = ()
     """Finished scans as they went, newest first, also those that a later one took the place of."""
-    still: object = field(default=None, compare=False)
-    """The same one as in the frame before, where nothing of the vdevs but what is counted moved;
-    None where that is not known."""
     age: float = 0.0
     """Seconds since the sample, where it is shown again because the next one has not come yet."""
 

@@ -94,7 +94,6 @@ class PoolTimeline:
             pool=pool.name,
             sample=sample,
             failure=None,
-            still=object(),
             health=without_redundancy(word, redundancy, pool.scans),
             series=self.rates.series,
             scans=scans,

@@ -95,11 +95,11 @@ class ScanTrack:
         past: PastRates | None = None,
     ) -> None:
         self.scan = scan
-        self.timeline = PastRecorder(past)
+        self.rates = PastRecorder(past)
         """Its issue rate since it began, with marks, and that of a scan it restarts."""
         self._tunables: Mapping[str, int] = {}
         self.course = ProgressCurve() if course is None else course
-        tuned = (mark.t for mark in self.timeline.past.marks if _TUNED.search(mark.text))
+        tuned = (mark.t for mark in self.rates.past.marks if _TUNED.search(mark.text))
         self._known = KnownChange(tuned, self.course.points)
         self.restarts = restarts
         self.notes = list(notes)
@@ -149,13 +149,13 @@ class ScanTrack:
         # Nothing is issued while it is paused, nor before the walk has found what to issue.
         idle = scan.state == "paused" or scan.stage == "scanning"
         rate = self._issue_rate
-        self.timeline.add(sample.t, 0.0 if rate is None and idle else rate)
+        self.rates.add(sample.t, 0.0 if rate is None and idle else rate)
         self.lag = self._lag(scan)
 
     def go_on(self, before: ScanTrack, t: float, why: str) -> None:
         """Take the rates of the scan that this one follows for its own, with a mark at ``t``."""
-        self.timeline = before.timeline
-        self.timeline.mark(t, why)
+        self.rates = before.rates
+        self.rates.mark(t, why)
 
     def _mark_changes(self, sample: Sample, scan: Scan) -> bool:
         """Mark a pause, a resume, the end of the metadata walk, and tunables that changed.
@@ -167,15 +167,15 @@ class ScanTrack:
         if not scan.active:
             return False
         if old.state != scan.state:
-            self.timeline.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
+            self.rates.mark(sample.t, "paused" if scan.state == "paused" else "resumed")
         if (old.stage, scan.stage) == ("scanning", "issuing"):
-            self.timeline.mark(sample.t, "issuing")
+            self.rates.mark(sample.t, "issuing")
         changed = [f"{n}={v}" for n, v in sample.tunables.items() if known.get(n, v) != v]
         if changed:
             self._known.add()
             many = len(changed) > MARKED_TUNABLES
             text = f"{len(changed)} tunables changed" if many else ", ".join(changed)
-            self.timeline.mark(sample.t, text)
+            self.rates.mark(sample.t, text)
         return bool(changed) or (old.state, old.stage) != (scan.state, scan.stage)
 
     @property
@@ -195,7 +195,7 @@ class ScanTrack:
         if self._present is None or scan.stage == "scanning" or done is None or total is None:
             return None
         told, eta = self.lag is not None, self.forecast.estimate.eta
-        return rate_lag(self._present.rate, total - done[0], eta, self.timeline.past, told)
+        return rate_lag(self._present.rate, total - done[0], eta, self.rates.past, told)
 
     def _present_rate(self, scan: Scan) -> PresentRate | None:
         """The rate now; None where the estimate's own, or zpool's, says more."""
@@ -323,7 +323,7 @@ class ScanTrack:
             stalled=stalled,
             full=_to_full(sample.pool.root, scan, shown) if running else None,
             notes=(*self.notes, *scan_notes(sample.pool.root, scan)),
-            past=self.timeline.past,
+            past=self.rates.past,
             comparison=self.comparison if running else None,
             lag=lag if stalled is None else None,
         )

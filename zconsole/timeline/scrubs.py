@@ -143,13 +143,14 @@ class DamageTracker:
         self._tz = tz
         self.last = Damage()
 
-    def push(self, sample: Sample, moved: Mapping[str, Placed] | None) -> None:
-        """Take in a sample. ``moved``: its tree; None where no counter of errors changed."""
+    def push(self, sample: Sample, tree: Mapping[str, Placed]) -> None:
+        """Take in a sample and the vdevs of its tree by key."""
         pool, last = sample.pool, self.last
         errors = last.errors if pool.error_count is None else pool.error_count
-        checksum = last.checksum if moved is None else _checksum_errors(moved)
-        still = last.checksum.keys() & (moved if moved is not None else last.checksum).keys()
-        fell = sum(last.checksum[key] for key in still if key not in checksum)
+        leaves = ((key, place.vdev) for key, place in tree.items() if not place.vdev.children)
+        checksum = {key: vdev.errors.cksum for key, vdev in leaves if vdev.errors.cksum}
+        left = last.checksum.keys() & tree.keys() - checksum.keys()
+        fell = sum(last.checksum[key] for key in left)
         rose = any(count > last.checksum.get(key, 0) for key, count in checksum.items())
         now = replace(last, t=sample.t, errors=errors, checksum=checksum)
         if errors > last.errors or rose:
@@ -185,14 +186,6 @@ class DamageTracker:
             f"{'at' if last.sudden else 'before'} {clock} and not checked since: "
             f"{'the running scrub will tell' if scrubs else 'scrub to know'}"
         )
-
-
-def _checksum_errors(tree: Mapping[str, Placed]) -> dict[str, int]:
-    return {
-        key: place.vdev.errors.cksum
-        for key, place in tree.items()
-        if place.vdev.errors.cksum and not place.vdev.children
-    }
 
 
 def _checked(damage: Damage, sample: Sample) -> Damage:

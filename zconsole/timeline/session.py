@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
-from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from zconsole.config.settings import SCRUB_OVERDUE_AFTER
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.model import Sample, SampleFailure
+from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.cpu_limit import CpuLimitError, cpu_limit
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.decode.tree import check_size
 from zconsole.zfs.decode.values import is_time
 from zconsole.zfs.raw import Raw
@@ -31,9 +28,6 @@ REST = 60.0
 """Seconds for which answers are not read after one that took too long."""
 SETTLE = 0.5
 """Seconds to wait at the end for pending writes."""
-Step = Frame | Callable[[], None] | None
-"""A pool's frame; a call to make before the next step, which asks a disk and may hang; or None, a
-moment for others to work."""
 
 
 class FrameKeeper(Protocol):
@@ -84,7 +78,6 @@ class Session:
         """What went wrong, and whether it was taken."""
         self._timelines: dict[str, PoolTimeline] = {}
         self._gaps = gaps
-        self._memory = SourceMemory()
         self._scrub_overdue_after = scrub_overdue_after
         self._most_cpu = most_cpu
         self._rests_until = float("-inf")
@@ -97,25 +90,61 @@ class Session:
         and a problem of every pool that it may concern.
         """
         frames = list[Frame]()
-        for step in chain.from_iterable(map(self.steps, raws)):
-            if callable(step):
-                step()
-            elif step is not None:
-                frames.append(step)
+        for raw in raws:
+            for seen in self.read(raw):
+                if isinstance(seen, Sample) and self.lacks_past(seen.pool):
+                    self.recall(seen.pool)
+                frames.append(self.push(seen))
         return tuple(frames)
 
-    def steps(self, raw: Raw) -> Iterator[Step]:
-        """Do the work of ``advance`` for one raw form, in steps no longer than a key can wait."""
+    def read(self, raw: Raw) -> Iterator[Sample | SampleFailure]:
+        """The pools of a raw form; each is pushed before the next is asked for.
+
+        Forgets what is known of another pool that had the name of one. Raises as ``advance``.
+        """
         try:
             found = self._decode(raw)
         except NotUnderstoodError as error:
             if self._gaps is None:
                 raise
-            yield from self._missing(raw, error, self._gaps)
-        else:
-            yield None
-            for seen in self._apart(found):
-                yield from self._frame(seen)
+            self._gaps.add(str(error))
+            found = tuple(self._missing(raw, error))
+        names: set[str] = set()
+        for seen in found:
+            name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
+            if isinstance(seen, Sample):
+                if name in names:
+                    # In one file two outputs, one after the other: the time between them is
+                    # unknown, and whether they are of one machine.
+                    self._timelines.pop(name, None)
+                self._part_with(name, seen.pool.guid)
+            names.add(name)
+            yield seen
+
+    def lacks_past(self, pool: Pool) -> bool:
+        """Whether ``recall`` is to be called before the pool's sample is pushed."""
+        keeps = self._store is not None or self._reports is not None
+        return keeps and self.last(pool.name) is None and pool.guid is not None
+
+    def recall(self, pool: Pool) -> None:
+        """Begin a pool's history with what was stored of it; asks a disk, and may hang."""
+        name, guid = pool.name, pool.guid or ""
+        if self._store is not None:
+            self._note(name, self._store.recall(guid, self.timeline(name)))
+        if self._reports is not None:
+            try:
+                self.timeline(name).scrubs.recall(self._reports.full_scrub(guid))
+            except StateError as error:
+                self._note(name, f"reports not read: {error}")
+
+    def push(self, seen: Sample | SampleFailure) -> Frame:
+        """Take in a sample, or why there is none, and store what is due."""
+        if isinstance(seen, SampleFailure):
+            return self.timeline(seen.pool).push_failure(seen)
+        frame = self.timeline(seen.pool.name).push(seen)
+        self._keep(frame)
+        self._report(frame)
+        return frame
 
     def end(self) -> None:
         """The source has ended.
@@ -125,28 +154,13 @@ class Session:
         if self._gaps is not None and self._gaps.count and not self._frames():
             raise NotUnderstoodError(self._gaps.first)
 
-    def _missing(self, raw: Raw, error: NotUnderstoodError, gaps: Gaps) -> Iterator[Frame]:
-        """The frames of a gap. Rates don't span it: the counters start again."""
-        gaps.add(str(error))
+    def _missing(self, raw: Raw, error: NotUnderstoodError) -> Iterator[SampleFailure]:
+        """The pools of a gap. Rates don't span it: the counters start again."""
         t, clock = raw["t"], raw.get("clock", raw["t"])
         text = f"gap in the recording: {error}"
         for name in self._frames():
             if raw.get("pool", name) == name:
-                failure = SampleFailure(name, t, clock, text, gap=True)
-                yield self.timeline(name).push_failure(failure)
-
-    def _apart(self, found: Iterable[Sample | SampleFailure]) -> Iterator[Sample | SampleFailure]:
-        """``found``; a pool that appears twice in one output has no history the second time.
-
-        The time between the two is unknown, and whether they are of one machine.
-        """
-        names: set[str] = set()
-        for seen in found:
-            name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
-            if name in names and isinstance(seen, Sample):  # in one file two outputs
-                self._timelines.pop(name, None)
-            names.add(name)
-            yield seen
+                yield SampleFailure(name, t, clock, text, gap=True)
 
     def timeline(self, pool: str) -> PoolTimeline:
         """The timeline of a pool; empty for a new one."""
@@ -201,11 +215,11 @@ class Session:
 
     def _decoded(self, raw: Raw) -> tuple[Sample | SampleFailure, ...]:
         if self._most_cpu is None:
-            return decode(raw, self._zone, self._memory)
+            return decode(raw, self._zone)
         now = raw.get("clock", raw["t"])
         if now >= self._rests_until:
             with contextlib.suppress(CpuLimitError), cpu_limit(self._most_cpu):
-                return decode(raw, self._zone, self._memory)
+                return decode(raw, self._zone)
             self._rests_until = now + REST
         raise NotUnderstoodError(f"its answer takes over {self._most_cpu:g} s to be read")
 
@@ -218,31 +232,6 @@ class Session:
         if seen.keys() - last.keys():
             known = (f.root for name, f in last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
-
-    def _frame(self, seen: Sample | SampleFailure) -> Iterator[Step]:
-        if isinstance(seen, SampleFailure):
-            yield self.timeline(seen.pool).push_failure(seen)
-            return
-        name, guid = seen.pool.name, seen.pool.guid
-        self._part_with(name, guid)
-        # Before the first sample is taken in: history can only begin with what was kept.
-        keeps = self._store is not None or self._reports is not None
-        if keeps and self.last(name) is None and guid is not None:
-            yield partial(self._recall, name, guid)
-        frame = self.timeline(name).push(seen)
-        self._keep(frame)
-        self._report(frame)
-        yield frame
-
-    def _recall(self, name: str, guid: str) -> None:
-        """Begin a pool's history with what was stored of it."""
-        if self._store is not None:
-            self._note(name, self._store.recall(guid, self.timeline(name)))
-        if self._reports is not None:
-            try:
-                self.timeline(name).scrubs.recall(self._reports.full_scrub(guid))
-            except StateError as error:
-                self._note(name, f"reports not read: {error}")
 
     def _part_with(self, name: str, guid: str | None) -> None:
         """Forget another pool that had this name: its scans tell nothing of those of this one."""

@@ -209,7 +209,7 @@ def _rounded(column: Sequence[float | None]) -> list[float | None]:
 
 
 def _saved(track: ScanTrack) -> dict[str, Any]:
-    scan, last, past = track.scan, track.course.last, track.timeline.past
+    scan, last, past = track.scan, track.course.last, track.rates.past
     return {
         "function": scan.function,
         "vdev": scan.vdev,

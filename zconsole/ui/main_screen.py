@@ -12,7 +12,6 @@ from textual.widgets import Input
 
 from zconsole.config.settings import PANES
 from zconsole.timeline.frame import Frame, Pairs
-from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.background import begin
 from zconsole.ui.pane_layout import (
     COMPACT,
@@ -34,7 +33,7 @@ from zconsole.ui.panes.overview import tab_line
 from zconsole.ui.panes.playback import playback_line
 from zconsole.ui.panes.scan import graphed_scan, scan_lines
 from zconsole.ui.panes.scan_pane import ScanPane
-from zconsole.ui.panes.tree_facts import has_failed, tree_of
+from zconsole.ui.panes.tree_facts import has_failed
 from zconsole.ui.view_state import ViewState
 from zconsole.ui.widgets.draw import Line, Span
 from zconsole.ui.widgets.footer_view import FooterView
@@ -65,8 +64,6 @@ class MainScreen(Screen[None]):
         self._ready = ready
         self._status: HeaderStatus | None = None
         self._header: tuple[Line, ...] = ()
-        self._failed = WorkedOut[bool]()
-        self._balance = WorkedOut[tuple[Line, ...]]()
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
@@ -366,8 +363,7 @@ class MainScreen(Screen[None]):
 
     def _paint_bottom(self, body: Frame, width: int, heights: Heights) -> None:
         look, balance, rows = self._state.look, body.balance, heights.balance - 1
-        work = partial(balance_lines, balance, look, width, rows)
-        vdevs = self._balance.of((balance, look, width, rows), work)
+        vdevs = balance_lines(balance, look, width, rows)
         self._view("balance").show(vdevs, balance_title(balance, look, width))
         every = self.zoomed == "events"
         room = heights.events - 1  # below its title
@@ -376,13 +372,12 @@ class MainScreen(Screen[None]):
 
     def _paint_footer(self, frame: Frame, width: int) -> None:
         state, played = self._state, self._state.playback
-        failed = self._failed.of(tree_of(frame), partial(has_failed, frame))
         footer = partial(
             footer_line,
             state.look,
             several_pools=len(state.frames) > 1,
             denied=state.denied,
-            first=wanted_action(frame, failed),
+            first=wanted_action(frame, has_failed(frame)),
             pane=self._hinted(),
         )
         position = (playback_line(played, state.look, width),) if played is not None else ()

@@ -6,7 +6,6 @@ Messages and pastes are cleaned of what a terminal would act on before they are 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from time import monotonic
 
 from textual import events
@@ -16,7 +15,6 @@ from textual.notifications import SeverityLevel
 from textual.signal import Signal
 
 from zconsole.system.printable import clean
-from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.keys import MAIN, character_of
 from zconsole.ui.messages import HIDES, SETTLES, Messages
 from zconsole.ui.theme.files import ThemeFile
@@ -40,7 +38,8 @@ class ThemedApp(TypedAheadApp):
         self.theme_files = {theme.name: theme for theme in themes}
         for theme in self.theme_files.values():
             self.register_theme(textual_theme(theme))
-        self._styles = WorkedOut[Palette]()
+        self._palettes: dict[str, Palette] = {}
+        """By the name of the theme: what is drawn asks for the styles at each line."""
         self.messages = Messages()
         self.late: Line = ()
         """How old what is shown is, once that is more than a sample or two."""
@@ -58,7 +57,9 @@ class ThemedApp(TypedAheadApp):
         theme = self.theme_files.get(self.theme)
         if theme is None:
             return {}
-        return self._styles.of((theme,), partial(palette, theme, no_color=self.no_color))
+        if self.theme not in self._palettes:
+            self._palettes[self.theme] = palette(theme, no_color=self.no_color)
+        return self._palettes[self.theme]
 
     @property
     def main_on_top(self) -> bool:

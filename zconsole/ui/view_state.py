@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
-from zconsole.pool.model import Event
+from zconsole.pool.model import Event, Vdev
 from zconsole.timeline.feed import Update
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.header import HeaderStatus
@@ -20,6 +20,15 @@ ALERTS_KEPT = 50
 """Alerts of a pool that stay among its events."""
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
+
+
+_DRAWN = (
+    *("pool", "health", "scans", "activities", "events", "flags", "limit", "troubles", "spares"),
+    *("balance", "redundancy"),
+)
+"""What is drawn of a frame besides its rows."""
+_COUNTED = Vdev._fields.index("io")
+"""From here on, a vdev has counters of I/O and its children, which have rows of their own."""
 
 
 def place_of(pool: str | None, frames: Sequence[Frame]) -> int:
@@ -33,22 +42,27 @@ def place_of(pool: str | None, frames: Sequence[Frame]) -> int:
     return next((i for i, name in enumerate(names) if name.startswith(f"{pool}:")), 0)
 
 
-def picture_of(update: Update) -> object:
-    """What a round looks like but for what time alone moves; equal for rounds that look the same.
+def looks_same(before: Update, update: Update) -> bool:
+    """Whether two rounds look the same but for what time alone moves.
 
-    Never equal where a pool does not answer, or where the source cannot tell that devices stayed as
-    they were.
+    Never where a pool does not answer.
     """
-    frames = [
-        (
-            *(frame.pool, frame.health, frame.scans, frame.activities, frame.events, frame.flags),
-            *(frame.limit, frame.troubles, frame.spares, frame.balance, frame.redundancy),
-            [(row.rates, row.slow_sibling, row.missing_since) for row in frame.rows],
-            object() if frame.still is None or frame.failure is not None else frame.still,
-        )
-        for frame in update.frames
-    ]
-    return update.capabilities, frames
+    if before.capabilities != update.capabilities or len(before.frames) != len(update.frames):
+        return False
+    return all(map(_is_drawn_alike, before.frames, update.frames))
+
+
+def _is_drawn_alike(one: Frame, other: Frame) -> bool:
+    if one.failure is not None or other.failure is not None or len(one.rows) != len(other.rows):
+        return False
+    alike = all(getattr(one, name) == getattr(other, name) for name in _DRAWN)
+    return alike and all(map(_is_row_alike, one.rows, other.rows))
+
+
+def _is_row_alike(one: VdevRow, other: VdevRow) -> bool:
+    """Counters of I/O are drawn as rates alone."""
+    same = one._replace(vdev=other.vdev) == other
+    return same and one.vdev[:_COUNTED] == other.vdev[:_COUNTED]
 
 
 @dataclass
@@ -72,7 +86,7 @@ class ViewState:
     """Why nothing may be changed, empty when it may; None while that is not known."""
     at_rest: bool = False
     """Whether the newest round looks like the one before."""
-    _picture: object = None
+    _denied_before: str | None = None
 
     def take(self, update: Update, arrived: float) -> None:
         """A new round has come; a pool that joins later does not take the first one's place."""
@@ -84,9 +98,14 @@ class ViewState:
             for frame in update.frames
             if not self._left(frame)
         )
-        self.latest, self.arrived = replace(update, frames=frames), arrived
-        before, self._picture = self._picture, (self.denied, picture_of(self.latest))
-        self.at_rest = self._picture == before and self.playback is None
+        before, self.latest = self.latest, replace(update, frames=frames)
+        self.at_rest = (
+            self.playback is None
+            and self.denied == self._denied_before
+            and before is not None
+            and looks_same(before, self.latest)
+        )
+        self.arrived, self._denied_before = arrived, self.denied
         if self.pool is None and update.frames:
             self.pool = update.frames[0].pool
 

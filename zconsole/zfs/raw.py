@@ -31,16 +31,6 @@ HISTOGRAMS: Mapping[str, str] = {
 (include/sys/fs/zfs.h)."""
 
 
-class Node(dict[str, Any]):
-    """An nvlist just read from libzfs, and in ``kept`` all of it that no counter moves.
-
-    That is the same object as long as it stays the same.
-    """
-
-    __slots__ = ("kept",)
-    kept: Mapping[str, Any]
-
-
 class Raw(TypedDict, total=False):
     """One pool at one moment, as its source printed or returned it."""
 

@@ -4,7 +4,7 @@ from tests.records import replace
 from tests.ui import frames
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import ErrorCounters
-from zconsole.ui.panes.tree_facts import has_failed, tree_facts, tree_of
+from zconsole.ui.panes.tree_facts import has_failed, tree_facts
 
 
 def changed(frame, index, **fields):
@@ -36,16 +36,3 @@ def test_names_and_bays_of_wide_characters_have_room_for_all_their_cells():
     facts = tree_facts(changed(calm, -1, name="ディスク一号機の名前は長い", disk=disk))
     assert facts.longest == 26 + calm.rows[-1].depth
     assert facts.widest_bay == 20
-
-
-def test_it_is_found_out_again_only_where_more_than_counters_moved():
-    calm = frames.healthy()
-    first = replace(calm, still=object())
-    assert tree_of(first) == tree_of(replace(changed(first, -1, rates=None), past=()))
-    assert tree_of(first) != tree_of(replace(calm, still=object()))
-
-
-def test_of_frames_that_do_not_say_it_is_found_out_by_their_rows():
-    calm = replace(frames.healthy(), still=None)
-    assert tree_of(calm) == tree_of(replace(calm, past=()))
-    assert tree_of(calm) != tree_of(changed(calm, -1, state="FAULTED"))

@@ -29,13 +29,12 @@ from zconsole.swap.strays import is_back
 from zconsole.swap.undone import still_out, undone
 from zconsole.swap.view import MachineView
 from zconsole.zfs.decode import decode
-from zconsole.zfs.decode.memory import SourceMemory
 
 SHARED = Path(__file__).parents[2] / "fixtures/reports/one-spare-in-two-places.txt"
 
 
 def decoded(**raw: Any) -> Sample:
-    (sample,) = decode({"t": 1.8e9, "source": "x", **raw}, UTC, SourceMemory())
+    (sample,) = decode({"t": 1.8e9, "source": "x", **raw}, UTC)
     assert isinstance(sample, Sample)
     return sample
 

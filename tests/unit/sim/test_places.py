@@ -41,7 +41,7 @@ def test_samples_have_them():
     leaf = next(iter(sample.pool.root.leaves()))
     assert leaf.disk is not None
     assert leaf.disk.slot == "Slot 01"
-    assert len(sample.enclosures[0].slots) == 24
+    assert next(len(shelf.slots) for shelf in sample.enclosures) == 24
 
 
 def test_a_failed_disk_has_its_fault_light_on():

@@ -227,7 +227,7 @@ def test_no_damage_to_a_file_gets_further_than_a_note(data):
 
 def _document() -> bytes:
     timeline = watched(range(2, 20))
-    timeline.scans.tracks[0].timeline.mark(T + 10, "zfs_vdev_scrub_max_active=6")
+    timeline.scans.tracks[0].rates.mark(T + 10, "zfs_vdev_scrub_max_active=6")
     return encode_history(timeline, GUID, T)
 
 
@@ -267,11 +267,11 @@ def test_a_note_says_what_is_wrong_with_a_file(tmp_path):
 def test_the_rates_of_the_whole_scan_are_kept_with_their_marks():
     old = watched(range(2, 100))
     (track,) = old.scans.tracks
-    track.timeline.mark(T + 50, "restart")
+    track.rates.mark(T + 50, "restart")
     (new,) = again(old).scans.tracks
-    assert len(new.timeline.past.rates) == 98
-    assert new.timeline.past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
-    assert new.timeline.past.marks == ((T + 50, "restart"),)
+    assert len(new.rates.past.rates) == 98
+    assert new.rates.past.rates[-1] == pytest.approx(50 * MIB, rel=0.01)
+    assert new.rates.past.marks == ((T + 50, "restart"),)
 
 
 def test_a_file_of_a_version_that_kept_no_rates_is_read():
@@ -279,7 +279,7 @@ def test_a_file_of_a_version_that_kept_no_rates_is_read():
     del document["scans"][0]["past"]
     timeline = PoolTimeline()
     restore_history(timeline, document, GUID)
-    assert timeline.scans.tracks[0].timeline.past.rates == ()
+    assert timeline.scans.tracks[0].rates.past.rates == ()
 
 
 @rows(

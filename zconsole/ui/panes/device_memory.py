@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 
 from zconsole.timeline.frame import Frame
-from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_columns import NOTHING_YET, Worth, worth
-from zconsole.ui.panes.tree_facts import TreeFacts, tree_facts, tree_of
+from zconsole.ui.panes.tree_facts import TreeFacts, tree_facts
 
 HOLD = 30.0
 """Seconds that a device stays tinted after it was last said to limit the scan."""
@@ -26,11 +24,10 @@ class DeviceMemory:
     """What follows from the vdevs of the newest frame."""
     _last_said: float = 0.0
     """When it was last said to, in epoch seconds."""
-    _found: WorkedOut[TreeFacts] = field(default_factory=WorkedOut)
 
     def take(self, frame: Frame, look: DisplayFormat) -> None:
         """Take in a frame."""
-        self.tree = self._found.of(tree_of(frame), partial(tree_facts, frame))
+        self.tree = tree_facts(frame)
         if not (self.has.errors and self.has.notes):
             self.has = worth(frame, look, self.tree, self.has)
         if frame.limit is None:

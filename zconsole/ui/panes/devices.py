@@ -9,7 +9,6 @@ from functools import partial
 from zconsole.config.settings import COLUMNS
 from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame, Pairs
-from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
@@ -73,7 +72,6 @@ class DeviceView(CursorView):
         """What the feed knows of devices, by key, for their details."""
         self.awaits_filled = 0
         """For how many more frames the cursor goes to the next disk that begins to be filled."""
-        self._names = WorkedOut[dict[str, str]]()
 
     def show_frame(self, frame: Frame, look: DisplayFormat, width: int) -> None:
         """Draw this frame ``width`` cells wide; the cursor stays on the device it is on."""
@@ -270,8 +268,7 @@ class DeviceView(CursorView):
         columns = self._columns()
         spark = max((c.width for c in columns if c.key.endswith("_spark")), default=0)
         top = common_scale(frame, spark) if spark else 1.0
-        tree = self._memory.tree
-        names = self._names.of((tree, columns, self._look), partial(self._names_in, tree, columns))
+        names = self._names_in(self._memory.tree, columns)
         troubles = {trouble.key: trouble for trouble in frame.troubles}
         waited_for = frozenset(row.key for row in frame.missing_devices)
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)

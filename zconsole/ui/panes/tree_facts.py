@@ -32,13 +32,8 @@ class TreeFacts(NamedTuple):
     """The keys of the disks that are being filled, or wait until the metadata is scanned."""
 
 
-def tree_of(frame: Frame) -> tuple[object]:
-    """What the facts depend on: equal from frame to frame while only counters of vdevs change."""
-    return (frame.still or frame.rows,)
-
-
 def tree_facts(frame: Frame) -> TreeFacts:
-    """The facts of a frame. With ten thousand leaves it takes a while, so see ``tree_of``."""
+    """The facts of a frame."""
     leaves = [row for row in frame.rows if not row.vdev.children]
     bays = {row.vdev.name: bay_words(row) for row in leaves}
     return TreeFacts(

@@ -7,7 +7,6 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from zconsole.timeline.worked_out import WorkedOut
 from zconsole.ui.widgets.draw import Line, Span, crop, spread, width_of
 from zconsole.ui.widgets.lines_view import LinesView
 
@@ -28,7 +27,6 @@ class FooterView(LinesView):
         self._keys: Sequence[Line] = ()
         self._beside: partial[Line] | None = None
         """Makes the keys for the cells that a message leaves them in its line."""
-        self._line = WorkedOut[Line]()
         self._height = -1
 
     def on_mount(self) -> None:
@@ -44,7 +42,7 @@ class FooterView(LinesView):
     def share(self, above: Sequence[Line], keys: partial[Line]) -> None:
         """Show the keys in one line, with messages: a short one moves nothing on the screen."""
         self._beside = keys
-        self.show((*above, self._fitted(keys, self.app.size.width)))
+        self.show((*above, keys(self.app.size.width)))
 
     def show_below(self, view: LinesView, keys: Sequence[Line]) -> None:
         """Show the keys, and how to scroll where the lines of ``view`` do not fit above them.
@@ -73,10 +71,6 @@ class FooterView(LinesView):
             self.styles.height = max(1, self._height)
         super().show(shown)
 
-    def _fitted(self, keys: partial[Line], width: int) -> Line:
-        """The keys in so many cells; made anew only where what they follow from changed."""
-        return self._line.of((*keys.args, *keys.keywords.values(), width), partial(keys, width))
-
     def _shared(self, said: Line, keys: partial[Line], *, is_brief: bool) -> tuple[Line, ...]:
         """A message and, at the right, keys in what it leaves, else below; ``is_brief``: beside."""
         width = self.app.size.width
@@ -85,5 +79,5 @@ class FooterView(LinesView):
             said = crop(said, width - _BRIEF - 1, ellipsis)
         room = width - width_of(said) - 1
         if room < _BRIEF:
-            return said, self._fitted(keys, width)
-        return (spread(said, self._fitted(keys, room), width),)
+            return said, keys(width)
+        return (spread(said, keys(room), width),)

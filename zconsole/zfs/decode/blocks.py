@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from operator import itemgetter
 
 from zconsole.pool.model import BlockCounters
@@ -15,8 +14,6 @@ _FIELDS = 14
 """major, minor, name and the eleven counters every kernel since 2.6.25 has."""
 _COUNTED = itemgetter(3, 5, 6, 7, 9, 10, 12)
 """Reads, sectors read, milliseconds reading; the same of writes; milliseconds busy."""
-
-_BLOCK = partial(tuple.__new__, BlockCounters)
 
 
 class Blocks:
@@ -72,16 +69,13 @@ def _rows(diskstats: object) -> Iterator[Sequence[str]]:
 
 def _counters(names: tuple[str, ...], fields: Sequence[int]) -> BlockCounters:
     reads, sectors_read, reading, writes, sectors_written, writing, busy = fields
-    # Every sample makes one for every disk: the quickest way counts.
-    return _BLOCK(
-        (
-            names,
-            reads,
-            sectors_read * _SECTOR,
-            reading / 1000,
-            writes,
-            sectors_written * _SECTOR,
-            writing / 1000,
-            busy / 1000,
-        )
+    return BlockCounters(
+        names,
+        reads,
+        sectors_read * _SECTOR,
+        reading / 1000,
+        writes,
+        sectors_written * _SECTOR,
+        writing / 1000,
+        busy / 1000,
     )

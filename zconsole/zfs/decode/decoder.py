@@ -14,7 +14,6 @@ from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.history import with_history
 from zconsole.zfs.decode.measurements import enriched
-from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.decode.places import disks_of, enclosures_of
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
 from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
@@ -30,17 +29,14 @@ _DAMAGE = (
 """What reading a damaged form can run into; the decoders check what a wrong value would hide."""
 
 
-def decode(
-    raw: Raw, zone: tzinfo = UTC, memory: SourceMemory | None = None
-) -> tuple[Sample | SampleFailure, ...]:
+def decode(raw: Raw, zone: tzinfo = UTC) -> tuple[Sample | SampleFailure, ...]:
     """Every pool in a raw form: libzfs before ``status`` before ``text``.
 
-    ``zone`` reads the zoneless dates of text, unless the raw form has ``utc_offset``. ``memory``:
-    of the source's samples before.
+    ``zone`` reads the zoneless dates of text, unless the raw form has ``utc_offset``.
     Raises NotUnderstoodError when no form is there or the form is no ZFS output.
     """
     try:
-        found = _decode(raw, zone, memory or SourceMemory())
+        found = _decode(raw, zone)
         check_size(sample.pool.root for sample in found if isinstance(sample, Sample))
         return found
     except RecursionError:
@@ -54,37 +50,36 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__} {detail}".strip()
 
 
-def _decode(raw: Raw, zone: tzinfo, memory: SourceMemory) -> tuple[Sample | SampleFailure, ...]:
+def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if not isinstance(raw, Mapping):
         raise NotUnderstoodError("not a sample: not a JSON object")
     _check_time(raw)
     blocks = Blocks(raw)
     if "libzfs" in raw:
-        return _from_libzfs(raw, blocks, memory)
+        return _from_libzfs(raw, blocks)
     if "status" in raw:
-        return _from_json(raw, zone, blocks, memory)
+        return _from_json(raw, zone, blocks)
     if "text" in raw:
-        return _from_text(raw, zone, blocks, memory)
+        return _from_text(raw, zone, blocks)
     if "problem" in raw:
         return (_failure(raw, blocks),)
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
-def _from_libzfs(raw: Raw, blocks: Blocks, memory: SourceMemory) -> tuple[Sample, ...]:
+def _from_libzfs(raw: Raw, blocks: Blocks) -> tuple[Sample, ...]:
     config = mapping(raw["libzfs"], "libzfs")
     names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
-    disks, version = disks_of(raw, memory), word(raw.get("version"))
-    before = memory.pool(str(config.get("name")))
-    pool = libzfs.pool_of(config, _moment(raw), names, message, version, blocks, disks, before)
-    return (_sample(raw, "libzfs", pool, True, blocks, disks, memory),)
+    disks, version = disks_of(raw), word(raw.get("version"))
+    pool = libzfs.pool_of(config, _moment(raw), names, message, version, blocks, disks)
+    return (_sample(raw, "libzfs", pool, True, blocks, disks),)
 
 
-def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks, memory: SourceMemory) -> tuple[Sample, ...]:
+def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample, ...]:
     from zconsole.zfs.decode import text  # only here: the slowest to load, and often not needed
 
     pools = text.pools_of(raw["text"], zone_of(raw, zone))
-    disks = disks_of(raw, memory)
-    return tuple(_sample(raw, "text", pool, False, blocks, disks, memory) for pool in pools)
+    disks = disks_of(raw)
+    return tuple(_sample(raw, "text", pool, False, blocks, disks) for pool in pools)
 
 
 def _check_time(raw: Raw) -> None:
@@ -113,15 +108,13 @@ def _finite(value: object) -> float | None:
     return float(value) if usable else None  # type: ignore[arg-type]
 
 
-def _from_json(
-    raw: Raw, zone: tzinfo, blocks: Blocks, memory: SourceMemory
-) -> tuple[Sample | SampleFailure, ...]:
+def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | SampleFailure, ...]:
     document = mapping(raw["status"], "status")
     names = mapping(raw.get("names"), "names")
     found = status_json.pools_of(document, _moment(raw), names, zone_of(raw, zone))
-    disks = disks_of(raw, memory)
+    disks = disks_of(raw)
     return tuple(
-        _sample(raw, "json", pool, status_json.is_exact(node), blocks, disks, memory)
+        _sample(raw, "json", pool, status_json.is_exact(node), blocks, disks)
         for node, pool in found
     )
 
@@ -133,7 +126,6 @@ def _sample(
     exact: bool,
     blocks: Blocks,
     disks: Mapping[str, LeafDisk],
-    memory: SourceMemory,
 ) -> Sample:
     return Sample(
         t=float(raw["t"]),
@@ -146,7 +138,7 @@ def _sample(
         version=word(raw.get("version")),
         events=_events(raw),
         tunables=_tunables(raw),
-        enclosures=enclosures_of(raw, memory),
+        enclosures=enclosures_of(raw),
         dated=_dated(raw),
         began=_finite(raw.get("began")),
     )

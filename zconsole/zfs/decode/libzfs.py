@@ -6,17 +6,25 @@ print_status_config (cmd/zpool/zpool_main.c) and zpool_vdev_name (lib/libzfs/lib
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.leaf_path import FAILED
-from zconsole.pool.model import ERRORS, MULTIHOST, NOTHING, ErrorCounters, Pool, Progress, Vdev
+from zconsole.pool.model import (
+    ERRORS,
+    MULTIHOST,
+    NOTHING,
+    ErrorCounters,
+    IoCounters,
+    Pool,
+    Progress,
+    Vdev,
+)
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.formulas import PROGRESS_STATES, progress_of
-from zconsole.zfs.decode.memory import Histograms, PoolMemory, Queues, counters, moved
 from zconsole.zfs.decode.names import CLASSES, disk_name, parity_of
 from zconsole.zfs.decode.scans import (
     active_function,
@@ -46,7 +54,7 @@ from zconsole.zfs.decode.words import (
     state_word,
     suspension,
 )
-from zconsole.zfs.raw import HISTOGRAMS, QUEUES
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES, numbers
 
 _MOST_FRAGMENTATION = 100
 _NO_STATS: Sequence[int] = (0,) * 48
@@ -59,8 +67,46 @@ _TRIMS = 41
 """Elements of it from 0.8 on, which brought trim."""
 _SUSPENDED_BY_MULTIHOST = 2
 """ZIO_SUSPEND_MMP of ``zio_suspend_reason_t`` (include/sys/zio.h)."""
-_UNFILLED = ("resilver_txg", "rebuild_txg")
-"""Set when a leaf is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c)."""
+
+
+class Histograms(Mapping[str, tuple[int, ...]]):
+    """Histograms of one device as they came packed; few are ever looked at."""
+
+    __slots__ = ("_more",)
+
+    def __init__(self, more: Mapping[str, Any]) -> None:
+        """``more``: its ``vdev_stats_ex``."""
+        self._more = more
+
+    def __getitem__(self, name: str) -> tuple[int, ...]:
+        return tuple(numbers(self._more[HISTOGRAMS[name]]))
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, key in HISTOGRAMS.items() if key in self._more)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Queues(Mapping[str, tuple[int, int]]):
+    """Depths of the queues of one device, as they came."""
+
+    __slots__ = ("_more",)
+
+    def __init__(self, more: Mapping[str, Any]) -> None:
+        """``more``: its ``vdev_stats_ex``."""
+        self._more = more
+
+    def __getitem__(self, name: str) -> tuple[int, int]:
+        pending, active = QUEUES[name]
+        return self._more[pending], self._more[active]
+
+    def __iter__(self) -> Iterator[str]:
+        more = self._more
+        return (name for name, (p, a) in QUEUES.items() if p in more and a in more)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class _Context(NamedTuple):
@@ -72,7 +118,6 @@ class _Context(NamedTuple):
     blocks: Blocks
     disks: Mapping[str, LeafDisk]
     """Leaf path to the disk below it."""
-    memory: PoolMemory
 
 
 def pool_of(
@@ -83,13 +128,12 @@ def pool_of(
     version: str | None,
     blocks: Blocks,
     disks: Mapping[str, LeafDisk] = NOTHING,
-    memory: PoolMemory | None = None,
 ) -> Pool:
     """The pool of a config nvlist, with zpool's own figures for epoch ``now``, where known.
 
     ``names``: leaf path to printed name. ``message``: what only zpool knows (``status``,
     ``action``, ``see``, ``errors``). ``blocks``: counters of the devices under the leaves;
-    ``disks``: what is known of them. ``memory``: devices of the sample before.
+    ``disks``: what is known of them.
     Raises NotUnderstoodError when it is not a pool's config.
     """
     tree = mapping(config.get("vdev_tree"), "vdev_tree")
@@ -97,7 +141,7 @@ def pool_of(
         raise NotUnderstoodError("not a pool's configuration: no name or no vdev_tree")
     tops = tuple(_name(child, names) for child in tree.get("children", ()))
     scans, copied = scan_stats(tree, tops), copies(tree)
-    context = _Context(names, active_function(scans), blocks, disks, memory or PoolMemory())
+    context = _Context(names, active_function(scans), blocks, disks)
     root = _root(tree, config["name"], context)
     count = number(config.get("error_count"))
     state = "SUSPENDED" if "suspended" in config else root.state
@@ -151,8 +195,9 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
     children = [vdev for section in sections.values() for vdev in section]
     children += [_vdev(c, "cache", context, False, True) for c in tree.get("l2cache", ())]
     children += [_vdev(c, "spare", context, False, True) for c in tree.get("spares", ())]
-    stats = canonical(_stats(tree))
-    state, aux, note = _condition(tree, stats, "", False)
+    values = _stats(tree)
+    stats = canonical(values)
+    state, aux, note = _condition(tree, stats, len(values), "", False)
     return Vdev(
         name=name,
         kind="root",
@@ -162,7 +207,7 @@ def _root(tree: Mapping[str, Any], name: str, context: _Context) -> Vdev:
         errors=ErrorCounters(stats[20], stats[21], stats[22]),
         alloc_bytes=stats[3],
         size_bytes=stats[4],
-        io=counters(stats),
+        io=_io(stats),
         children=with_spares(tuple(children)),
     )
 
@@ -232,39 +277,14 @@ def _vdev(
     if "children" in node:
         below = node["children"]
         children = tuple([_vdev(child, section, context, rebuilding, False) for child in below])
-    key, path, memory = (section, node.get("guid")), node.get("path"), context.memory
-    name, disk = context.names.get(path, ""), context.disks.get(path)  # type: ignore[arg-type]
-    about = (context.function, rebuilding, top, name, disk, len(children))
-    fixed = memory.fixed(node, about)
-    still = memory.again(key, fixed)
-    if still is None:
-        made = _made(node, section, context, rebuilding, top, children)
-        memory.keep(key, fixed, made)
-        return made
-    values, more = node["vdev_stats"], node.get("vdev_stats_ex") or NOTHING
-    packed = isinstance(values, bytes)
-    io = None if section == "spare" else counters(values if packed else _stats(node))
-    block = context.blocks.of(path) if path is not None else None
-    return moved(still, io, block, *_depths(more, packed), children)
-
-
-def _made(
-    node: Mapping[str, Any],
-    section: str,
-    context: _Context,
-    rebuilding: bool,
-    top: bool,
-    children: tuple[Vdev, ...],
-) -> Vdev:
     values = _stats(node)
     stats = canonical(values)
     leaf = not children
     marker = _marker(stats, context, rebuilding) if leaf else ""
-    enum_state, aux, note = _condition(node, stats, marker, leaf)
+    enum_state, aux, note = _condition(node, stats, len(values), marker, leaf)
     kind = _kind(node)
     alloc, size, fragmentation = _space(stats, top, leaf)
-    packed = isinstance(node.get("vdev_stats"), bytes)
-    queues, histograms = _depths(node.get("vdev_stats_ex") or NOTHING, packed)
+    queues, histograms = _depths(node)
     state = spare_word(enum_state, aux) if section == "spare" else state_word(enum_state, aux)
     return Vdev(
         name=_name(node, context.names),
@@ -285,7 +305,7 @@ def _made(
         data_disks=number(node.get("draid_ndata")),
         width=len(children) if kind.startswith("draid") else None,
         failure_group=_failure_group(node),
-        io=counters(stats) if values and section != "spare" else None,
+        io=_io(stats) if values and section != "spare" else None,
         queues=queues,
         histograms=histograms,
         allocating=not stats[45] if top and len(values) > _NOALLOC else None,
@@ -310,7 +330,8 @@ def _of_leaf(
         "awaiting_resilver": stats[33] != 0 and not is_resilvering,
         "scan_processed": stats[41] if rebuilding else stats[26],
         "disk": context.disks.get(path) if path and state not in FAILED else None,
-        "unfilled": any(node.get(key) for key in _UNFILLED),
+        # Set when it is attached, until all that it lacks was written (vdev_dtl_reassess, vdev.c).
+        "unfilled": bool(node.get("resilver_txg") or node.get("rebuild_txg")),
         "phys_path": word(node.get("phys_path")),
         "devid": word(node.get("devid")),
         "block": context.blocks.of(node["path"]) if "path" in node else None,
@@ -350,9 +371,9 @@ def _counters(stats: Sequence[int], leaf: bool, section: str, length: int) -> Er
 
 
 def _condition(
-    node: Mapping[str, Any], stats: Sequence[int], marker: str, leaf: bool
+    node: Mapping[str, Any], stats: Sequence[int], length: int, marker: str, leaf: bool
 ) -> tuple[str, str, str]:
-    """The enum words of state and aux, and the note."""
+    """The enum words of state and aux, and the note; ``length``: elements of ``vdev_stats``."""
     value = stats[1]
     state = VDEV_STATES[value] if 0 <= value < len(VDEV_STATES) else "UNKNOWN"
     aux = aux_word(stats[2]) if stats[2] else ""
@@ -361,7 +382,7 @@ def _condition(
         return state, aux, ""
     errors = stats[20] or stats[21] or stats[22]
     # zpool names a leaving vdev in its row since 2.2, which brought vs_noalloc.
-    worded = len(_stats(node)) > _NOALLOC
+    worded = length > _NOALLOC
     note = note_of(
         aux=aux,
         was=str(node.get("path", "")) if "not_present" in node else None,
@@ -383,15 +404,20 @@ def _marker(stats: Sequence[int], context: _Context, rebuilding: bool) -> str:
     return "(resilvering)" if rebuilding and stats[41] else marker
 
 
+def _io(stats: Sequence[int]) -> IoCounters:
+    return IoCounters(stats[0] / 1e9, stats[9], stats[10], stats[15], stats[16])
+
+
 def _depths(
-    more: Mapping[str, Any], packed: bool
+    node: Mapping[str, Any],
 ) -> tuple[Mapping[str, tuple[int, int]], Mapping[str, tuple[int, ...]]]:
     """Queues and histograms of ``vdev_stats_ex``.
 
     What came packed came from libzfs, and is looked at when somebody asks; what was recorded may
     have been made by anybody, and is checked now.
     """
-    if packed:
+    more = node.get("vdev_stats_ex") or NOTHING
+    if isinstance(node.get("vdev_stats"), bytes):
         return Queues(more), Histograms(more)
     histograms = {
         name: tuple(integers(more[key], key)) for name, key in HISTOGRAMS.items() if key in more

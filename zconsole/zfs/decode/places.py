@@ -6,12 +6,13 @@ A recording may have been made by anybody: what has another shape is unknown, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.system.printable import clean
-from zconsole.zfs.decode.memory import SourceMemory
 from zconsole.zfs.raw import Raw
 
 LONGEST = 128
@@ -19,47 +20,59 @@ LONGEST = 128
 MOST = 1024
 """Slots of an enclosure, and enclosures, that are looked at."""
 
+
+REMEMBERED = 4096
+"""Disks that are made once: each comes again with every sample, and cleaning its words takes most
+of the time (7 of 8 ms for 1,000 disks)."""
+
 _WORDS = tuple(name for name in LeafDisk._fields if name != "temperature")
 
 
-def disks_of(raw: Raw, memory: SourceMemory | None = None) -> Mapping[str, LeafDisk]:
+@dataclass(frozen=True)
+class Enclosures(Collection[Enclosure]):
+    """Enclosures that are decoded when the map of slots looks at them, which is seldom."""
+
+    forms: Sequence[Mapping[str, object]]
+
+    def __iter__(self) -> Iterator[Enclosure]:
+        return map(_enclosure, self.forms)
+
+    def __len__(self) -> int:
+        return len(self.forms)
+
+    def __contains__(self, enclosure: object) -> bool:
+        return enclosure in tuple(self)
+
+
+def disks_of(raw: Raw) -> Mapping[str, LeafDisk]:
     """Leaf path to the disk below it."""
     found = raw.get("disks")
     if not isinstance(found, Mapping):
         return {}
-    memory, pool = memory or SourceMemory(), raw.get("pool")
-    forms, known = memory.disks(pool)
-    if found != forms:
-        known = {
-            path: known[path] if path in known and forms[path] == each else _disk(each)
-            for path, each in found.items()
-            if isinstance(each, Mapping)
-        }
-        memory.keep_disks(pool, found, known)
-    return known
+    return {path: _disk(each) for path, each in found.items() if isinstance(each, Mapping)}
 
 
-def enclosures_of(raw: Raw, memory: SourceMemory | None = None) -> tuple[Enclosure, ...]:
+def enclosures_of(raw: Raw) -> Collection[Enclosure]:
     """The machine's enclosures."""
     found = raw.get("enclosures")
-    memory = memory or SourceMemory()
-    known = memory.enclosures(found)
-    if known is not None:
-        return known
     rows = found[:MOST] if isinstance(found, list | tuple) else ()
-    made = tuple(_enclosure(each) for each in rows if isinstance(each, Mapping))
-    return memory.keep_enclosures(found, made)
+    return Enclosures([each for each in rows if isinstance(each, Mapping)])
 
 
-def _disk(found: Mapping[str, Any]) -> LeafDisk:
+def _disk(found: Mapping[str, object]) -> LeafDisk:
     degrees = found.get("temperature")
-    if not isinstance(degrees, int | float) or not math.isfinite(degrees):
-        degrees = None
-    words: dict[str, Any] = {name: _word(found.get(name)) for name in _WORDS}
-    return LeafDisk(**words, temperature=degrees)
+    known = isinstance(degrees, int | float) and math.isfinite(degrees)
+    words = [value if isinstance(value, str) else "" for value in map(found.get, _WORDS)]
+    return _made(degrees if known else None, *words)
 
 
-def _enclosure(found: Mapping[str, Any]) -> Enclosure:
+@lru_cache(maxsize=REMEMBERED)
+def _made(degrees: float | None, *words: str) -> LeafDisk:
+    named: dict[str, Any] = dict(zip(_WORDS, map(_word, words), strict=True))
+    return LeafDisk(**named, temperature=degrees)
+
+
+def _enclosure(found: Mapping[str, object]) -> Enclosure:
     slots = found.get("slots")
     rows = slots[:MOST] if isinstance(slots, list | tuple) else ()
     return Enclosure(_word(found.get("key")), _word(found.get("name")), tuple(_slots(rows)))

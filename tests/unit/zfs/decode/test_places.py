@@ -18,7 +18,7 @@ def test_what_was_recorded():
     assert disks_of({"t": 1.0, "disks": {"/dev/sda": disk}}) == {
         "/dev/sda": LeafDisk(bay="A1", slot="1", serial="S", temperature=41.0)
     }
-    assert enclosures_of({"t": 1.0, "enclosures": [shelf]}) == (
+    assert tuple(enclosures_of({"t": 1.0, "enclosures": [shelf]})) == (
         Enclosure("0x5", "LSI", (Slot("Slot 00", 0, ("sda",)), Slot("B"))),
     )
 
@@ -27,7 +27,8 @@ def test_what_was_recorded():
 def test_other_shapes_are_unknown(odd):
     assert not any(any(disk) for disk in disks_of({"t": 1.0, "disks": odd}).values())
     assert all(not each.slots for each in enclosures_of({"t": 1.0, "enclosures": odd}))
-    assert enclosures_of({"t": 1.0, "enclosures": [{"slots": odd}]})[0].slots == ()
+    (shelf,) = enclosures_of({"t": 1.0, "enclosures": [{"slots": odd}]})
+    assert shelf.slots == ()
     assert disks_of({"t": 1.0, "disks": {"/dev/sda": {"bay": odd, "temperature": [odd]}}})
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
-from zconsole.zfs.raw import HISTOGRAMS, QUEUES, Node
+from zconsole.zfs.raw import HISTOGRAMS, QUEUES
 
 U64, STRING, U64_ARRAY, NVLIST, NVLIST_ARRAY = 8, 9, 16, 19, 20
 """``data_type_t`` of include/sys/nvpair.h."""
@@ -126,38 +126,10 @@ class ConfigReader:
         return self._layout.form, self._layout.values(packed)
 
 
-class Moving(Mapping[str, Any]):
-    """An nvlist in which everything moves, as it came: of most devices, nobody looks at it."""
-
-    __slots__ = ("_names", "_values")
-
-    def __init__(self, names: tuple[str, ...], values: Values) -> None:
-        self._names = names
-        self._values = values
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._values[self._names.index(name)]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def assembled(form: Form, values: Iterator[Values]) -> Mapping[str, Any]:
+def assembled(form: Form, values: Iterator[Values]) -> dict[str, Any]:
     """A config as plain objects, keyed as in the nvlist; arrays of integers are packed."""
     kept, names, below = form
-    if names and not kept and not below:
-        return Moving(names, next(values))
-    found = Node(kept)
-    found.kept = kept
-    found.update(zip(names, next(values), strict=True))
+    found = {**kept, **dict(zip(names, next(values), strict=True))}
     for name, many, forms in below:
         each = [assembled(one, values) for one in forms]
         found[name] = each if many else each[0]
