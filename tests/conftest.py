@@ -1,10 +1,13 @@
 """What every test starts from: no state of this machine's, and compiled modules."""
 
+import contextlib
 import gc
 import os
 import signal
 import sys
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -21,6 +24,20 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A shell that starts the tests in the background has them, and all that they start, ignore ^C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Have each worker begin to import at another test: so each compiles some of them for all."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker:
+        return
+    places = [Path(argument.partition("::")[0]).resolve() for argument in session.config.args]
+    tests = [test for place in places for test in sorted(place.rglob("test_*.py"))]
+    first = len(tests) * int(worker[2:]) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for test in (*tests[first:], *tests[:first]):
+        name = test.relative_to(session.config.rootpath).with_suffix("").parts
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collection tells of it
+            import_module(".".join(name))
 
 
 def pytest_collection_finish() -> None:

@@ -12,8 +12,7 @@ from zconsole.pool.model import ErrorCounters, IoRates, Pool, Sample, Scan, Vdev
 from zconsole.pool.redundancy import redundancy
 from zconsole.pool.topology import placed
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.frame import Frame, VdevRow
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.frame import Frame, ScanView, VdevRow
 
 NOTHING = Estimate(None, None, None, "nothing runs")
 

@@ -22,7 +22,7 @@ from tests.records import replace
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Sample, SampleFailure, Scan
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.samples import NoSampleError, sample_of
 
@@ -71,14 +71,13 @@ def judge(name: str, samples: Sequence[Sample | SampleFailure]) -> list[Judged]:
     ends = finished(
         s for sample in samples if isinstance(sample, Sample) for s in sample.pool.scans
     )
-    history = PoolHistory()
+    timeline = PoolTimeline()
     found: dict[object, Judged] = {}
     for sample in samples:
         if isinstance(sample, SampleFailure):
-            history.push_failure(sample)
+            timeline.push_failure(sample)
             continue
-        history.push(sample)
-        for view in history.scan_views:
+        for view in timeline.push(sample).scans:
             end = ends.get(view.scan.key)
             if end is not None and view.scan.state == "running" and _counts(sample.t, end):
                 judged = found.setdefault(end.key, Judged(name, end))

@@ -16,7 +16,7 @@ from statistics import median, quantiles
 
 from tests.bench.eta import error
 from tests.bench.long_scans import LongScan, Track, long_scans
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
 
 COUNT = 40
 SEED = 26
@@ -29,14 +29,14 @@ Row = dict[str, float]
 NAMES = ("ours", "zpool", "window", "smooth")
 
 
-def estimates(scan: LongScan, history: PoolHistory) -> Iterator[Row]:
-    """The errors at each of the moments; the history takes in every sample."""
+def estimates(scan: LongScan, timeline: PoolTimeline) -> Iterator[Row]:
+    """The errors at each of the moments; the timeline takes in every sample."""
     wanted = [scan.onset + share * (scan.end - scan.onset) for share in MOMENTS]
     for sample in scan.samples:
-        history.push(sample)
+        frame = timeline.push(sample)
         if wanted and sample.t >= wanted[0] and sample.t < scan.end:
             wanted.pop(0)
-            view = history.scan_views[0]
+            view = frame.scans[0]
             left = (view.scan.to_issue_bytes or 0) - (view.scan.issued_bytes or 0)
             told = others(scan.track, sample.t, left)
             told["ours"], told["zpool"] = view.estimate.eta, view.scan.zpool_eta
@@ -80,19 +80,19 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     firsts, nexts = [], []
     for play in islice(long_scans(options.seed), options.count):
-        history = PoolHistory()
-        firsts.append(told(play(), history, options.each))
+        timeline = PoolTimeline()
+        firsts.append(told(play(), timeline, options.each))
         if options.past:
-            nexts.append(told(play(), history, options.each))
+            nexts.append(told(play(), timeline, options.each))
     print("\n".join(table(firsts)))
     if nexts:
         print("\n".join(["", "with one earlier scan", *table(nexts)]))
     return 0
 
 
-def told(scan: LongScan, history: PoolHistory, printed: bool) -> tuple[str, list[Row]]:
+def told(scan: LongScan, timeline: PoolTimeline, printed: bool) -> tuple[str, list[Row]]:
     """The name of a scan, and how its estimates were."""
-    found = list(estimates(scan, history))
+    found = list(estimates(scan, timeline))
     if printed:
         hours = (scan.end - scan.start) / 3600
         errors = "  ".join(" ".join(f"{row[name]:.3f}" for name in NAMES) for row in found)

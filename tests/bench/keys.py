@@ -23,9 +23,8 @@ from textual._compositor import CompositorUpdate
 
 from tests.bench.large import LargeSource
 from tests.bench.tick import SIZE, yardstick
-from zconsole.timeline.feed import Update
+from zconsole.timeline.feed import SessionFeed, Update
 from zconsole.timeline.session import Session
-from zconsole.timeline.session_feed import SessionFeed
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.start import make_console
 from zconsole.zfs.raw import Raw

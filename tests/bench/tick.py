@@ -29,8 +29,9 @@ from typing import Any
 
 from tests.bench.large import LargeSource
 from zconsole.sim.source import World, samples
-from zconsole.timeline.feed import Feed, Pairs, Update
-from zconsole.timeline.pool_monitor import PoolMonitor
+from zconsole.timeline.feed import Feed, Update
+from zconsole.timeline.frame import Pairs
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
 from zconsole.ui.console_options import ConsoleOptions
 from zconsole.ui.start import make_console
@@ -78,14 +79,14 @@ class Meter:
 
 async def ticks() -> None:
     """The steps of a tick, painted in a console without a terminal."""
-    world, monitor, meter = World("thousand", 1), PoolMonitor(), Meter()
+    world, timeline, meter = World("thousand", 1), PoolTimeline(), Meter()
     console = make_console(OneFeed(1.0), ConsoleOptions(host="bench"), {"LANG": "C.UTF-8"})
     async with console.run_test(size=SIZE) as pilot:
         for index in range(TICKS):
             meter.measure("simulation", partial(world.advance, float(index)))
             (raw,) = meter.measure("simulation", world.raws)
             (sample,) = meter.measure("decode", partial(decode, raw))
-            frame = meter.measure("frame", partial(monitor.push, sample))
+            frame = meter.measure("frame", partial(timeline.push, sample))
             update = Update((frame,), Capabilities("demo"))
             began = time.process_time()
             console.take(update)

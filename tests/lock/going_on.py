@@ -23,7 +23,7 @@ from zconsole.swap.report import markdown
 from zconsole.swap.store import FileSwapStore
 from zconsole.system.audit import MemoryLog
 from zconsole.system.state_dir import state_dir
-from zconsole.timeline.session_feed import SessionFeed
+from zconsole.timeline.feed import SessionFeed
 from zconsole.tunables.control import Control
 from zconsole.tunables.holds import Setter
 from zconsole.tunables.parameters import SysfsParameters

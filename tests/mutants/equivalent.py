@@ -106,7 +106,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
         "hardware.machine._without_shared_serials: without first each.serial and (not each.wwn)",
     ),
     "a place in a course is kept with a digit more": (
-        "timeline.past_file._brief: one more round(at, 5)",
+        "timeline.store.encode_past: one more round(at, 5)",
     ),
     "with the deadline of a served page both are more than the half second that is the most": (
         "output.prometheus.server.serve: arithmetic deadline / _LOOKS",

@@ -10,7 +10,7 @@ from tests.ui import frames
 from tests.ui.fakes import FakeFeed, view_state
 from zconsole.errors import ExitCode
 from zconsole.pool.model import IoCounters, IoRates, SampleFailure
-from zconsole.timeline.series import RateSeries
+from zconsole.timeline.rates import RateSeries
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.keys import SHIPPED
 from zconsole.ui.panes import devices

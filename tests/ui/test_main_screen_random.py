@@ -28,9 +28,8 @@ from zconsole.pool.model import (
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.topology import placed
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.frame import Frame, VdevRow
-from zconsole.timeline.past_rates import Mark, PastRates
-from zconsole.timeline.views import ActivityView, ScanView
+from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
+from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.pane_layout import WantedHeights, allot
 from zconsole.ui.panes.balance import balance_lines, balance_title

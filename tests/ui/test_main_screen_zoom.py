@@ -9,8 +9,7 @@ from tests.ui import frames
 from tests.ui.fakes import view_state
 from zconsole.pool.model import Activity
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import ActivityView, Frame
 
 
 async def test_the_scan_zoomed_on_a_small_screen_is_told_whole():

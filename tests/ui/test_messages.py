@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual import events
 
@@ -179,3 +181,22 @@ async def test_a_message_is_said_again_on_another_screen():
             await pilot.pause()
             assert "30 has no unit" in read()
             await pilot.press("escape")
+
+
+async def test_a_complaint_waits_for_a_flow_that_is_slow_to_ask_again():
+    """On a busy machine: the complaint would stay on the screen behind the question."""
+    asking = asyncio.Event()
+    async with view_state(frames.resilver()) as (app, pilot, read):
+
+        async def _flow() -> None:
+            app.notify("not a size")
+            await asking.wait()
+            await app.push_screen_wait(AskScreen("ASK AGAIN", lambda _: ()))
+
+        app.begin_flow(_flow)
+        await until(pilot, lambda: "not a size" in read())
+        await pilot.pause(SETTLES + 0.1)
+        asking.set()
+        await until(pilot, lambda: "ASK AGAIN" in read())
+        assert "not a size" in read()
+        await pilot.press("escape")

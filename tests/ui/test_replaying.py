@@ -8,7 +8,7 @@ import pytest
 
 from tests.ui import frames
 from tests.ui.fakes import FakeFeed, console, screen_text, until, view_state
-from zconsole.timeline.replay_feed import ReplayFeed
+from zconsole.timeline.feed import ReplayFeed
 from zconsole.timeline.session import Session
 from zconsole.zfs.sources.replay import ReplaySource
 

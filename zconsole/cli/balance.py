@@ -18,8 +18,7 @@ from zconsole.pool.what_if import Outlook, disk_of, grown, outlook, resize_of, s
 from zconsole.scan_report.resilver_time import PastRate, paces, resilver_duration
 from zconsole.scan_report.store import ReportStore
 from zconsole.system.state_dir import state_dirs
-from zconsole.timeline.facts import range_words
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import Frame, range_words
 from zconsole.units import duration
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.sources.saved import LIST, read_text

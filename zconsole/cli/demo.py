@@ -56,8 +56,8 @@ def _print(args: argparse.Namespace) -> int:
 def _console(args: argparse.Namespace) -> int:
     # lazy: --json needs no event loop
     from zconsole.sim.backends.actions import details_of, probe_results_of
-    from zconsole.timeline.device_prober import DeviceProber
-    from zconsole.timeline.session_feed import SessionFeed
+    from zconsole.timeline.devices import DeviceProber
+    from zconsole.timeline.feed import SessionFeed
 
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic

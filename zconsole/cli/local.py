@@ -15,10 +15,9 @@ from zconsole.system.async_writer import AsyncWriter
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.patient import Patient
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
-from zconsole.timeline.feed import Update
+from zconsole.timeline.feed import SessionFeed, Update
 from zconsole.timeline.session import Session
-from zconsole.timeline.session_feed import SessionFeed
-from zconsole.timeline.storage import HistoryStore
+from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.base import NO_READER, Capabilities, Source
 from zconsole.zfs.sources.live import LiveSource
 

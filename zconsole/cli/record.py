@@ -10,7 +10,7 @@ from zconsole.cli import event_loop, local
 from zconsole.cli.output import say
 from zconsole.cli.watch import over
 from zconsole.errors import ExitCode
-from zconsole.timeline.session_feed import SessionFeed
+from zconsole.timeline.feed import SessionFeed
 from zconsole.units import counted
 from zconsole.zfs.raw import Raw
 from zconsole.zfs.sources.base import Capabilities, Source

@@ -14,13 +14,11 @@ from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.timeline.alerts.alerting import Alerting, hook_found
 from zconsole.timeline.alerts.rules import AlertRules
-from zconsole.timeline.device_details import machine_details, machine_lights
-from zconsole.timeline.device_prober import DeviceProber
-from zconsole.timeline.feed import Feed
+from zconsole.timeline.devices import DeviceProber, machine_details, machine_lights
+from zconsole.timeline.feed import Feed, SessionFeed
 from zconsole.timeline.fleet import Fleet
 from zconsole.timeline.frame import Frame
 from zconsole.timeline.session import Session
-from zconsole.timeline.session_feed import SessionFeed
 from zconsole.zfs.sources.remote import RemoteSource, hosts_of, socket_directory
 
 DECODING = 2.0

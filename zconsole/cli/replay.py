@@ -8,7 +8,7 @@ from datetime import UTC
 from zconsole.cli import event_loop, output
 from zconsole.cli.terminal import has_terminal, open_console
 from zconsole.errors import ExitCode
-from zconsole.timeline.replay_feed import ReplayFeed
+from zconsole.timeline.feed import ReplayFeed
 from zconsole.timeline.session import Session
 from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import Gaps

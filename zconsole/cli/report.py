@@ -21,8 +21,8 @@ from zconsole.scan_report.svg import svg
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import state_dirs
+from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
-from zconsole.timeline.session_feed import SessionFeed
 from zconsole.units import duration, parse_whole, size
 from zconsole.zfs.sources.open_text import lines, reading
 from zconsole.zfs.sources.replay import ReplaySource

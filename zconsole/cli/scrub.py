@@ -18,7 +18,7 @@ from zconsole.errors import ExitCode, NotFoundError, UsageError, ZconsoleError
 from zconsole.output import json
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.printable import clean
-from zconsole.timeline.session_feed import SessionFeed
+from zconsole.timeline.feed import SessionFeed
 from zconsole.zfs.sources.live import LiveSource
 
 

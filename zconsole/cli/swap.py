@@ -39,10 +39,9 @@ from zconsole.system.host import boot_id
 from zconsole.system.patient import in_time
 from zconsole.system.printable import clean
 from zconsole.system.state_dir import StateError, state_dir, state_dirs
-from zconsole.timeline.device_prober import DeviceProber
-from zconsole.timeline.feed import Feed
+from zconsole.timeline.devices import DeviceProber
+from zconsole.timeline.feed import Feed, SessionFeed
 from zconsole.timeline.frame import Frame
-from zconsole.timeline.session_feed import SessionFeed
 from zconsole.zfs.sources.live import LiveSource
 
 LEFT = "The checklist stays open; zconsole swap continues it."

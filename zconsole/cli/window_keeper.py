@@ -25,8 +25,8 @@ from zconsole.errors import ZconsoleError
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import try_lock
+from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.frame import Frame
-from zconsole.timeline.session_feed import SessionFeed
 from zconsole.zfs.sources.live import LiveSource
 
 Frames = Callable[[], Awaitable[Sequence[Frame]]]

@@ -13,8 +13,7 @@ from zconsole.pool.damage import notes
 from zconsole.pool.model import Scan
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import Comparison
-from zconsole.timeline.frame import Frame, VdevRow
-from zconsole.timeline.views import ActivityView, ScanView
+from zconsole.timeline.frame import ActivityView, Frame, ScanView, VdevRow
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict

@@ -11,15 +11,17 @@ from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
 from zconsole.system.printable import clean
 from zconsole.timeline.eta.estimate import MEASURING, SUSPENDED, Estimate
-from zconsole.timeline.facts import (
+from zconsole.timeline.frame import (
+    ActivityView,
+    Frame,
+    ScanView,
+    VdevRow,
     range_words,
     repaired_fact,
     result_facts,
     seconds_taken,
     work_name,
 )
-from zconsole.timeline.frame import Frame, VdevRow
-from zconsole.timeline.views import ActivityView, ScanView
 from zconsole.units import counted, days, duration, latency, percent, rate, size
 
 NAME_WIDTH = 16

@@ -20,7 +20,7 @@ from zconsole.scan_report.statistics import (
     waits,
 )
 from zconsole.system.printable import clean
-from zconsole.timeline.facts import work_name
+from zconsole.timeline.frame import work_name
 from zconsole.units import counted, duration, latency, percent, rate, size
 
 ROWS = 12

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from zconsole.scan_report.devices import DeviceLog
 from zconsole.scan_report.report import MOST_POINTS, Moment, ScanReport, TunableChange
 from zconsole.scan_report.store import ReportStore
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import Frame, ScanView
 from zconsole.timeline.scrubs import is_full_scrub
-from zconsole.timeline.views import ScanView
 from zconsole.tunables.effect import SETTLE, WINDOW, EffectSample, measure
 
 FINEST = 1.0

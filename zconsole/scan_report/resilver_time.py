@@ -11,7 +11,7 @@ from zconsole.pool.topology import data_vdevs
 from zconsole.scan_report.report import ScanReport
 from zconsole.timeline.eta.estimate import Estimate
 from zconsole.timeline.eta.past import PastScan
-from zconsole.timeline.facts import seconds_taken
+from zconsole.timeline.frame import seconds_taken
 from zconsole.units import percent, rate
 
 LEAST_SECONDS = 30.0

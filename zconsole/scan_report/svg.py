@@ -10,7 +10,7 @@ from zconsole.diagnosis.bottleneck.finding import CAUSES
 from zconsole.scan_report.report import Moment, ScanReport
 from zconsole.scan_report.statistics import waits
 from zconsole.system.printable import clean
-from zconsole.timeline.facts import work_name
+from zconsole.timeline.frame import work_name
 from zconsole.units import duration, percent, rate
 
 WIDTH, HEIGHT = 860, 320

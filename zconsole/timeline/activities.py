@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.pool.model import Activity, Pool, Progress, Sample
-from zconsole.pool.topology import Placed
 from zconsole.timeline.eta.estimate import SUSPENDED, Forecast, forecast, nothing
-from zconsole.timeline.eta.progress_curve import ProgressCurve
-from zconsole.timeline.eta.work import activity_reading, activity_work
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.eta.progress import ProgressCurve, activity_reading, activity_work
+from zconsole.timeline.frame import ActivityView
 
 ActivityKey = tuple[str, str | None, float | None]
 
@@ -43,13 +41,10 @@ class ActivityTracker:
         self._courses: dict[ActivityKey, ProgressCurve] = {}
         self._standing: dict[ActivityKey, _Standing] = {}
 
-    def push(self, sample: Sample, tree: Iterable[Placed]) -> tuple[ActivityView, ...]:
-        """Take in a sample; a view of each of its activities, running or not.
-
-        ``tree``: its vdevs, at least those that are trimmed or initialized.
-        """
+    def push(self, sample: Sample) -> tuple[ActivityView, ...]:
+        """Take in a sample; a view of each of its activities, running or not."""
         kept: dict[ActivityKey, ProgressCurve] = {}
-        found = tuple(activities(sample.pool, tree))
+        found = tuple(activities(sample.pool))
         for activity in found:
             reading = activity_reading(sample.t, sample.clock, activity)
             if reading is None or activity.state not in ("running", "paused"):
@@ -152,11 +147,10 @@ def _bad_devices(activity: Activity, pool: Pool) -> str:
     return f"replace or bring back {named}" if named else ""
 
 
-def activities(pool: Pool, tree: Iterable[Placed]) -> Iterator[Activity]:
+def activities(pool: Pool) -> Iterator[Activity]:
     """The pool's activities, then every leaf's trim and initialize as one."""
     yield from pool.activities
-    for place in tree:
-        vdev = place.vdev
+    for vdev in pool.root.walk():
         for kind, progress in (("trim", vdev.trim), ("initialize", vdev.initialize)):
             if progress is not None:
                 yield _of_leaf(kind, vdev.name, progress)

@@ -1,26 +1,36 @@
-"""Where frames come from: the only interface that views and alerts use."""
+"""Where frames come from: the only interface that views and alerts use.
+
+A feed takes rounds at an interval, or more seldom where a round takes more of the processor than
+is its share. It is over a single source, a recording, which can be paused and moved in, or several
+machines (``fleet``).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zconsole.pool.chassis import Lights
+from zconsole.pool.model import Sample
+from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import cpu_seconds
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.pace import SamplePace
+from zconsole.timeline.frame import Frame, Pairs
 from zconsole.zfs.sources.base import Capabilities
 
 if TYPE_CHECKING:
     from zconsole.timeline.alerts.alerting import Alerting
     from zconsole.timeline.alerts.rules import Alert
+    from zconsole.timeline.devices import DeviceProber
+    from zconsole.timeline.session import Session
+    from zconsole.zfs.raw import Raw
+    from zconsole.zfs.sources.base import Source
     from zconsole.zfs.sources.playback import Playback
-
-Pairs = tuple[tuple[str, str], ...]
-"""Label and value, in the order they are shown."""
+    from zconsole.zfs.sources.replay import ReplaySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,39 @@ class Update:
     """What those alerts write to the terminal: its bell, notifications."""
     notes: tuple[str, ...] = ()
     """Problems with stored history and reports, each once."""
+
+
+SHARE = 0.4
+"""Of one processor, that a console may take: 400 ms of a second."""
+ROUNDS = 3
+"""The cheapest of these counts: what comes once, like the first round, slows nothing down."""
+STEP = 0.5
+"""Share of the interval by which the time between two samples grows, so that it seldom changes."""
+
+
+class SamplePace:
+    """The processor time of each round, and the interval that it leaves."""
+
+    def __init__(self, cpu: Callable[[], float]) -> None:
+        """``cpu``: seconds that this process has used so far."""
+        self._cpu = cpu
+        self._before: float | None = None
+        self._costs: deque[float] = deque(maxlen=ROUNDS)
+
+    def begin(self) -> None:
+        """A round begins; with what follows it, painting too, it ends as the next one begins."""
+        now = self._cpu()
+        if self._before is not None:
+            self._costs.append(now - self._before)
+        self._before = now
+
+    def seconds(self, interval: float) -> float:
+        """Seconds between two samples where ``interval`` was asked for; 0 stays 0."""
+        if not interval or len(self._costs) < ROUNDS:
+            return interval
+        least = min(self._costs) / SHARE
+        step = STEP * interval
+        return interval if least <= interval else math.ceil(least / step) * step
 
 
 class Feed:
@@ -127,3 +170,123 @@ class Feed:
     async def close_sources(self) -> None:
         """Store the histories, and close the sources."""
         raise NotImplementedError
+
+
+BUSY, BREATH = 0.02, 0.02
+"""Seconds of work on a round after which, before the next pool, keys are answered for so long."""
+
+
+class SessionFeed(Feed):
+    """Frames from any source."""
+
+    def __init__(
+        self,
+        source: Source,
+        session: Session,
+        interval: float,
+        details: Callable[[str], Awaitable[Pairs]] | None = None,
+        prober: DeviceProber | None = None,
+        lights: Callable[[], Awaitable[Lights]] | None = None,
+    ) -> None:
+        """``details`` maps a leaf's path to further facts; ``lights`` asks the enclosures.
+
+        With ``prober``, devices in trouble are probed in the background.
+        """
+        super().__init__(interval)
+        self._source = source
+        self._session = session
+        self._details = details
+        self._prober = prober
+        self._lights = lights
+        self._shown = False
+        """Whether there was a round: before the first, there is nothing that keys could move."""
+
+    async def sample(self) -> Update | None:
+        """Take a round from the source; at its end raise as ``Session.end`` does."""
+        raws = await self._source.sample()
+        if raws is None:
+            self._session.end()
+            return None
+        frames = await self._frames(raws)
+        if self._prober is not None:
+            frames = self._prober.look(frames)
+        return Update(frames, self._source.capabilities, notes=self._session.take_notes())
+
+    async def _frames(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
+        """The frames of a round, with pauses for keys between pools."""
+        loop, frames = asyncio.get_running_loop(), list[Frame]()
+        since = loop.time()
+        for raw in raws:
+            for seen in self._session.read(raw):
+                if isinstance(seen, Sample) and self._session.lacks_past(seen.pool):
+                    await in_daemon_thread(self._session.recall, seen.pool)
+                frames.append(self._session.push(seen))
+                if self._shown and loop.time() - since > BUSY:
+                    await asyncio.sleep(BREATH)
+                    since = loop.time()
+        self._shown = True
+        return tuple(frames)
+
+    async def details(self, pool: str, key: str) -> Pairs:
+        """Facts of one device: serial, model, sector sizes."""
+        if self._details is None:
+            return ()
+        frame = self._session.last(pool)
+        rows = frame.rows if frame else ()
+        path = next((row.vdev.path for row in rows if row.key == key), None)
+        return await self._details(path) if path else ()
+
+    async def lights(self) -> Lights:
+        """The lights of the slots, where there is something to ask."""
+        return {} if self._lights is None else await self._lights()
+
+    async def close_sources(self) -> None:
+        """Store the histories, end the probes, close the source."""
+        self._session.close()
+        if self._prober is not None:
+            await self._prober.aclose()
+        await self._source.aclose()
+
+
+WARM = 180.0
+"""Seconds before the place looked for that are played first, for rates and estimates."""
+AHEAD = 300.0
+"""Seconds ahead up to which nothing is passed over, so that the history goes on."""
+
+
+class ReplayFeed(SessionFeed):
+    """Goes on where its playback is told to, with a history that begins shortly before."""
+
+    playback: Playback
+
+    def __init__(self, source: ReplaySource, session: Session, anew: Callable[[], Session]) -> None:
+        """``anew`` makes the session for another place."""
+        super().__init__(source, session, 0.0)
+        self.playback = source.playback
+        self._recording = source
+        self._anew = anew
+
+    async def sample(self) -> Update | None:
+        """Take a round; what leads to the place looked for is played as fast as it goes."""
+        update = None
+        if self.playback.target is None:
+            update = await super().sample()
+        while (target := self.playback.target) is not None:
+            found = await self._go_to(target)
+            update = found or update
+        return update
+
+    async def _go_to(self, target: float) -> Update | None:
+        """The round at ``target``, or the last one before a newer wish."""
+        now, update = self.playback.t, None
+        if now is None or not now <= target <= now + AHEAD:
+            self._session = self._anew()
+            self._recording.go_to(target - WARM)
+        while self.playback.target == target:
+            found = await super().sample()
+            there = found is None or (self.playback.t or target) >= target
+            if there and self.playback.target == target:
+                self.playback.target = None
+            update = found or update
+            await asyncio.sleep(0)  # keys and painting go on
+        return update

@@ -1,15 +1,22 @@
-"""The frame: the only thing views read. A sample, and what the pool's history says of it."""
+"""The frame, which is all that views read: a sample, and what the pool's past says of it.
+
+In it stand the scans and activities with what follows from watching them, and a row for each vdev.
+The facts of a scan at the end are decided once for text and screen: plain text lists them, the
+screen colors them and drops those without room.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from zconsole.diagnosis.bottleneck.evidence import WatchedScan
 from zconsole.pool.balance import Balance
 from zconsole.pool.health import Health
 from zconsole.pool.model import (
     NOTHING,
+    Activity,
     Event,
     HostLoad,
     IoRates,
@@ -23,14 +30,70 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.topology import data_vdevs
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.eta.past import Comparison
+from zconsole.timeline.known_change import Followed
+from zconsole.timeline.rates import RateSeries
+from zconsole.timeline.scan_rate import PastRates, RateLag
 from zconsole.timeline.scrubs import UNKNOWN, ScrubAge
-from zconsole.timeline.series import RateSeries
-from zconsole.timeline.views import ActivityView, ScanView
+from zconsole.units import duration
 
 if TYPE_CHECKING:
     from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
     from zconsole.timeline.eta.past import PastScan
+
+
+RESTARTED = "restarted "
+"""How a note on a restart begins."""
+
+
+class ScanView(NamedTuple):
+    """A scan with what follows from watching it."""
+
+    scan: Scan
+    key: str
+    """For ``RateSeries.tail``."""
+    stage: str | None
+    percent: float | None
+    scan_rate: float | None
+    """Bytes/s over a window; the pass average when there was only one sample."""
+    issue_rate: float | None
+    window: float | None
+    """Seconds the rates cover; None for a pass average."""
+    estimate: Estimate
+    restarts: int | None
+    stalled: float | None = None
+    """Seconds without progress, once that is long enough to call it stalled."""
+    full: Estimate | None = None
+    """Time to full redundancy, if later than this pass (deferred devices, a scrub to follow)."""
+    notes: tuple[str, ...] = ()
+    """In words, newest first: ``restarted 12:03 after sdc came back``, ``follow-on pass``."""
+    past: PastRates = PastRates()
+    """Its issue rate since it began, through restarts and follow-on passes."""
+    comparison: Comparison | None = None
+    """How it goes against the earlier scan by which it is told."""
+    lag: RateLag | Followed | None = None
+    """What the rate of now would give, where the estimate has not followed it yet; or that it
+    has followed a change of tunables."""
+
+    @property
+    def watched(self) -> WatchedScan:
+        """The scan, as what limits it is judged by."""
+        rate = self.issue_rate if self.scan.two_stage else self.scan_rate
+        return WatchedScan(self.scan, self.stage, rate)
+
+
+class ActivityView(NamedTuple):
+    """A removal, expansion, checkpoint, trim or initialize with its windowed rate."""
+
+    activity: Activity
+    rate: float | None
+    estimate: Estimate
+    stalled: float | None = None
+    """Seconds without progress, once that is too long to be slow."""
+    advice: str = ""
+    """Why it does not go on, or why its percent is odd, and what to do."""
 
 
 class VdevRow(NamedTuple):
@@ -50,6 +113,10 @@ class VdevRow(NamedTuple):
         """Whether its device disappeared after the pool's last answer, which has it ONLINE."""
         return self.missing_since is not None and self.vdev.state == "ONLINE"
 
+
+_TOGETHER = 60.0
+"""Seconds within which devices that leave one after another are one incident: a shelf, a cable."""
+_AWAY = frozenset({"UNAVAIL", "REMOVED", "FAULTED"})
 
 DONE = "done"
 """Name of events done from a console: they are marked on the timeline of rates."""
@@ -149,12 +216,12 @@ class Frame:
 
     @property
     def guid(self) -> str | None:
-        """See Pool.guid."""
+        """The pool's GUID, as ``Pool.guid``."""
         return self.sample.pool.guid if self.sample else None
 
     @property
     def state(self) -> str | None:
-        """See Pool.state; the kernel's word where there never was a sample."""
+        """The pool's state; the kernel's word where there never was a sample."""
         return self.sample.pool.state if self.sample else self.kstat
 
     @property
@@ -169,7 +236,7 @@ class Frame:
 
     @property
     def version(self) -> str | None:
-        """See Sample.version."""
+        """The version of OpenZFS, as ``Sample.version``."""
         return self.sample.version if self.sample else None
 
     @property
@@ -196,7 +263,7 @@ class Frame:
 
     @property
     def kstat(self) -> str | None:
-        """See Sample.kstat; the newest, also with a failure."""
+        """The kernel's newest word for the pool's state, also with a failure."""
         newest = self.failure or self.sample
         return newest.kstat if newest else None
 
@@ -226,3 +293,80 @@ class Frame:
         """
         newest = self.failure or self.sample
         return newest.began if newest else None
+
+    @property
+    def missing_devices(self) -> tuple[VdevRow, ...]:
+        """The devices a suspended pool waits for; none where none was seen to leave.
+
+        Those that left last: one that is away for longer did not suspend the pool. Where the pool
+        still answers and nobody saw them leave, all that are away.
+        """
+        if not self.suspended:
+            return ()
+        leaves = [row for row in self.rows if not row.vdev.children]
+        away = [row for row in leaves if row.gone or row.vdev.state in _AWAY]
+        seen = [row.missing_since for row in away if row.missing_since is not None]
+        if seen:
+            begun = max(seen) - _TOGETHER
+            return tuple(row for row in away if (row.missing_since or 0.0) >= begun)
+        return () if self.problem else tuple(away)
+
+    @property
+    def has_every_device(self) -> bool:
+        """Whether the machine has every device that was ONLINE when the pool answered last.
+
+        Where a whole vdev was away then, others of its devices have to come back.
+        """
+        if self.root is None or any(top.state in _AWAY for top in data_vdevs(self.root)):
+            return False
+        leaves = [r for r in self.rows if not r.vdev.children and r.vdev.state == "ONLINE"]
+        return bool(leaves) and all(row.vdev.block and not row.gone for row in leaves)
+
+
+class Fact(NamedTuple):
+    """One fact: ``errors 3``, and whether that is bad (``error``) or not ("")."""
+
+    label: str
+    value: str
+    severity: str = ""
+
+
+Pairs = tuple[tuple[str, str], ...]
+"""Facts of a device, label and value, in the order they are shown."""
+Size = Callable[[float | None], str]
+"""How bytes are formatted: ``units.size`` as zpool does, or in the chosen units."""
+
+
+def work_name(work: str, vdev: str | None) -> str:
+    """``rebuild of mirror-0``, or just ``scrub`` for work on the whole pool."""
+    return f"{work} of {vdev}" if vdev else work
+
+
+def repaired_fact(scan: Scan, size: Size) -> Fact:
+    """``resilvered 1.12T``: what a scan wrote; a scrub repairs. ``-`` when unknown."""
+    word = {"resilver": "resilvered", "rebuild": "rebuilt"}.get(scan.function, "repaired")
+    return Fact(word, size(scan.processed_bytes))
+
+
+def result_facts(scan: Scan, size: Size) -> Iterator[Fact]:
+    """The known results of a scan so far: bytes written and skipped, errors."""
+    if scan.processed_bytes is not None:  # unknown on Solaris 10, and for an error scrub
+        yield repaired_fact(scan, size)
+    if scan.skipped_bytes:
+        yield Fact("skipped", size(scan.skipped_bytes))
+    if scan.errors is not None:
+        yield Fact("errors", str(scan.errors), "error" if scan.errors else "")
+
+
+def seconds_taken(scan: Scan) -> float | None:
+    """Seconds from a scan's start to its end; None while it runs, or when unknown."""
+    if scan.duration is not None or scan.start is None or scan.end is None:
+        return scan.duration
+    return scan.end - scan.start
+
+
+def range_words(estimate: Estimate) -> str:
+    """``(1h01m to 2h01m)``; empty for an estimate without a range."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"({duration(estimate.low)} to {duration(estimate.high)})"

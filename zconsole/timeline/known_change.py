@@ -13,11 +13,10 @@ from math import log
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.eta.bursts import levelled
-from zconsole.timeline.eta.daily import EVEN
-from zconsole.timeline.eta.estimate import Estimate, Forecast, Work, forecast
-from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve
-from zconsole.timeline.rate_lag import CAUGHT_UP, LAGGING
+from zconsole.timeline.eta.estimate import Estimate, Forecast, forecast, levelled
+from zconsole.timeline.eta.pace import EVEN
+from zconsole.timeline.eta.progress import CurvePoint, ProgressCurve, Work
+from zconsole.timeline.scan_rate import CAUGHT_UP, LAGGING
 from zconsole.tunables.effect import ENOUGH, SETTLE
 
 MOST = 40

@@ -1,9 +1,9 @@
-"""Windowed I/O rates of a pool's vdevs from their cumulative counters.
+"""I/O rates of a pool's vdevs: windowed, from their cumulative counters, and past ones.
 
 Bytes and operations come from the kernel's own counters against the kernel's own clock, else
 from rates a source gave ready-made, else from diskstats. A counter that fell, a device that was
 swapped or a clock that jumped restarts the window: for one sample there is no rate, never an
-absurd one.
+absurd one. Past rates of vdevs and scans stand in bounded tables, for sparklines.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
-from operator import mul, sub
+from math import nan
+from operator import itemgetter, mul, sub
 from typing import NamedTuple
 
 from zconsole.pool.model import IoRates, Vdev
+from zconsole.pool.topology import Placed
 
 WINDOW_SECONDS = 5.0
 """About one transaction group: writes come in bursts that long (``zfs_txg_timeout``)."""
@@ -74,7 +76,7 @@ class RateWindows:
     """The last few samples of all vdevs of a pool.
 
     Nearly all of them have counted since the oldest, and their rates are worked out in one go: one
-    by one, ten thousand took four times as long (tests/bench/tick.py).
+    by one takes four times as long (tests/bench/tick.py).
     """
 
     def __init__(self) -> None:
@@ -283,3 +285,228 @@ def _histogram_wait(histograms: Mapping[str, Sequence[int]]) -> tuple[float, flo
 def _waited(counts: Sequence[int]) -> float:
     """Seconds that the requests of a histogram waited in all."""
     return _sumprod(counts[: len(_BUCKET_SECONDS)], _BUCKET_SECONDS[: len(counts)])
+
+
+DEVICE_METRICS = ("read", "write", "latency", "busy")
+SCAN_METRICS = ("scan_rate", "issue_rate")
+_KEPT = itemgetter(*map(IoRates._fields.index, DEVICE_METRICS))
+CAPACITY = 240
+"""Values kept a metric: wider than any terminal's sparkline, four minutes at a sample a second."""
+
+
+class _Table:
+    """A row for each tick, with all metrics of one key after those of another.
+
+    A pool of a thousand leaves keeps a million values: single precision, and one array a row.
+    """
+
+    def __init__(self, width: int, capacity: int) -> None:
+        self.width = width
+        self._places: dict[str, int] = {}
+        """Where each key is in a row: the same object as long as the keys are the same."""
+        self._rows: deque[tuple[dict[str, int], array[float]]] = deque(maxlen=capacity)
+
+    def advance(self) -> None:
+        """Begin a row; it has no values yet."""
+        self._rows.append(({}, array("f")))
+
+    def put(self, keys: Iterable[str], values: Iterable[float | None]) -> None:
+        """Store the values of every key in the newest row."""
+        names = list(keys)
+        if list(self._places) != names:
+            self._places = {key: n * self.width for n, key in enumerate(names)}
+        row = array("f", [nan if v is None else v for v in values])
+        self._rows[-1] = self._places, row
+
+    def tail(self, key: str, column: int, count: int) -> list[float | None]:
+        """The newest values of a key, oldest first; None where it has none, [] if it is unknown."""
+        newest = list(self._rows)[-count:]
+        found = [nan if (at := p.get(key)) is None else row[at + column] for p, row in newest]
+        # Not isnan(): this is asked for every leaf, and nan alone differs from itself.
+        values = [None if value != value else value for value in found]
+        seen = any(key in places for places, _ in newest) or key in self.known()
+        return values if seen else []
+
+    def peak(self, keys: Sequence[str], columns: Sequence[int], count: int) -> float | None:
+        """The largest of the newest values of all these keys; None where they have none."""
+        peaks: list[float] = []
+        before, at = None, list[int]()
+        for places, row in list(self._rows)[-count:]:
+            if places is not before:
+                before, known = places, [places[key] for key in keys if key in places]
+                at = [place + column for column in columns for place in known]
+            peaks.append(max((v for v in map(row.__getitem__, at) if v == v), default=nan))
+        return max((v for v in peaks if v == v), default=None)  # nan alone differs from itself
+
+    def known(self) -> dict[str, None]:
+        """Every key that has values."""
+        every = {id(places): places for places, _ in self._rows}
+        return dict.fromkeys(key for places in every.values() for key in places)
+
+    def forget(self, keys: Collection[str]) -> None:
+        """Drop what is kept of these."""
+        if not keys:
+            return
+        every = {id(places): places for places, _ in self._rows}
+        for places in every.values():
+            for key in keys:
+                places.pop(key, None)
+        self._places = {}
+
+
+class RateSeries:
+    """Past rates of every vdev and scan of a pool."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._devices = _Table(len(DEVICE_METRICS), capacity)
+        self._scans = _Table(len(SCAN_METRICS), capacity)
+        self._times: deque[float] = deque(maxlen=capacity)
+
+    def advance(self, t: float = nan) -> None:
+        """Begin the next sample, taken at ``t`` (epoch seconds); a key not put has no value."""
+        self._devices.advance()
+        self._scans.advance()
+        self._times.append(t)
+
+    def put_devices(self, rates: Mapping[str, IoRates]) -> None:
+        """Keep the DEVICE_METRICS of every vdev by its key, for the present sample."""
+        self._devices.put(rates, chain.from_iterable(map(_KEPT, rates.values())))
+
+    def put_scans(self, rates: Mapping[str, tuple[float | None, float | None]]) -> None:
+        """Keep the SCAN_METRICS of every scan by its key, for the present sample."""
+        self._scans.put(rates, [value for pair in rates.values() for value in pair])
+
+    def keys(self) -> tuple[str, ...]:
+        """Every key that has values."""
+        return (*self._devices.known(), *self._scans.known())
+
+    def dump(self, key: str) -> list[list[float | None]]:
+        """Every value kept of one of these, a list a metric, oldest first; for ``restore``."""
+        table = self._scans if key in self._scans.known() else self._devices
+        return [table.tail(key, n, self._capacity) for n in range(table.width)]
+
+    def restore(self, columns: Mapping[str, Sequence[Sequence[float | None]]]) -> None:
+        """Begin with what was dumped, then a gap; only before the first sample."""
+        ticks = max((len(column) for rows in columns.values() for column in rows), default=0)
+        for table in (self._devices, self._scans):
+            for ago in range(ticks, 0, -1):
+                there = {
+                    key: [column[-ago] for column in rows]
+                    for key, rows in columns.items()
+                    if len(rows) == table.width and all(ago <= len(column) for column in rows)
+                }
+                table.advance()
+                table.put(there, [value for values in there.values() for value in values])
+            table.advance()
+
+    def forget(self, keys: Collection[str]) -> None:
+        """Drop what is kept of vdevs that are gone for good."""
+        self._devices.forget(keys)
+
+    def tail(self, key: str, metric: str, count: int) -> Sequence[float | None]:
+        """The last ``count`` values of a key's metric, oldest first; None where there was none.
+
+        Of a vdev: read and write (bytes/s), latency (seconds), busy; of a scan: scan_rate and
+        issue_rate.
+        """
+        if count <= 0:
+            return ()
+        if metric in SCAN_METRICS:
+            return self._scans.tail(key, SCAN_METRICS.index(metric), count)
+        return self._devices.tail(key, DEVICE_METRICS.index(metric), count)
+
+    def peak(self, keys: Sequence[str], metrics: Sequence[str], count: int) -> float | None:
+        """The largest of the last ``count`` values of these metrics of all these vdevs, if any."""
+        columns = [DEVICE_METRICS.index(metric) for metric in metrics]
+        return self._devices.peak(keys, columns, count) if count > 0 else None
+
+    def ages(self, count: int) -> list[float]:
+        """Seconds from each of the last ``count`` samples to the newest, oldest first.
+
+        Samples of an earlier run have none.
+        """
+        times = list(self._times)[-count:] if count > 0 else []
+        return [times[-1] - t for t in times]
+
+
+NO_DATA = ("cache", "spare")
+"""Classes whose I/O is not part of the pool's own sum."""
+
+
+class PoolRates:
+    """The rates of all vdevs of a pool, now and before."""
+
+    def __init__(self) -> None:
+        self.series = RateSeries()
+        """Past ones, of scans too: a vdev's over each interval alone."""
+        self.now: Mapping[str, IoRates] = {}
+        """Windowed rates of every vdev by its key (from ``pool.topology.placed``).
+
+        An interior vdev has the kernel's own counters where there are any, else the sum of its
+        leaves; its latency is the leaves' mean by requests, its busy share the busiest leaf's.
+        """
+        self._windows = RateWindows()
+
+    def push(self, t: float, clock: float, tree: dict[str, Placed]) -> None:
+        """Take in the vdevs of a sample; ``t`` in epoch seconds, ``clock`` never jumps."""
+        self.series.forget(self.now.keys() - tree.keys())
+        self._windows.add(clock, {key: place.vdev for key, place in tree.items()})
+        rates, latest = self._windows.windowed(), self._windows.latest()
+        _fill_in(tree, rates, self._windows.short())
+        _fill_in(tree, latest, {})  # one interval long for all: there is no span to compare
+        self.series.advance(t)
+        self.series.put_devices(latest)
+        self.now = rates
+
+
+def _fill_in(
+    tree: dict[str, Placed], rates: dict[str, IoRates], short: Mapping[str, float]
+) -> None:
+    """Give every interior vdev what it lacks, from its children, bottom up.
+
+    It lacks all that its own counters tell over a shorter time than its children's: they fell when
+    a device left, and started again. ``short``: seconds covered where it is less than for most.
+    """
+    below: dict[str, list[str]] = {}
+    covered = dict(short)
+    for key, depth, vdev, parent, _ in reversed(tree.values()):  # children behind their parents
+        if (children := below.pop(key, None)) is not None:
+            own = rates[key]
+            if covered:
+                longest = max([covered.get(child, math.inf) for child in children])
+                own = own if covered.get(key, math.inf) >= longest else NONE
+                covered[key] = max(covered.get(key, math.inf), longest)
+            rates[key] = _combined(own, [rates[child] for child in children])
+        if parent is not None and (depth > 1 or vdev.vclass not in NO_DATA):
+            below.setdefault(parent, []).append(key)
+
+
+def _combined(own: IoRates, below: list[IoRates]) -> IoRates:
+    busy = max([r.busy for r in below if r.busy is not None], default=None)
+    latency = own.latency if own.latency is not None else _mean_latency(below)
+    if own.read is not None:
+        return IoRates(own.read, own.write, own.read_ops, own.write_ops, latency, busy)
+    return IoRates(
+        read=_sum(r.read for r in below),
+        write=_sum(r.write for r in below),
+        read_ops=_sum(r.read_ops for r in below),
+        write_ops=_sum(r.write_ops for r in below),
+        latency=latency,
+        busy=busy,
+    )
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+def _mean_latency(below: list[IoRates]) -> float | None:
+    requests = waited = 0.0
+    for _, _, reads, writes, latency, _ in below:
+        if latency is not None:
+            count = (reads or 0.0) + (writes or 0.0)
+            requests += count
+            waited += count * latency
+    return waited / requests if requests > 0 else None

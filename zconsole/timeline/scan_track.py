@@ -9,7 +9,6 @@ from math import inf
 from zconsole import units
 from zconsole.pool.model import Sample, Scan, Vdev
 from zconsole.pool.scan_outcome import passed_over, scan_notes
-from zconsole.timeline.eta.daily import EVEN, Daily
 from zconsole.timeline.eta.estimate import (
     PAST_TOTAL,
     SUSPENDED,
@@ -19,6 +18,7 @@ from zconsole.timeline.eta.estimate import (
     nothing,
     ranged,
 )
+from zconsole.timeline.eta.pace import EVEN, Daily
 from zconsole.timeline.eta.past import (
     Comparison,
     PastScan,
@@ -31,20 +31,26 @@ from zconsole.timeline.eta.past import (
     together,
     which,
 )
-from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve
-from zconsole.timeline.eta.windows import ROUNDINGS
-from zconsole.timeline.eta.work import (
+from zconsole.timeline.eta.progress import (
+    ProgressCurve,
     issued_bytes,
     rounding_of,
     scan_reading,
     scan_totals,
     scan_work,
 )
+from zconsole.timeline.eta.windows import ROUNDINGS
+from zconsole.timeline.frame import ScanView
 from zconsole.timeline.known_change import KnownChange
-from zconsole.timeline.past_rates import PastRates, PastRecorder
-from zconsole.timeline.present_rate import PresentRate, present_rate, rate_by_turns
-from zconsole.timeline.rate_lag import RateLag, rate_lag
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.scan_rate import (
+    PastRates,
+    PastRecorder,
+    PresentRate,
+    RateLag,
+    present_rate,
+    rate_by_turns,
+    rate_lag,
+)
 
 STALL_SECONDS = 60.0
 """A dozen transaction groups without a byte."""
@@ -119,14 +125,22 @@ class ScanTrack:
         if not scan.active:
             return
         if reading is None:
-            self.forecast = Forecast(nothing(_uncounted(scan)))
+            blocks = scan.function == "errorscrub"
+            uncounted = "counts blocks, not bytes" if blocks else "the progress is unknown"
+            why = "paused" if scan.state == "paused" else f"no estimate: {uncounted}"
+            self.forecast = Forecast(nothing(why))
             return
         before = self.course.last
         broken = self.course.add(reading)
         if broken and before is not None:
-            self.note(_broken_note(before.issued, reading.issued, reading.pass_start, when))
+            imported = reading.pass_start is not None
+            cause = "the pool was imported again" if imported else "counters jumped"
+            moved = f"from {units.size(before.issued)} to {units.size(reading.issued)} issued"
+            self.notes = [f"{cause} by {when}: {moved}", *self.notes][:MAX_NOTES]
         age = sample.clock - self._told_at
-        if broken or changed or sample.pool.suspended or age >= self._fresh_seconds:
+        share = FRESH_SHARE * (self._told.estimate.eta or 0.0)
+        fresh = min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
+        if broken or changed or sample.pool.suspended or age >= fresh:
             self._forecast_anew(sample, scan, known)
         else:
             self.forecast = self._told.later(age)
@@ -193,11 +207,6 @@ class ScanTrack:
         walks = scan.two_stage and scan.function != "rebuild"
         return present_rate(self.course.points, walks, done[1])
 
-    def note(self, text: str) -> None:
-        """Keep something to tell, newest first."""
-        self.notes.insert(0, text)
-        del self.notes[MAX_NOTES:]
-
     def finished(self, scan: Scan) -> PastScan | None:
         """How it went, to tell the next one by, now that ``scan`` says it is finished."""
         ran, totals = self.scan, scan_totals(self.scan)
@@ -206,16 +215,14 @@ class ScanTrack:
         key = (ran.function, ran.vdev, ran.start)
         return past_scan(key, scan.end, self.course.points, totals, scan.pass_paused or 0.0)
 
-    @property
-    def _fresh_seconds(self) -> float:
-        share = FRESH_SHARE * (self._told.estimate.eta or 0.0)
-        return min(FRESH_SECONDS, share, FRESH_SEEN * self.course.seconds)
-
     def _forecast_anew(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> None:
         usual = self._forecast(sample, scan, known)
         work = scan_work(scan, sample.pool.root) if scan.state == "running" else None
         self.forecast = self._known.follow(usual, self.course, work)
-        self._compare_again(usual.estimate.eta)
+        shown, told = self.forecast.estimate.eta, usual.estimate.eta
+        if self.comparison is not None and told is not None and shown is not None:
+            ahead = self.comparison.ahead + told - shown  # by the estimate that is shown
+            self.comparison = self.comparison._replace(ahead=ahead)
         self._told, self._told_at = self.forecast, sample.clock
 
     def _forecast(self, sample: Sample, scan: Scan, known: Sequence[PastScan]) -> Forecast:
@@ -235,34 +242,35 @@ class ScanTrack:
         told = predictions(past, seen, own.daily)
         is_last = all(past.start >= each.start for each in known if each.function == past.function)
         if not told:
+            # While nothing is issued yet, the earlier scan is called what it is: a guess in words.
             left = past.seconds * totals.issue / past.total - ran
-            return _foreseen(own, scan, left, which(past.function, is_last))
+            if done is None or done[0] > 0 or left <= 0:
+                return own
+            guess = f"{units.duration(left)} to go, as {which(past.function, is_last)}"
+            return own._replace(estimate=nothing(f"{guess}; {own.estimate.reason}"))
         eta, spread = together(told, own)
         self.comparison = compared(past, seen, eta, is_last)
         reason = f"{self.comparison.words}; {own.estimate.reason}"
         return own._replace(estimate=ranged(eta, spread, reason))
 
-    def _compare_again(self, usual: float | None) -> None:
-        """Say how far ahead it is by the estimate that is shown, where that isn't the usual one."""
-        eta = self.forecast.estimate.eta
-        if self.comparison is not None and usual is not None and eta is not None:
-            ahead = self.comparison.ahead + usual - eta
-            self.comparison = self.comparison._replace(ahead=ahead)
-
     def _own_forecast(self, sample: Sample, scan: Scan, day: Daily) -> Forecast:
+        """By its own course alone, or why there is no estimate."""
         work = scan_work(scan, sample.pool.root)
         if sample.pool.suspended:
-            return Forecast(nothing(SUSPENDED))
-        if scan.state == "paused":
-            return Forecast(nothing("paused"))
-        if work is None:
-            return Forecast(nothing("no estimate: the total is unknown"))
-        if work.issued <= 0:
-            return Forecast(nothing(_nothing_issued(scan)))
+            why = SUSPENDED
+        elif scan.state == "paused":
+            why = "paused"
+        elif work is None:
+            why = "no estimate: the total is unknown"
+        elif work.issued <= 0:
+            walks = scan.stage == "scanning" and scan.function != "rebuild"
+            why = f"{'scanning metadata, ' if walks else ''}nothing issued yet"
         # Rates of a pass are worked out against the time of the sample; saved JSON has none.
-        if not sample.dated and scan.pass_start is not None:
-            return Forecast(nothing("no estimate: the time it was saved is unknown"))
-        return forecast(self.course, work, day)
+        elif not sample.dated and scan.pass_start is not None:
+            why = "no estimate: the time it was saved is unknown"
+        else:
+            return forecast(self.course, work, day)
+        return Forecast(nothing(why))
 
     def _scan_rate(self, scan: Scan) -> float | None:
         window = self.forecast.window
@@ -330,46 +338,13 @@ class ScanTrack:
         points = self.course.points
         if scan.stage != "scanning" or not live or len(points) < 2:
             return scan.stage
-        moved = next((n for n in range(len(points) - 1, 0, -1) if _moved(points, n)), 1)
+        newest_first = [(points[n - 1], points[n], n) for n in range(len(points) - 1, 0, -1)]
+        moved = (n for a, b, n in newest_first if b.issued > a.issued or b.scanned > a.scanned)
+        last = next(moved, 1)
         least = points[-1].x - STAGE_SECONDS
-        old = next((p for p in points[:moved] if p.x >= least), points[moved - 1])
-        issued, scanned = points[moved].issued - old.issued, points[moved].scanned - old.scanned
-        return "issuing" if issued > 0 and scanned <= 0 else scan.stage
-
-
-def _moved(points: Sequence[CurvePoint], at: int) -> bool:
-    old, new = points[at - 1], points[at]
-    return new.issued > old.issued or new.scanned > old.scanned
-
-
-def _foreseen(own: Forecast, scan: Scan, left: float, earlier: str) -> Forecast:
-    """While nothing is issued yet: the seconds that an earlier scan lets expect, called so."""
-    done = issued_bytes(scan)
-    if scan.state != "running" or done is None or done[0] > 0 or left <= 0:
-        return own
-    reason = f"{units.duration(left)} to go, as {earlier}; {own.estimate.reason}"
-    return own._replace(estimate=nothing(reason))
-
-
-def _nothing_issued(scan: Scan) -> str:
-    if scan.stage == "scanning" and scan.function != "rebuild":
-        return "scanning metadata, nothing issued yet"
-    return "nothing issued yet"
-
-
-def _uncounted(scan: Scan) -> str:
-    """Why there is no estimate of a scan that comes without bytes."""
-    if scan.state == "paused":
-        return "paused"
-    if scan.function == "errorscrub":
-        return "no estimate: counts blocks, not bytes"
-    return "no estimate: the progress is unknown"
-
-
-def _broken_note(before: float, after: float, pass_start: float | None, when: str) -> str:
-    moved = f"from {units.size(before)} to {units.size(after)} issued"
-    cause = "the pool was imported again" if pass_start is not None else "counters jumped"
-    return f"{cause} by {when}: {moved}"
+        old = next((p for p in points[:last] if p.x >= least), points[last - 1])
+        issues, scans = points[last].issued > old.issued, points[last].scanned > old.scanned
+        return "issuing" if issues and not scans else scan.stage
 
 
 def _to_full(root: Vdev, scan: Scan, shown: Forecast) -> Estimate | None:

@@ -7,8 +7,8 @@ from datetime import datetime, tzinfo
 
 from zconsole.pool.model import Event, Sample, Scan
 from zconsole.timeline.eta.past import PastScan
+from zconsole.timeline.frame import RESTARTED, ScanView
 from zconsole.timeline.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
-from zconsole.timeline.views import RESTARTED, ScanView
 from zconsole.units import counted
 
 WORDS = {"rebuild": "sequential rebuild", "errorscrub": "error scrub"}
@@ -44,13 +44,8 @@ class ScanTracker:
         """Resume a stored scan."""
         self._tracks[scan_slot(track.scan)] = track
 
-    def push(
-        self, sample: Sample, waiting: tuple[str, ...], recent: Sequence[Event]
-    ) -> list[Event]:
-        """Take in a sample, and recent events; returns what scans did.
-
-        ``waiting``: names of the leaves that wait for a further resilver.
-        """
+    def push(self, sample: Sample, recent: Sequence[Event]) -> list[Event]:
+        """Take in a sample, and recent events; returns what scans did."""
         events: list[Event] = []
         for scan in reversed(sample.pool.scans):  # oldest first: a newer one takes its slot
             if scan.function != "none":
@@ -59,7 +54,8 @@ class ScanTracker:
             self.over_since = None
         elif self.over_since is None:
             self.over_since = sample.t
-        self._waiting = waiting
+        leaves = sample.pool.root.leaves()
+        self._waiting = tuple(leaf.name for leaf in leaves if leaf.awaiting_resilver)
         self._last = sample.t
         return events
 
@@ -70,7 +66,9 @@ class ScanTracker:
             events = list(_changes(sample.t, track.scan, scan))
             if track.scan.active:
                 self.learn(track.finished(scan))
-        elif track is not None and not _newer(scan, track.scan):
+        elif track is not None and not (
+            scan.active or (scan.start or 0.0) > (track.scan.start or 0.0)
+        ):
             return []
         else:
             track, events = self._open(sample, scan, track, recent)
@@ -98,7 +96,9 @@ class ScanTracker:
                 text = f"replaced the {_word(before.scan)} at {self._clock(scan.start)}"
                 track.notes = [text]
         elif before is not None and self._waiting and scan.function == "resilver":
-            text = f"follow-on pass since {self._clock(scan.start)} for {_names(self._waiting)}"
+            names, more = ", ".join(self._waiting[:3]), len(self._waiting) - 3
+            names += f" and {more} more" if more > 0 else ""
+            text = f"follow-on pass since {self._clock(scan.start)} for {names}"
             track.notes = [text]
             track.go_on(before, scan.start or sample.t, "next pass")
         words = f"{_word(scan)} {text}"
@@ -128,13 +128,13 @@ class ScanTracker:
 
     def views(self, sample: Sample) -> tuple[ScanView, ...]:
         """One view a scan of the sample, in its order."""
-        return tuple(self._view(sample, scan) for scan in sample.pool.scans)
-
-    def _view(self, sample: Sample, scan: Scan) -> ScanView:
-        track = self._tracks.get(scan_slot(scan))
-        if track is None or not _same(track.scan, scan):
-            track = ScanTrack(scan)
-        return track.view(sample, scan)
+        found = []
+        for scan in sample.pool.scans:
+            track = self._tracks.get(scan_slot(scan))
+            if track is None or not _same(track.scan, scan):
+                track = ScanTrack(scan)
+            found.append(track.view(sample, scan))
+        return tuple(found)
 
     def _clock(self, t: float | None) -> str:
         return "" if t is None else datetime.fromtimestamp(t, self._tz).strftime("%H:%M")
@@ -146,10 +146,6 @@ def _same(known: Scan, scan: Scan) -> bool:
         ended = scan.end is None or scan.end >= known.start
         return not scan.active and ended and known.key[:2] == scan.key[:2]
     return known.key == scan.key
-
-
-def _newer(scan: Scan, known: Scan) -> bool:
-    return (scan.start or 0.0) > (known.start or 0.0) or scan.active
 
 
 def _interrupted(before: ScanTrack, scan: Scan, t: float, recent: Sequence[Event]) -> bool:
@@ -211,8 +207,3 @@ def _changes(t: float, old: Scan, new: Scan) -> Iterator[Event]:
 def _word(scan: Scan) -> str:
     word = WORDS.get(scan.function, scan.function)
     return f"{word} of {scan.vdev}" if scan.vdev else word
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

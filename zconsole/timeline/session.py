@@ -13,8 +13,7 @@ from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.cpu_limit import CpuLimitError, cpu_limit
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.frame import Frame
-from zconsole.timeline.pool import PoolHistory
-from zconsole.timeline.pool_monitor import PoolMonitor
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.zfs.decode import decode
 from zconsole.zfs.decode.tree import check_size
 from zconsole.zfs.decode.values import is_time
@@ -22,7 +21,7 @@ from zconsole.zfs.raw import Raw
 
 if TYPE_CHECKING:
     from zconsole.system.async_writer import AsyncWriter
-    from zconsole.timeline.storage import HistoryStore
+    from zconsole.timeline.store import HistoryStore
     from zconsole.zfs.sources.samples import Gaps
 
 REST = 60.0
@@ -77,8 +76,7 @@ class Session:
         self._writer = writer
         self._notes = dict.fromkeys(notes, False)
         """What went wrong, and whether it was taken."""
-        self._monitors: dict[str, PoolMonitor] = {}
-        self._last: dict[str, Frame] = {}
+        self._timelines: dict[str, PoolTimeline] = {}
         self._gaps = gaps
         self._scrub_overdue_after = scrub_overdue_after
         self._most_cpu = most_cpu
@@ -114,10 +112,10 @@ class Session:
         names: set[str] = set()
         for seen in found:
             name = seen.pool if isinstance(seen, SampleFailure) else seen.pool.name
-            if name in names:
+            if name in names and isinstance(seen, Sample):
                 # In one file two outputs, one after the other: the time between them is unknown,
                 # and whether they are of one machine.
-                self._monitors.pop(name, None)
+                self._timelines.pop(name, None)
             names.add(name)
             if isinstance(seen, Sample):
                 self._part_with(name, seen.pool.guid)
@@ -126,25 +124,24 @@ class Session:
     def lacks_past(self, pool: Pool) -> bool:
         """Whether ``recall`` is to be called before the pool's sample is pushed."""
         keeps = self._store is not None or self._reports is not None
-        return keeps and pool.name not in self._last and pool.guid is not None
+        return keeps and self.last(pool.name) is None and pool.guid is not None
 
     def recall(self, pool: Pool) -> None:
         """Begin a pool's history with what was stored of it; asks a disk, and may hang."""
         name, guid = pool.name, pool.guid or ""
         if self._store is not None:
-            self._note(name, self._store.recall(guid, self.history(name)))
+            self._note(name, self._store.recall(guid, self.timeline(name)))
         if self._reports is not None:
             try:
-                self._monitor(name).scrubs.recall(self._reports.full_scrub(guid))
+                self.timeline(name).scrubs.recall(self._reports.full_scrub(guid))
             except StateError as error:
                 self._note(name, f"reports not read: {error}")
 
     def push(self, seen: Sample | SampleFailure) -> Frame:
         """Take in a sample, or why there is none, and store what is due."""
         if isinstance(seen, SampleFailure):
-            return self._monitor(seen.pool).push_failure(seen, self._last.get(seen.pool))
-        frame = self._monitor(seen.pool.name).push(seen)
-        self._last[frame.pool] = frame
+            return self.timeline(seen.pool).push_failure(seen)
+        frame = self.timeline(seen.pool.name).push(seen)
         self._keep(frame)
         self._report(frame)
         return frame
@@ -154,30 +151,32 @@ class Session:
 
         Raises the first NotUnderstoodError of a recording in which nothing could be read.
         """
-        if self._gaps is not None and self._gaps.count and not self._last:
+        if self._gaps is not None and self._gaps.count and not self._frames():
             raise NotUnderstoodError(self._gaps.first)
 
     def _missing(self, raw: Raw, error: NotUnderstoodError) -> Iterator[SampleFailure]:
         """The pools of a gap. Rates don't span it: the counters start again."""
         t, clock = raw["t"], raw.get("clock", raw["t"])
         text = f"gap in the recording: {error}"
-        for name in self._last:
+        for name in self._frames():
             if raw.get("pool", name) == name:
                 yield SampleFailure(name, t, clock, text, gap=True)
 
-    def history(self, pool: str) -> PoolHistory:
-        """The history of a pool; empty for a new one."""
-        return self._monitor(pool).history
-
-    def _monitor(self, pool: str) -> PoolMonitor:
-        if pool not in self._monitors:
+    def timeline(self, pool: str) -> PoolTimeline:
+        """The timeline of a pool; empty for a new one."""
+        if pool not in self._timelines:
             overdue_after = self._scrub_overdue_after
-            self._monitors[pool] = PoolMonitor(self._zone, self._flags, overdue_after)
-        return self._monitors[pool]
+            self._timelines[pool] = PoolTimeline(self._zone, self._flags, overdue_after)
+        return self._timelines[pool]
 
     def last(self, pool: str) -> Frame | None:
         """The last good frame of a pool; None if there was none."""
-        return self._last.get(pool)
+        return self._frames().get(pool)
+
+    def _frames(self) -> dict[str, Frame]:
+        """The last good frame of every pool that has one, by name."""
+        known = ((name, timeline.frame) for name, timeline in self._timelines.items())
+        return {name: frame for name, frame in known if frame is not None}
 
     def take_notes(self) -> tuple[str, ...]:
         """Problems with stored history and reports since the last call, each once."""
@@ -187,7 +186,7 @@ class Session:
 
     def close(self) -> None:
         """Store every history once more and release the files."""
-        for frame in self._last.values():
+        for frame in self._frames().values():
             self._keep(frame, at_once=True)
         if self._store is not None:
             self._store.close()
@@ -229,24 +228,24 @@ class Session:
         seen = {sample.pool.name: sample for sample in found if isinstance(sample, Sample)}
         if not seen:
             raise NotUnderstoodError("no pool in it")
-        if seen.keys() - self._last.keys():
-            known = (f.root for name, f in self._last.items() if name not in seen and f.root)
+        last = self._frames()
+        if seen.keys() - last.keys():
+            known = (f.root for name, f in last.items() if name not in seen and f.root)
             check_size((*known, *(sample.pool.root for sample in seen.values())))
 
     def _part_with(self, name: str, guid: str | None) -> None:
         """Forget another pool that had this name: its scans tell nothing of those of this one."""
-        last = self._last.get(name)
+        last = self.last(name)
         if last is None or None in (guid, last.guid) or guid == last.guid:
             return
         self._keep(last, at_once=True)
-        del self._last[name]
-        self._monitors.pop(name, None)
+        del self._timelines[name]
 
     def _keep(self, frame: Frame, at_once: bool = False) -> None:
         if self._store is None or frame.guid is None:
             return
         try:
-            self._store.keep(frame.guid, self.history(frame.pool), frame.t, at_once)
+            self._store.keep(frame.guid, self.timeline(frame.pool), frame.t, at_once)
         except StateError as error:
             self._note(frame.pool, f"history not kept: {error}")
 

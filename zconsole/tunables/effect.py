@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 SETTLE = 75.0
 """Seconds after a change that count for neither side: about three transaction groups, and the
-minute that a scan's rate is measured over (``timeline/present_rate.py``)."""
+minute that a scan's rate is measured over (``timeline/scan_rate.py``)."""
 
 WINDOW = 120.0
 """Seconds looked at on each side; where samples are rare, as many as ``ENOUGH`` take …"""

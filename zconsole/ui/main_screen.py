@@ -11,8 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from zconsole.config.settings import PANES
-from zconsole.timeline.feed import Pairs
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.background import begin
 from zconsole.ui.pane_layout import (
     COMPACT,

@@ -122,7 +122,8 @@ class ThemedApp(TypedAheadApp):
             return
         now = monotonic()
         self.messages.drop(now)
-        self.messages.settle(self.screen, now)
+        if not self._awaited:  # what a flow says goes along to the screen that it asks in
+            self.messages.settle(self.screen, now)
         self.messages_signal.publish(self.messages)
 
     def action_press(self, key: str) -> None:

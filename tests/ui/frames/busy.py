@@ -7,8 +7,7 @@ from zconsole.pool.health import Health
 from zconsole.pool.model import Activity, IoRates, Progress, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.views import ActivityView, ScanView
+from zconsole.timeline.frame import ActivityView, Frame, ScanView
 
 
 def swap() -> Frame:

@@ -8,8 +8,7 @@ from zconsole.pool.health import Health
 from zconsole.pool.model import Event, IoRates, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.frame import Frame, ScanView
 
 
 def healthy() -> Frame:

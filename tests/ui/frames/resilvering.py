@@ -19,9 +19,8 @@ from zconsole.pool.health import Health
 from zconsole.pool.model import ErrorCounters, Event, IoRates, Scan, Vdev
 from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.past_rates import Mark, PastRates
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.frame import Frame, ScanView
+from zconsole.timeline.scan_rate import Mark, PastRates
 
 IDS = (
     "ata-WDC_WD40EFRX-68N32N0_WD-WCC7K0ECACF",

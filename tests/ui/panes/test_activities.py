@@ -8,7 +8,7 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.model import Activity
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import ActivityView
 from zconsole.ui.panes.scan import scan_lines
 from zconsole.ui.widgets.draw import width_of
 

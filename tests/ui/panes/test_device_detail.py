@@ -8,7 +8,7 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.spares import SpareTrouble
-from zconsole.timeline.device_details import LABELS, described
+from zconsole.timeline.devices import LABELS, described
 from zconsole.ui.panes.device_detail import detail_lines
 
 

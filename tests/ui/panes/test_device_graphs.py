@@ -12,8 +12,8 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.pool.model import Event, IoRates
 from zconsole.timeline.frame import DONE
-from zconsole.timeline.past_rates import Mark
-from zconsole.timeline.series import CAPACITY
+from zconsole.timeline.rates import CAPACITY
+from zconsole.timeline.scan_rate import Mark
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_graphs import even_in_time, graphs, scrolled, shown_samples
 from zconsole.ui.widgets.draw import width_of

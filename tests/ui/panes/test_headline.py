@@ -14,10 +14,9 @@ from zconsole.pool.model import Activity, Scan
 from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.timeline.eta.estimate import Estimate, nothing
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.past_rates import PastRates
+from zconsole.timeline.frame import ActivityView, Frame
+from zconsole.timeline.scan_rate import PastRates
 from zconsole.timeline.scrubs import ScrubAge
-from zconsole.timeline.views import ActivityView
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.headline import headline
 from zconsole.ui.panes.scan import scan_lines

@@ -15,8 +15,8 @@ from zconsole.pool.health import Health
 from zconsole.pool.model import Activity
 from zconsole.pool.redundancy import Redundancy
 from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import ActivityView
 from zconsole.timeline.scrubs import ScrubAge
-from zconsole.timeline.views import ActivityView
 from zconsole.ui.dialogs.screens import PickScreen
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.overview import by_trouble, overview_head, overview_lines, tab_line

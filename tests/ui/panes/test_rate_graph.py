@@ -12,7 +12,7 @@ from tests.ui import frames
 from tests.ui.drawn import LOOK, plain
 from zconsole.pool.model import Event
 from zconsole.timeline.frame import DONE
-from zconsole.timeline.past_rates import Mark, PastRates
+from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.ui.panes.rate_graph import graph_width, rate_lines, shown_steps
 from zconsole.ui.panes.scan_parts import Ink
 from zconsole.ui.widgets.draw import width_of

@@ -9,11 +9,9 @@ from tests.ui.drawn import LOOK, plain, text
 from zconsole.pool.model import Activity, Scan
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.eta.past import Comparison
-from zconsole.timeline.frame import AUTOPILOT
+from zconsole.timeline.frame import AUTOPILOT, ActivityView
 from zconsole.timeline.known_change import Followed
-from zconsole.timeline.past_rates import PastRates
-from zconsole.timeline.rate_lag import RateLag
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.scan_rate import PastRates, RateLag
 from zconsole.tunables.hold_latency import LEVERS
 from zconsole.ui.panes.header import HeaderStatus, header_lines
 from zconsole.ui.panes.scan import scan_lines

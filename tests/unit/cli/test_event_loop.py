@@ -10,8 +10,8 @@ import pytest
 from tests.table import rows
 from zconsole.cli import event_loop
 from zconsole.sim.source import SimulatedSource
+from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
-from zconsole.timeline.session_feed import SessionFeed
 
 
 async def told(number: int) -> str:

@@ -20,8 +20,8 @@ from zconsole.sim.source import SimulatedSource
 from zconsole.swap.onlooker import Onlooker
 from zconsole.swap.session import SwapSession
 from zconsole.swap.store import FileSwapStore
+from zconsole.timeline.feed import SessionFeed
 from zconsole.timeline.session import Session
-from zconsole.timeline.session_feed import SessionFeed
 
 Typed = str | float | Callable[[], object]
 """A word to type, seconds to wait, or something that hands do."""

@@ -6,7 +6,7 @@ from datetime import UTC
 
 from tests.records import replace
 from zconsole.pool.model import Pool, Sample, Scan, Vdev
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
 
 T = 1_800_000_000.0
 MIB = 2**20
@@ -40,23 +40,23 @@ def resilver(issued: float, start: float = 0.0, **fields) -> Scan:
     return replace(scan, **fields)
 
 
-def watched(*samples: Sample) -> PoolHistory:
-    history = PoolHistory(UTC)
+def watched(*samples: Sample) -> PoolTimeline:
+    timeline = PoolTimeline(UTC)
     for one in samples:
-        history.push(one)
-    return history
+        timeline.push(one)
+    return timeline
 
 
 def running(seconds: range, start: float = 0.0, rate: float = 50 * MIB, **fields) -> list[Sample]:
     return [sample(n, resilver((n - start) * rate, start), **fields) for n in seconds]
 
 
-def view(history: PoolHistory, last: Sample):
-    return history.scans.views(last)[0]
+def view(timeline: PoolTimeline, last: Sample):
+    return timeline.scans.views(last)[0]
 
 
-def names(history: PoolHistory) -> list[str]:
-    return [event.name for event in history.events]
+def names(timeline: PoolTimeline) -> list[str]:
+    return [event.name for event in timeline.events.all]
 
 
 WAITING = (disk("a"), disk("b", resilvering=True), disk("c", awaiting_resilver=True))

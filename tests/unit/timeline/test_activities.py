@@ -13,7 +13,7 @@ from zconsole.timeline.activities import (
     ActivityTracker,
     activity_advice,
 )
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import ActivityView
 
 MOVING = Activity("expansion", "running", "raidz1-0", 0.0, done_bytes=100, total_bytes=1000)
 CONDENSE = Activity("condense", "running", "log_spacemap", 0.0, percent=10.0, note="3/30 metaslabs")
@@ -27,7 +27,7 @@ def pool(*activities: Activity, state: str = "ONLINE", scans: tuple[Scan, ...] =
 
 def seen(tracker: ActivityTracker, t: float, activity: Activity, **fields) -> ActivityView:
     found = pool(activity, **fields)
-    return tracker.push(Sample(t, t, "libzfs", exact=True, pool=found), ())[0]
+    return tracker.push(Sample(t, t, "libzfs", exact=True, pool=found))[0]
 
 
 @rows(
@@ -74,7 +74,7 @@ def test_a_longer_transaction_group_is_waited_for():
     tracker, tunables = ActivityTracker(), {"zfs_txg_timeout": 60}
     for t in (0.0, STILL_SECONDS, 62.0, 63.0):
         one = Sample(t, t, "libzfs", exact=True, pool=pool(MOVING), tunables=tunables)
-        (view,) = tracker.push(one, ())
+        (view,) = tracker.push(one)
         assert (view.rate == 0.0) == (t >= 63.0)
 
 

@@ -11,8 +11,8 @@ from zconsole.output.json import sample_object
 from zconsole.output.text import status_report
 from zconsole.pool.health import Health
 from zconsole.pool.model import Pool, Sample, Scan, Vdev
-from zconsole.timeline.pool_monitor import PoolMonitor
-from zconsole.timeline.storage import HistoryStore
+from zconsole.timeline.pool import PoolTimeline
+from zconsole.timeline.store import HistoryStore
 
 NOON = datetime(2026, 11, 28, 12, 0, tzinfo=UTC).timestamp()
 MINUTE = 60.0
@@ -44,10 +44,10 @@ def raidz(pool: Pool) -> Pool:
     return replace(pool, root=pool.root._replace(children=(top,)))
 
 
-def told(*pools: tuple[float, Pool], monitor: PoolMonitor | None = None) -> Health:
+def told(*pools: tuple[float, Pool], timeline: PoolTimeline | None = None) -> Health:
     """What is said of the last of these pools, each with its minute after noon."""
-    monitor = PoolMonitor(UTC) if monitor is None else monitor
-    return [monitor.push(sampled(minute, pool)) for minute, pool in pools][-1].health
+    timeline = PoolTimeline(UTC) if timeline is None else timeline
+    return [timeline.push(sampled(minute, pool)) for minute, pool in pools][-1].health
 
 
 def sampled(minute: float, pool: Pool) -> Sample:
@@ -56,9 +56,9 @@ def sampled(minute: float, pool: Pool) -> Sample:
 
 
 def test_errors_that_were_cleared_ask_for_a_scrub_in_text_and_json():
-    monitor = PoolMonitor(UTC)
+    timeline = PoolTimeline(UTC)
     for minute, pool in ((3.0, damaged()), (3.9, damaged()), (4.0, mirror_pool())):
-        frame = monitor.push(sampled(minute, pool))
+        frame = timeline.push(sampled(minute, pool))
     assert frame.health == Health("ATTENTION", "warning", (CLEARED,))
     assert CLEARED in status_report(frame)
     assert CLEARED in sample_object(frame)["health"]["reasons"]
@@ -145,15 +145,15 @@ def test_a_degraded_pool_says_it_as_well():
 
 @rows("cleared", [False, True])
 def test_the_next_console_knows_of_it(tmp_path, cleared):
-    before, after = PoolMonitor(UTC), PoolMonitor(UTC)
+    before, after = PoolTimeline(UTC), PoolTimeline(UTC)
     pools = [(3.9, damaged()), *([(4.0, mirror_pool())] if cleared else [])]
-    told(*pools, monitor=before)
+    told(*pools, timeline=before)
     store = HistoryStore(tmp_path)
-    assert store.keep("1", before.history, NOON)
+    assert store.keep("1", before, NOON)
     store.close()
-    assert HistoryStore(tmp_path).recall("1", after.history) is None
+    assert HistoryStore(tmp_path).recall("1", after) is None
     when = "at 12:04" if cleared else "before 12:30"
-    assert told((30.0, mirror_pool()), monitor=after).reasons == (
+    assert told((30.0, mirror_pool()), timeline=after).reasons == (
         f"418 errors were cleared {when} and not checked since: scrub to know",
     )
 
@@ -164,7 +164,7 @@ def test_on_another_day_the_clear_has_a_date():
 
 
 def test_history_of_a_pool_without_errors_has_nothing_more_in_its_file(tmp_path):
-    monitor = PoolMonitor(UTC)
-    told((3.9, mirror_pool()), monitor=monitor)
-    HistoryStore(tmp_path).keep("1", monitor.history, NOON)
+    timeline = PoolTimeline(UTC)
+    told((3.9, mirror_pool()), timeline=timeline)
+    HistoryStore(tmp_path).keep("1", timeline, NOON)
     assert "damage" not in (tmp_path / "history-1.json").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
 from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import MEASURING
 from zconsole.timeline.eta.past import PastScan
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
 
 pytestmark = pytest.mark.slow
 
@@ -64,12 +64,12 @@ def scrub(course: Course, x: float) -> Scan:
 
 def told(course: Course, interval: float, first: float = 0.6, past: PastScan | None = None):
     """Second, view and true seconds to go of each sample of the first minute."""
-    history = PoolHistory()
-    history.scans.learn(past)
+    timeline = PoolTimeline()
+    timeline.scans.learn(past)
     for n in range(int(60 / interval) + 1):
         x = first + n * interval
-        history.push(sample(x, scrub(course, x)))
-        yield x, history.scan_views[0], ends(course) - x
+        timeline.push(sample(x, scrub(course, x)))
+        yield x, timeline.frame.scans[0], ends(course) - x
 
 
 @rows("course", COURSES)
@@ -119,7 +119,7 @@ def moved(course: Course, seconds: range) -> Iterator[tuple[float, float | None]
     for second in seconds:
         activity = expansion(course(float(second)), float(second))
         pool = Pool("tank", "ONLINE", root, activities=(activity,))
-        (view,) = tracker.push(Sample(T + second, second, "libzfs", True, pool), ())
+        (view,) = tracker.push(Sample(T + second, second, "libzfs", True, pool))
         yield second, view.estimate.eta
 
 

@@ -9,7 +9,6 @@ from zconsole.errors import NotFoundError, UnavailableError
 from zconsole.sim.source import EPOCH, SimulatedSource
 from zconsole.system.host import Clocks
 from zconsole.timeline import session as session_module
-from zconsole.timeline import session_feed
 from zconsole.timeline.fleet import Fleet
 from zconsole.timeline.session import Session
 from zconsole.zfs.sources.base import Capabilities
@@ -65,7 +64,7 @@ def fleet(*machines, needed=False, at_once=False, notes=(), time=None, interval=
 @pytest.fixture(autouse=True)
 def _in_one_go(monkeypatch):
     """A round that has its answer never pauses for keys: on a busy machine it would come late."""
-    monkeypatch.setattr(session_feed, "BUSY", math.inf)
+    monkeypatch.setattr("zconsole.timeline.feed.BUSY", math.inf)
 
 
 async def answered(rounds):

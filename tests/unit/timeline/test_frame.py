@@ -1,11 +1,21 @@
+"""What is joined to a frame, the devices a suspended pool waits for, and facts of a scan."""
+
 from __future__ import annotations
 
-from tests.factory import frame, mirror_pool
-from tests.records import replace
-from zconsole.pool.model import Activity, Event
-from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.views import ActivityView
+from datetime import UTC
 
+from tests.factory import frame, mirror_pool, view
+from tests.records import replace
+from tests.table import rows
+from tests.ui.drawn import LOOK, text
+from zconsole import units
+from zconsole.output.text import status_report
+from zconsole.pool.model import Activity, Event, SampleFailure, Scan
+from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.frame import ActivityView, Fact, result_facts, seconds_taken
+from zconsole.ui.panes.scan import scan_lines
+
+T = 1_800_000_000.0
 JOB = ActivityView(Activity("rebalance", "running"), None, Estimate(None, None, None, "new"))
 
 
@@ -31,3 +41,70 @@ def test_an_interrupted_job_has_a_line_and_no_flag():
 def test_a_frame_with_nothing_to_add_is_the_same():
     seen = frame(mirror_pool(), events=(event(30), event(10)))
     assert seen.joined((), ()) is seen
+
+
+HUNG = SampleFailure("tank", T, T, "no answer", kstat="SUSPENDED")
+
+
+def hung(sda: float | None, sdb: float | None):
+    """A pool that does not answer; when each of its disks was seen to leave."""
+    base = frame(mirror_pool(), T)
+    since = {"sda": sda, "sdb": sdb}
+    rows = tuple(r._replace(missing_since=since.get(r.vdev.name)) for r in base.rows)
+    return replace(base, rows=rows, failure=HUNG)
+
+
+def named(shown):
+    return [row.vdev.name for row in shown.missing_devices]
+
+
+def test_the_disk_that_left_last_suspended_the_pool_not_one_that_is_away_for_long():
+    assert named(hung(T - 7200, T - 5)) == ["sdb"]
+
+
+def test_disks_that_leave_together_are_all_waited_for():
+    assert named(hung(T - 20, T - 5)) == ["sda", "sdb"]
+
+
+def test_nothing_is_named_where_nothing_was_seen_to_leave():
+    assert named(hung(None, None)) == []
+
+
+def test_a_pool_that_moves_waits_for_nothing():
+    assert named(replace(hung(None, T - 5), failure=None)) == []
+
+
+def test_of_a_pool_that_still_answers_all_that_are_away_are_named():
+    pool = mirror_pool(state="SUSPENDED")
+    top = pool.root.children[0]
+    lost = top.children[1]._replace(state="UNAVAIL")
+    root = pool.root._replace(children=(top._replace(children=(top.children[0], lost)),))
+    assert named(frame(replace(pool, root=root), T)) == ["sdb"]
+
+
+@rows(
+    ("function", "word"),
+    [("resilver", "resilvered"), ("rebuild", "rebuilt"), ("scrub", "repaired")],
+)
+@rows("state", ["running", "finished"])
+def test_text_and_screen_have_one_word_for_what_a_scan_wrote(function, word, state):
+    ended = {"end": T - 60, "duration": 3600.0} if state == "finished" else {}
+    scan = Scan(function, state, total_bytes=9 * 2**30, processed_bytes=5 * 2**30, **ended)
+    shown = frame(mirror_pool(scan), t=T, scans=(view(scan),))
+    assert f"{word} 5G" in status_report(shown, UTC)
+    assert f"{word} 5G" in text(scan_lines(shown, LOOK, 120))
+
+
+def test_only_errors_that_there_are_are_bad():
+    def found(errors: int | None) -> list[Fact]:
+        return list(result_facts(Scan("scrub", "finished", errors=errors), units.size))
+
+    assert found(None) == []
+    assert found(0) == [Fact("errors", "0")]
+    assert found(2) == [Fact("errors", "2", "error")]
+
+
+def test_an_end_without_a_printed_duration_has_the_seconds_since_its_start():
+    assert seconds_taken(Scan("scrub", "canceled", start=10.0, end=70.0)) == 60.0
+    assert seconds_taken(Scan("scrub", "finished", start=10.0, end=70.0, duration=55.0)) == 55.0
+    assert seconds_taken(Scan("scrub", "running", start=10.0)) is None

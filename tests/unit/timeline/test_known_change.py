@@ -10,10 +10,10 @@ import pytest
 from tests.records import replace
 from tests.table import rows
 from tests.unit.timeline.following import MIB, T, resilver, sample, view, watched
-from tests.unit.timeline.test_storage import again
+from tests.unit.timeline.test_store import again
 from zconsole.pool.model import Sample
 from zconsole.timeline import known_change
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.frame import ScanView
 from zconsole.tunables.effect import SETTLE
 
 pytestmark = pytest.mark.slow
@@ -99,10 +99,10 @@ def test_what_steers_to_and_fro_is_not_followed_all_along():
     turns = range(AT, AT + 7200, 600)
     rates = {0: 10.0} | {t: (20.0, 12.0)[n % 2] for n, t in enumerate(turns)}
     values = {0: 3} | {t: 6 + n for n, t in enumerate(turns)}
-    history, freshly = watched(), 0
+    timeline, freshly = watched(), 0
     for one in course(rates, values, AT + 7200):
-        history.push(one)
-        told = view(history, one).estimate.reason
+        timeline.push(one)
+        told = view(timeline, one).estimate.reason
         freshly += told.startswith("ETA by the rate since tunables changed 5m30s")
     assert freshly == 1
 
@@ -114,19 +114,19 @@ def test_one_put_back_is_followed_back():
 
 
 def test_once_followed_it_is_left_without_a_jump():
-    history, ends = watched(), []
+    timeline, ends = watched(), []
     for one in course({0: 10.0, 1800: 20.0}, {0: 3, 1800: 6}, 9000):
-        history.push(one)
+        timeline.push(one)
         if one.t >= T + 1800 + FOLLOWED:
-            ends.append(one.t - T + view(history, one).estimate.eta)
-    assert not history.scan_views[0].estimate.reason.startswith("ETA by the rate")
+            ends.append(one.t - T + view(timeline, one).estimate.eta)
+    assert not timeline.frame.scans[0].estimate.reason.startswith("ETA by the rate")
     assert all(abs(b - a) < 0.05 * (a - 1800) for a, b in pairwise(ends))
 
 
 @rows("reopened", [-1, AT - STEP, AT + 1000, AT + 4000 + 2 * STEP])
 def test_one_made_while_it_is_paused_is_followed_once_it_runs_again(reopened):
     """By the clock it was more than half an hour before the rate changed."""
-    history, issued = watched(), 0.0
+    timeline, issued = watched(), 0.0
     for t in range(0, AT + 4000 + FOLLOWED, STEP):
         paused = AT <= t < AT + 4000
         issued += 0 if paused else (10 if t < AT else 20) * MIB * STEP
@@ -139,9 +139,9 @@ def test_one_made_while_it_is_paused_is_followed_once_it_runs_again(reopened):
         )
         value = 3 if t < AT + 600 else 6
         one = replace(sample(t, scan), tunables={"zfs_vdev_scrub_max_active": value})
-        history.push(one)
-        history = again(history) if t == reopened else history
-    found = view(history, one)
+        timeline.push(one)
+        timeline = again(timeline) if t == reopened else timeline
+    found = view(timeline, one)
     assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
     assert found.estimate.eta == pytest.approx(at_rate(found, 20), rel=0.05)
 
@@ -169,10 +169,10 @@ def test_dozens_of_changes_cost_no_dozens_of_forecasts(monkeypatch):
     forecast = known_change.forecast
     monkeypatch.setattr(known_change, "forecast", counted)
     steps = {AT + 10 * n: 4 + n for n in range(40)}
-    history = watched()
+    timeline = watched()
     for one in course({0: 10.0, AT + 100: 30.0}, {0: 3} | steps, AT + 1800):
         told = 0
-        history.push(one)
+        timeline.push(one)
         most = max(most, told)
     assert 1 <= most <= 3
 
@@ -180,10 +180,10 @@ def test_dozens_of_changes_cost_no_dozens_of_forecasts(monkeypatch):
 def test_how_far_ahead_it_is_goes_by_the_estimate_that_is_shown():
     fields = {"total_bytes": TOTAL, "scanned_bytes": TOTAL, "state": "finished", "stage": None}
     took = TOTAL / (10 * MIB)
-    history = watched(sample(-10, resilver(TOTAL, -10 - took, end=T - 10, **fields)))
+    timeline = watched(sample(-10, resilver(TOTAL, -10 - took, end=T - 10, **fields)))
     for one in course({0: 10.0, AT: 20.0}, {0: 3, AT: 6}, AT + FOLLOWED):
-        history.push(one)
-    found = view(history, one)
+        timeline.push(one)
+    found = view(timeline, one)
     assert found.estimate.reason.startswith("ETA by the rate since tunables changed")
     whole = one.t - T + found.estimate.eta
     assert found.comparison.ahead == pytest.approx(took - whole, abs=1)

@@ -1,17 +1,27 @@
+"""One pool over time: what its samples leave behind, and the frames made of them."""
+
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.factory import mirror_pool
+from tests.records import replace
 from tests.table import rows
+from tests.unit.actions import pools
+from zconsole.actions.plan import Facts
+from zconsole.actions.refresh import situation_of
+from zconsole.pool.balance import balance
+from zconsole.pool.health import health
 from zconsole.pool.model import (
     Activity,
     BlockCounters,
+    ErrorCounters,
     Event,
+    HostLoad,
     IoCounters,
     Pool,
     Progress,
@@ -20,7 +30,11 @@ from zconsole.pool.model import (
     Scan,
     Vdev,
 )
-from zconsole.timeline.pool import PoolHistory
+from zconsole.pool.redundancy import redundancy
+from zconsole.pool.topology import placed
+from zconsole.timeline import pool as pool_module
+from zconsole.timeline.pool import PoolTimeline
+from zconsole.timeline.scans import ScanTracker
 
 T = 1_800_000_000.0
 MIB = 2**20
@@ -43,40 +57,40 @@ def sample(second: float, *leaves: Vdev, top: IoCounters | None = None, **fields
 
 
 def test_an_interior_vdev_is_the_sum_of_its_leaves():
-    history = PoolHistory()
-    history.push(sample(0, disk("a", 0), disk("b", 0)))
-    history.push(sample(1, disk("a", 1), disk("b", 1)))
-    assert history.rates["a"].read == MIB
-    assert history.rates["top"].read == 2 * MIB
-    assert history.rates["root"].read == 2 * MIB
-    assert "nothing" not in history.rates
+    timeline = PoolTimeline()
+    timeline.push(sample(0, disk("a", 0), disk("b", 0)))
+    timeline.push(sample(1, disk("a", 1), disk("b", 1)))
+    assert timeline.rates.now["a"].read == MIB
+    assert timeline.rates.now["top"].read == 2 * MIB
+    assert timeline.rates.now["root"].read == 2 * MIB
+    assert "nothing" not in timeline.rates.now
 
 
 def test_when_a_replacement_or_a_waiting_device_came_is_known_once_it_was_seen_to():
     pair = Vdev("replacing-0", "replacing", guid="pair", children=(disk("a"), disk("n")))
-    history = PoolHistory()
-    history.push(sample(0, pair, disk("b")))
-    assert history.regrouped is None
-    history.push(sample(1, disk("n"), disk("b")))
-    history.push(sample(2, pair, disk("b")))
-    history.push(sample(3, pair, disk("b")))
-    assert history.regrouped == T + 2
-    history.push(sample(4, pair, disk("b", awaiting_resilver=True)))
-    assert history.regrouped == T + 4
+    timeline = PoolTimeline()
+    timeline.push(sample(0, pair, disk("b")))
+    assert timeline.absences.regrouped is None
+    timeline.push(sample(1, disk("n"), disk("b")))
+    timeline.push(sample(2, pair, disk("b")))
+    timeline.push(sample(3, pair, disk("b")))
+    assert timeline.absences.regrouped == T + 2
+    timeline.push(sample(4, pair, disk("b", awaiting_resilver=True)))
+    assert timeline.absences.regrouped == T + 4
 
 
 def test_a_group_whose_counters_fell_agrees_with_its_leaves():
     """A device that leaves takes its counters out of the kernel's sum for the group."""
-    history = PoolHistory()
+    timeline = PoolTimeline()
     for n in range(12):
         replaced = 3 * MIB if n < 4 else 0
         own = IoCounters(float(n), n, 0, min(n, 5) * 2 * MIB + replaced, 0)
         leaves = [disk(name, n)._replace(io=_until(n, 5)) for name in "ab"]
-        history.push(sample(n, *leaves, top=own))
+        timeline.push(sample(n, *leaves, top=own))
         if n > 0:
-            sums = sum(history.rates[name].read for name in "ab")
-            assert history.rates["top"].read == pytest.approx(sums)
-            assert history.rates["root"].read == pytest.approx(sums)
+            sums = sum(timeline.rates.now[name].read for name in "ab")
+            assert timeline.rates.now["top"].read == pytest.approx(sums)
+            assert timeline.rates.now["root"].read == pytest.approx(sums)
 
 
 def _until(second: int, end: int) -> IoCounters:
@@ -87,38 +101,38 @@ def _until(second: int, end: int) -> IoCounters:
 def test_the_start_of_a_scan_is_told_once_also_where_the_kernels_event_comes_late():
     scrub = Scan("scrub", "running", start=T + 60)
     start = Event(T + 60.2, "scrub_start", "scrub start")
-    at_once, late = PoolHistory(), PoolHistory()
+    at_once, late = PoolTimeline(), PoolTimeline()
     at_once.push(sample(0))
     at_once.push(replace(sample(60), events=(start,)))
     at_once.push(sample(120, scans=(scrub,)))
     late.push(sample(0))
     late.push(sample(60.5, scans=(scrub,)))
     late.push(replace(sample(61, scans=(scrub,)), events=(start,)))
-    assert at_once.events == late.events == (start,)
+    assert at_once.events.all == late.events.all == (start,)
 
 
 def test_the_kernels_own_counters_of_an_interior_vdev_come_first():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     for n in range(2):
         own = IoCounters(float(n), n, 0, n * 7, 0)
-        history.push(sample(n, disk("a", n), disk("b", n), top=own))
-    assert history.rates["top"].read == 7
-    assert history.rates["root"].read == 7
+        timeline.push(sample(n, disk("a", n), disk("b", n), top=own))
+    assert timeline.rates.now["top"].read == 7
+    assert timeline.rates.now["root"].read == 7
 
 
 def test_above_the_leaves_latency_is_the_mean_request_and_busy_the_busiest_disk():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     for n in range(2):
         fast, slow = block(30 * n, 0.2 * n, 0.010), block(10 * n, 0.9 * n, 0.050)
-        history.push(sample(n, disk("a", block=fast), disk("b", block=slow)))
-    found = history.rates["top"]
+        timeline.push(sample(n, disk("a", block=fast), disk("b", block=slow)))
+    found = timeline.rates.now["top"]
     assert found.latency == pytest.approx(0.020)
     assert found.busy == pytest.approx(0.9)
 
 
 def test_spares_and_cache_are_not_in_the_pools_sum():
     cache = Vdev("cache-1", "disk", "cache", guid="cache")
-    history = PoolHistory()
+    timeline = PoolTimeline()
     for n in range(2):
         tops = (
             Vdev("d", "disk", guid="d", io=IoCounters(n, n, 0, n * 100, 0)),
@@ -126,89 +140,89 @@ def test_spares_and_cache_are_not_in_the_pools_sum():
             cache,
         )
         root = Vdev("tank", "root", guid="root", children=tops)
-        history.push(Sample(T + n, n, "libzfs", True, Pool("tank", "ONLINE", root)))
-    assert history.rates["root"].read == 100
-    assert history.rates["c"].read == 900
+        timeline.push(Sample(T + n, n, "libzfs", True, Pool("tank", "ONLINE", root)))
+    assert timeline.rates.now["root"].read == 100
+    assert timeline.rates.now["c"].read == 900
 
 
 def test_sparklines_hold_every_vdev_and_scan():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     scan = Scan("scrub", "running", start=T, total_bytes=10**9, scanned_bytes=0, issued_bytes=0)
     for n in range(10):
         moved = scan._replace(issued_bytes=n * MIB)
-        history.push(sample(n, disk("a", n), scans=(moved,)))
-    assert history.series.tail("a", "read", 3) == [MIB, MIB, MIB]
-    assert history.series.tail("top", "read", 1) == [MIB]
-    assert history.series.tail("scan:scrub:", "issue_rate", 1) == [pytest.approx(MIB)]
+        timeline.push(sample(n, disk("a", n), scans=(moved,)))
+    assert timeline.rates.series.tail("a", "read", 3) == [MIB, MIB, MIB]
+    assert timeline.rates.series.tail("top", "read", 1) == [MIB]
+    assert timeline.rates.series.tail("scan:scrub:", "issue_rate", 1) == [pytest.approx(MIB)]
 
 
 def test_a_leaf_that_came_back_is_remembered_until_a_repair_has_finished():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     resilver = Scan("resilver", "running", start=T + 2)
-    history.push(sample(0, disk("a"), disk("b", state="OFFLINE")))
-    assert history.returned == frozenset()
-    history.push(sample(2, disk("a"), disk("b"), scans=(resilver,)))
-    history.push(sample(9, disk("a"), disk("b", resilvering=True), scans=(resilver,)))
-    assert history.returned == {"b"}
+    timeline.push(sample(0, disk("a"), disk("b", state="OFFLINE")))
+    assert timeline.absences.returned == frozenset()
+    timeline.push(sample(2, disk("a"), disk("b"), scans=(resilver,)))
+    timeline.push(sample(9, disk("a"), disk("b", resilvering=True), scans=(resilver,)))
+    assert timeline.absences.returned == {"b"}
     earlier = Scan("resilver", "finished", start=T - 9, end=T - 5)
-    history.push(sample(10, disk("a"), disk("b"), scans=(resilver, earlier)))
-    assert history.returned == {"b"}
+    timeline.push(sample(10, disk("a"), disk("b"), scans=(resilver, earlier)))
+    assert timeline.absences.returned == {"b"}
     done = Scan("resilver", "finished", start=T + 2, end=T + 11)
-    history.push(sample(12, disk("a"), disk("b"), scans=(done,)))
-    assert history.returned == frozenset()
+    timeline.push(sample(12, disk("a"), disk("b"), scans=(done,)))
+    assert timeline.absences.returned == frozenset()
 
 
 def test_a_spare_that_was_filled_between_two_samples_has_not_come_back():
-    history, resilver = PoolHistory(), Scan("resilver", "finished", start=T + 2, end=T + 5)
-    history.push(sample(0, disk("a"), disk("s", vclass="spare", state="AVAIL")))
+    timeline, resilver = PoolTimeline(), Scan("resilver", "finished", start=T + 2, end=T + 5)
+    timeline.push(sample(0, disk("a"), disk("s", vclass="spare", state="AVAIL")))
     spare = disk("s", vclass="spare", state="INUSE")
-    history.push(sample(60, disk("a"), disk("s"), spare, scans=(resilver,)))
-    assert history.returned == frozenset()
+    timeline.push(sample(60, disk("a"), disk("s"), spare, scans=(resilver,)))
+    assert timeline.absences.returned == frozenset()
 
 
 def test_a_leaf_that_leaves_again_is_simply_gone():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     for second, state in enumerate(("OFFLINE", "ONLINE", "REMOVED")):
-        history.push(sample(second, disk("a"), disk("b", state=state)))
-    assert history.returned == frozenset()
+        timeline.push(sample(second, disk("a"), disk("b", state=state)))
+    assert timeline.absences.returned == frozenset()
 
 
 def test_when_a_leaf_went_missing():
-    history = PoolHistory()
-    history.push(sample(0, disk("a"), disk("b", state="FAULTED")))
-    assert history.missing.get("b") is None
-    history.push(sample(5, disk("a", state="REMOVED"), disk("b", state="FAULTED")))
-    history.push(sample(9, disk("a", state="REMOVED"), disk("b", state="FAULTED")))
-    assert history.missing.get("a") == T + 5
-    assert [e.text for e in history.events] == ["a went from ONLINE to REMOVED"]
-    history.push(sample(12, disk("a"), disk("b")))
-    assert history.missing.get("a") is None
+    timeline = PoolTimeline()
+    timeline.push(sample(0, disk("a"), disk("b", state="FAULTED")))
+    assert timeline.absences.missing.get("b") is None
+    timeline.push(sample(5, disk("a", state="REMOVED"), disk("b", state="FAULTED")))
+    timeline.push(sample(9, disk("a", state="REMOVED"), disk("b", state="FAULTED")))
+    assert timeline.absences.missing.get("a") == T + 5
+    assert [e.text for e in timeline.events.all] == ["a went from ONLINE to REMOVED"]
+    timeline.push(sample(12, disk("a"), disk("b")))
+    assert timeline.absences.missing.get("a") is None
 
 
 def test_a_hung_pool_keeps_what_diskstats_gives_and_notices_a_device_that_left():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     for n in range(2):
         a, b = disk("a", block=block(n * 100, 0.0)), disk("b", block=block(0, 0.0))
-        history.push(sample(n, a, b))
+        timeline.push(sample(n, a, b))
     left = {"/dev/a": block(300, 1.0)}
     trouble = SampleFailure("tank", T + 2, 2.0, "no answer", block=left, gone=("/dev/b",))
-    history.push_failure(trouble)
-    assert history.rates["a"].busy == 0.5
-    assert history.missing.get("b") == T + 2
-    assert history.missing.get("a") is None
-    assert history.events[-1].text == "the device of b is gone"
-    history.push_failure(SampleFailure("tank", T + 3, 3.0, "no answer"))
-    assert history.rates["a"].busy is None
-    assert history.missing.get("b") == T + 2
+    timeline.push_failure(trouble)
+    assert timeline.rates.now["a"].busy == 0.5
+    assert timeline.absences.missing.get("b") == T + 2
+    assert timeline.absences.missing.get("a") is None
+    assert timeline.events.all[-1].text == "the device of b is gone"
+    timeline.push_failure(SampleFailure("tank", T + 3, 3.0, "no answer"))
+    assert timeline.rates.now["a"].busy is None
+    assert timeline.absences.missing.get("b") == T + 2
     both = {"/dev/a": block(300, 1.0), "/dev/b": block(0, 0.0)}
-    history.push_failure(SampleFailure("tank", T + 4, 4.0, "no answer", block=both))
-    assert history.missing.get("b") is None  # the disk was put back
+    timeline.push_failure(SampleFailure("tank", T + 4, 4.0, "no answer", block=both))
+    assert timeline.absences.missing.get("b") is None  # the disk was put back
 
 
 def test_trouble_before_the_first_sample_is_no_matter():
-    history = PoolHistory()
-    history.push_failure(SampleFailure("tank", T, 0.0, "no answer"))
-    assert history.events == ()
+    timeline = PoolTimeline()
+    timeline.push_failure(SampleFailure("tank", T, 0.0, "no answer"))
+    assert timeline.events.all == ()
 
 
 @rows("name", ["a", "/var/tmp/a"])
@@ -216,23 +230,23 @@ def test_what_zpool_events_told_is_not_told_twice(name):
     from tests.records import replace
     from zconsole.pool.model import Event
 
-    history = PoolHistory()
-    history.push(sample(0, disk(name)))
+    timeline = PoolTimeline()
+    timeline.push(sample(0, disk(name)))
     told = Event(T + 1, "statechange", "a went from ONLINE to FAULTED", "error", vdev="a")
-    history.push(replace(sample(1, disk(name, state="FAULTED")), events=(told,)))
-    assert history.events == (told,)
+    timeline.push(replace(sample(1, disk(name, state="FAULTED")), events=(told,)))
+    assert timeline.events.all == (told,)
 
 
 def test_removal_trim_and_initialize_have_rates_and_estimates():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     for n in range(60):
         removal = Activity("removal", "running", "mirror-1", T, None, n * 10 * MIB, 1000 * MIB)
         trim = Progress("active", n * MIB, 100 * MIB, n / 100, T)
         done = Progress("complete", 5, 5, 1.0, T)
         leaf = disk("a", trim=trim, initialize=done)
         last = sample(n, leaf, activities=(removal,))
-        history.push(last)
-    first, second, third = history.activity_views
+        timeline.push(last)
+    first, second, third = timeline.frame.activities
     assert first.rate == pytest.approx(10 * MIB)
     assert first.estimate.eta == pytest.approx(41, rel=0.1)
     assert (second.activity.kind, second.activity.vdev) == ("trim", "a")
@@ -242,9 +256,9 @@ def test_removal_trim_and_initialize_have_rates_and_estimates():
 
 def test_a_suspended_trim_is_no_running_one():
     last = sample(0, disk("a", trim=Progress("suspended", 5, 10)))
-    history = PoolHistory()
-    history.push(last)
-    (view,) = history.activity_views
+    timeline = PoolTimeline()
+    timeline.push(last)
+    (view,) = timeline.frame.activities
     assert (view.activity.state, view.estimate.reason) == ("paused", "paused")
 
 
@@ -265,38 +279,36 @@ def large(n: int, width: int = 10, tops: int = 100, power: int = 1) -> Sample:
 
 @pytest.mark.slow
 def test_a_thousand_leaves_are_followed_in_little_time():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     samples = [large(n) for n in range(8)]
     spent = []
     for one in samples:
         before = time.process_time()
-        history.push(one)
+        timeline.push(one)
         spent.append(time.process_time() - before)
     assert min(spent[2:]) < 0.05
 
 
-@pytest.mark.slow
-@rows(("tops", "read"), [(2, 7 * MIB), (200, 4 * MIB)])
-def test_sparklines_of_very_many_vdevs_show_the_rates_of_the_window(tops, read):
-    history = PoolHistory()
+def test_sparklines_show_the_rates_of_each_interval_alone():
+    timeline = PoolTimeline()
     for n in range(5):
-        history.push(large(n, tops=tops, power=2))
-    assert history.rates["1-1"].read == pytest.approx(4 * MIB)
-    assert history.series.tail("1-1", "read", 1) == [pytest.approx(read)]
+        timeline.push(large(n, tops=2, power=2))
+    assert timeline.rates.now["1-1"].read == pytest.approx(4 * MIB)
+    assert timeline.rates.series.tail("1-1", "read", 1) == [pytest.approx(7 * MIB)]
 
 
 def test_vdevs_that_left_are_forgotten():
-    history = PoolHistory()
+    timeline = PoolTimeline()
     for n in range(50):
-        history.push(sample(n, disk(f"disk-{n}", n)))
-    assert set(history.series.keys()) == {"root", "top", "disk-49"}
+        timeline.push(sample(n, disk(f"disk-{n}", n)))
+    assert set(timeline.rates.series.keys()) == {"root", "top", "disk-49"}
 
 
 words = st.sampled_from(["ONLINE", "FAULTED", "REMOVED", "odd"])
 
 
 @st.composite
-def pools(draw):
+def odd_samples(draw):
     count = draw(st.integers(0, 4))
     numbers = st.one_of(st.none(), st.integers(0, 2**70))
     leaves = [
@@ -330,12 +342,133 @@ def pools(draw):
 
 
 @pytest.mark.slow
-@given(st.lists(pools(), max_size=8))
-def test_no_sequence_of_samples_breaks_the_history(samples):
-    history = PoolHistory()
+@given(st.lists(odd_samples(), max_size=8))
+def test_no_sequence_of_samples_breaks_the_timeline(samples):
+    timeline = PoolTimeline()
     for one in samples:
-        history.push(one)
-        for view in history.scan_views:
+        timeline.push(one)
+        for view in timeline.frame.scans:
             assert view.estimate.reason
             assert view.issue_rate is None or view.issue_rate >= 0
             assert view.scan_rate is None or view.scan_rate >= 0
+
+
+RUNNING = Scan("scrub", "running", start=900.0, total_bytes=1000, issued_bytes=10)
+
+
+def of_mirror(t: float, **fields) -> Sample:
+    pool = mirror_pool(RUNNING, action="do this", see="there", damaged=True)
+    return Sample(t, t, "libzfs", True, pool, kstat="ONLINE", **fields)
+
+
+def counted(monkeypatch, owner, name) -> list[None]:
+    """One entry for every call of ``owner.name`` from now on."""
+    calls, work = [], getattr(owner, name)
+
+    def call(*args):
+        calls.append(None)
+        return work(*args)
+
+    monkeypatch.setattr(owner, name, call)
+    return calls
+
+
+def test_a_sample_costs_one_walk_of_the_tree_and_one_look_at_its_scans(monkeypatch):
+    walks = counted(monkeypatch, pool_module, "placed")
+    views = counted(monkeypatch, ScanTracker, "views")
+    frame = PoolTimeline().push(of_mirror(1000.0))
+    assert len(frame.rows) == 4
+    assert len(walks) == len(views) == 1
+
+
+def test_the_pool_of_a_frame_reaches_plans_whole():
+    now = of_mirror(1000.0)
+    frame = PoolTimeline().push(now)
+    assert situation_of(frame, Facts()).pool == now.pool
+
+
+def test_a_disk_that_disconnected_and_returned_within_the_hour_wants_attention():
+    def at(t: float, state: str) -> Sample:
+        pool = mirror_pool(RUNNING)
+        top = pool.root.children[0]
+        sda = top.children[0]._replace(state=state)
+        top = top._replace(children=(sda, *top.children[1:]))
+        return Sample(t, t, "libzfs", True, replace(pool, root=pool.root._replace(children=(top,))))
+
+    timeline = PoolTimeline()
+    words = [
+        timeline.push(at(t, state)).health.word
+        for t, state in ((1000.0, "ONLINE"), (1005.0, "REMOVED"))
+    ]
+    found = timeline.push(at(1010.0, "ONLINE")).health
+    assert (*words, found.word) == ("OK", "DEGRADED", "ATTENTION")
+    assert found.reasons == ("sda: disconnected, returned",)
+    assert timeline.push(at(1010.0 + 3601.0, "ONLINE")).health.word == "OK"
+
+
+def test_a_failure_ages_the_frame_and_leaves_what_the_sample_told():
+    timeline = PoolTimeline()
+    last = timeline.push(of_mirror(1000.0, host=HostLoad(0.5), began=7.0))
+    stale = timeline.push_failure(SampleFailure("tank", 1030.0, 1030.0, "it hangs", began=9.0))
+    assert (stale.t, stale.stale_seconds, stale.problem) == (1000.0, 30.0, "it hangs")
+    assert (stale.seen, stale.root) == (last.seen, last.root)
+    assert (stale.host, stale.kstat, stale.looked) == (HostLoad(0.5), None, 9.0)
+    assert (last.stale_seconds, last.problem, last.looked) == (0.0, None, 7.0)
+
+
+def test_a_pool_never_sampled_has_the_kernels_word_for_its_state():
+    failure = SampleFailure("tank", 1030.0, 1030.0, "it hangs", kstat="SUSPENDED", absent=True)
+    blank = PoolTimeline().push_failure(failure)
+    assert (blank.t, blank.state, blank.stale_seconds) == (1030.0, "SUSPENDED", None)
+    assert (blank.root, blank.sample, blank.absent) == (None, None, True)
+
+
+def test_a_spare_is_not_called_idle_before_the_device_that_came_back_is_repaired():
+    def at(t: float, state: str, *scans: Scan) -> Sample:
+        pair = pools.group("spare", pools.disk("d00", 1000, state), pools.disk("sp", 1900))
+        own = pools.disk("sp", 1900, "INUSE", vclass="spare")
+        found = pools.pool(pools.top("raidz2", 0, 6, pair), spares=(own,), scans=scans)
+        return Sample(t, t, "libzfs", True, found)
+
+    timeline = PoolTimeline()
+    filled = Scan("resilver", "finished", start=100.0, end=200.0, errors=0)
+    repaired = Scan("resilver", "finished", start=1015.0, end=1020.0, errors=0)
+    spares = [
+        [found.kind for found in timeline.push(sample).spares]
+        for sample in (
+            at(1000.0, "FAULTED", filled),
+            at(1010.0, "ONLINE", filled),
+            at(1100.0, "ONLINE", repaired),
+        )
+    ]
+    assert spares == [[], [], ["idle"]]
+
+
+@rows(
+    "change",
+    [
+        {},
+        {"io": IoCounters(9.0, 1, 1, 1, 1)},
+        {"state": "REMOVED"},
+        {"errors": ErrorCounters(0, 0, 3)},
+        {"awaiting_resilver": True},
+        {"note": "was /dev/sdx"},
+    ],
+)
+def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
+    first = of_mirror(1000.0)
+    top = first.pool.root.children[0]
+    disks = (top.children[0]._replace(**change), *top.children[1:])
+    root = first.pool.root._replace(children=(top._replace(children=disks),))
+    timeline, pool = PoolTimeline(), replace(first.pool, root=root)
+    for t, seen in enumerate((first.pool, pool, pool, first.pool)):
+        frame = timeline.push(replace(first, t=1000.0 + t, clock=1000.0 + t, pool=seen))
+        assert frame.redundancy == redundancy(seen.root, seen.scans, timeline.absences.returned)
+        assert frame.balance == balance(seen.root)
+        assert {row.key: row.vdev for row in frame.rows} == {
+            place.key: place.vdev for place in placed(seen.root)
+        }
+        own = health(seen, frame.t, timeline.absences.regrouped).reasons
+        remembered = ("returned", "cleared")
+        told = frame.health.reasons
+        assert own == tuple(why for why in told if not any(word in why for word in remembered))

@@ -22,8 +22,8 @@ from tests.unit.timeline.following import (
     watched,
 )
 from zconsole.pool.model import Scan
-from zconsole.timeline.pool import PoolHistory
-from zconsole.timeline.present_rate import SPAN
+from zconsole.timeline.pool import PoolTimeline
+from zconsole.timeline.scan_rate import PRESENT_SECONDS
 from zconsole.units import duration, rate
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
     samples = changed_rate(slow, fast, 1800, (*range(0, 1700, 10), *range(1700, 1871)))
     found = view(watched(*samples), samples[-1])
     assert found.issue_rate == pytest.approx(fast, rel=0.01)
-    assert found.window == SPAN
+    assert found.window == PRESENT_SECONDS
     assert found.past.rates[-1] == pytest.approx(fast, rel=0.01)
     assert f"issuing at {rate(found.issue_rate)}" not in found.estimate.reason
 
@@ -62,7 +62,7 @@ def test_an_eta_that_lags_the_rate_says_so_with_what_that_rate_would_give(before
     assert found.estimate.eta / (left / found.issue_rate) != pytest.approx(1, abs=0.1)
     assert found.lag is not None
     assert found.lag.eta == pytest.approx(left / found.issue_rate)
-    assert found.lag.ago == pytest.approx(last - at, abs=SPAN)
+    assert found.lag.ago == pytest.approx(last - at, abs=PRESENT_SECONDS)
     assert found.estimate.reason.startswith(f"rate {way} {duration(found.lag.ago)} ago, ETA")
 
 
@@ -78,27 +78,27 @@ def test_pause_and_resume_are_told_and_leave_the_estimate_out():
     samples = [*(sample(n, replace(scrub, issued_bytes=n * 50 * MIB)) for n in range(2, 40))]
     paused = replace(scrub, state="paused", issued_bytes=39 * 50 * MIB)
     samples += [sample(n, paused) for n in range(40, 400)]
-    history = watched(*samples)
-    found = view(history, samples[-1])
+    timeline = watched(*samples)
+    found = view(timeline, samples[-1])
     assert (found.estimate.eta, found.estimate.reason) == (None, "paused")
     assert found.stalled is None
     after = [sample(n, replace(scrub, issued_bytes=(n - 360) * 50 * MIB)) for n in range(400, 420)]
     for one in after:
-        history.push(one)
+        timeline.push(one)
     left = TOTAL - 59 * 50 * MIB
-    eta = view(history, after[-1]).estimate.eta
+    eta = view(timeline, after[-1]).estimate.eta
     assert eta == pytest.approx(left / (50 * MIB), rel=0.1)
-    assert names(history) == ["scrub_pause", "scrub_resume"]
+    assert names(timeline) == ["scrub_pause", "scrub_resume"]
 
 
 def test_no_byte_for_a_minute_is_a_stall():
     samples = running(range(2, 60))
     still = [sample(n, resilver(59 * 50 * MIB)) for n in range(60, 125)]
-    history = watched(*samples, *still[:50])
-    assert view(history, still[49]).stalled is None
+    timeline = watched(*samples, *still[:50])
+    assert view(timeline, still[49]).stalled is None
     for one in still[50:]:
-        history.push(one)
-    found = view(history, still[-1])
+        timeline.push(one)
+    found = view(timeline, still[-1])
     assert found.stalled == 65
     assert found.estimate.reason == "stalled: no progress for 1m05s"
 
@@ -124,11 +124,11 @@ def test_while_metadata_is_scanned_there_is_no_estimate_but_a_reason():
 
 
 def test_while_metadata_is_scanned_the_time_of_an_earlier_scan_is_foreseen_and_called_so():
-    history = watched(ended(0, 400, "scrub"))
+    timeline = watched(ended(0, 400, "scrub"))
     walking = {"stage": "scanning", "scanned_bytes": 100 * MIB, "function": "scrub"}
     for n in range(MONTH + 2, MONTH + 22):
-        history.push(sample(n, resilver(0, MONTH, **walking)))
-    found = history.scan_views[0].estimate
+        timeline.push(sample(n, resilver(0, MONTH, **walking)))
+    found = timeline.frame.scans[0].estimate
     assert found.eta is None
     assert found.lacking == "not known yet"
     assert found.reason == ("6m19s to go, as last scrub; scanning metadata, nothing issued yet")
@@ -146,11 +146,11 @@ def alternating(source: str):
 
 
 def stages(samples) -> list[str | None]:
-    history = PoolHistory()
+    timeline = PoolTimeline()
     found = []
     for one in samples:
-        history.push(one)
-        found.append(view(history, one).stage)
+        timeline.push(one)
+        found.append(view(timeline, one).stage)
     return found
 
 
@@ -262,69 +262,69 @@ def test_tunables_changed_while_it_runs_are_marked():
 def test_the_second_scrub_is_foretold_within_a_twentieth_from_its_first_minute():
     once = [*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub")]
     again = scrub(range(MONTH + 2, MONTH + 60), MONTH, 50 * MIB)
-    history = watched(*once)
+    timeline = watched(*once)
     for one in again:
-        history.push(one)
-        found = history.scan_views[0]
+        timeline.push(one)
+        found = timeline.frame.scans[0]
         assert found.estimate.eta == pytest.approx(T + MONTH + 200 - one.t, rel=0.05)
     assert found.comparison.took == pytest.approx(200, abs=1)
     assert found.estimate.reason.startswith("last scrub took 3m20s, this one is as fast; ")
 
 
 def test_ahead_is_the_scan_that_ends_sooner_than_the_last_took():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    timeline = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
     for seconds, each in enumerate(scrub(range(MONTH + 2, MONTH + 60), MONTH, 80 * MIB), 2):
-        history.push(each)
-        found = history.scan_views[0]
+        timeline.push(each)
+        found = timeline.frame.scans[0]
         whole = seconds + found.estimate.eta
         assert found.comparison.ahead == pytest.approx(found.comparison.took - whole, abs=1)
     assert "ahead" in found.comparison.words
 
 
 def test_a_resilver_learns_from_a_scrub_and_not_the_other_way_round():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
-    history.push(running(range(MONTH, MONTH + 3), MONTH)[-1])
-    assert history.scan_views[0].comparison.function == "scrub"
+    timeline = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    timeline.push(running(range(MONTH, MONTH + 3), MONTH)[-1])
+    assert timeline.frame.scans[0].comparison.function == "scrub"
     other = watched(*running(range(2, 200)), ended(0, 200))
     for one in scrub(range(MONTH + 2, MONTH + 5), MONTH, 50 * MIB):
         other.push(one)
-    assert other.scan_views[0].comparison is None
+    assert other.frame.scans[0].comparison is None
 
 
 def test_a_resilver_of_minutes_tells_nothing_of_one_of_hours():
-    history = watched(*running(range(2, 30), rate=400 * MIB), ended(0, 30))
+    timeline = watched(*running(range(2, 30), rate=400 * MIB), ended(0, 30))
     for one in running(range(MONTH + 2, MONTH + 60), MONTH, rate=MIB):
-        history.push(one)
-    found = history.scan_views[0]
+        timeline.push(one)
+    found = timeline.frame.scans[0]
     assert found.comparison is None
     assert found.estimate.reason.startswith("issuing at ")
 
 
 def test_a_scan_beyond_its_total_has_no_estimate_from_the_past_either():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    timeline = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
     for one in scrub(range(MONTH + 2, MONTH + 260), MONTH, 50 * MIB):
-        history.push(one)
-    assert history.scan_views[0].estimate.eta is None
-    assert history.scan_views[0].estimate.reason == "past 100 %: remaining unknown"
+        timeline.push(one)
+    assert timeline.frame.scans[0].estimate.eta is None
+    assert timeline.frame.scans[0].estimate.reason == "past 100 %: remaining unknown"
 
 
 def test_a_pause_before_anybody_watched_is_not_time_it_ran():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    timeline = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
     start, paused = MONTH, 86400.0
     for n in range(100, 130):
         scan = resilver(n * 50 * MIB, start, function="scrub", pass_start=T + start)
-        history.push(sample(start + paused + n, scan._replace(pass_paused=paused)))
-    found = history.scan_views[0]
+        timeline.push(sample(start + paused + n, scan._replace(pass_paused=paused)))
+    found = timeline.frame.scans[0]
     assert found.estimate.eta == pytest.approx(71, rel=0.1)
     assert 129 + found.estimate.eta + found.comparison.ahead == pytest.approx(200, abs=1)
 
 
 def test_the_last_scan_is_called_so_only_if_it_was():
-    history = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
-    history.push(ended(MONTH, 500, "scrub"))
+    timeline = watched(*scrub(range(2, 200), 0, 50 * MIB), ended(0, 200, "scrub"))
+    timeline.push(ended(MONTH, 500, "scrub"))
     for one in scrub(range(2 * MONTH + 2, 2 * MONTH + 40), 2 * MONTH, 50 * MIB):
-        history.push(one)
-    assert history.scan_views[0].comparison.words.startswith(
+        timeline.push(one)
+    assert timeline.frame.scans[0].comparison.words.startswith(
         "an earlier scrub took 3m20s, this one"
     )
 
@@ -336,12 +336,12 @@ def test_an_hour_unseen_in_which_the_walk_ended_counts_from_there():
         resilver(0, stage="scanning", scanned_bytes=n * MIB, total_bytes=size, pass_start=T)
         for n in range(2, 10)
     ]
-    history = watched(*(sample(n, scan) for n, scan in enumerate(scans, 2)))
+    timeline = watched(*(sample(n, scan) for n, scan in enumerate(scans, 2)))
     for n in range(3600, 3603):
         done = (n - walk) * speed
         scan = resilver(done, total_bytes=size, scanned_bytes=size, pass_issued=done)
-        history.push(sample(n, scan._replace(pass_start=T + walk)))
-    found = history.scan_views[0].estimate
+        timeline.push(sample(n, scan._replace(pass_start=T + walk)))
+    found = timeline.frame.scans[0].estimate
     assert found.eta == pytest.approx((size - done) / speed, rel=0.1)
 
 
@@ -360,11 +360,11 @@ def test_a_scan_that_walks_and_issues_by_turns_has_the_rate_its_counter_moves_by
 
 def test_a_forecast_is_counted_down_until_it_would_differ_and_made_anew_where_something_changed():
     samples = running(range(20, 320), rate=MIB / 2)
-    history = watched(*samples[:-1])
-    told = view(history, samples[-2]).estimate
-    history.push(samples[-1])
-    after = view(history, samples[-1]).estimate
+    timeline = watched(*samples[:-1])
+    told = view(timeline, samples[-2]).estimate
+    timeline.push(samples[-1])
+    after = view(timeline, samples[-1]).estimate
     assert after == (told.eta - 1, told.low - 1, told.high - 1, told.reason)
     paused = sample(320, replace(samples[-1].pool.scans[0], state="paused"))
-    history.push(paused)
-    assert view(history, paused).estimate.reason == "paused"
+    timeline.push(paused)
+    assert view(timeline, paused).estimate.reason == "paused"

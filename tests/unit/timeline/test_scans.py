@@ -22,7 +22,7 @@ from tests.unit.timeline.following import (
     watched,
 )
 from zconsole.pool.model import Event, Scan
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
 
 pytestmark = pytest.mark.slow
 
@@ -46,12 +46,12 @@ def test_a_restart_is_counted_and_explained_by_the_device_that_came_back():
         *running(range(60, 70), leaves=gone),
         *running(range(72, 90), start=71.0),
     ]
-    history = watched(*samples)
-    found = view(history, samples[-1])
+    timeline = watched(*samples)
+    found = view(timeline, samples[-1])
     assert found.restarts == 1
     assert found.notes == ("restarted 08:01 after b returned",)
     assert found.estimate.eta == pytest.approx(180, rel=0.1)
-    assert "resilver_restart" in names(history)
+    assert "resilver_restart" in names(timeline)
 
 
 def test_a_restart_without_a_cause_in_sight_says_none():
@@ -106,16 +106,16 @@ def test_a_canceled_scrub_and_a_new_one_are_two_scans():
         sample(6, replace(scrub, state="canceled", end=T + 6)),
         sample(20, replace(scrub, start=T + 19, issued_bytes=MIB)),
     ]
-    history = watched(*samples)
-    assert view(history, samples[-1]).restarts == 0
-    assert names(history) == ["scrub_canceled", "scrub_start"]
+    timeline = watched(*samples)
+    assert view(timeline, samples[-1]).restarts == 0
+    assert names(timeline) == ["scrub_canceled", "scrub_start"]
 
 
 def test_a_scan_that_began_and_ended_between_two_samples_is_told_whole_and_in_its_place():
     done = resilver(TOTAL, start=10, state="finished", stage=None, end=T + 30)
     between = Event(T + 20, "vdev_remove", "vdev remove on c")
-    history = watched(sample(0), sample(60, done, events=(between,)))
-    assert names(history) == ["resilver_start", "vdev_remove", "resilver_finish"]
+    timeline = watched(sample(0), sample(60, done, events=(between,)))
+    assert names(timeline) == ["resilver_start", "vdev_remove", "resilver_finish"]
 
 
 def test_import_is_told_from_a_restart():
@@ -131,9 +131,9 @@ def test_a_finished_scan_of_text_is_the_one_that_was_followed():
     samples = running(range(2, 199))
     done = Scan("resilver", "finished", end=T + 200, duration=200.0, errors=0)
     samples.append(sample(201, done))
-    history = watched(*samples)
-    assert view(history, samples[-1]).restarts == 0
-    assert names(history) == ["resilver_finish"]
+    timeline = watched(*samples)
+    assert view(timeline, samples[-1]).restarts == 0
+    assert names(timeline) == ["resilver_finish"]
 
 
 def test_several_rebuilds_are_followed_each_by_itself():
@@ -152,7 +152,7 @@ def test_several_rebuilds_are_followed_each_by_itself():
 
 def test_a_sample_that_was_never_pushed_has_a_view_all_the_same():
     only = sample(500, resilver(50 * MIB))
-    found = PoolHistory().scans.views(only)[0]
+    found = PoolTimeline().scans.views(only)[0]
     assert found.restarts is None
     assert found.estimate.reason
 
@@ -160,32 +160,32 @@ def test_a_sample_that_was_never_pushed_has_a_view_all_the_same():
 def test_it_is_over_since_the_first_sample_without_a_running_scan():
     going = resilver(MIB)
     done = replace(going, state="finished", end=T + 1)
-    history = PoolHistory()
+    timeline = PoolTimeline()
     since = []
     for n, scan in enumerate((going, done, done, going, done)):
-        history.push(sample(n, scan))
-        since.append(history.scans.over_since)
+        timeline.push(sample(n, scan))
+        since.append(timeline.scans.over_since)
     assert since == [None, T + 1, T + 1, None, T + 4]
 
 
 def test_a_canceled_scan_tells_nothing():
     gone = resilver(90 * MIB, state="canceled", stage=None, end=T + 100)
-    history = watched(*running(range(2, 100)), sample(100, gone))
-    assert history.scans.past == ()
+    timeline = watched(*running(range(2, 100)), sample(100, gone))
+    assert timeline.scans.past == ()
 
 
 def test_of_many_past_scans_the_newest_few_are_kept():
-    history = PoolHistory(UTC)
+    timeline = PoolTimeline(UTC)
     for month in range(6):
         start = month * MONTH
         for one in (*running(range(start + 2, start + 60), start), ended(start, 200)):
-            history.push(one)
-    assert [past.start for past in history.scans.past] == [T + n * MONTH for n in (5, 4, 3)]
+            timeline.push(one)
+    assert [past.start for past in timeline.scans.past] == [T + n * MONTH for n in (5, 4, 3)]
 
 
 def test_a_scan_that_ended_before_anybody_watched_still_tells_its_length():
-    history = watched(ended(0, 2000))
-    (past,) = history.scans.past
+    timeline = watched(ended(0, 2000))
+    (past,) = timeline.scans.past
     assert (past.seconds, past.watched) == (2000, 0)
 
 
@@ -196,5 +196,5 @@ def test_a_scan_paused_while_nobody_watched_took_as_long_as_it_ran():
 
 
 def test_a_scan_by_a_clock_that_was_wrong_tells_nothing():
-    history = watched(sample(9000, resilver(TOTAL, -T, end=T + 9, state="finished", stage=None)))
-    assert history.scans.past == ()
+    timeline = watched(sample(9000, resilver(TOTAL, -T, end=T + 9, state="finished", stage=None)))
+    assert timeline.scans.past == ()

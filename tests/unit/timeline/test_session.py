@@ -8,7 +8,7 @@ import pytest
 from zconsole.errors import NotUnderstoodError
 from zconsole.sim.source import samples
 from zconsole.timeline.session import Session
-from zconsole.timeline.storage import HistoryStore
+from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.samples import Gaps
 
 
@@ -41,10 +41,10 @@ def test_another_pool_of_the_same_name_has_a_past_of_its_own(tmp_path):
     other = {**raws[0], "libzfs": json.loads(text.replace(old.guid, "4711"))}
     session = Session(store=HistoryStore(tmp_path))
     session.advance(raws)
-    before = session.history(old.pool)
+    before = session.timeline(old.pool)
     (new,) = session.advance([other])
     assert (new.pool, new.guid) == (old.pool, "4711")
-    assert session.history(old.pool) is not before
+    assert session.timeline(old.pool) is not before
     session.close()
     assert {path.name for path in tmp_path.glob("history-*.json")} == {
         f"history-{old.guid}.json",
@@ -111,7 +111,7 @@ def test_two_pools_have_two_histories():
         frames = session.advance(raws)
     names = [frame.pool for frame in frames]
     assert len(set(names)) == 2
-    assert session.history(names[0]) is not session.history(names[1])
+    assert session.timeline(names[0]) is not session.timeline(names[1])
 
 
 def test_a_pool_twice_in_one_saved_output_has_no_past_the_second_time():

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from tests.table import rows
 from tests.unit.tunables.pilots import FAST, pilot, pools
 from tests.unit.tunables.steered_kernel import ScrubSource, leaves
+from tests.unit.waiting import soon
 from zconsole.actions.autopilots import MachineAutopilots, make_way
 from zconsole.errors import UnavailableError
 from zconsole.system.async_process import ProcessRunner
@@ -27,13 +27,6 @@ pytestmark = pytest.mark.slow
 
 NAME = "zfs_vdev_scrub_max_active"
 TIME = "zfs_resilver_min_time_ms"
-
-
-def soon(condition, seconds=30.0) -> bool:
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
 
 
 class Rounds(ScrubSource):
@@ -202,7 +195,8 @@ def test_restores_after_either_process_was_killed(running, victim):
 
 
 def test_stands_aside_when_somebody_sets_a_tunable(running):
-    assert soon(lambda: running.read(TIME) != 3000)
+    # Its status has a level once a step has set all: of what is set amid that it knows nothing.
+    assert soon(lambda: autopilot.status(running.state).level != 0)
     mark = process_mark(guard_of(running))
     running.write(NAME, 7)
     assert soon(lambda: not alive(mark))

@@ -12,9 +12,8 @@ from zconsole.errors import NotFoundError, UnavailableError, ZconsoleError
 from zconsole.output.prometheus.table import FAMILIES, Family
 from zconsole.pool.scan_outcome import LastScan
 from zconsole.system.printable import clean
-from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.frame import Frame, ScanView, VdevRow
 from zconsole.timeline.scrubs import ScrubAge
-from zconsole.timeline.views import ScanView
 
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily

@@ -28,8 +28,8 @@ from zconsole.sim.source import World, clock
 from zconsole.sim.state import DISCARDING, PoolState
 from zconsole.system.audit import MemoryLog
 from zconsole.system.process import Completed
-from zconsole.timeline.device_details import described
-from zconsole.timeline.feed import Pairs
+from zconsole.timeline.devices import described
+from zconsole.timeline.frame import Pairs
 from zconsole.tunables.control import Control
 from zconsole.tunables.store import VolatileTunableStore
 

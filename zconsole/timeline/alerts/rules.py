@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from zconsole.diagnosis.device_errors.faults import SUSPECTS
 from zconsole.pool.model import Vdev
 from zconsole.pool.scan_outcome import WELL
-from zconsole.timeline.changes import BROKEN
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.events import BROKEN
+from zconsole.timeline.frame import Frame, ScanView
 from zconsole.units import counted, days, duration, percent
 
 WORKING = ("ONLINE", "DEGRADED")

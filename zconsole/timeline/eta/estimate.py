@@ -8,23 +8,26 @@ console's own samples (``windows.py``), and the range from how far these disagre
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import exp, sqrt
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.eta import bursts, turns
-from zconsole.timeline.eta.daily import EVEN, Daily, worths
-from zconsole.timeline.eta.memory import Memory, memory
-from zconsole.timeline.eta.pace import LEAST_SECONDS, Course, fitted
-from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve
-from zconsole.timeline.eta.slopes import Slopes
-from zconsole.timeline.eta.windows import Speed, expected
+from zconsole.timeline.eta.pace import (
+    EVEN,
+    LEAST_SECONDS,
+    Course,
+    Daily,
+    Memory,
+    fitted,
+    held_in_memory,
+    worths,
+)
+from zconsole.timeline.eta.progress import MIN_SECONDS, CurvePoint, ProgressCurve, Work
+from zconsole.timeline.eta.windows import Slopes, Speed, expected
 
 MIN_POINTS = 3
 """Between two, the pool may have stood still: after it was suspended, say."""
-MIN_SECONDS = 5.0
-"""Seconds of work that have to be seen, a transaction group (``zfs_txg_timeout``): within one,
-bytes come in bursts that are several times as fast, or as slow, as the devices."""
 WARM_UP = 4.0
 """Seconds after its start in which a scan only fills the devices' queues."""
 CLOCKS_APART = 2.0
@@ -58,8 +61,16 @@ LONGEST = 365 * 86400.0
 """Seconds beyond which an average is one of a scan that has hardly begun, or stands still."""
 UNDONE_TAIL = 2.0
 """Seconds the devices still work after the last byte was issued, if nothing shows that."""
-
-
+FEWEST_BURSTS = 3
+"""Bursts from which their period is known."""
+RECENT_BURSTS = 4
+"""Of so many periods the last speed is the mean."""
+LONG_STILL = 8.0
+"""Seconds without a byte that are longer than a transaction group of fast disks takes."""
+FEWEST_TURNS = 2
+"""Times that it walked on after issuing, from which on it is known to take turns."""
+MOST_MIXED = 0.5
+"""Share of the time in which both counters moved, beyond which their costs can't be told apart."""
 HELD = ("paused", "suspended", "finished", "canceled", "exists", "interrupted")
 """Reasons for which waiting gives no estimate."""
 
@@ -80,44 +91,6 @@ class Estimate(NamedTuple):
             return MEASURING
         never = self.reason in HELD or self.reason.startswith("no estimate:")
         return "none" if never else "not known yet"
-
-
-class Work(NamedTuple):
-    """The work to do, and how exactly it is known; bytes and seconds."""
-
-    total: float
-    """Bytes to issue in all."""
-    issued: float
-    processed: float = 0.0
-    """Bytes repaired or rebuilt; 0 where the source has none, or none this exact."""
-    share: float | None = None
-    """Bytes repaired for each byte issued, where the topology tells."""
-    sure: bool = False
-    """Whether ``share`` holds however far the issuing runs ahead."""
-    start: float | None = None
-    """Epoch seconds."""
-    walked: bool = False
-    """Whether the metadata walk that comes before the issuing is complete."""
-    tail: float = 0.0
-    """Seconds from the last byte done to the end. The transaction group that notices takes half a
-    second, and the kernel writes the end in whole seconds, rounded down (``dsl_scan_done``)."""
-    resolution: float = 0.0
-    """Bytes of rounding in ``issued``."""
-    average: float | None = None
-    """Bytes/s that zpool averages over this pass."""
-    averaged: float | None = None
-    """Seconds of that pass; None where they are not known."""
-    skips: bool = False
-    """Whether ``issued`` has bytes that were skipped, so that the average says nothing."""
-    ends_at_total: bool = True
-    """Whether the work is over at ``total``, give or take what is written meanwhile."""
-    verb: str = "issuing"
-    by_turns: bool = False
-    """Whether metadata is still walked, and what that finds may be issued by turns."""
-    to_scan: float | None = None
-    """Bytes whose metadata is walked in all, where bytes issued meanwhile are work, too."""
-    least_seconds: float = MIN_SECONDS
-    """Seconds of work that have to be seen before they tell its speed."""
 
 
 class Forecast(NamedTuple):
@@ -192,7 +165,7 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
 
 def _memory(points: Sequence[CurvePoint], work: Work) -> Memory | None:
     """What a scan had in memory; None where that is not known."""
-    return memory(points, work.total, work.to_scan, work.by_turns) if work.to_scan else None
+    return held_in_memory(points, work.total, work.to_scan, work.by_turns) if work.to_scan else None
 
 
 def _walked_at(points: Sequence[CurvePoint], work: Work) -> float | None:
@@ -219,7 +192,7 @@ def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> 
 
     None while a scan advances in bursts and too few were seen.
     """
-    if work.by_turns and work.to_scan is not None and (cost := turns.costs(points)) is not None:
+    if work.by_turns and work.to_scan is not None and (cost := turn_costs(points)) is not None:
         spent = [cost.of(p.scanned, p.issued) for p in points]
         left = cost.of(work.to_scan - points[-1].scanned, work.total - work.issued)
         return _Progress(spent, left, cost.issue)
@@ -229,13 +202,93 @@ def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> 
         return _Progress(done, left + queued)
     # What walks metadata meanwhile does not wait for devices, however long it issues nothing.
     moved = [d + p.scanned for d, p in zip(done, points, strict=True)]
-    level = None if work.by_turns else bursts.levelled(xs, done, moved)
+    level = None if work.by_turns else levelled(xs, done, moved)
     if level is not None:
         return _Progress(level, left + done[-1] - level[-1])
-    if work.average and not work.by_turns and bursts.longest_still(xs, moved) >= bursts.LONG_STILL:
+    if work.average and not work.by_turns and longest_still(xs, moved) >= LONG_STILL:
         return None
     undone = max(0.0, _ahead(Slopes(xs, done), done[-1]))
     return _Progress(done, left + undone, settled=False)
+
+
+class TurnCosts(NamedTuple):
+    """Seconds of work for each byte walked, and for each byte issued.
+
+    A scan at its memory limit walks metadata and issues what that found by turns of minutes to
+    hours (``dsl_scan_visit`` and ``scan_io_queues_run`` take them by ``scn_clearing``). Neither
+    counter alone tells the speed; but a byte walked and a byte issued each cost their time,
+    wherever in a turn it stands.
+    """
+
+    walk: float
+    issue: float
+
+    def of(self, scanned: float, issued: float) -> float:
+        """Seconds for so many bytes."""
+        return self.walk * scanned + self.issue * issued
+
+
+def turn_costs(points: Sequence[CurvePoint]) -> TurnCosts | None:
+    """What the turns so far cost; None for a scan that does not take turns."""
+    walked = issued = walking = issuing = mixed = 0.0
+    turns, before = 0, False
+    for a, b in pairwise(points):
+        walk, issue, seconds = b.scanned - a.scanned, b.issued - a.issued, b.x - a.x
+        if walk > 0 and issue > 0:
+            mixed += seconds
+        elif walk > 0:
+            walked, walking = walked + walk, walking + seconds
+            turns, before = turns + before, False
+        elif issue > 0:
+            issued, issuing = issued + issue, issuing + seconds
+            before = True
+    if turns < FEWEST_TURNS or not walked or not issued or mixed > MOST_MIXED * (walking + issuing):
+        return None
+    return TurnCosts(walking / walked, issuing / issued)
+
+
+def burst_starts(issued: Sequence[float]) -> list[int]:
+    """Indexes of the points at which a burst begins, after at least one step without a byte."""
+    steps = [b - a for a, b in pairwise(issued)]
+    return [n for n in range(1, len(steps)) if steps[n] > 0 >= steps[n - 1]]
+
+
+def levelled(
+    xs: Sequence[float], issued: Sequence[float], moved: Sequence[float] | None = None
+) -> list[float] | None:
+    """Bytes the devices have done at each point; None while the period is not known yet.
+
+    A scan issues what a transaction group may hold at once and stands still until the devices are
+    done with it (``dsl_scan_sync`` waits for its ``scn_zio_root``): for two seconds on fast disks,
+    for a quarter of a minute on disks that do 400 requests a second. So when a burst begins, all
+    that was issued before it is done, and from one such moment to the next the devices have worked
+    evenly.
+
+    ``moved``: what stands still between bursts, if that is more than the bytes issued.
+    Before the first burst, and where points are too far apart to show one, all that was issued.
+    """
+    found = burst_starts(issued if moved is None else moved)
+    if len(found) < FEWEST_BURSTS:
+        return None
+    done = list(issued[: found[0]])
+    for a, b in pairwise(found):
+        speed = (issued[b] - issued[a]) / (xs[b] - xs[a])
+        done += [issued[a] + speed * (x - xs[a]) for x in xs[a:b]]
+    last, early = found[-1], found[max(0, len(found) - 1 - RECENT_BURSTS)]
+    speed = (issued[last] - issued[early]) / (xs[last] - xs[early])
+    ahead = (
+        min(issued[n], issued[last] + speed * (xs[n] - xs[last])) for n in range(last, len(xs))
+    )
+    return [*done, *ahead]
+
+
+def longest_still(xs: Sequence[float], issued: Sequence[float]) -> float:
+    """Seconds of the longest stretch without a byte."""
+    longest = since = 0.0
+    for (x, a), (y, b) in pairwise(zip(xs, issued, strict=True)):
+        since = since + y - x if b <= a else 0.0
+        longest = max(longest, since)
+    return longest
 
 
 def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from math import cos, exp, log, pi, sin, sqrt
 from operator import mul
 from typing import NamedTuple
 
-from zconsole.timeline.eta.daily import DAY, EVEN, HOUR, HOURS, SLOWEST, Daily
-from zconsole.timeline.eta.least_squares import LeastSquares, Matrix, deviation
-from zconsole.timeline.eta.memory import Memory, cost
+from zconsole.timeline.eta.progress import CurvePoint
 
+Matrix = list[list[float]]
+
+HOUR, DAY = 3600.0, 86400.0
+HOURS = 24
+SLOWEST = 0.01
+"""An hour counts for at least this much: nothing stands still for a whole hour every day."""
+MOST_TURNS = 60
 LEAST_SECONDS = 3600.0
 """A scan that was watched for less changes for other reasons."""
 FEWEST, MOST = 24, 96
@@ -44,6 +50,105 @@ KNOWN_SHARE = 0.3
 """How far a day may be from one of an earlier scan, as a share of its swing."""
 STEEPEST = 3.0
 """The most that a feature may change the logarithm of the speed by."""
+
+
+class Daily(NamedTuple):
+    """How much each hour of the day (UTC) is worth, 1 on average.
+
+    Nights are fast where days bring load: an hour at night may be worth three at noon.
+    """
+
+    factors: tuple[float, ...] = (1.0,) * HOURS
+
+    def worth(self, t: float, seconds: float) -> float:
+        """What so many seconds from epoch ``t`` on are worth, in mean seconds."""
+        if self.factors == EVEN.factors:
+            return max(0.0, seconds)
+        days, rest = divmod(max(0.0, seconds), DAY)
+        total, at = days * DAY * sum(self.factors) / HOURS, t % DAY
+        while rest > 0:
+            step = min(rest, HOUR - at % HOUR)
+            total += step * self.factors[int(at // HOUR) % HOURS]
+            at, rest = at + step, rest - step
+        return total
+
+    def until(self, t: float, worth: float) -> float:
+        """Seconds from epoch ``t`` on that are worth so much: what ``worth`` turns round."""
+        if self.factors == EVEN.factors:
+            return max(0.0, worth)
+        whole = DAY * sum(self.factors) / HOURS
+        days, rest = divmod(max(0.0, worth), whole)
+        seconds, at = days * DAY, t % DAY
+        while rest > 1e-9:
+            factor = self.factors[int(at // HOUR) % HOURS]
+            step = min(rest / factor, HOUR - at % HOUR)
+            seconds, at, rest = seconds + step, at + step, rest - step * factor
+        return seconds
+
+
+EVEN = Daily()
+
+
+def worths(ts: Sequence[float], xs: Sequence[float], daily: Daily) -> list[float]:
+    """Running seconds ``xs`` at epochs ``ts`` as they are worth."""
+    if daily == EVEN:
+        return list(xs)
+    found = [xs[0]]
+    for n in range(1, len(xs)):
+        found.append(found[-1] + daily.worth(ts[n] - (xs[n] - xs[n - 1]), xs[n] - xs[n - 1]))
+    return found
+
+
+class Memory(NamedTuple):
+    """The share of what was left that was in memory, as bytes were issued.
+
+    What was walked waits in memory, sorted, until that is full; then it is issued, and the walk
+    goes on (dsl_scan.c, ``dsl_scan_should_clear``). The larger the share of all that is left is in
+    memory at once, the longer are the runs the devices read: the last turns are many times as fast
+    as the first ones. What one turn issues was sorted when it began.
+    """
+
+    seen: list[float]
+    """At each point."""
+    ahead: list[tuple[float, float]]
+    """Of what is left: parts of it that add up to 1, and the share of each."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether it says anything of the speed."""
+        return len({*self.seen, *(dense for _, dense in self.ahead)}) > 1
+
+
+def held_in_memory(
+    points: Sequence[CurvePoint], total: float, to_scan: float, walks: bool
+) -> Memory:
+    """What was sorted at once, from the bytes walked and issued; ``walks``: still."""
+    part = min(1.0, total / to_scan) if to_scan > 0 else 1.0
+    held = [max(0.0, p.scanned * part - p.issued) for p in points]
+    left = [max(1.0, total - p.issued) for p in points]
+    seen = [min(1.0, held[0] / left[0])]
+    for n, (a, b) in enumerate(pairwise(points), 1):
+        seen.append(min(1.0, held[n] / left[n]) if b.scanned > a.scanned else seen[-1])
+    if not walks:
+        return Memory(seen, [(1.0, 1.0)])
+    return Memory(seen, _turns(seen[-1], held[-1], max(held), left[-1]))
+
+
+def _turns(dense: float, held: float, most: float, left: float) -> list[tuple[float, float]]:
+    """What is left by turns: what is in memory now, then as much as fits in it each time."""
+    parts = [(min(held, left) / left, dense)]
+    rest = left - min(held, left)
+    step = max(most, left / MOST_TURNS)
+    while rest > 1e-9 * left:
+        moved = min(rest, step)
+        parts.append((moved / left, min(1.0, most / rest)))
+        rest -= moved
+    return parts
+
+
+def byte_cost(dense: float, seek: float, transfer: float) -> float:
+    """The time for a byte: a seek for each run, ``e^seek`` times as long in memory, and itself."""
+    return transfer + exp(-seek * sqrt(dense))
 
 
 class Pace(NamedTuple):
@@ -99,7 +204,7 @@ class _Model(NamedTuple):
     def work(self, amount: float, share: float, walking: bool, dense: float) -> float:
         """So much as work at an even speed, but for the day."""
         evened = amount * exp(-self.found[1] * share - self.found[2] * walking)
-        return evened * cost(dense, *self.costs) if self.costs else evened
+        return evened * byte_cost(dense, *self.costs) if self.costs else evened
 
 
 def fitted(course: Course, known: Daily = EVEN) -> Pace | None:
@@ -119,7 +224,7 @@ def fitted(course: Course, known: Daily = EVEN) -> Pace | None:
     costs, unsure, turns = None, 0.0, course.turns
     if turns is not None:
         costs, unsure = _costs(seen, speeds, squares, noise, turns)
-        speeds = [v + log(cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
+        speeds = [v + log(byte_cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
     rest = squares.fit(speeds, noise, squares.covariance(noise)).rest
     noise = NOISE + NOISE_FACTOR * sqrt(rest)
     covariance = squares.covariance(noise)
@@ -179,7 +284,7 @@ def _costs(
     """What seeks and transfers cost, by how well each fits, and the log spread of what is ahead."""
     covariance, misfits = squares.covariance(noise), []
     for costs in COSTS:
-        even = [v + log(cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
+        even = [v + log(byte_cost(s.dense, *costs)) for v, s in zip(speeds, seen, strict=True)]
         fit = squares.fit(even, noise, covariance)
         misfits.append(len(seen) / INDEPENDENT / 2 * log(fit.rest + NOISE**2) + fit.unusual / 2)
     weights = [exp(min(misfits) - misfit) for misfit in misfits]
@@ -192,8 +297,8 @@ def _costs(
 
 def _gain(memory: Memory, costs: tuple[float, float]) -> float:
     """The logarithm of how much longer a byte ahead takes than one now."""
-    ahead = sum(part * cost(dense, *costs) for part, dense in memory.ahead)
-    return log(ahead / cost(memory.seen[-1], *costs))
+    ahead = sum(part * byte_cost(dense, *costs) for part, dense in memory.ahead)
+    return log(ahead / byte_cost(memory.seen[-1], *costs))
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -252,3 +357,80 @@ def _at(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
     n = min(max(1, bisect_right(xs, x)), len(xs) - 1)
     part = (x - xs[n - 1]) / (xs[n] - xs[n - 1])
     return ys[n - 1] + (ys[n] - ys[n - 1]) * min(1.0, max(0.0, part))
+
+
+class Fit(NamedTuple):
+    """What values say of each coefficient."""
+
+    found: list[float]
+    rest: float
+    """The mean square of what it leaves unexplained."""
+    unusual: float
+    """The squares of how far it is from what was known, in its deviations."""
+
+
+class LeastSquares:
+    """Bayesian linear regression: least squares with normal priors of the coefficients.
+
+    Its mean and covariance: Bishop, Pattern Recognition and Machine Learning (2006), section 3.3.1.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Sequence[float]],
+        means: Sequence[float],
+        deviations: Sequence[float],
+        independent: float = 1.0,
+    ) -> None:
+        """Take rows of features, and of each coefficient the mean and deviation known beforehand.
+
+        ``independent``: so many rows tell as much as one that does not follow another would.
+        """
+        self.columns = list(zip(*rows, strict=True))
+        self._means, self._independent = means, independent
+        self._sure = [1 / deviation**2 for deviation in deviations]
+        self._products = [[_dot(a, b) for b in self.columns] for a in self.columns]
+
+    def covariance(self, noise: float) -> Matrix:
+        """How unsure each coefficient is, together with each other, for values with this noise."""
+        weight = 1 / self._independent / noise**2
+        made = [[weight * each for each in row] for row in self._products]
+        for i, sure in enumerate(self._sure):
+            made[i][i] += sure
+        return _inverse(made)
+
+    def fit(self, values: Sequence[float], noise: float, covariance: Matrix) -> Fit:
+        """The coefficients of values; ``covariance``: that for this noise."""
+        weight = 1 / self._independent / noise**2
+        along = [_dot(column, values) for column in self.columns]
+        known = zip(along, self._means, self._sure, strict=True)
+        right = [weight * each + mean * sure for each, mean, sure in known]
+        found = [_dot(row, right) for row in covariance]
+        explained = sum(f * _dot(row, found) for f, row in zip(found, self._products, strict=True))
+        rest = max(0.0, _dot(values, values) - 2 * _dot(found, along) + explained) / len(values)
+        apart = zip(found, self._means, self._sure, strict=True)
+        return Fit(found, rest, sum(sure * (f - mean) ** 2 for f, mean, sure in apart))
+
+
+def deviation(apart: Sequence[float], covariance: Matrix) -> float:
+    """How unsure the sum of coefficients is, each times its part."""
+    return sqrt(max(0.0, _dot(apart, [_dot(row, apart) for row in covariance])))
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    total: float = sum(map(mul, a, b))
+    return total
+
+
+def _inverse(matrix: Matrix) -> Matrix:
+    """Of a positive definite matrix, by elimination."""
+    size = len(matrix)
+    rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
+    for i in range(size):
+        scale = 1 / rows[i][i]
+        rows[i] = top = [each * scale for each in rows[i]]
+        for j in range(size):
+            if j != i:
+                factor = rows[j][i]
+                rows[j] = [a - factor * b for a, b in zip(rows[j], top, strict=True)]
+    return [row[size:] for row in rows]

@@ -14,14 +14,10 @@ from operator import mul
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.eta import bursts
-from zconsole.timeline.eta.daily import EVEN, Daily, worths
-from zconsole.timeline.eta.estimate import MAX_SPREAD, Forecast
-from zconsole.timeline.eta.memory import memory
-from zconsole.timeline.eta.pace import Course, fitted
-from zconsole.timeline.eta.progress_curve import CurvePoint
-from zconsole.timeline.eta.slopes import Slopes
-from zconsole.timeline.eta.windows import expected
+from zconsole.timeline.eta.estimate import MAX_SPREAD, Forecast, levelled, longest_still
+from zconsole.timeline.eta.pace import EVEN, Course, Daily, fitted, held_in_memory, worths
+from zconsole.timeline.eta.progress import CurvePoint, Totals
+from zconsole.timeline.eta.windows import Slopes, expected
 
 MOST_POINTS = 100
 LEAST_SECONDS = 20.0
@@ -58,13 +54,6 @@ BASE_SPREAD = 0.15
 AS_FAST = 0.03
 """Share of its time by which an estimate moves from sample to sample: no less is told."""
 LEARNS_FROM = {"resilver": ("resilver", "scrub")}
-
-
-class Totals(NamedTuple):
-    """Bytes to issue and to walk in all; ``walk`` 0 where nothing is walked first."""
-
-    issue: float
-    walk: float
 
 
 class PastScan(NamedTuple):
@@ -174,7 +163,7 @@ def places(points: Sequence[CurvePoint], totals: Totals) -> list[float]:
     """
     issued = [p.issued for p in points]
     still = totals.walk == 0 or points[0].scanned == points[-1].scanned
-    done = (bursts.levelled([p.x for p in points], issued) if still else None) or issued
+    done = (levelled([p.x for p in points], issued) if still else None) or issued
     return [_place(d, p.scanned, totals) for d, p in zip(done, points, strict=True)]
 
 
@@ -236,7 +225,7 @@ def _day(points: Sequence[CurvePoint], totals: Totals) -> Daily:
     if len(points) < 3:
         return EVEN
     left = max(0.0, totals.issue - points[-1].issued)
-    held = memory(points, totals.issue, totals.walk, False) if totals.walk else None
+    held = held_in_memory(points, totals.issue, totals.walk, False) if totals.walk else None
     walked_at = next(p.x for p in points if p.scanned == points[-1].scanned)
     ts, xs, issued = [p.t for p in points], [p.x for p in points], [p.issued for p in points]
     pace = fitted(Course(ts, xs, issued, left, held, walked_at if totals.walk else None))
@@ -345,7 +334,7 @@ def _seen(
 ) -> _Seen:
     """By the mean since its start and by what was watched, each as sure as it is."""
     mean, share = log(spent[-1] / elapsed), spent[-1] / whole
-    bursts_seen = max(GROUP_SECONDS, bursts.longest_still(xs, spent)) / elapsed
+    bursts_seen = max(GROUP_SECONDS, longest_still(xs, spent)) / elapsed
     doubt = SURE + EARLY * exp(-SETTLING * share) + bursts_seen
     span, speed = xs[-1] - xs[0], None
     if len(xs) >= 3 and span > 0:

@@ -14,8 +14,7 @@ from zconsole.pool.model import Activity
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.eta.estimate import nothing
-from zconsole.timeline.frame import AUTOPILOT, Frame
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import AUTOPILOT, ActivityView, Frame
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
 from zconsole.tunables.holds import Scans, Setter, autopilot_promise, grouped, restored_later

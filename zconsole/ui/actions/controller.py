@@ -20,8 +20,7 @@ from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.timeline.eta.estimate import nothing
 from zconsole.timeline.feed import Update
-from zconsole.timeline.frame import OUTCOME, SET_HERE, Frame
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import OUTCOME, SET_HERE, ActivityView, Frame
 from zconsole.tunables.control import Past, SettledTunables
 from zconsole.tunables.holds import LEFT_BY, Hold, Scans, grouped, is_due
 from zconsole.tunables.pilot import scanning

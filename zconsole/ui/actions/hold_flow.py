@@ -56,9 +56,9 @@ def _typed_order(words: Sequence[str]) -> Order:
 def running(context: FlowContext) -> str:
     """What the autopilot does, for the list of tunables; while none runs, which key starts it."""
     key, status = context.look.keys.way("hold-latency"), context.held
-    reached = context.watch.waits()
     if status is None:
         return f"{key} starts the autopilot: scans go as fast as a latency you set allows"
+    reached = context.watch.waits()
     said = f"Autopilot: {status}; now {present(reached)}."
     if status.misses(reached, context.backend.clock()):
         said += " Scans can't go slower here: the rest of the latency is not from their speed."

@@ -69,19 +69,20 @@ class TunablesScreen(PickScreen):
         held: Callable[[], str],
         renew: Work,
     ) -> None:
-        """All of these are asked each time: values and units change while it is on the screen.
+        """All of these are asked at each drawing: values and units change meanwhile.
 
         ``held``: what the autopilot does, or that it can be started. ``renew`` reads the values.
         """
         self._now: Sequence[Shown] = ()
+        self._held = ""
         self._renew = renew
 
         def _lines(width: int) -> tuple[Line, ...]:
-            self._now = shown()
+            self._now, self._held = shown(), held()
             return tunable_lines(self._now, look(), width)
 
         def _about(index: int, width: int) -> tuple[Line, ...]:
-            return about_lines(self._now[index], look(), width, held())
+            return about_lines(self._now[index], look(), width, self._held)
 
         super().__init__("TUNABLES", _lines, start=start, wide=True, about=_about)
         self.request = "set"

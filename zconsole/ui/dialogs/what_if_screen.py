@@ -21,8 +21,7 @@ from zconsole.pool.topology import placed
 from zconsole.pool.what_if import Asked, Outlook, asked, grown, outlook
 from zconsole.scan_report.resilver_time import PastRate, member_duration, paces, resilver_duration
 from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.facts import range_words
-from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.frame import Frame, VdevRow, range_words
 from zconsole.ui.background import begin
 from zconsole.ui.dialogs.screens import TextScreen
 from zconsole.ui.display_format import DisplayFormat, percent

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from zconsole import units
 from zconsole.pool.model import Activity
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import ActivityView
 from zconsole.ui.panes.scan_parts import Ink, barred, eta_line, packed, subject, zpool_says
 from zconsole.ui.widgets.draw import Line, Span, beside, width_of
 from zconsole.ui.widgets.short_names import middle

@@ -8,8 +8,7 @@ from itertools import accumulate
 from zconsole import units
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Vdev
-from zconsole.timeline.feed import Pairs
-from zconsole.timeline.frame import Frame, VdevRow
+from zconsole.timeline.frame import Frame, Pairs, VdevRow
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.device_cells import note_words
 from zconsole.ui.panes.device_graphs import LABEL, graphs

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from zconsole import units
 from zconsole.timeline.frame import Frame, VdevRow
-from zconsole.timeline.past_rates import HOLE, USUAL, Mark
-from zconsole.timeline.series import CAPACITY
+from zconsole.timeline.rates import CAPACITY
+from zconsole.timeline.scan_rate import HOLE, USUAL, Mark
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.time_marks import happened, name_marks
 from zconsole.ui.widgets.draw import Line, Span, fit

@@ -7,10 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from zconsole.config.settings import COLUMNS
-from zconsole.timeline.changes import BROKEN
-from zconsole.timeline.feed import Pairs
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.suspension import missing_devices
+from zconsole.timeline.events import BROKEN
+from zconsole.timeline.frame import Frame, Pairs
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.device_cells import Column, Panel
 from zconsole.ui.panes.device_columns import (
@@ -272,7 +270,7 @@ class DeviceView(CursorView):
         top = common_scale(frame, spark) if spark else 1.0
         names = self._names_in(self._memory.tree, columns)
         troubles = {trouble.key: trouble for trouble in frame.troubles}
-        waited_for = frozenset(row.key for row in missing_devices(frame))
+        waited_for = frozenset(row.key for row in frame.missing_devices)
         return Panel(frame, self._look, columns, names, top, troubles, waited_for)
 
     def _names_in(self, tree: TreeFacts, columns: Sequence[Column]) -> dict[str, str]:

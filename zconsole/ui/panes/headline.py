@@ -18,10 +18,14 @@ from zconsole.pool.redundancy import REPAIRS, Redundancy
 from zconsole.pool.scan_outcome import BY_SPARE, KEEP_OLD
 from zconsole.pool.topology import data_vdevs
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
-from zconsole.timeline.facts import scrub_words, seconds_taken, work_name
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.past_rates import STEADY, PastRates
-from zconsole.timeline.views import ActivityView, ScanView
+from zconsole.timeline.frame import (
+    ActivityView,
+    Frame,
+    ScanView,
+    seconds_taken,
+    work_name,
+)
+from zconsole.timeline.scan_rate import STEADY, PastRates
 from zconsole.ui.display_format import DisplayFormat, count, percent
 from zconsole.ui.widgets.draw import Line, Span, crop, joined, width_of
 from zconsole.ui.widgets.short_names import middle
@@ -261,7 +265,7 @@ def _ended(scan: Scan, place: Place) -> Line:
 
 def _scrub(frame: Frame) -> list[Line]:
     """``last scrub 12 days ago``, and whether that is too long; nothing where it is unknown."""
-    said = scrub_words(frame.scrub)
+    said = frame.scrub.words
     return [(Span(said, "warning" if frame.scrub.overdue else ""),)] if said else []
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.facts import scrub_words
 from zconsole.timeline.frame import SET_HERE, Frame
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.panes.balance import fill_role
@@ -102,7 +101,7 @@ def overview_about(frame: Frame, look: DisplayFormat, width: int) -> tuple[Line,
 
 def _reasons(frame: Frame) -> tuple[str, ...]:
     """Why its health is what it is; then a scrub that is overdue, which changes no health."""
-    overdue = (scrub_words(frame.scrub),) if frame.scrub.overdue else ()
+    overdue = (frame.scrub.words,) if frame.scrub.overdue else ()
     return (*frame.health.reasons, *overdue)
 
 

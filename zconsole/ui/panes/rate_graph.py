@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from zconsole import units
-from zconsole.timeline.past_rates import Mark, PastRates
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.frame import ScanView
+from zconsole.timeline.scan_rate import Mark, PastRates
 from zconsole.ui.panes.scan_parts import Ink
 from zconsole.ui.panes.time_marks import happened, name_marks, name_times
 from zconsole.ui.widgets.draw import Line, Span

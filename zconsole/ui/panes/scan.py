@@ -7,9 +7,15 @@ from itertools import accumulate
 
 from zconsole import units
 from zconsole.pool.model import Scan
-from zconsole.timeline.facts import Fact, result_facts, seconds_taken, work_name
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.views import RESTARTED, ScanView
+from zconsole.timeline.frame import (
+    RESTARTED,
+    Fact,
+    Frame,
+    ScanView,
+    result_facts,
+    seconds_taken,
+    work_name,
+)
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.activities import activity_entries
 from zconsole.ui.panes.advice import advice_lines

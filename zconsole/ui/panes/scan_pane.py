@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from zconsole.timeline.past_rates import PastRates
+from zconsole.timeline.scan_rate import PastRates
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.panes.rate_graph import graph_width
 from zconsole.ui.widgets.draw import Line, Span

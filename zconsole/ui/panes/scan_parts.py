@@ -8,8 +8,7 @@ from typing import NamedTuple
 from zconsole import units
 from zconsole.pool.model import HostLoad
 from zconsole.timeline.eta.estimate import MEASURING, Estimate
-from zconsole.timeline.facts import range_words, work_name
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import Frame, range_words, work_name
 from zconsole.ui.display_format import DisplayFormat, percent
 from zconsole.ui.widgets.bars import bar
 from zconsole.ui.widgets.draw import Line, Span, at_most, beside, joined, width_of

@@ -6,7 +6,6 @@ from rich.cells import cell_len
 
 from zconsole.pool.model import MULTIHOST
 from zconsole.timeline.frame import Frame
-from zconsole.timeline.suspension import are_there, missing_devices
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.short_names import in_runs, middle
 
@@ -29,9 +28,9 @@ def way_out(frame: Frame, look: DisplayFormat, room: int) -> str:
             "reboot, then import",
         ]
         return next((way for way in ways if cell_len(way) <= room), ways[-1])
-    key, disks = look.keys.way("actions"), [row.vdev for row in missing_devices(frame)]
+    key, disks = look.keys.way("actions"), [row.vdev for row in frame.missing_devices]
     if not disks:
-        there = "its disks are there:" if are_there(frame) else "once its disks are back,"
+        there = "its disks are there:" if frame.has_every_device else "once its disks are back,"
         return f"{there} clear the pool ({key})"
     bays = [look.text(vdev.disk.bay) for vdev in disks if vdev.disk and vdev.disk.bay]
     bare = [look.text(vdev.name) for vdev in disks if not (vdev.disk and vdev.disk.bay)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zconsole.timeline.frame import DONE, Frame
-from zconsole.timeline.past_rates import Mark
+from zconsole.timeline.scan_rate import Mark
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.widgets.draw import fit
 from zconsole.ui.widgets.time_axis import TimeAxis, round_times

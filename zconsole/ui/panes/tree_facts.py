@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from zconsole.timeline.changes import BROKEN
+from zconsole.timeline.events import BROKEN
 from zconsole.timeline.frame import Frame
 from zconsole.ui.panes.device_cells import bay_words
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.timeline.eta.estimate import Estimate, nothing
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import ActivityView
 from zconsole.units import counted
 
 if TYPE_CHECKING:

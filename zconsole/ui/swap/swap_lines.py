@@ -10,8 +10,7 @@ from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, Checklist
 from zconsole.swap.disk import SwapDisk
 from zconsole.swap.report import entry_words
 from zconsole.swap.stage import SwapStage, sentence
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.views import ScanView
+from zconsole.timeline.frame import Frame, ScanView
 from zconsole.ui.actions.plan_lines import device_name, wrapped
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.keys import shown

@@ -19,8 +19,7 @@ from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, TITLES, Checklist
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
 from zconsole.timeline.eta.estimate import nothing
-from zconsole.timeline.frame import Frame
-from zconsole.timeline.views import ActivityView
+from zconsole.timeline.frame import ActivityView, Frame
 
 if TYPE_CHECKING:
     from zconsole.swap.backend import SwapBackend

@@ -8,9 +8,8 @@ from zconsole.pool.scan_outcome import GRACE
 from zconsole.pool.spares import SpareTrouble
 from zconsole.timeline.alerts.rules import ERRORS_QUIET, QUIET, AlertRules
 from zconsole.timeline.eta.estimate import Estimate, nothing
-from zconsole.timeline.frame import Frame
+from zconsole.timeline.frame import ActivityView, Frame
 from zconsole.timeline.scrubs import ScrubAge
-from zconsole.timeline.views import ActivityView
 
 RUNNING = Scan("resilver", "running", start=500.0)
 FINISHED = Scan("resilver", "finished", start=500.0, end=900.0, errors=0)

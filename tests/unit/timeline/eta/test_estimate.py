@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import sys
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import example, given
@@ -14,10 +15,15 @@ from tests.bench.synthetic import KINDS, Plan, plans, samples
 from tests.table import rows
 from zconsole.pool.model import Sample
 from zconsole.timeline.eta import estimate
-from zconsole.timeline.eta.estimate import Work, forecast
-from zconsole.timeline.eta.progress_curve import ProgressCurve, ProgressReading
-
-pytestmark = pytest.mark.slow
+from zconsole.timeline.eta.estimate import (
+    burst_starts,
+    forecast,
+    levelled,
+    longest_still,
+    turn_costs,
+)
+from zconsole.timeline.eta.progress import ProgressCurve, ProgressReading, Work
+from zconsole.tunables.hold_latency import INTERVAL, Steering, steered
 
 MIB = 2**20
 GIB = 2**30
@@ -58,6 +64,7 @@ def test_a_change_of_speed_is_followed_within_a_minute():
     assert found.estimate.eta == pytest.approx(140, rel=0.25)
 
 
+@pytest.mark.slow
 def test_a_steady_eta_falls_a_second_a_second():
     rates = [20 * MIB] * 200
     etas = [told(course(rates[:n]), 6000 * MIB).estimate.eta for n in range(20, 200)]
@@ -82,6 +89,7 @@ def test_what_ends_within_a_second_is_foretold_to_end_as_that_second_begins():
     assert forecast(made, work).estimate.eta == pytest.approx(5, abs=0.1)
 
 
+@pytest.mark.slow
 @rows("seconds", [60, 120, 300])
 def test_the_range_is_wide_while_a_load_lasts_and_narrow_once_it_is_over(seconds):
     before, over = 300, 300 + seconds
@@ -95,6 +103,7 @@ def test_the_range_is_wide_while_a_load_lasts_and_narrow_once_it_is_over(seconds
     assert width(over + 60) < 0.85 * width(over)
 
 
+@pytest.mark.slow
 @rows("seconds", [60, 120, 300])
 def test_the_range_holds_the_end_whether_a_load_lasts_or_is_over(seconds):
     rates = [20 * MIB] * 300 + [8 * MIB] * seconds
@@ -175,6 +184,7 @@ def test_nothing_that_moves_has_no_wild_estimate():
     assert "no progress" in found.estimate.reason
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(0, 5e9), min_size=0, max_size=80),
     st.floats(1, 1e16),
@@ -199,6 +209,7 @@ def test_no_course_gives_a_senseless_estimate(rates, total, share, step, resolut
     assert estimate.reason
 
 
+@pytest.mark.slow
 def test_made_up_scans_of_every_kind_are_told_better_than_zpool_tells_them():
     rows = []
     for plan in plans(seed=3):
@@ -213,6 +224,7 @@ def test_made_up_scans_of_every_kind_are_told_better_than_zpool_tells_them():
     assert sum(covered) / len(covered) >= 0.8, text
 
 
+@pytest.mark.slow
 @rows("exact", [True, False])
 def test_hours_of_a_large_pool_in_either_form(exact):
     plan = Plan("steady", 3 * 3600, 400 * MIB, interval=60.0, walk=0.05, exact=exact)
@@ -251,6 +263,7 @@ EMPTY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("empty", EMPTY)
 def test_a_recording_goes_on_after_the_pool_was_exported(empty, tmp_path):
     raws = [
@@ -292,6 +305,7 @@ def test_what_is_no_recording_is_no_traceback(content, tmp_path):
         main([str(path)])
 
 
+@pytest.mark.slow
 @rows("interval", [10, 60])
 def test_the_nights_of_a_long_scan_are_told_however_often_it_was_sampled(interval):
     """At a sample every ten seconds it took twice as long: all but the last hours was forgotten."""
@@ -308,3 +322,131 @@ def test_the_nights_of_a_long_scan_are_told_however_often_it_was_sampled(interva
 def by_hour(t: float) -> float:
     """Bytes/s, faster in the nights."""
     return 50e6 if 7 <= (START + t) % 86400 / 3600 < 22 else 125e6
+
+
+SECONDS = [float(n) for n in range(80)]
+ISSUED = [120.0 * (1 + n // 16) for n in range(80)]
+"""120 bytes at once every 16 seconds, first at 0."""
+
+
+def test_between_bursts_the_devices_work_evenly():
+    level = levelled(SECONDS, ISSUED)
+    speeds = [b - a for a, b in pairwise(level[16:])]
+    assert speeds == pytest.approx([120 / 16] * len(speeds))
+
+
+def test_what_was_issued_before_a_burst_is_done_when_it_begins():
+    level = levelled(SECONDS, ISSUED)
+    assert level[31] == ISSUED[31]
+    assert all(done <= issued for done, issued in zip(level, ISSUED, strict=True))
+
+
+def test_a_burst_that_takes_longer_than_usual_is_done_but_no_more():
+    xs = [*SECONDS, *(80.0 + n for n in range(60))]
+    level = levelled(xs, [*ISSUED, *[ISSUED[-1]] * 60])
+    assert level[-1] == ISSUED[-1]
+
+
+def test_of_two_bursts_nobody_knows_the_period():
+    assert levelled(SECONDS[:34], ISSUED[:34]) is None
+
+
+@rows("speed", [(7, 7, 7, 7), (7, 2, 20, 5)])
+def test_levels_without_a_standstill_are_no_bursts(speed):
+    issued = [0.0]
+    for n in range(79):
+        issued.append(issued[-1] + speed[n // 20])
+    assert levelled(SECONDS, issued) is None
+
+
+def test_the_longest_standstill():
+    assert longest_still(SECONDS, ISSUED) == 15
+    assert longest_still([0.0, 1.0], [0.0, 1.0]) == 0
+
+
+def steps_of_an_autopilot(seed: int, seconds: int = 1200) -> list[float]:
+    """Levels each second, as it holds 40 ms beside applications that come and go."""
+    rng, now, levels = random.Random(seed), Steering(0.040), []
+    for n in range(int(seconds / INTERVAL)):
+        asked = 0.030 if n // 20 % 2 else 0.055
+        now = steered(now, asked * 1.15**now.level * rng.lognormvariate(0, 0.1))
+        levels += [now.level] * int(INTERVAL)
+    return levels
+
+
+@rows("seed", [1, 2, 3])
+def test_steps_of_the_autopilot_are_no_bursts(seed):
+    levels = steps_of_an_autopilot(seed)
+    assert len(set(levels)) > 5
+    speeds = [2e7 * 1.15**level for level in levels]
+    issued = list(accumulate(speeds, initial=0.0))
+    assert levelled([float(n) for n in range(len(issued))], issued) is None
+    made, half = ProgressCurve(), len(levels) // 2
+    for n in range(half):
+        made.add(ProgressReading(1000.0 + n, n, True, issued[n], issued[n]))
+    found = forecast(made, Work(issued[-1], issued[half - 1], start=1000.0)).estimate
+    assert found.eta == pytest.approx(half, rel=0.15)
+    assert found.low < half < found.high
+
+
+@rows("seed", [1, 2, 3])
+def test_bursts_whose_size_an_autopilot_changes_are_each_worked_off_by_the_next(seed):
+    xs, issued, at = [0.0], [0.0], 0
+    levels = steps_of_an_autopilot(seed)
+    while at + 12 < len(levels):
+        xs += [xs[-1] + n for n in range(1, 13)]
+        issued += [issued[-1] + 100.0 * 1.15 ** levels[at]] * 12
+        at += 12
+    level = levelled(xs, issued)
+    begun = burst_starts(issued)
+    assert [level[n] for n in begun] == [issued[n] for n in begun]
+    speeds = [b - a for a, b in pairwise(level[begun[0] : begun[-1]])]
+    assert min(speeds) > 0
+
+
+def test_hours_of_walking_between_what_is_issued_are_no_burst():
+    made, issued, scanned = ProgressCurve(), 0.0, 0.0
+    for n in range(600):
+        walking = n // 100 in (1, 3)
+        issued, scanned = issued + 1e8 * (not walking), scanned + 5e8 * walking
+        made.add(ProgressReading(60.0 * n, 60.0 * n, True, issued, scanned))
+    work = Work(2 * issued, issued, start=0.0, walked=True, average=1e6, to_scan=scanned)
+    found = forecast(made, work).estimate
+    assert "bursts" not in found.reason
+    assert found.low < 400 * 60 < found.high
+
+
+WALK, ISSUE, TURN = 100.0, 10.0, 1000.0
+TOTAL = 20_000.0
+
+
+def by_turns(seconds: float, step: float = 2.0) -> ProgressCurve:
+    """Walks 1000 bytes in 10 s, then issues them in 100 s, and so on."""
+    made, scanned, issued, t = ProgressCurve(), 0.0, 0.0, 0.0
+    while t < seconds:
+        made.add(ProgressReading(1000.0 + t, t, True, issued, scanned))
+        if scanned - issued >= TURN or (issued % TURN and scanned > issued):
+            issued = min(scanned, issued + ISSUE * step)
+        else:
+            scanned += WALK * step
+        t += step
+    return made
+
+
+def test_a_byte_walked_and_a_byte_issued_each_cost_their_time():
+    cost = turn_costs(by_turns(700).points)
+    assert cost.walk == pytest.approx(1 / WALK)
+    assert cost.issue == pytest.approx(1 / ISSUE)
+
+
+def test_one_walk_before_the_first_byte_is_no_turn():
+    assert turn_costs(by_turns(105).points) is None
+
+
+def test_the_estimate_is_the_same_wherever_in_a_turn():
+    for seconds in range(600, 720, 10):
+        made = by_turns(seconds)
+        last = made.points[-1]
+        work = Work(TOTAL, last.issued, start=0.0, by_turns=True, to_scan=TOTAL)
+        left = (TOTAL - last.scanned) / WALK + (TOTAL - last.issued) / ISSUE
+        assert forecast(made, work).estimate.eta == pytest.approx(left, rel=0.05)

@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.table import rows
-from zconsole.timeline.eta.daily import Daily
-from zconsole.timeline.eta.estimate import Forecast, Work, forecast, nothing, ranged
+from zconsole.timeline.eta.estimate import Forecast, forecast, nothing, ranged
+from zconsole.timeline.eta.pace import Daily
 from zconsole.timeline.eta.past import (
     MOST_POINTS,
     PastScan,
     Ran,
-    Totals,
     chosen,
     compared,
     past_scan,
@@ -22,7 +21,7 @@ from zconsole.timeline.eta.past import (
     predictions,
     together,
 )
-from zconsole.timeline.eta.progress_curve import CurvePoint, ProgressCurve
+from zconsole.timeline.eta.progress import CurvePoint, ProgressCurve, Totals, Work
 
 START, TOTAL = 1_800_000_000.0, 1000.0
 TOTALS = Totals(TOTAL, 0.0)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from zconsole.timeline.frame import ScanView
 from zconsole.timeline.session import Session
-from zconsole.timeline.views import ScanView
 from zconsole.units import parse_size, size
 
 pytestmark = pytest.mark.slow

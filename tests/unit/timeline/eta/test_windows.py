@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from zconsole.timeline.eta.slopes import Slopes
+from zconsole.timeline.eta.windows import Slopes
 
 
 def test_a_straight_course_has_one_slope_everywhere():

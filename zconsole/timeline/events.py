@@ -1,13 +1,21 @@
-"""Changes between two samples, combined with those that the kernel reports."""
+"""Events of a pool: those that the kernel reports, and what changed between two samples.
+
+Of a change reported twice, by the kernel and by the console that saw it, one event is kept.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 
-from zconsole.pool.model import Event, Vdev
-from zconsole.pool.topology import Placed
+from zconsole.pool.model import Event, Sample, SampleFailure, Vdev
+from zconsole.pool.redundancy import REPAIRS
+from zconsole.pool.spares import STANDING
+from zconsole.pool.topology import Placed, is_group
+from zconsole.timeline.rates import NO_DATA
 
+MAX_EVENTS = 500
 BROKEN = ("FAULTED", "UNAVAIL", "REMOVED")
 """States that no command sets, except ``zpool offline -f``."""
 Tree = Mapping[str, Placed]
@@ -88,6 +96,125 @@ def pool_change(t: float, old: str | None, new: str | None) -> Iterator[Event]:
 
 def _event(t: float, name: str, text: str, place: Placed, severity: str = "notice") -> Event:
     return Event(t, name, text, severity, vdev=place.vdev.name, origin="console")
+
+
+class EventLog:
+    """The newest events of ``zpool events`` and of the console itself, newest last."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self._last: Sample | None = None
+        self._tree: Tree = {}
+        """The vdevs of the last sample."""
+        self._apart = 0.0
+        """Seconds between the last two samples."""
+        self._in_gap = False
+
+    @property
+    def all(self) -> tuple[Event, ...]:
+        """Every event that is kept, newest last."""
+        return tuple(self._events)
+
+    def push(self, sample: Sample, tree: Tree) -> None:
+        """Take in what the kernel reports with a sample, and what changed since the last one."""
+        last, self._last, self._in_gap = self._last, sample, False
+        if last is not None:
+            reported = {_subject(event) for event in sample.events}
+            seen = [
+                *pool_change(sample.t, last.pool.state, sample.pool.state),
+                *device_changes(sample.t, self._tree, tree),
+            ]
+            self._events.extend(event for event in seen if _subject(event) not in reported)
+            self._apart = sample.t - last.t
+        self._tree = tree
+        self.merge(sample.events)
+
+    def merge(self, events: Iterable[Event]) -> None:
+        """Take in events of the newest sample, each change once."""
+        if (new := tuple(events)) and self._last is not None:
+            merged = without_duplicates(self._events, new, self._apart, self._last.t)
+            self._events = deque(merged, MAX_EVENTS)
+
+    def push_failure(self, failure: SampleFailure) -> None:
+        """Take in a failed sample: of a recording, the first in a gap."""
+        if failure.gap and not self._in_gap:
+            self._events.append(Event(failure.t, "gap", failure.text, "info", None, "console"))
+        self._in_gap = failure.gap
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Keep events that nobody else reports."""
+        self._events.extend(events)
+
+
+def _subject(event: Event) -> tuple[str, str | None]:
+    """The vdev of an event: the kernel names only the last part of the path zpool shows."""
+    return event.name, event.vdev and event.vdev.rpartition("/")[2]
+
+
+class Absences:
+    """When devices of a pool left, which have returned, and when a group was last formed."""
+
+    def __init__(self) -> None:
+        self.missing: dict[str, float] = {}
+        """Epoch seconds at which a vdev was seen to leave ONLINE, by its key."""
+        self.regrouped: float | None = None
+        """When a replacing or spare vdev, or a waiting device, last appeared."""
+        self._tree: Tree = {}
+        """The vdevs of the last sample."""
+        self._returned: dict[str, float] = {}
+        """Epoch seconds at which leaves came back, by name."""
+
+    @property
+    def returned(self) -> frozenset[str]:
+        """Names of leaves that returned ONLINE, until a later repair has finished.
+
+        They lack what was written while they were away; no source shows that before the first
+        repaired byte.
+        """
+        return frozenset(self._returned)
+
+    def push(self, sample: Sample, tree: Tree) -> None:
+        """Take in the vdevs of a sample."""
+        old, self._tree = self._tree, tree
+        if old and not _unfilled(tree) <= _unfilled(old):
+            self.regrouped = sample.t
+        away = {key: place.vdev for key, place in tree.items() if place.vdev.state != "ONLINE"}
+        missing = {key for key, vdev in away.items() if vdev.state not in STANDING}
+        self.missing = {key: since for key, since in self.missing.items() if key in missing}
+        for key in missing & old.keys():
+            if old[key].vdev.state == "ONLINE":
+                self.missing.setdefault(key, sample.t)
+        were_away = (key for key, place in old.items() if place.vdev.state != "ONLINE")
+        back = (tree[key].vdev for key in were_away if key in tree and key not in away)
+        self._returned |= dict.fromkeys(_leaves_with_data(back), sample.t)
+        gone = set(_leaves_with_data(away.values()))
+        ends = (s.end for s in sample.pool.scans if s.function in REPAIRS and s.end is not None)
+        repaired = max(ends, default=-inf)
+        self._returned = {
+            name: t for name, t in self._returned.items() if name not in gone and t > repaired
+        }
+
+    def push_failure(self, failure: SampleFailure, tree: Tree) -> Iterator[Event]:
+        """Take in a failed sample, with what is still counted of the vdevs; what left by it."""
+        for key, place in tree.items():
+            old, vdev = self._tree[key].vdev, place.vdev
+            lost = bool(failure.block and old.block and not vdev.block)
+            if (lost or vdev.path in failure.gone) and key not in self.missing:
+                self.missing[key] = failure.t
+                text = f"the device of {vdev.name} is gone"
+                yield Event(failure.t, "device_gone", text, "error", vdev.name, "console")
+            elif vdev.block and old.state == "ONLINE":
+                self.missing.pop(key, None)  # it is back, which the pool cannot say yet
+
+
+def _unfilled(tree: Tree) -> set[str]:
+    """Keys of vdevs that a repair has to fill, or that are only there until it has."""
+    return {key for key, p in tree.items() if is_group(p.vdev) or p.vdev.awaiting_resilver}
+
+
+def _leaves_with_data(vdevs: Iterable[Vdev]) -> Iterator[str]:
+    """The names of those that are devices with the pool's data."""
+    return (v.name for v in vdevs if not v.children and v.vclass not in NO_DATA)
 
 
 NEAR = 10.0

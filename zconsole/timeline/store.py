@@ -1,19 +1,20 @@
-"""History that survives: the running scans of a pool and the sparklines, kept on disk.
+"""Timelines on disk: the scans of a pool, its sparklines, the damage seen, its finished scans.
 
-One file per pool (by GUID) holds its scans (by function, vdev and start) in a few hundred points
-each, the newest rates, and the damage seen; another its finished scans (``past_file``). The first
-console writes them; others read them. An unreadable file is left alone, with a note, and history
+Each pool has two files. ``history-GUID.json`` holds its scans (by function, vdev and start) in a
+few hundred points each, the newest rates and the damage seen. ``past-GUID.json`` holds finished
+scans to predict the next ones by; it is a file of its own, so that versions that know nothing of
+them ignore it, and one that is damaged costs nothing of the scan that runs. The first console
+writes both; others read them. An unreadable file is left alone, with a note, and the timeline
 starts again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from zconsole.pool.model import Scan
@@ -21,24 +22,28 @@ from zconsole.system import state_dir
 from zconsole.system.async_writer import LockedStore
 from zconsole.system.records import RecordError, from_json, parse_json
 from zconsole.system.state_dir import StateError
-from zconsole.timeline import past_file
-from zconsole.timeline.damage import Damage
 from zconsole.timeline.eta.estimate import Estimate, Forecast
-from zconsole.timeline.eta.past import PastScan
-from zconsole.timeline.eta.progress_curve import (
+from zconsole.timeline.eta.pace import HOURS, SLOWEST
+from zconsole.timeline.eta.past import LEAST_SECONDS, MOST_POINTS, MOST_SECONDS, PastScan
+from zconsole.timeline.eta.progress import (
     MAX_POINTS,
     SANE,
     CurvePoint,
     ProgressCurve,
     ProgressReading,
 )
-from zconsole.timeline.past_rates import MOST_MARKS, MOST_STEPS, PastRates
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.pool import PoolTimeline
+from zconsole.timeline.rates import DEVICE_METRICS, SCAN_METRICS
+from zconsole.timeline.scan_rate import MOST_MARKS, MOST_STEPS, PastRates
 from zconsole.timeline.scan_track import MAX_NOTES, ScanTrack
-from zconsole.timeline.series import DEVICE_METRICS, SCAN_METRICS
+from zconsole.timeline.scans import MOST_PAST
+from zconsole.timeline.scrubs import Damage
 
 FORMAT = 1
 MOST_BYTES = 2 * 2**20
+PAST_FORMAT = 1
+MOST_PAST_BYTES = 2**18
+"""PAST_FORMAT and this are of the file of finished scans."""
 MOST_DEVICES = 64
 """Sparklines of this many vdevs are stored; for larger pools, only those of the scans."""
 SAVE_SECONDS = 120.0
@@ -54,6 +59,10 @@ NONE_KEPT = PastRates()
 """What an earlier version kept of the rates of a scan."""
 
 
+class LaterVersionError(Exception):
+    """A later version wrote a file: this one neither understands nor replaces it."""
+
+
 @dataclass(slots=True)
 class HistoryStore(LockedStore):
     """Stores the histories of pools between runs."""
@@ -64,39 +73,39 @@ class HistoryStore(LockedStore):
     _foreign: set[str] = field(default_factory=set, init=False)
     """Pools whose file of finished scans must not be replaced."""
 
-    def recall(self, guid: str, history: PoolHistory) -> str | None:
+    def recall(self, guid: str, timeline: PoolTimeline) -> str | None:
         """Fill an empty history from a pool's files; returns a note on what went wrong."""
-        notes = (self._recall_past(guid, history), self._recall_scans(guid, history))
+        notes = (self._recall_past(guid, timeline), self._recall_scans(guid, timeline))
         return "; ".join(note for note in notes if note) or None
 
-    def _recall_past(self, guid: str, history: PoolHistory) -> str | None:
+    def _recall_past(self, guid: str, timeline: PoolTimeline) -> str | None:
         """Take in the finished scans that each directory has."""
         failed = None
         for directory in self.readable:
             path = directory / _past_name(guid)
             try:
-                read = partial(state_dir.read_private, path, past_file.MOST_BYTES)
-                for past in past_file.decoded(parse_json(self.patient.call(read)), guid):
-                    history.scans.learn(past)
+                read = partial(state_dir.read_private, path, MOST_PAST_BYTES)
+                for past in decode_past(parse_json(self.patient.call(read)), guid):
+                    timeline.scans.learn(past)
             except FileNotFoundError:
                 continue
             except StateError as error:
                 failed = f"earlier scans not read: {error}"
-            except past_file.LaterVersionError:
+            except LaterVersionError:
                 failed = f"earlier scans not read: a later version wrote {path}"
                 self._foreign.add(guid)
             except DAMAGE as error:
                 failed = f"earlier scans not read: {path} is damaged ({_why(error)})"
-        self._past[guid] = history.scans.past
+        self._past[guid] = timeline.scans.past
         return failed
 
-    def _recall_scans(self, guid: str, history: PoolHistory) -> str | None:
+    def _recall_scans(self, guid: str, timeline: PoolTimeline) -> str | None:
         """Take in the running scans and the sparklines of the first directory that has them."""
         for directory in self.readable:
             path = directory / _name(guid)
             try:
                 data = self.patient.call(partial(state_dir.read_private, path, MOST_BYTES))
-                restore(history, parse_json(data), guid)
+                restore_history(timeline, parse_json(data), guid)
             except FileNotFoundError:
                 continue
             except StateError as error:
@@ -106,36 +115,25 @@ class HistoryStore(LockedStore):
             return None
         return None
 
-    def keep(self, guid: str, history: PoolHistory, t: float, at_once: bool = False) -> bool:
+    def keep(self, guid: str, timeline: PoolTimeline, t: float, at_once: bool = False) -> bool:
         """Write a pool's history if it is time (``t``: epoch seconds) and no one else does.
 
         Raises StateError when it cannot be written.
         """
-        past = history.scans.past
-        at_rest = past == self._past.get(guid, ()) and not any(
-            view.scan.active for view in history.scan_views
-        )
+        past = timeline.scans.past
+        at_rest = past == self._past.get(guid, ()) and timeline.scans.over_since is not None
         saved = self._saved.get(guid, float("-inf"))
         due = t - saved >= (REST_SECONDS if at_rest else SAVE_SECONDS)
         if self.directory is None or not (due or at_once) or not self.mine(f"{_name(guid)}.lock"):
             return False
         self._saved[guid] = t  # before it is written: a disk that fails is not asked every second
-        self.write(self.directory / _name(guid), encode(history, guid, t))
-        self._keep_past(self.directory, guid, past, at_once)
+        self.write(self.directory / _name(guid), encode_history(timeline, guid, t))
+        # Finished scans only when there are new ones; at the end always: a write that failed shows
+        # only at the next one.
+        if past and guid not in self._foreign and (past != self._past.get(guid, ()) or at_once):
+            self._past[guid] = past
+            self.write(self.directory / _past_name(guid), encode_past(past, guid))
         return True
-
-    def _keep_past(
-        self, directory: Path, guid: str, past: tuple[PastScan, ...], at_once: bool
-    ) -> None:
-        """Write finished scans that the file does not have yet.
-
-        With ``at_once`` the others, too: a write that failed shows only at the next one.
-        """
-        is_new = past != self._past.get(guid, ())
-        if not past or guid in self._foreign or not (is_new or at_once):
-            return
-        self._past[guid] = past
-        self.write(directory / _past_name(guid), past_file.encoded(past, guid))
 
 
 def _why(error: Exception) -> str:
@@ -188,25 +186,22 @@ class SavedHistory:
     """Left out where none was seen: earlier versions don't know it."""
 
 
-def encode(history: PoolHistory, guid: str, t: float) -> bytes:
-    """The file's contents, within its bound: sparklines of devices go first when it is large."""
-    tracks = [_saved(track) for track in history.scans.tracks if track.course.last]
+def encode_history(timeline: PoolTimeline, guid: str, t: float) -> bytes:
+    """The contents of a pool's file, within its bound: sparklines go first when it is large."""
+    tracks = [_saved(track) for track in timeline.scans.tracks if track.course.last]
     document = {"format": FORMAT, "guid": guid, "t": t, "scans": tracks}
-    damage = history.damage.last
+    damage = timeline.damage.last
     if damage.errors or damage.checksum or damage.risen is not None:
         document["damage"] = asdict(damage)
-    series = _series(history)
+    past = timeline.rates.series
+    keys = past.keys()
+    scans = [key for key in keys if key.startswith("scan:")]
+    chosen = keys if len(keys) - len(scans) <= MOST_DEVICES else scans
+    series = {key: [_rounded(column) for column in past.dump(key)] for key in chosen}
     data = json.dumps({**document, "series": series}, separators=(",", ":")).encode()
     if len(data) > MOST_BYTES:
         data = json.dumps({**document, "series": {}}, separators=(",", ":")).encode()
     return data
-
-
-def _series(history: PoolHistory) -> dict[str, list[list[float | None]]]:
-    keys = history.series.keys()
-    scans = [key for key in keys if key.startswith("scan:")]
-    chosen = keys if len(keys) - len(scans) <= MOST_DEVICES else scans
-    return {key: [_rounded(column) for column in history.series.dump(key)] for key in chosen}
 
 
 def _rounded(column: Sequence[float | None]) -> list[float | None]:
@@ -232,7 +227,7 @@ def _saved(track: ScanTrack) -> dict[str, Any]:
     }
 
 
-def restore(history: PoolHistory, document: Any, guid: str) -> None:
+def restore_history(timeline: PoolTimeline, document: Any, guid: str) -> None:
     """Fill an empty history from a file's contents; raises ValueError and such when damaged."""
     scans = [{"current_pass": entry.pop("pass"), **entry} for entry in document["scans"]]
     saved = from_json(SavedHistory, {**document, "scans": scans})
@@ -248,10 +243,10 @@ def restore(history: PoolHistory, document: Any, guid: str) -> None:
         _check(damage.t, damage.risen, damage.cleared, *counts, *damage.checksum.values())
     # Only now, when all of it was found good: half a history would be worse than none.
     for track in tracks:
-        history.scans.restore(track)
-    history.series.restore(saved.series)
+        timeline.scans.restore(track)
+    timeline.rates.series.restore(saved.series)
     if damage is not None:
-        history.damage.last = damage
+        timeline.damage.last = damage
 
 
 def _restored(saved: SavedScan) -> ScanTrack:
@@ -287,3 +282,54 @@ def _check(*numbers: float | None) -> None:
     """Raises ValueError for anything that is neither a counter nor a time."""
     if not all(number is None or 0 <= number < SANE for number in numbers):
         raise ValueError("neither a counter nor a time")
+
+
+@dataclass(frozen=True, slots=True)
+class _PastFile:
+    format: int
+    guid: str
+    finished: tuple[PastScan, ...]
+
+
+def encode_past(finished: Iterable[PastScan], guid: str) -> bytes:
+    """The contents of a pool's file of finished scans."""
+    scans = [
+        past._replace(
+            points=tuple((round(at, 5), round(x, 1)) for at, x in past.points),
+            pace=tuple(round(factor, 3) for factor in past.pace),
+        )
+        for past in finished
+    ]
+    document = {"format": PAST_FORMAT, "guid": guid, "finished": scans}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode_past(document: Any, guid: str) -> tuple[PastScan, ...]:
+    """The finished scans in a file's contents, newest first.
+
+    Raises LaterVersionError for what a later version wrote, ValueError and such when damaged.
+    """
+    known = document["format"]
+    if isinstance(known, int) and known > PAST_FORMAT:
+        raise LaterVersionError
+    found = from_json(_PastFile, document)
+    if found.format != PAST_FORMAT or found.guid != guid:
+        raise ValueError("finished scans of another pool")
+    return tuple(_checked(each) for each in found.finished[:MOST_PAST])
+
+
+def _checked(past: PastScan) -> PastScan:
+    """A finished scan as this version keeps it; raises ValueError for any other."""
+    points = past.points
+    _check(past.start, past.seconds, past.total, past.watched)
+    ends = ((points[0][0] if points else 0.0, 0.0), (1.0, round(past.seconds, 1)))
+    rising = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(points))
+    if len(points) > MOST_POINTS or points[:1] + points[-1:] != ends or not rising:
+        raise ValueError("not a scan that this version keeps")
+    if points[0][0] not in (-1.0, 0.0) or len(past.pace) != HOURS:
+        raise ValueError("not a scan that this version keeps")
+    if not all(SLOWEST / 2 <= factor <= HOURS for factor in past.pace):
+        raise ValueError("not a finished scan's pace")
+    if not LEAST_SECONDS <= past.seconds <= MOST_SECONDS or past.total < 1:
+        raise ValueError("not a finished scan's length")
+    return past

@@ -1,25 +1,112 @@
+"""Rounds of frames: how often one is taken, of what, and a recording that is moved in."""
+
 from __future__ import annotations
 
 import asyncio
 import itertools
 import json
 import threading
+from collections.abc import Sequence
 
 import pytest
 
 from tests.table import rows
-from zconsole.errors import NotUnderstoodError
+from zconsole.errors import NotUnderstoodError, ZconsoleError
 from zconsole.sim.source import SimulatedSource
 from zconsole.system.state_dir import StateError
-from zconsole.timeline import session_feed
-from zconsole.timeline.device_details import described
-from zconsole.timeline.pool import PoolHistory
+from zconsole.timeline.devices import described
+from zconsole.timeline.feed import (
+    ROUNDS,
+    SHARE,
+    STEP,
+    WARM,
+    Feed,
+    ReplayFeed,
+    SamplePace,
+    SessionFeed,
+    Update,
+)
+from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.session import Session
-from zconsole.timeline.session_feed import SessionFeed
-from zconsole.timeline.storage import HistoryStore
+from zconsole.timeline.store import HistoryStore
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.replay import ReplaySource
 from zconsole.zfs.sources.samples import Gaps
+
+
+def paced(costs: Sequence[float]) -> SamplePace:
+    """After rounds that took so many seconds."""
+    used = [0.0]
+    pace = SamplePace(lambda: used[0])
+    pace.begin()
+    for cost in costs:
+        used[0] += cost
+        pace.begin()
+    return pace
+
+
+@rows("asked", [0.5, 1.0, 10.0])
+def test_cheap_rounds_come_as_often_as_asked(asked: float) -> None:
+    assert paced([asked * SHARE / 2] * ROUNDS).seconds(asked) == asked
+
+
+def test_dear_rounds_come_as_seldom_as_their_share_says() -> None:
+    cost = 1.0
+    found = paced([cost] * ROUNDS).seconds(1.0)
+    assert found >= cost / SHARE > found - STEP
+
+
+def test_a_long_interval_leaves_room_for_them() -> None:
+    assert paced([1.0] * ROUNDS).seconds(10.0) == 10.0
+
+
+@rows("costs", [[5.0], [5.0, 0.01, 0.01], [0.01, 5.0, 0.01]])
+def test_one_dear_round_slows_nothing_down(costs: list[float]) -> None:
+    assert paced(costs).seconds(1.0) == 1.0
+
+
+def test_it_is_as_often_as_asked_again_once_rounds_are_cheap() -> None:
+    assert paced([1.0] * ROUNDS + [0.01]).seconds(1.0) == 1.0
+
+
+def test_a_source_with_its_own_pace_keeps_it() -> None:
+    assert paced([9.0] * ROUNDS).seconds(0.0) == 0.0
+
+
+class Costly(Feed):
+    """Rounds that take so many seconds of the processor, as it counts."""
+
+    def __init__(self, cost: float) -> None:
+        self.used = 0.0
+        self.cost = cost
+        super().__init__(1e-3, cpu=lambda: self.used)
+
+    async def sample(self) -> Update:
+        self.used += self.cost
+        return Update((), Capabilities("demo"))
+
+
+@rows(("cost", "slowed"), [(1e-6, False), (0.5, True)])
+async def test_a_feed_waits_as_long_as_its_rounds_cost(cost: float, slowed: bool) -> None:
+    feed = Costly(cost)
+    for _ in range(ROUNDS + 1):
+        await feed.next()
+    assert (feed.pace > feed.interval) is slowed
+    if slowed:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(feed.next(), 0.05)
+
+
+async def test_who_waits_for_a_sample_does_not_wait_for_the_share_of_the_processor() -> None:
+    feed = Costly(0.5)
+    for _ in range(ROUNDS + 1):
+        await feed.next()
+    waiting = asyncio.create_task(feed.next())
+    await asyncio.sleep(0)
+    with feed.hurried(0.001):
+        await asyncio.wait_for(waiting, 30)
+        assert feed.pace == feed.interval
+    assert feed.pace > feed.interval
 
 
 class Counted:
@@ -98,7 +185,7 @@ class Large(Counted):
     ],
 )
 async def test_a_key_is_answered_between_two_pools_that_take_long(busy, order, monkeypatch):
-    monkeypatch.setattr(session_feed, "BUSY", busy)
+    monkeypatch.setattr("zconsole.timeline.feed.BUSY", busy)
     session = Noting()
     feed = SessionFeed(Large(2), session, 0.0)
     await feed.sample()
@@ -109,7 +196,7 @@ async def test_a_key_is_answered_between_two_pools_that_take_long(busy, order, m
 
 
 async def test_the_first_round_is_not_held_up_for_keys(monkeypatch):
-    monkeypatch.setattr(session_feed, "BUSY", -1.0)
+    monkeypatch.setattr("zconsole.timeline.feed.BUSY", -1.0)
     session = Noting()
     await SessionFeed(Large(1), session, 0.0).sample()
     assert session.notes == ["tank", "big"]
@@ -210,7 +297,7 @@ class Hanging(HistoryStore):
 
     answers = threading.Event()
 
-    def recall(self, guid: str, history: PoolHistory) -> str | None:
+    def recall(self, guid: str, timeline: PoolTimeline) -> str | None:
         assert self.answers.wait(30)
         return "asked"
 
@@ -224,3 +311,119 @@ async def test_others_go_on_while_the_state_directory_hangs(tmp_path):
     store.answers.set()
     assert any("asked" in note for note in (await first).notes)
     await feed.aclose()
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A feed over 5000 seconds of a pool, and the sessions made for other places."""
+    path = tmp_path / "r"
+    lines = (json.dumps({"t": t, "text": POOL}) for t in range(1000, 6000))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    sessions: list[Session] = []
+
+    def anew() -> Session:
+        sessions.append(Session())
+        return sessions[-1]
+
+    return ReplayFeed(ReplaySource(str(path), 1e9), Session(), anew), sessions
+
+
+async def at(feed: ReplayFeed) -> float:
+    """The time of the next round."""
+    update = await feed.next()
+    assert update is not None
+    return update.frames[0].t
+
+
+@pytest.mark.slow
+async def test_a_leap_begins_a_new_history_shortly_before(made):
+    feed, sessions = made
+    assert await at(feed) == 1000
+    assert feed.playback.seek(0.5)
+    assert await at(feed) == pytest.approx(3500, abs=1)
+    (session,) = sessions
+    assert len(session.timeline("tank").rates.series._times) > WARM / 2
+    assert await at(feed) == pytest.approx(3501, abs=1)
+    assert feed.playback.share == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.slow
+async def test_a_step_ahead_passes_nothing_over(made):
+    feed, sessions = made
+    await at(feed)
+    feed.playback.seek(0.02)
+    assert await at(feed) == pytest.approx(1100, abs=1)
+    assert sessions == []
+
+
+@pytest.mark.slow
+async def test_back_to_the_start(made):
+    feed, sessions = made
+    for _ in range(5):
+        await at(feed)
+    feed.playback.seek(-1.0)
+    assert await at(feed) == 1000
+    assert len(sessions) == 1
+
+
+@pytest.mark.slow
+async def test_it_goes_on_after_its_end(made):
+    feed, _ = made
+    await at(feed)
+    feed.playback.seek(1.0)
+    assert await at(feed) == 5999
+    assert await feed.next() is None
+    feed.playback.seek(-0.1)
+    assert await at(feed) == pytest.approx(5500, abs=1)
+
+
+@pytest.mark.slow
+async def test_a_pause_holds_and_a_step_is_shown_all_the_same(made):
+    feed, _ = made
+    await at(feed)
+    feed.playback.toggle()
+    waiting = asyncio.create_task(at(feed))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    feed.playback.seek(0.1)
+    assert await waiting == pytest.approx(1500, abs=2)
+    held = asyncio.create_task(at(feed))
+    await asyncio.sleep(0.05)
+    assert not held.done()
+    feed.playback.toggle()
+    assert await held == pytest.approx(1501, abs=2)
+
+
+@pytest.mark.slow
+async def test_a_newer_wish_is_not_lost_on_the_way(made):
+    feed, _ = made
+    await at(feed)
+    feed.playback.seek(0.2)
+    waiting = asyncio.create_task(at(feed))
+    await asyncio.sleep(0)
+    feed.playback.seek(0.5)
+    assert await waiting == pytest.approx(4500, abs=2)
+
+
+@pytest.mark.slow
+async def test_a_line_that_cannot_be_read_does_not_end_a_leap_back(tmp_path):
+    path = tmp_path / "r"
+    lines = [json.dumps({"t": t, "text": POOL}) for t in range(1000, 1400)]
+    path.write_text("\n".join(["no sample", *lines, ""]))
+    feed = ReplayFeed(ReplaySource(str(path), 1e9), Session(), Session)
+    for _ in range(300):
+        await at(feed)
+    feed.playback.seek(-0.5)
+    there = await at(feed)
+    assert there == pytest.approx(1100, abs=1)
+    assert feed.playback.t == there
+
+
+@pytest.mark.slow
+async def test_a_recording_that_is_gone_ends_a_leap_with_its_name(made, tmp_path):
+    feed, _ = made
+    await at(feed)
+    (tmp_path / "r").unlink()
+    feed.playback.seek(0.5)
+    with pytest.raises(ZconsoleError, match="No such file"):
+        await feed.next()

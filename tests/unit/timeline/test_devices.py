@@ -9,7 +9,7 @@ from zconsole.diagnosis.device_errors.probes import log_names, signs_of
 from zconsole.sim.backends.actions import probe_results_of as simulated
 from zconsole.sim.source import World
 from zconsole.system.process import Completed
-from zconsole.timeline.device_prober import AT_ONCE, DeviceProber
+from zconsole.timeline.devices import AT_ONCE, DeviceProber
 from zconsole.timeline.session import Session
 
 CRC = SmartCounts(True, 0, 0, 0, 12)

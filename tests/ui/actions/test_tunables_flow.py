@@ -5,8 +5,8 @@ from tests.table import rows
 from zconsole.cli.tunables_options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import CAUSES, Verdict
 from zconsole.pool.model import Scan
-from zconsole.timeline.preset_advice import OUT_OF_REACH, hopeless, likely_limit, suggested
 from zconsole.tunables.presets import LIMITS
+from zconsole.ui.actions.tunables_flow import OUT_OF_REACH, hopeless, likely_limit, suggested
 
 WRITES = "zfs_vdev_async_write_min_active"
 

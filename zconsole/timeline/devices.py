@@ -1,0 +1,137 @@
+"""Devices beyond their samples: probes of those in trouble, facts of one that is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from zconsole.diagnosis.device_errors.faults import DeviceFault, ProbeResults, judged
+from zconsole.diagnosis.device_errors.probes import signs_of
+from zconsole.hardware.enclosures import lights
+from zconsole.pool.chassis import Lights
+from zconsole.system.async_process import ProcessRunner
+from zconsole.system.daemon_thread import in_daemon_thread
+from zconsole.system.host import is_root
+from zconsole.timeline.frame import Frame, Pairs
+from zconsole.units import size
+from zconsole.zfs.sources.blockdev import device_facts
+
+Ask = Callable[[str, float], Awaitable[ProbeResults]]
+"""Maps a leaf's path, and the epoch second since which messages count, to probe results."""
+
+AGAIN = 300.0
+"""Seconds a result is kept while nothing new happens to the device."""
+SOONEST = 60.0
+"""… and while something does."""
+HOUR = 3600.0
+AT_ONCE = 4
+"""Devices probed at a time: a failing shelf must not start forty smartctl."""
+
+
+class DeviceProber:
+    """One per run; results arrive in a later round than they were requested in."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._known: dict[str, ProbeResults] = {}
+        self._asked: dict[str, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def look(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
+        """The frames, their troubles judged by all results so far; never waits."""
+        return tuple(self._judged(frame) if frame.troubles else frame for frame in frames)
+
+    async def aclose(self) -> None:
+        """Cancel running probes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _judged(self, frame: Frame) -> Frame:
+        paths = {row.key: row.vdev.path for row in frame.rows}
+        found = []
+        for trouble in frame.troubles:
+            path = paths.get(trouble.key)
+            if path is not None and not frame.problem:
+                self._begin(path, trouble, frame.t)
+            signs = self._known.get(path or "")
+            found.append(judged(trouble, signs) if signs else trouble)
+        return replace(frame, troubles=tuple(found))
+
+    def _begin(self, path: str, trouble: DeviceFault, now: float) -> None:
+        asked = self._asked.get(path, float("-inf"))
+        wait = SOONEST if trouble.last > asked else AGAIN
+        if now - asked < wait or len(self._tasks) >= AT_ONCE:
+            return
+        self._asked[path] = now
+        task = asyncio.create_task(self._take(path, now))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _take(self, path: str, now: float) -> None:
+        signs = await self._ask(path, now - HOUR)
+        old = self._known.get(path)
+        before = old.before if old is not None else signs.smart
+        smart = signs.smart or (old.smart if old is not None else None)
+        self._known[path] = ProbeResults(smart, signs.kernel, before or signs.smart)
+
+
+DEADLINE = 2.0
+"""Seconds; /sys and udev's database answer at once or not at all."""
+LIGHTS_DEADLINE = 10.0
+"""Seconds; enclosures answer slot by slot."""
+LABELS = {
+    "device": "device",
+    "disks": "on",
+    "model": "model",
+    "serial": "serial",
+    "size": "capacity",
+    "rotational": "kind",
+    "logical_sector": "logical",
+    "physical_sector": "physical",
+}
+"""Short enough for their column."""
+
+
+async def machine_details(path: str) -> Pairs:
+    """Facts about the device at ``path`` from /sys and udev, SMART and the kernel's log.
+
+    Those that take too long are left out.
+    """
+    try:
+        async with asyncio.timeout(DEADLINE):
+            facts = described(await in_daemon_thread(device_facts, path))
+    except (TimeoutError, OSError):
+        facts = ()
+    if not is_root() or not path.startswith("/"):
+        return facts
+    # SMART and the kernel's log need root.
+    found = await signs_of(ProcessRunner(), path, 0.0)
+    rows = list(facts)
+    if (smart := found.smart) is not None:
+        heat = "" if smart.temperature is None else f"{smart.temperature:.0f}C"
+        rows += [row for row in (("temp", heat), ("SMART", smart.words())) if row[1]]
+    return (*rows, *(("kernel", line) for line in found.kernel))
+
+
+async def machine_lights() -> Lights:
+    """The lights of this machine's slots; empty if the enclosures take too long."""
+    try:
+        async with asyncio.timeout(LIGHTS_DEADLINE):
+            return await in_daemon_thread(lights)
+    except (TimeoutError, OSError):
+        return {}
+
+
+def described(facts: Mapping[str, str]) -> Pairs:
+    """Facts as ``device_facts`` gives them, in words."""
+    return tuple((LABELS[key], _worded(key, facts[key])) for key in LABELS if key in facts)
+
+
+def _worded(key: str, value: str) -> str:
+    if key == "size" and value.isdigit():
+        return size(int(value))
+    if key == "rotational":
+        return "rotating disk" if "1" in value else "solid state"
+    return f"sectors of {value} bytes" if key.endswith("sector") else value
