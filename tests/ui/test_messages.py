@@ -199,4 +199,7 @@ async def test_a_complaint_waits_for_a_flow_that_is_slow_to_ask_again():
         asking.set()
         await until(pilot, lambda: "ASK AGAIN" in read())
         assert "not a size" in read()
-        await pilot.press("escape")
+        await app.push_screen(AskScreen("ANOTHER", lambda _: ()))
+        await pilot.pause()
+        assert "not a size" not in read()
+        await pilot.press("escape", "escape")
