@@ -99,7 +99,7 @@ async def test_frames_are_painted_once_a_second_at_most():
             await pilot.pause()
         assert painted == []
         clock.now += 1.0
-        feed.put(frames.resilver())
+        feed.put(frames.healthy())
         await pilot.pause()
         assert len(painted) == 1
 

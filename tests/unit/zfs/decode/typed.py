@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
@@ -30,6 +30,9 @@ def _check(value: Any, hint: Any, where: str) -> Iterator[str]:
         yield from min(tries, key=len)
     elif origin is tuple:
         yield from _check_tuple(value, arguments, where)
+    elif origin is Collection:
+        for index, member in enumerate(value):
+            yield from _check(member, arguments[0], f"{where}[{index}]")
     elif origin is Mapping:
         if not isinstance(value, Mapping):
             yield f"{where} is {value!r}"
