@@ -35,8 +35,8 @@ def pytest_collection(session: pytest.Session) -> None:
     tests = [test for place in places for test in sorted(place.rglob("test_*.py"))]
     first = len(tests) * int(worker[2:]) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
     for test in (*tests[first:], *tests[:first]):
-        name = test.relative_to(session.config.rootpath).with_suffix("").parts
         with contextlib.suppress(Exception, pytest.skip.Exception):  # collection tells of it
+            name = test.relative_to(session.config.rootpath).with_suffix("").parts
             import_module(".".join(name))
 
 

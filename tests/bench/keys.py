@@ -1,4 +1,4 @@
-"""How long a key waits to be painted while the console watches ten thousand leaves.
+"""How long a key waits to be painted while the console watches a thousand leaves.
 
 ``python -m tests.bench.keys [--leaves N] [--pools P] [--keys K]``: a console on 80×24 that samples
 ``large`` pools once a second; a thread presses keys that move its cursor, each while a tick is
@@ -162,7 +162,7 @@ async def measure(leaves: int, pools: int, count: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--leaves", type=int, default=10_000)
+    parser.add_argument("--leaves", type=int, default=1_000)
     parser.add_argument("--pools", type=int, default=4)
     parser.add_argument("--keys", type=int, default=140)
     given = parser.parse_args()

@@ -171,7 +171,8 @@ class Session:
 
     def last(self, pool: str) -> Frame | None:
         """The last good frame of a pool; None if there was none."""
-        return self._frames().get(pool)
+        timeline = self._timelines.get(pool)
+        return timeline.frame if timeline is not None else None
 
     def _frames(self) -> dict[str, Frame]:
         """The last good frame of every pool that has one, by name."""

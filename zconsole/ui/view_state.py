@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from zconsole.pool.model import Event, Vdev
 from zconsole.timeline.feed import Update
@@ -22,7 +23,7 @@ LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
 
 
-_DRAWN = (
+_DRAWN = attrgetter(
     *("pool", "health", "scans", "activities", "events", "flags", "limit", "troubles", "spares"),
     *("balance", "redundancy"),
 )
@@ -55,8 +56,7 @@ def looks_same(before: Update, update: Update) -> bool:
 def _is_drawn_alike(one: Frame, other: Frame) -> bool:
     if one.failure is not None or other.failure is not None or len(one.rows) != len(other.rows):
         return False
-    alike = all(getattr(one, name) == getattr(other, name) for name in _DRAWN)
-    return alike and all(map(_is_row_alike, one.rows, other.rows))
+    return bool(_DRAWN(one) == _DRAWN(other)) and all(map(_is_row_alike, one.rows, other.rows))
 
 
 def _is_row_alike(one: VdevRow, other: VdevRow) -> bool:
