@@ -11,7 +11,7 @@ from tests.ui import frames
 from tests.ui.actions.acting import RUN, SteppedFeed, acting, pick
 from tests.ui.fakes import FakeFeed
 from zconsole.actions.plan import ActionOutcome, ActionPlan, Facts
-from zconsole.diagnosis.bottleneck.finding import Verdict
+from zconsole.diagnosis.bottleneck.finding import Suggestion, Verdict
 from zconsole.diagnosis.bottleneck.trials import TunableStep
 from zconsole.sim.source import World
 from zconsole.timeline.feed import Update
@@ -107,7 +107,8 @@ def tried(effect: TunableEffect, seconds: float = 0.0) -> tuple[FollowUp, Change
     follow_up, frame = FollowUp(FakeFeed()), frames.resilver()
     change = Change(frame.sample.t - seconds, "zfs_resilver_min_time_ms", 3000, 6000)
     step = TunableStep(3000, 6000, effect, at=frame.sample.clock - seconds + 1)
-    limit = Verdict("foreground", "", tunable=change.name, tried=step)
+    raised = Suggestion("{act}", "raise", change.name)
+    limit = Verdict("foreground", "", suggestion=raised, tried=step)
     follow_up.take(Update((replace(frame, limit=limit),), Capabilities("demo")))
     return follow_up, change
 

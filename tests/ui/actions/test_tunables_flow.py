@@ -3,16 +3,18 @@ from __future__ import annotations
 from tests.factory import frame, mirror_pool
 from tests.table import rows
 from zconsole.cli.tunables_options import LIMITED_BY
-from zconsole.diagnosis.bottleneck.finding import CAUSES, Verdict
+from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, Suggestion, Verdict
 from zconsole.pool.model import Scan
 from zconsole.tunables.presets import LIMITS
 from zconsole.ui.actions.tunables_flow import OUT_OF_REACH, hopeless, likely_limit, suggested
+from zconsole.ui.display_format import DisplayFormat
 
 WRITES = "zfs_vdev_async_write_min_active"
 
 
 def seen(cause: str, function: str = "resilver", tunable: str = "", state: str = "running"):
-    return frame(mirror_pool(Scan(function, state)), limit=Verdict(cause, "why", tunable=tunable))
+    limit = Verdict(cause, "why", suggestion=Suggestion("{act}", "raise", tunable))
+    return frame(mirror_pool(Scan(function, state)), limit=limit)
 
 
 @rows(
@@ -42,29 +44,53 @@ def test_every_cause_is_lifted_out_of_reach_or_unclear(cause):
 
 
 @rows(
-    ("advice", "said"),
+    ("found", "text", "said"),
     [
-        (f"zconsole tunables set {WRITES}=8 (now 2)", "set it to 8 (now 2)"),
         (
-            f"zconsole tunables set {WRITES}=2 again: 8 did not help",
-            "set it to 2 again: 8 did not help",
+            Suggestion("{act} (now 2)", "set", WRITES, 8),
+            f"zconsole tunables set {WRITES}=8 (now 2)",
+            "set it to 8 (now 2)",
         ),
         (
+            Suggestion("{act} shows in some minutes", "wait", WRITES, 8),
             f"wait: what {WRITES}=8 brings shows in some minutes",
             "wait: what 8 brings shows in some minutes",
         ),
-        (f"zconsole tunables restore {WRITES}", "restore it"),
-        (f"raise {WRITES} (zconsole tunables set)", "raise it"),
         (
-            f"reduce the load, or raise {WRITES} from 2 to 4",
-            "reduce the load, or raise it from 2 to 4",
+            Suggestion("{act}", "restore", WRITES),
+            f"zconsole tunables restore {WRITES}",
+            "restore it",
+        ),
+        (
+            Suggestion("{act}", "raise", WRITES),
+            f"raise {WRITES} (zconsole tunables set)",
+            "raise it",
+        ),
+        (
+            Suggestion("reduce the load, or {act} to 4", "increase", WRITES, 4),
+            f"reduce the load, or raise {WRITES} to 4",
+            "reduce the load, or raise it to 4",
+        ),
+        (
+            Suggestion("{act} so that it stops waiting", "change", WRITES, 0),
+            f"set {WRITES}=0 so that it stops waiting",
+            "set it to 0 so that it stops waiting",
         ),
     ],
 )
-def test_the_list_of_tunables_says_it_of_its_line(advice, said):
-    limit = Verdict("throttle", "why", advice=advice, tunable=WRITES)
-    found = frame(mirror_pool(Scan("resilver", "running")), limit=limit)
-    assert suggested(found) == (WRITES, said)
+def test_the_list_of_tunables_says_it_of_its_line(found, text, said):
+    limit = Verdict("throttle", "why", suggestion=found)
+    assert limit.advice == text
+    assert suggested(frame(mirror_pool(Scan("resilver", "running")), limit=limit)) == (WRITES, said)
+
+
+@rows("act", ACTS)
+def test_an_act_is_told_whole_to_whoever_asks(act):
+    found = Suggestion("{act}", act, WRITES, 8)
+    for told in (found.text, found.beside, found.by_key(DisplayFormat().keys.way)):
+        assert told
+        assert not set(told) & set("{}")
+    assert WRITES not in found.beside
 
 
 def test_the_command_line_knows_every_limit():

@@ -6,7 +6,7 @@ import math
 
 from tests.records import replace
 from tests.ui.frames.making import GIB, MIB, NOW, TIB, disk, frame, group
-from zconsole.diagnosis.bottleneck.finding import Ceiling, Verdict
+from zconsole.diagnosis.bottleneck.finding import Ceiling, Suggestion, Verdict
 from zconsole.diagnosis.device_errors.faults import (
     Deltas,
     DeviceFault,
@@ -45,7 +45,7 @@ def resilver() -> Frame:
             "slow-disk",
             "WCC7K0F34DA is slow: 97 % busy, siblings 40 %; latency 61ms, siblings 8ms",
             sure=0.9,
-            advice="look at its SMART errors; it may be the next to fail",
+            suggestion=Suggestion("look at its SMART errors; it may be the next to fail"),
             disk=IDS[3],
         ),
         ceiling=Ceiling(410 * MIB, 0.3, "the slowest disk"),

@@ -6,6 +6,7 @@ from tests.records import replace
 from tests.table import rows
 from tests.ui import frames
 from tests.ui.drawn import LOOK, plain, text
+from zconsole.diagnosis.bottleneck.finding import NOTHING_TO_DO, Suggestion
 from zconsole.pool.model import Activity, Scan
 from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.eta.past import Comparison
@@ -171,7 +172,7 @@ class TestScan:
     def test_a_suggestion_ends_with_a_whole_clause(self, roomy, most):
         base = frames.resilver()
         clauses = "; ".join(f"do number {n} of the many things that can be done" for n in range(9))
-        long = replace(base, limit=replace(base.limit, advice=clauses))
+        long = replace(base, limit=replace(base.limit, suggestion=Suggestion(clauses)))
         said = [plain(line) for line in scan_lines(long, LOOK, 80, roomy=roomy)]
         first = next(n for n, line in enumerate(said) if "suggestion" in line)
         told = " ".join(" ".join(said[first : first + most]).split())
@@ -190,7 +191,9 @@ class TestScan:
         bare = view._replace(notes=(), restarts=None, past=PastRates(), issue_rate=None)
         stopped = view._replace(stalled=600.0, notes=("restarted 12:03",) * 8)
         walking = view._replace(stage="scanning", full=Estimate(9e4, 8e4, 1e5, "two wait; long"))
-        long = base.limit._replace(text="word " * 60, advice="; ".join(["do it"] * 60))
+        long = base.limit._replace(
+            text="word " * 60, suggestion=Suggestion("; ".join(["do it"] * 60))
+        )
         frame_of = (
             base,
             told,
@@ -213,11 +216,15 @@ class TestScan:
 
     def test_a_long_limit_has_the_lines_of_what_has_nothing_to_say(self):
         base = replace(frames.resilver(), troubles=())
-        long = base.limit._replace(text="the new disk sda: 90 % busy" * 4 + "; at last", advice="")
+        long = base.limit._replace(
+            text="the new disk sda: 90 % busy" * 4 + "; at last", suggestion=NOTHING_TO_DO
+        )
         lines = scan_lines(replace(base, limit=long), LOOK, 80)
         assert "at last" in text(lines)
         assert len(lines) == len(scan_lines(base, LOOK, 80))
-        told = replace(base, limit=long._replace(advice="x"), troubles=frames.flaky().troubles)
+        told = replace(
+            base, limit=long._replace(suggestion=Suggestion("x")), troubles=frames.flaky().troubles
+        )
         assert "at last" not in text(scan_lines(told, LOOK, 80))
         assert "at last" in text(scan_lines(told, LOOK, 80, whole=True))
 
@@ -227,7 +234,7 @@ class TestScan:
         base = replace(frames.resilver(), troubles=troubles)
         rows = set()
         for words in ("sda is slow", "the new disk sda: 90 % busy" * 4 + "; at last"):
-            limit = base.limit._replace(text=words, advice="check sda")
+            limit = base.limit._replace(text=words, suggestion=Suggestion("check sda"))
             lines = text(scan_lines(replace(base, limit=limit), LOOK, 80)).splitlines()
             rows.add(next(n for n, line in enumerate(lines) if "check sda" in line))
         assert len(rows) == 1
@@ -326,20 +333,24 @@ class TestScan:
 def test_a_suggestion_names_the_key_of_the_console():
     frame = frames.resilver()
     assert frame.limit is not None
-    for advice, said in (
-        ("zconsole tunables set zfs_x=8 (now 2)", "press T, set zfs_x=8 (now 2)"),
-        ("raise zfs_x (zconsole tunables set)", "raise zfs_x (T)"),
-        ("zconsole tunables restore zfs_x", "press T, then U"),
+    for found, said in (
+        (Suggestion("{act} (now 2)", "set", "zfs_x", 8), "press T, set zfs_x=8 (now 2)"),
+        (Suggestion("{act}", "raise", "zfs_x"), "raise zfs_x (T)"),
+        (Suggestion("{act}", "restore", "zfs_x"), "press T, then U"),
+        (
+            Suggestion("less load, or {act}: as allowed", "hold"),
+            "less load, or hold latency (T, then V): as allowed",
+        ),
     ):
-        shown = replace(frame, limit=frame.limit._replace(advice=advice))
+        shown = replace(frame, limit=frame.limit._replace(suggestion=found))
         assert f"suggestion  {said}" in text(scan_lines(shown, LOOK, 140))
 
 
 @rows("name", LEVERS)
 def test_nothing_is_suggested_to_set_that_a_running_autopilot_sets(name):
     base = frames.resilver()
-    advice = f"zconsole tunables set {name}=9"
-    limit = replace(base.limit, cause="scan-reads", advice=advice, tunable=name)
+    found = Suggestion("{act}", "set", name, 9)
+    limit = replace(base.limit, cause="scan-reads", suggestion=found)
     shown = replace(base, limit=limit)
     assert f"set {name}=9" in text(scan_lines(shown, LOOK, 120))
     held = ActivityView(Activity(AUTOPILOT, "holds 20ms"), None, nothing(""))
@@ -383,7 +394,9 @@ class TestLow:
 def test_advice_that_is_too_long_loses_its_aside_before_what_to_do(advice, kept):
     base = frames.resilver()
     shown = replace(
-        base, limit=replace(base.limit, advice=advice), troubles=frames.flaky().troubles
+        base,
+        limit=replace(base.limit, suggestion=Suggestion(advice)),
+        troubles=frames.flaky().troubles,
     )
     assert kept in text(scan_lines(shown, LOOK, 80))
 
@@ -396,7 +409,7 @@ LONG = (
 @rows("width", range(54, 120, 3))
 def test_a_limit_that_is_too_long_ends_with_a_whole_phrase(width):
     base = frames.resilver()
-    limit = replace(base.limit, text=f"{LONG}; latency 61ms", advice="", sure=1.0)
+    limit = replace(base.limit, text=f"{LONG}; latency 61ms", suggestion=NOTHING_TO_DO, sure=1.0)
     shown = replace(base, limit=limit, troubles=frames.flaky().troubles)
     lines = [plain(line).rstrip() for line in scan_lines(shown, LOOK, width)]
     first = next(n for n, line in enumerate(lines) if line.startswith(" limit"))

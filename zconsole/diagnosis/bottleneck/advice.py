@@ -5,35 +5,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
+from zconsole.diagnosis.bottleneck.finding import NOTHING_TO_DO, Suggestion
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail, redundancy
 from zconsole.tunables.catalog import BY_NAME
 
-METADATA = "wait; more ARC for metadata shortens this"
-CPU = "leave the scan more CPU; a cheaper checksum affects new writes only"
-BUS = (
+METADATA = Suggestion("wait; more ARC for metadata shortens this")
+CPU = Suggestion("leave the scan more CPU; a cheaper checksum affects new writes only")
+BUS = Suggestion(
     "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
     "spread the disks over more ports"
 )
-UNSORTED = "this version reads blocks in the order they were written; OpenZFS 0.8 sorts them"
+UNSORTED = Suggestion(
+    "this version reads blocks in the order they were written; OpenZFS 0.8 sorts them"
+)
 FIRST_SORTED = (0, 8)
 """From this release scans sort what they issue and have no delays (dsl_scan.c)."""
 
-HOLD = "zconsole tunables hold-latency: scans then go as fast as applications allow"
+HOLD = Suggestion("reduce the load, or {act}: scans then go as fast as applications allow", "hold")
 """The autopilot, which is left where one value brought nothing."""
 
 FREEZE = "zfs_scan_suspend_progress"
 """Keeps scans and rebuilds where they are."""
-
-
-class Suggestion(NamedTuple):
-    """What to do."""
-
-    text: str
-    """Empty when nothing can be done."""
-    tunable: str = ""
-    """The tunable it is about; empty where it is about none."""
 
 
 class Throttle(NamedTuple):
@@ -48,37 +42,33 @@ class Throttle(NamedTuple):
 def throttle(seen: Evidence) -> Throttle:
     """The tunable that holds the scan back; without a name if none is known."""
     if seen.tunables.get(FREEZE):
-        return Throttle(FREEZE, 1, Suggestion(f"zconsole tunables restore {FREEZE}", FREEZE))
+        return Throttle(FREEZE, 1, Suggestion("{act}", "restore", FREEZE))
     if seen.version and seen.version < FIRST_SORTED:
         return _delay(seen)
     for name in _candidates(seen):
         value, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
         if value is not None and default is not None and value < default:
-            told = f"zconsole tunables set {name}={default} (its default)"
-            return Throttle(name, value, Suggestion(told, name))
-    told_next = (
-        raised(seen, name, None) or Suggestion(f"raise {name} (zconsole tunables set)", name)
-        for name in _candidates(seen)
-    )
-    return Throttle("", 0, next((each for each in told_next if each.text), Suggestion("")))
+            return Throttle(name, value, Suggestion("{act} (its default)", "set", name, default))
+    left = (_unless_tried(seen, Suggestion("{act}", "raise", name)) for name in _candidates(seen))
+    return Throttle("", 0, next((each for each in left if each.words), NOTHING_TO_DO))
 
 
-def raised(seen: Evidence, name: str, to: int | None) -> Suggestion | None:
-    """What to say instead of "raise it" after it was raised; None where that may still help.
+def _unless_tried(seen: Evidence, wanted: Suggestion) -> Suggestion:
+    """A suggestion to raise a tunable, or what to say instead once it was raised.
 
-    ``to``: the value that would be suggested, None for any that is higher. Nothing is left to
-    say of a value that was tried and put back, or whose effect could not be measured.
+    Nothing is left to say of a value that was tried and put back, or whose effect could not be
+    measured. A suggestion without a value is one of any that is higher.
     """
+    name = wanted.tunable
     step, now = seen.steps.get(name), seen.tunables.get(name)
     if step is None or now is None or step.helped:
-        return None
+        return wanted
     if step.effect is None:
-        return Suggestion(f"wait: what {name}={step.after} brings shows in some minutes", name)
+        return Suggestion("{act} shows in some minutes", "wait", name, step.after)
     if now >= step.after and step.effect.gain is not None:
-        undo = f"zconsole tunables set {name}={step.before} again"
         why = "did not help" if step.clear else "had no clear effect"
-        return Suggestion(f"{undo}: {step.after} {why}", name)
-    return Suggestion("") if to is None or to >= step.after else None
+        return Suggestion(f"{{act}} again: {step.after} {why}", "set", name, step.before)
+    return NOTHING_TO_DO if wanted.value is None or wanted.value >= step.after else wanted
 
 
 def _delay(seen: Evidence) -> Throttle:
@@ -87,8 +77,8 @@ def _delay(seen: Evidence) -> Throttle:
     value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
     if not value:
         return Throttle("", 0, Suggestion("check zfs_scan_idle and zfs_top_maxinflight next"))
-    told = f"set {name}=0 so that the scan stops waiting {value} ticks before each read"
-    return Throttle(name, value, Suggestion(told, name))
+    told = f"{{act}} so that the scan stops waiting {value} ticks before each read"
+    return Throttle(name, value, Suggestion(told, "change", name, 0))
 
 
 def _candidates(seen: Evidence) -> tuple[str, ...]:
@@ -111,27 +101,28 @@ def more_writes(seen: Evidence) -> Suggestion:
     if seen.scan.function == "rebuild":
         name = "zfs_vdev_rebuild_max_active"
     value = seen.tunables.get(name)
-    to = max(8, 4 * (value or 2))
     now = f" (now {value})" if value is not None else ""
-    return raised(seen, name, to) or Suggestion(f"zconsole tunables set {name}={to}{now}", name)
+    wanted = Suggestion(f"{{act}}{now}", "set", name, max(8, 4 * (value or 2)))
+    return _unless_tried(seen, wanted)
 
 
-def slow_disk(seen: Evidence, disk: Disk) -> str:
+def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
     """For one source disk that the others wait for; offline only where redundancy would remain."""
     top = seen.tops.get(disk.top)
     whole = () if top is None else redundancy(Vdev("", "root", children=(top,)), (seen.scan,))
     left = max((entry.left - 1 for entry in whole), default=0)
     when = "" if seen.scan.function == "scrub" else " after this resilver"
     told = f"check {disk.name}: errors, SMART, cable; replace it{when}"
-    return f"{told}; or offline it (then {may_fail(left)})" if left > 0 else told
+    return Suggestion(f"{told}; or offline it (then {may_fail(left)})" if left > 0 else told)
 
 
-def stuck(name: str) -> str:
+def stuck(name: str) -> Suggestion:
     """For a disk that no longer answers."""
-    return f"check the kernel's log and {name}'s cable, power and SMART; pull it if it stays stuck"
+    told = f"check the kernel's log and {name}'s cable, power and SMART; pull it if it stays stuck"
+    return Suggestion(told)
 
 
-def new_disk(seen: Evidence, disk: Disk) -> str:
+def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
     """For a resilver that goes as fast as the new disk writes."""
     small = disk.request is not None and disk.request < 128 * 1024
     if small and seen.version and seen.version < FIRST_SORTED:
@@ -139,13 +130,15 @@ def new_disk(seen: Evidence, disk: Disk) -> str:
     top = seen.tops.get(disk.top)
     rebuilt = top is not None and top.kind.startswith(("mirror", "draid"))
     if small and rebuilt and not hazards("replace -s", seen.version):
-        return "small writes: next time use a sequential rebuild (replace -s): larger writes"
-    return "nothing to tune: the disk is at its limit; check it if that is slow for its model"
+        told = "small writes: next time use a sequential rebuild (replace -s): larger writes"
+        return Suggestion(told)
+    told = "nothing to tune: the disk is at its limit; check it if that is slow for its model"
+    return Suggestion(told)
 
 
-def smr(name: str) -> str:
+def smr(name: str) -> Suggestion:
     """For a disk whose writes became slow."""
-    return (
+    return Suggestion(
         f"check whether {name} is a shingled model; reduce the load so that its cache empties, or "
         "replace it with a conventional disk"
     )
@@ -159,11 +152,11 @@ def foreground(seen: Evidence) -> Suggestion:
         )
     name = f"zfs_{'scrub' if seen.scan.function == 'scrub' else 'resilver'}_min_time_ms"
     value = seen.tunables.get(name) or BY_NAME[name].default(seen.version)
-    found = raised(seen, name, 2 * value if value else None)
-    if found is not None:
-        return found if found.text else Suggestion(f"reduce the load, or {HOLD}")
     to, now = (f" to {2 * value}", f"now {value}, ") if value else ("", "")
-    return Suggestion(f"reduce the load, or raise {name}{to} ({now}slows applications)", name)
+    told = f"reduce the load, or {{act}}{to} ({now}slows applications)"
+    wanted = Suggestion(told, "increase", name, 2 * value if value else None)
+    left = _unless_tried(seen, wanted)
+    return left if left.words else HOLD
 
 
 def memory(seen: Evidence) -> Suggestion:
@@ -180,18 +173,16 @@ def memory(seen: Evidence) -> Suggestion:
     better = BY_NAME[name].presets["memory"]
     if value <= better:  # half of what is left each time would end with all of the RAM
         return Suggestion(f"nothing more to tune: sort memory has 1/{value} of RAM already")
-    told = f"zconsole tunables set {name}={better} (1/{better} of RAM; now 1/{value})"
-    return Suggestion(told, name)
+    told = f"{{act}} (1/{better} of RAM; now 1/{value})"
+    return Suggestion(told, "set", name, better)
 
 
 def random_io(seen: Evidence, small: bool = True) -> Suggestion:
     """For a scan whose disks seek between reads, ``small`` ones or larger."""
     if seen.version and seen.version < FIRST_SORTED:
-        return Suggestion(UNSORTED)
+        return UNSORTED
     if seen.scan.function == "rebuild":
-        return Suggestion("")
-    name = "zfs_vdev_scrub_max_active"
+        return NOTHING_TO_DO
     blocks = "small, scattered blocks" if small else "scattered blocks"
-    told = f"{blocks}: raise {name} so that disks reorder more"
-    found = raised(seen, name, None)
-    return Suggestion(told, name) if found is None else found
+    told = f"{blocks}: {{act}} so that disks reorder more"
+    return _unless_tried(seen, Suggestion(told, "increase", "zfs_vdev_scrub_max_active"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck.trials import TunableStep
@@ -25,6 +25,82 @@ CAUSES = {
 """Every cause a verdict can name, in words; ``disks`` is a scan that keeps its disks streaming."""
 
 
+class Told(NamedTuple):
+    """How an act is told: by the command line, by the console, and beside the tunable itself."""
+
+    command: str
+    by_key: str
+    """With ``{keys}`` for those that lead there."""
+    beside: str
+    keys: tuple[str, ...] = ("tunables",)
+    """Titles of these keys."""
+
+
+ACTS = {
+    "set": Told(
+        "zconsole tunables set {tunable}={value}",
+        "press {keys}, set {tunable}={value}",
+        "set it to {value}",
+    ),
+    "raise": Told(
+        "raise {tunable} (zconsole tunables set)", "raise {tunable} ({keys})", "raise it"
+    ),
+    "restore": Told(
+        "zconsole tunables restore {tunable}", "press {keys}", "restore it", ("tunables", "restore")
+    ),
+    "hold": Told(
+        "zconsole tunables hold-latency",
+        "hold latency ({keys})",
+        "hold latency",
+        ("tunables", "hold-latency"),
+    ),
+    "wait": Told(
+        "wait: what {tunable}={value} brings",
+        "wait: what {tunable}={value} brings",
+        "wait: what {value} brings",
+    ),
+    # In a sentence that says why; how to do it is left out.
+    "change": Told("set {tunable}={value}", "set {tunable}={value}", "set it to {value}"),
+    "increase": Told("raise {tunable}", "raise {tunable}", "raise it"),
+}
+"""What can be done about a tunable, and ``hold``: start the autopilot."""
+
+
+class Suggestion(NamedTuple):
+    """What could be done about a limit: an act on a tunable, or words alone."""
+
+    words: str = ""
+    """With ``{act}`` where the act is told; empty where nothing can be done."""
+    act: str = ""
+    """One of ACTS; empty where there is none."""
+    tunable: str = ""
+    value: int | None = None
+    """What to set it to, where that is known; for ``wait`` what it was set to."""
+
+    @property
+    def text(self) -> str:
+        """As the command line says it."""
+        return self._told(lambda told: told.command)
+
+    @property
+    def beside(self) -> str:
+        """As it is said where it is clear which tunable it is about."""
+        return self._told(lambda told: told.beside)
+
+    def by_key(self, way: Callable[..., str]) -> str:
+        """As the console says it; ``way`` gives the keys of these titles, in words."""
+        return self._told(lambda told: told.by_key.replace("{keys}", way(*told.keys)))
+
+    def _told(self, form: Callable[[Told], str]) -> str:
+        if not self.act:
+            return self.words
+        act = form(ACTS[self.act]).format(tunable=self.tunable, value=self.value)
+        return self.words.replace("{act}", act)
+
+
+NOTHING_TO_DO = Suggestion()
+
+
 class Verdict(NamedTuple):
     """What limits a running scan, in one line, and the figures behind it."""
 
@@ -36,14 +112,16 @@ class Verdict(NamedTuple):
     """What it is based on: bytes/s, seconds and shares by name."""
     sure: float = 0.0
     """How sure it is, 0…1; 0 when unclear."""
-    advice: str = ""
-    """What could be done, naming the command or tunable; empty when nothing can."""
+    suggestion: Suggestion = NOTHING_TO_DO
     disk: str = ""
     """The name of the one device that the text blames; empty where it blames none."""
-    tunable: str = ""
-    """The tunable that the advice is about; empty where it is about none."""
     tried: TunableStep | None = None
-    """Its newest large raise during this scan."""
+    """The newest large raise of the suggested tunable during this scan."""
+
+    @property
+    def advice(self) -> str:
+        """The suggestion as the command line says it; empty where nothing can be done."""
+        return self.suggestion.text
 
 
 TOO_LITTLE = Verdict("unclear", "unclear yet: too few samples")

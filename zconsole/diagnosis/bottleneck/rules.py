@@ -178,8 +178,7 @@ def _short(seen: Evidence, disk: Disk) -> Verdict:
     text = f"a throttle: only {flight:.1f} writes in flight, {disk.pending:.0f} wait"
     text += f" ({latency(disk.rates.latency, '-')} each); disk {disk.name}"
     figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
-    told = advice.more_writes(seen)
-    return Verdict("throttle", text, figures, 0.8, told.text, tunable=told.tunable)
+    return Verdict("throttle", text, figures, 0.8, advice.more_writes(seen))
 
 
 def _collapsed(disk: Disk, usual: float) -> Verdict | None:
@@ -222,8 +221,7 @@ def _foreground(seen: Evidence) -> Verdict | None:
     if seen.foreground_writes > 1e6:
         text += f", {rate(seen.foreground_writes)} of other writes"
     figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
-    told = advice.foreground(seen)
-    return Verdict("foreground", text, figures, 0.8, told.text, tunable=told.tunable)
+    return Verdict("foreground", text, figures, 0.8, advice.foreground(seen))
 
 
 def _memory(seen: Evidence) -> Verdict | None:
@@ -249,8 +247,7 @@ def _remembered(seen: Evidence, sure: float) -> Verdict:
         figures["sorted"] = seen.sorted_share
     if seen.memory:
         figures["memory"] = float(seen.memory)
-    told = advice.memory(seen)
-    return Verdict("memory", text, figures, sure, told.text, tunable=told.tunable)
+    return Verdict("memory", text, figures, sure, advice.memory(seen))
 
 
 def _random(seen: Evidence) -> Verdict | None:
@@ -267,8 +264,7 @@ def _random(seen: Evidence) -> Verdict | None:
     figures, sure = {"request_bytes": request, "ops": ops, "busy": busy}, 0.9 if small else 0.7
     if request >= BIG and len(seen.sources) >= MANY and seen.load.unsteady < STEADY:
         text, sure = f"{text}, or waiting for a shared link", 0.4
-    told = advice.random_io(seen, small)
-    return Verdict("random", text, figures, sure, told.text, tunable=told.tunable)
+    return Verdict("random", text, figures, sure, advice.random_io(seen, small))
 
 
 def _seeks(seen: Evidence) -> bool:
@@ -306,7 +302,7 @@ def _streaming(seen: Evidence) -> Verdict | None:
         return None
     each = middle(d.rate for d in seen.sources)
     text = f"disk throughput: {rate(each)} each, sequential, {percent(busy)} busy"
-    return Verdict("disks", text, {"rate": each, "busy": busy}, 0.8, "")
+    return Verdict("disks", text, {"rate": each, "busy": busy}, 0.8)
 
 
 def _idle(seen: Evidence) -> Verdict | None:
@@ -323,8 +319,8 @@ def _idle(seen: Evidence) -> Verdict | None:
     if found.name:
         text += f"; {found.name} is {found.value}"
     figures = {"busy": busiest, "rate": total}
-    told, sure = found.advice, 0.9 if found.name else 0.6
-    return Verdict("throttle", text, figures, sure, told.text, tunable=told.tunable)
+    sure = 0.9 if found.name else 0.6
+    return Verdict("throttle", text, figures, sure, found.advice)
 
 
 def _shared(seen: Evidence) -> bool:

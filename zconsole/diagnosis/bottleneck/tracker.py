@@ -142,8 +142,8 @@ class BottleneckTracker:
         from zconsole.diagnosis.bottleneck.rules import judge  # one sample has nothing to judge
 
         found = judge(seen)
-        if found is not None and found.tunable:
-            found = found._replace(tried=self._trials.steps.get(found.tunable))
+        if found is not None and found.suggestion.tunable:
+            found = found._replace(tried=self._trials.steps.get(found.suggestion.tunable))
         between = self._turns.stage is not None and turns.limited
         if between:
             self.verdict = self._steady.push(sample.clock, seen.stage, found)

@@ -158,7 +158,7 @@ class FollowUp:
     def _keep_tried(self, frame: Frame) -> None:
         step, sample = frame.limit.tried if frame.limit else None, frame.sample
         if frame.limit is not None and step is not None and step.effect is not None and sample:
-            key = (frame.pool, frame.limit.tunable, step)
+            key = (frame.pool, frame.limit.suggestion.tunable, step)
             self._tried.setdefault(key, sample.t - (sample.clock - step.at))
 
     def _tried_by(

@@ -301,7 +301,7 @@ def likely_limit(frame: Frame) -> str | None:
         return _LIFTED.get(frame.limit.cause)
     if scan.function == "rebuild":
         return "rebuild"
-    writes = frame.limit.tunable == "zfs_vdev_async_write_min_active"
+    writes = frame.limit.suggestion.tunable == "zfs_vdev_async_write_min_active"
     return "new-disk-writes" if writes else "scan-reads"
 
 
@@ -322,13 +322,8 @@ def suggested(frame: Frame) -> tuple[str, str]:
     limit = frame.limit
     if limit is None or limit.cause == "unclear":
         return "", ""
+    found = limit.suggestion
     held = any(view.activity.kind == AUTOPILOT for view in frame.activities)
-    name = limit.tunable
-    if not name or (held and name in LEVERS):
+    if not found.tunable or (held and found.tunable in LEVERS):
         return "", ""
-    # Where it is said, it is clear which tunable it is about.
-    told = limit.advice.replace("zconsole tunables set ", "set ")
-    told = told.replace(f"set {name}=", "set it to ")
-    told = told.replace(f"zconsole tunables restore {name}", "restore it")
-    told = told.replace(" (zconsole tunables set)", "").replace(f"{name}=", "")
-    return name, told.replace(name, "it", 1)
+    return found.tunable, found.beside

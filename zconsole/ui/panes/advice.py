@@ -11,7 +11,6 @@ from zconsole.ui.widgets.draw import Line
 from zconsole.ui.widgets.short_names import middle
 
 if TYPE_CHECKING:
-    from zconsole.diagnosis.bottleneck.finding import Verdict
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _SURE = 0.5
@@ -98,35 +97,21 @@ def _limited(most: int, ink: Ink) -> list[Line]:
 
 
 def _suggestion(ink: Ink) -> str:
-    """What could be done about the limit; empty where nothing can, or it is not clear."""
+    """What could be done about the limit, by key; empty where nothing can, or it is not clear.
+
+    Nothing either to start the autopilot that runs, or to set what it sets: that ends it.
+    Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
+    """
     limit = ink.frame.limit
     if limit is None or limit.cause == "unclear":
         return ""
-    return _by_key(_left_to_do(limit, ink), ink)
+    found = limit.suggestion
+    if any(view.activity.kind == AUTOPILOT for view in ink.frame.activities):
+        from zconsole.tunables.hold_latency import LEVERS
 
-
-def _left_to_do(limit: Verdict, ink: Ink) -> str:
-    """The suggestion; none to start the autopilot that runs, or to set what it sets: that ends it.
-
-    Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
-    """
-    if not any(view.activity.kind == AUTOPILOT for view in ink.frame.activities):
-        return limit.advice
-    from zconsole.diagnosis.bottleneck.advice import HOLD
-    from zconsole.tunables.hold_latency import LEVERS
-
-    return "" if limit.tunable in LEVERS or HOLD in limit.advice else limit.advice
-
-
-def _by_key(advice: str, ink: Ink) -> str:
-    """A suggestion with the key of the console in place of its command line."""
-    key, restore = ink.look.keys.way("tunables"), ink.look.keys.way("tunables", "restore")
-    advice = advice.replace("zconsole tunables set ", f"press {key}, set ")
-    advice = advice.replace(" (zconsole tunables set)", f" ({key})")
-    hold = ink.look.keys.way("tunables", "hold-latency")
-    advice = advice.replace("zconsole tunables hold-latency", f"hold latency ({hold})")
-    name = "zconsole tunables restore "
-    return f"press {restore}" if advice.startswith(name) else advice
+        if found.act == "hold" or found.tunable in LEVERS:
+            return ""
+    return found.by_key(ink.look.keys.way)
 
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:

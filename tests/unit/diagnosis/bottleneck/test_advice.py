@@ -20,7 +20,7 @@ def test_no_sequential_rebuild_is_suggested_on_a_release_where_it_errs(
 ) -> None:
     tops = {"1": Vdev("mirror-0", "mirror")}
     seen = Evidence(Scan("resilver"), "issuing", 1.0, tops=tops, version=version)
-    assert ("replace -s" in new_disk(seen, SMALL)) == suggested
+    assert ("replace -s" in new_disk(seen, SMALL).text) == suggested
 
 
 @rows(("failed", "suggested"), [(0, True), (1, False), (2, False)])
@@ -31,7 +31,7 @@ def test_no_disk_is_suggested_to_go_offline_with_the_last_redundancy(
     leaves = tuple(Vdev(f"d{n}", "disk", state=state) for n, state in enumerate(states))
     tops = {"1": Vdev("raidz2-0", "raidz2", children=leaves)}
     seen = Evidence(Scan("resilver", state="running"), "issuing", 1.0, tops=tops)
-    said = slow_disk(seen, SMALL)
+    said = slow_disk(seen, SMALL).text
     assert ("offline" in said) == suggested
     assert not suggested or said.endswith("or offline it (then 1 more device may fail)")
 
@@ -39,7 +39,7 @@ def test_no_disk_is_suggested_to_go_offline_with_the_last_redundancy(
 @rows(("function", "later"), [("resilver", True), ("scrub", False)])
 def test_a_slow_disk_is_replaced_after_the_resilver_that_runs(function: str, later: bool) -> None:
     seen = Evidence(Scan(function, state="running"), "issuing", 1.0)
-    assert ("replace it after this resilver" in slow_disk(seen, SMALL)) == later
+    assert ("replace it after this resilver" in slow_disk(seen, SMALL).text) == later
 
 
 @rows(

@@ -7,7 +7,7 @@ from tests.table import rows
 from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
-from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
+from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Suggestion, Verdict
 from zconsole.diagnosis.bottleneck.tracker import LASTING, SPAN, Hysteresis, Settled, ceiling_of
 from zconsole.pool.model import IoRates, Scan, Vdev
 from zconsole.sim.source import World
@@ -49,7 +49,9 @@ def test_what_was_long_ago_is_forgotten():
     assert told(*[("issuing", MEMORY)] * 200, *[("issuing", NEW)] * int(SPAN)) == NEW
 
 
-THROTTLE = Verdict("throttle", "a throttle: only 2.2 writes in flight", {}, 0.8, "raise it")
+THROTTLE = Verdict(
+    "throttle", "a throttle: only 2.2 writes in flight", {}, 0.8, Suggestion("raise it")
+)
 
 
 def shown(*found, stage="issuing"):
@@ -80,7 +82,7 @@ def test_a_first_verdict_and_another_stage_are_shown_at_once():
 
 
 def test_another_slow_disk_takes_the_place_of_the_first_only_after_a_while():
-    slow = Verdict("slow-disk", "a is slow", {}, 0.9, "", "a")
+    slow = Verdict("slow-disk", "a is slow", {}, 0.9, disk="a")
     assert shown(slow, slow._replace(disk="b")) == ["slow-disk"] * 2
     settled = Settled()
     for n in range(int(LASTING) + 3):
