@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
+from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence
 from zconsole.diagnosis.bottleneck.finding import NOTHING_TO_DO, Suggestion
 from zconsole.pool.hazards import hazards
 from zconsole.pool.model import Vdev
 from zconsole.pool.redundancy import may_fail, redundancy
 from zconsole.tunables.catalog import BY_NAME
 
-METADATA = Suggestion("wait; more ARC for metadata shortens this")
-CPU = Suggestion("leave the scan more CPU; a cheaper checksum affects new writes only")
-BUS = Suggestion(
-    "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
-    "spread the disks over more ports"
-)
 UNSORTED = Suggestion(
     "this version reads blocks in the order they were written; OpenZFS 0.8 sorts them"
 )
@@ -30,27 +25,48 @@ FREEZE = "zfs_scan_suspend_progress"
 """Keeps scans and rebuilds where they are."""
 
 
-class Throttle(NamedTuple):
-    """A tunable that holds a scan back, if one was found, and what to do."""
+def says(words: str) -> Callable[[Evidence, Disk], Suggestion]:
+    """Return a suggestion of these words, ``{disk}`` the name of the disk that is to blame."""
+    return lambda _, disk: Suggestion(words.replace("{disk}", disk.name))
+
+
+class Held(NamedTuple):
+    """A tunable that holds a scan back, its value, and what to do about it."""
 
     name: str
-    """The tunable, if one differs from its default; else empty."""
     value: int
-    advice: Suggestion
+    release: Suggestion
 
 
-def throttle(seen: Evidence) -> Throttle:
-    """The tunable that holds the scan back; without a name if none is known."""
+def held(seen: Evidence) -> Held | None:
+    """Return the tunable that holds the scan back; None if none is known."""
     if seen.tunables.get(FREEZE):
-        return Throttle(FREEZE, 1, Suggestion("{act}", "restore", FREEZE))
+        return Held(FREEZE, 1, Suggestion("{act}", "restore", FREEZE))
     if seen.version and seen.version < FIRST_SORTED:
         return _delay(seen)
     for name in _candidates(seen):
         value, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
         if value is not None and default is not None and value < default:
-            return Throttle(name, value, Suggestion("{act} (its default)", "set", name, default))
+            return Held(name, value, Suggestion("{act} (its default)", "set", name, default))
+    return None
+
+
+def _delay(seen: Evidence) -> Held | None:
+    """Before 0.8 a scan waits some ticks before each read while others do I/O."""
+    name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
+    value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
+    told = f"{{act}} so that the scan stops waiting {value} ticks before each read"
+    return Held(name, value, Suggestion(told, "change", name, 0)) if value else None
+
+
+def throttle(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
+    """For idle disks: release what holds the scan back, or raise the next tunable untried."""
+    if (found := held(seen)) is not None:
+        return found.release
+    if seen.version and seen.version < FIRST_SORTED:
+        return Suggestion("check zfs_scan_idle and zfs_top_maxinflight next")
     left = (_unless_tried(seen, Suggestion("{act}", "raise", name)) for name in _candidates(seen))
-    return Throttle("", 0, next((each for each in left if each.words), NOTHING_TO_DO))
+    return next((each for each in left if each.words), NOTHING_TO_DO)
 
 
 def _unless_tried(seen: Evidence, wanted: Suggestion) -> Suggestion:
@@ -71,16 +87,6 @@ def _unless_tried(seen: Evidence, wanted: Suggestion) -> Suggestion:
     return NOTHING_TO_DO if wanted.value is None or wanted.value >= step.after else wanted
 
 
-def _delay(seen: Evidence) -> Throttle:
-    """Before 0.8 a scan waits some ticks before each read while others do I/O."""
-    name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
-    value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
-    if not value:
-        return Throttle("", 0, Suggestion("check zfs_scan_idle and zfs_top_maxinflight next"))
-    told = f"{{act}} so that the scan stops waiting {value} ticks before each read"
-    return Throttle(name, value, Suggestion(told, "change", name, 0))
-
-
 def _candidates(seen: Evidence) -> tuple[str, ...]:
     if seen.scan.function == "rebuild":
         return ("zfs_rebuild_vdev_limit", "zfs_vdev_rebuild_max_active", "zfs_rebuild_max_segment")
@@ -95,7 +101,7 @@ def _candidates(seen: Evidence) -> tuple[str, ...]:
     )
 
 
-def more_writes(seen: Evidence) -> Suggestion:
+def more_writes(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
     """For a disk being filled that gets too few requests at once."""
     name = "zfs_vdev_async_write_min_active"
     if seen.scan.function == "rebuild":
@@ -116,12 +122,6 @@ def slow_disk(seen: Evidence, disk: Disk) -> Suggestion:
     return Suggestion(f"{told}; or offline it (then {may_fail(left)})" if left > 0 else told)
 
 
-def stuck(name: str) -> Suggestion:
-    """For a disk that no longer answers."""
-    told = f"check the kernel's log and {name}'s cable, power and SMART; pull it if it stays stuck"
-    return Suggestion(told)
-
-
 def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
     """For a resilver that goes as fast as the new disk writes."""
     small = disk.request is not None and disk.request < 128 * 1024
@@ -136,15 +136,7 @@ def new_disk(seen: Evidence, disk: Disk) -> Suggestion:
     return Suggestion(told)
 
 
-def smr(name: str) -> Suggestion:
-    """For a disk whose writes became slow."""
-    return Suggestion(
-        f"check whether {name} is a shingled model; reduce the load so that its cache empties, or "
-        "replace it with a conventional disk"
-    )
-
-
-def foreground(seen: Evidence) -> Suggestion:
+def foreground(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
     """For a scan that gives way to applications."""
     if seen.version and seen.version < FIRST_SORTED:
         return Suggestion(
@@ -159,7 +151,7 @@ def foreground(seen: Evidence) -> Suggestion:
     return left if left.words else HOLD
 
 
-def memory(seen: Evidence) -> Suggestion:
+def memory(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:
     """For a scan that cannot sort everything at once.
 
     Its limit is a share of RAM, but no more than 5 % of the pool's data
@@ -177,12 +169,15 @@ def memory(seen: Evidence) -> Suggestion:
     return Suggestion(told, "set", name, better)
 
 
-def random_io(seen: Evidence, small: bool = True) -> Suggestion:
-    """For a scan whose disks seek between reads, ``small`` ones or larger."""
-    if seen.version and seen.version < FIRST_SORTED:
-        return UNSORTED
-    if seen.scan.function == "rebuild":
-        return NOTHING_TO_DO
-    blocks = "small, scattered blocks" if small else "scattered blocks"
-    told = f"{blocks}: {{act}} so that disks reorder more"
-    return _unless_tried(seen, Suggestion(told, "increase", "zfs_vdev_scrub_max_active"))
+def reorder(blocks: str) -> Callable[[Evidence, Disk], Suggestion]:
+    """For a scan whose disks seek between reads of such ``blocks``."""
+
+    def _suggest(seen: Evidence, _: Disk) -> Suggestion:
+        if seen.version and seen.version < FIRST_SORTED:
+            return UNSORTED
+        if seen.scan.function == "rebuild":
+            return NOTHING_TO_DO
+        told = f"{blocks}: {{act}} so that disks reorder more"
+        return _unless_tried(seen, Suggestion(told, "increase", "zfs_vdev_scrub_max_active"))
+
+    return _suggest

@@ -55,13 +55,16 @@ class Disk(NamedTuple):
         return self.rate / self.ops if self.ops > 0 else None
 
     @property
+    def requests(self) -> float:
+        """Requests/s in both directions."""
+        return (self.rates.read_ops or 0.0) + (self.rates.write_ops or 0.0)
+
+    @property
     def busy(self) -> float | None:
         """Share of time with I/O in flight; without diskstats, from requests and their waits."""
-        if self.rates.busy is not None:
+        if self.rates.busy is not None or self.rates.latency is None:
             return self.rates.busy
-        wait = self.rates.latency
-        ops = (self.rates.read_ops or 0.0) + (self.rates.write_ops or 0.0)
-        return None if wait is None else min(1.0, ops * wait)
+        return min(1.0, self.requests * self.rates.latency)
 
     @property
     def measured(self) -> bool:
@@ -72,8 +75,7 @@ class Disk(NamedTuple):
     @property
     def service(self) -> float | None:
         """Device seconds a request: busy time by requests; None when idle or unknown."""
-        ops = (self.rates.read_ops or 0.0) + (self.rates.write_ops or 0.0)
-        return self.busy / ops if self.busy is not None and ops > 0 else None
+        return self.busy / self.requests if self.busy is not None and self.requests > 0 else None
 
     @property
     def pending(self) -> float:
@@ -90,6 +92,10 @@ class Disk(NamedTuple):
     def usual_others(self) -> float | None:
         """The same, averaged: what is in flight at the moment of a sample varies."""
         return _of_applications(self.past.flying)
+
+
+NO_DISK = Disk("", "", False, IoRates(), LeafStats())
+"""Stands for the disk where there is none."""
 
 
 def _of_applications(active: Mapping[str, float]) -> float | None:
@@ -138,6 +144,26 @@ class Evidence(NamedTuple):
     def targets(self) -> tuple[Disk, ...]:
         """The disks being filled."""
         return tuple(disk for disk in self.disks if disk.target)
+
+    @property
+    def moving(self) -> tuple[Disk, ...]:
+        """The disks with more than a trickle of 1 MB/s."""
+        return tuple(disk for disk in self.disks if disk.rate > 1e6)
+
+    @property
+    def busy(self) -> float:
+        """The median busy share of the sources."""
+        return middle(disk.busy for disk in self.sources)
+
+    @property
+    def request(self) -> float:
+        """The median bytes a request of the sources."""
+        return middle(disk.request for disk in self.sources)
+
+    @property
+    def busiest(self) -> float:
+        """The busy share of the busiest disk."""
+        return max((disk.busy or 0.0 for disk in self.disks), default=0.0)
 
 
 def middle(values: Iterable[float | None], default: float = 0.0) -> float:

@@ -1,397 +1,559 @@
-"""Judging: the first cause whose signs are there; "unclear" rather than a guess.
+"""What limits a running scan: the first rule whose signs are there.
 
-Signs are checked in the order in which one hides another: too few samples, a disk that does not
-answer, scanning metadata, the processor, one disk that the others wait for, queues that are kept
-short, applications, a shared link, memory, seeks, disks at their streaming rate, and last idle
-disks.
+RULES, at the end, is the table: a cause, its signs, its words, what could be done. A rule stands
+above those whose limit would look the same: a disk that does not answer, scanning metadata, the
+processor, one disk that the others wait for, queues that are kept short, applications, a shared
+link, memory, seeks, disks at their streaming rate, and last idle disks. Where nothing is clear, the
+limit is "unclear" rather than a guess. Thresholds stand above the signs that use them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from zconsole.diagnosis.bottleneck import advice
-from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence, middle
-from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Verdict
+from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Disk, Evidence, middle
+from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Suggestion, Verdict
+from zconsole.pool.model import NOTHING
 from zconsole.units import duration, latency, percent, rate, size
 
 LEAST_SECONDS = 5.0
-"""Less than a transaction group is not enough to judge."""
+"""Less than a transaction group (zfs_txg_timeout) is not enough to judge."""
 SATURATED = 0.85
+"""Busy share from which a disk is at its limit: a new disk that everything waited for was 85 % busy
+in a user's report, the others 20 %."""
 IDLE = 0.6
+"""Busy share below which a disk surely has time left."""
+MANY = 4
+"""Disks from which equal figures speak for what they share rather than for chance."""
+EVEN = 1.35
+"""Most that the fastest of disks behind one link moves, in times the slowest."""
+STEADY = 0.08
+"""Variation of the rate of a shared link; disks that seek vary more."""
+
+
+class Signs(NamedTuple):
+    """What speaks for a limit."""
+
+    sure: float
+    """How sure it is, 0 to 1; 0 where nothing is clear."""
+    figures: Mapping[str, float]
+    """As in Verdict."""
+    disk: Disk = NO_DISK
+    """The one that is to blame."""
+    said: Mapping[str, float | str] = NOTHING
+    """What else the words tell."""
+
+
+class Rule(NamedTuple):
+    """A row of RULES."""
+
+    cause: str
+    signs: Callable[[Evidence], Signs | None]
+    words: list[str]
+    """Parts of the text, formatted with ``disk``, the figures, and what else is said: ``{busy:%}``.
+    A part that tells a figure which is not known is left out."""
+    suggest: Callable[[Evidence, Disk], Suggestion] = advice.says("")
+
+
+_UNITS: Mapping[str, Callable[[float], str]] = {
+    "%": percent,
+    "B/s": rate,
+    "B": size,
+    "s": latency,
+}
+
+
+class _Figure(float):
+    """A number that words tell with its unit."""
+
+    def __format__(self, unit: str) -> str:
+        return _UNITS[unit](self) if unit in _UNITS else super().__format__(unit)
+
+
+def judge(seen: Evidence) -> Verdict | None:
+    """Return what limits a running scan; None when none runs."""
+    if seen.scan.state != "running":
+        return None
+    if seen.seconds < LEAST_SECONDS or not seen.disks:
+        return TOO_LITTLE
+    found = ((rule, signs) for rule in RULES if (signs := rule.signs(seen)) is not None)
+    rule, signs = next(found)
+    told = {"disk": signs.disk.name, **signs.figures, **signs.said}
+    told = {
+        key: _Figure(value) if isinstance(value, float) else value for key, value in told.items()
+    }
+    text = ""
+    for part in rule.words:
+        with suppress(KeyError):
+            text += part.format(**told)
+    suggestion = rule.suggest(seen, signs.disk)
+    return Verdict(rule.cause, text, signs.figures, signs.sure, suggestion, signs.disk.name)
+
+
+def _unmeasured(seen: Evidence) -> Signs | None:
+    """Disks of which nobody knows how busy they are must not be taken for idle ones."""
+    return None if all(disk.measured for disk in seen.disks) else Signs(0.0, {})
+
+
+ANSWERS = 0.5
+"""Requests a second below which a busy disk counts as stuck; one that only seeks answers 100."""
+
+
+def _new_hangs(seen: Evidence) -> Signs | None:
+    return _hangs(seen, True)
+
+
+def _source_hangs(seen: Evidence) -> Signs | None:
+    return _hangs(seen, False)
+
+
+def _hangs(seen: Evidence, is_new: bool) -> Signs | None:
+    """One disk always has requests in flight and answers none; everything waits for it."""
+    silent = [d for d in seen.disks if (d.busy or 0.0) >= SATURATED and d.requests < ANSWERS]
+    others = [d.busy for d in seen.disks if d not in silent]
+    if len(silent) != 1 or not others or middle(others) >= IDLE or silent[0].target != is_new:
+        return None
+    disk = silent[0]
+    figures = {"busy": disk.busy or 0.0, "others_busy": middle(others), "answers": disk.requests}
+    return Signs(0.9, figures, disk)
+
+
+def _walks_by_turns(seen: Evidence) -> Signs | None:
+    """Scanning stops whenever memory is full of blocks to issue (dsl_scan_should_clear)."""
+    return _memory(seen, 0.8) if _walks(seen) and seen.turns.limited else None
+
+
+def _walks(seen: Evidence) -> Signs | None:
+    """Scanning metadata; a scan that is frozen never gets to the end of that."""
+    walking = seen.stage == "scanning" and seen.scan.function != "rebuild" and seen.scan.two_stage
+    if not walking or seen.tunables.get(advice.FREEZE):
+        return None
+    return Signs(0.9, {"walked": seen.walked or 0.0})
+
+
 PROCESSOR = 0.9
-GAP = 0.12
-"""How much busier than the sources a disk being filled must be."""
+"""Busy share of all processors together from which a scan's threads wait for one."""
+
+
+def _processor(seen: Evidence) -> Signs | None:
+    """Checksums and parity take all of the processor, and disks have time left."""
+    if seen.cpu is None or seen.cpu < PROCESSOR or seen.busiest >= SATURATED:
+        return None
+    return Signs(0.9, {"cpu": seen.cpu, "busy": seen.busiest})
+
+
 STRAGGLING = 1.4
 """A slow disk's requests take this many times as long as its siblings'."""
 STRAGGLING_GAP = 0.15
 """How much busier than its siblings it is."""
 PAIR_GAP = 0.5
 """The same where it has one sibling only, which may be the odd one itself."""
+
+
+def _straggles(seen: Evidence) -> Signs | None:
+    """One source is far busier than its siblings, and slower to answer."""
+    for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
+        others = [d for d in seen.sources if d.top == disk.top and d is not disk]
+        busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
+        own, wait = disk.rates.latency, middle(d.rates.latency for d in others)
+        gap = STRAGGLING_GAP if len(others) > 1 else PAIR_GAP
+        slower = not wait or (own or 0.0) > STRAGGLING * wait
+        if others and slower and busy >= SATURATED and busy > usual + gap:
+            figures = {"busy": busy, "others_busy": usual, "rate": disk.rate}
+            figures |= {} if own is None else {"latency": own, "others_latency": wait}
+            return Signs(0.95 if busy > 2 * usual else 0.8, figures, disk)
+    return None
+
+
+WAITING = 8.0
+"""Requests waiting to be sent, from which a queue counts as kept short."""
+AT_WORK = 0.1
+"""Busy share up to which a disk that is filled has too little to do to judge its queue by."""
+
+
+def _few_writes(seen: Evidence) -> Signs | None:
+    """Requests wait for the disk being filled though it is idle at times: few are sent at once.
+
+    A disk that is busy most of the time may be at its own limit, whatever waits for it.
+    """
+    disk = _busiest_new(seen)
+    if disk.pending < WAITING or not AT_WORK < (disk.busy or 1.0) < SATURATED:
+        return None
+    flight = sum(disk.past.active.values())
+    figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
+    said = {"each": latency(disk.rates.latency, "-"), "name": disk.name}
+    return Signs(0.8, figures, said=said)
+
+
+def _busiest_new(seen: Evidence) -> Disk:
+    return max(seen.targets, key=lambda disk: disk.busy or 0.0, default=NO_DISK)
+
+
+GAP = 0.12
+"""How much busier than the sources a disk being filled must be."""
+
+
+def _filled(seen: Evidence) -> Signs | None:
+    """The disk being filled is saturated, and the sources wait for it."""
+    disk, usual = _busiest_new(seen), middle(d.busy for d in seen.sources)
+    busy = disk.busy or 0.0
+    if busy < SATURATED or busy < usual + GAP or disk.rate <= 0:
+        return None
+    figures = {"write_rate": disk.rate, "busy": busy, "others_busy": usual}
+    if disk.request:
+        figures["request_bytes"] = disk.request
+    count = len(seen.targets)
+    which = "the new disk" if count == 1 else f"the {count} new disks, first"
+    return Signs(0.95 if busy - usual > 0.3 else 0.8, figures, disk, {"which": which})
+
+
 COLLAPSE = 0.4
 """A disk that writes less than this share of its best rate has slowed down."""
 UNSTEADY = 0.15
 """Variation of write rates from which they count as unsteady: a held disk is held evenly."""
-WAITING = 8.0
-"""Requests waiting to be sent, from which a queue counts as kept short."""
+LARGE = 64 * 1024
+"""Bytes a write from which it is not the number of writes that slows a disk down."""
+
+
+def _collapsed(seen: Evidence) -> Signs | None:
+    """Shingled disks write at a fraction of their rate, unsteadily, once their cache is full."""
+    filled = _filled(seen)
+    if filled is None:
+        return None
+    disk = filled.disk
+    best, unsteady = disk.past.seen_write, disk.past.unsteady
+    large = (disk.request or 0.0) >= LARGE
+    if not large or disk.rate >= COLLAPSE * best or unsteady < UNSTEADY:
+        return None
+    figures = {"write_rate": disk.rate, "best_write_rate": best, "busy": disk.busy or 0.0}
+    figures |= {"unsteady": unsteady, "others_busy": filled.figures["others_busy"]}
+    return Signs(0.85, figures, disk)
+
+
 OTHERS = 0.33
 """Share of requests in flight that are applications' from which they are the limit."""
-SEEKING = 0.5
-"""Share of a request's device time spent on other than moving bytes."""
-SEEK_TIME = 0.002
-"""Device seconds a request below which no heads move."""
-SLOW_REQUEST = 0.05
-"""Device seconds a request that no working disk needs."""
-SMALL = 256 * 1024.0
-"""Bytes a request below which seeks surely are what takes its time."""
-BIG = 512 * 1024.0
-"""Bytes a request from which a link that is shared looks the same, where all goes evenly."""
-STREAM = 150e6
-"""Bytes/s a rotating disk streams, where it was not seen to."""
-ENOUGH_SORTED = 0.5
-"""Share of what is left to issue that must be in memory for the order to be nearly the best."""
-ANSWERS = 0.5
-"""Requests a second below which a busy disk counts as stuck."""
-EVEN = 1.35
-MANY = 4
+IN_USE = 0.3
+"""Busy share from which a source tells whose requests it has."""
+CONTENDED = 0.4
+"""Busy share of the sources in use below which scan and applications both have room."""
+
+
+def _applications(seen: Evidence) -> Signs | None:
+    """Applications hold the disks that the scan reads from."""
+    disks = [d for d in seen.sources if (d.busy or 0.0) > IN_USE]
+    share, busy = middle(d.usual_others for d in disks), middle(d.busy for d in disks)
+    if busy < CONTENDED or min(share, middle(d.others for d in disks)) < OTHERS:
+        return None
+    # Samples may miss the few requests of a scan that goes on.
+    nearly = share > 0.95 and seen.rate > 0
+    said: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
+    if seen.foreground_writes > 1e6:
+        said["writes"] = seen.foreground_writes
+    figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
+    return Signs(0.8, figures, said=said)
+
+
 ALONE = 0.65
 """Share of what a disk read when fewer were at work, below which it is held back now."""
 FLAT = 0.85
 """Share of the most all devices ever moved from which they move as much as they can together."""
-STEADY = 0.08
-"""Variation of a shared link; disks that seek vary more."""
 SHORT = 1.25
 """How much faster the disks would be together, each at its best, than they ever were."""
 
-Rule = Callable[[Evidence], Verdict | None]
 
-
-def judge(seen: Evidence) -> Verdict | None:
-    """What limits a running scan; None when none runs."""
-    if seen.scan.state != "running":
-        return None
-    if seen.seconds < LEAST_SECONDS or not seen.disks:
-        return TOO_LITTLE
-    if not all(disk.measured for disk in seen.disks):
-        return Verdict("unclear", "unclear: how busy the disks are is unknown here")
-    for rule in RULES:
-        verdict = rule(seen)
-        if verdict is not None:
-            return verdict
-    return _unclear(seen)
-
-
-def _stuck(seen: Evidence) -> Verdict | None:
-    """One disk always has requests in flight and answers none; everything waits for it."""
-    stuck = [d for d in seen.disks if (d.busy or 0.0) >= SATURATED and _answers(d) < ANSWERS]
-    others = [d.busy for d in seen.disks if d not in stuck]
-    if len(stuck) != 1 or not others or middle(others) >= IDLE:
-        return None
-    disk = stuck[0]
-    what, cause = ("the new disk", "new-disk") if disk.target else ("a source disk", "slow-disk")
-    busy, usual = disk.busy or 0.0, middle(others)
-    text = f"{what}, {disk.name}, does not answer: {percent(busy)} busy, "
-    text += f"siblings {percent(usual)}"
-    figures = {"busy": busy, "others_busy": usual, "answers": _answers(disk)}
-    return Verdict(cause, text, figures, 0.9, advice.stuck(disk.name), disk.name)
-
-
-def _answers(disk: Disk) -> float:
-    return (disk.rates.read_ops or 0.0) + (disk.rates.write_ops or 0.0)
-
-
-def _metadata(seen: Evidence) -> Verdict | None:
-    if seen.stage != "scanning" or seen.scan.function == "rebuild" or not seen.scan.two_stage:
-        return None
-    if seen.tunables.get(advice.FREEZE):
-        return None  # it never gets to the end
-    walked = seen.walked or 0.0
-    if seen.turns.limited:
-        return _remembered(seen, 0.8)
-    text = f"scanning metadata ({percent(walked)})"
-    return Verdict("metadata", text, {"walked": walked}, 0.9, advice.METADATA)
-
-
-def _processor(seen: Evidence) -> Verdict | None:
-    busiest = _busiest(seen.disks)
-    if seen.cpu is None or seen.cpu < PROCESSOR or busiest >= SATURATED:
-        return None
-    text = f"the processor: {percent(seen.cpu)} busy with checksums and parity, "
-    text += f"disks at most {percent(busiest)}"
-    return Verdict("cpu", text, {"cpu": seen.cpu, "busy": busiest}, 0.9, advice.CPU)
-
-
-def _straggler(seen: Evidence) -> Verdict | None:
-    """One source far busier, or slower to answer, than its siblings."""
-    for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
-        others = [d for d in seen.sources if d.top == disk.top and d is not disk]
-        if (disk.busy or 0.0) >= SATURATED and others and _lags(disk, others):
-            return _slow(seen, disk, middle(d.rates.latency for d in others), others)
-    return None
-
-
-def _lags(disk: Disk, others: list[Disk]) -> bool:
-    busy = middle(d.busy for d in others)
-    waits = middle(d.rates.latency for d in others)
-    longer = (disk.rates.latency or 0.0) > STRAGGLING * waits if waits else True
-    gap = STRAGGLING_GAP if len(others) > 1 else PAIR_GAP
-    return (disk.busy or 0.0) > busy + gap and longer
-
-
-def _slow(seen: Evidence, disk: Disk, wait: float, others: list[Disk]) -> Verdict:
-    busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
-    own = disk.rates.latency
-    text = f"{disk.name} is slow: {percent(busy)} busy, siblings {percent(usual)}"
-    if own is not None:
-        text += f"; latency {latency(own)}, siblings {latency(wait)}"
-    figures = {"busy": busy, "others_busy": usual, "rate": disk.rate}
-    if own is not None:
-        figures |= {"latency": own, "others_latency": wait}
-    sure = 0.95 if busy > 2 * usual else 0.8
-    return Verdict("slow-disk", text, figures, sure, advice.slow_disk(seen, disk), disk.name)
-
-
-def _filled(seen: Evidence) -> Verdict | None:
-    """The disk being filled is saturated, and the sources wait for it."""
-    targets = sorted(seen.targets, key=lambda d: -(d.busy or 0.0))
-    if not targets:
-        return None
-    disk, usual = targets[0], middle(d.busy for d in seen.sources)
-    busy = disk.busy or 0.0
-    if _kept_short(disk):
-        return _short(seen, disk)
-    if busy < SATURATED or busy < usual + GAP or disk.rate <= 0:
-        return None
-    return _collapsed(disk, usual) or _new(seen, disk, usual)
-
-
-def _kept_short(disk: Disk) -> bool:
-    """Whether requests wait though the disk is idle at times: few are sent at once.
-
-    A disk that is busy most of the time may be at its own limit, whatever waits for it.
-    """
-    return disk.pending >= WAITING and 0.1 < (disk.busy or 1.0) < SATURATED
-
-
-def _short(seen: Evidence, disk: Disk) -> Verdict:
-    flight = sum(disk.past.active.values())
-    text = f"a throttle: only {flight:.1f} writes in flight, {disk.pending:.0f} wait"
-    text += f" ({latency(disk.rates.latency, '-')} each); disk {disk.name}"
-    figures = {"pending": disk.pending, "in_flight": flight, "busy": disk.busy or 0.0}
-    return Verdict("throttle", text, figures, 0.8, advice.more_writes(seen))
-
-
-def _collapsed(disk: Disk, usual: float) -> Verdict | None:
-    """Shingled disks write at a fraction of their rate, unsteadily, once their cache is full."""
-    seen = disk.past.seen_write
-    large = (disk.request or 0.0) >= 64 * 1024
-    if not large or disk.rate >= COLLAPSE * seen or disk.past.unsteady < UNSTEADY:
-        return None
-    text = f"the new disk {disk.name} dropped from {rate(seen)} to {rate(disk.rate)}, "
-    text += f"{percent(disk.busy or 0)} busy, like a shingled (SMR) disk with a full cache"
-    figures = {"write_rate": disk.rate, "best_write_rate": seen, "busy": disk.busy or 0.0}
-    figures |= {"unsteady": disk.past.unsteady, "others_busy": usual}
-    return Verdict("smr", text, figures, 0.85, advice.smr(disk.name), disk.name)
-
-
-def _new(seen: Evidence, disk: Disk, usual: float) -> Verdict:
-    busy, count = disk.busy or 0.0, len(seen.targets)
-    pieces = f" in {size(disk.request)} pieces" if disk.request else ""
-    text = f"the new disk {disk.name}: {percent(busy)} busy writing {rate(disk.rate)}{pieces}, "
-    text += f"siblings {percent(usual)}"
-    if count > 1:
-        text = f"the {count} new disks, first {text.removeprefix('the new disk ')}"
-    figures = {"write_rate": disk.rate, "busy": busy, "others_busy": usual}
-    if disk.request:
-        figures["request_bytes"] = disk.request
-    sure = 0.95 if busy - usual > 0.3 else 0.8
-    return Verdict("new-disk", text, figures, sure, advice.new_disk(seen, disk), disk.name)
-
-
-def _foreground(seen: Evidence) -> Verdict | None:
-    """Applications hold the disks the scan reads from."""
-    disks = [d for d in seen.sources if (d.busy or 0.0) > 0.3]
-    share, busy = middle(d.usual_others for d in disks), middle(d.busy for d in disks)
-    if busy < 0.4 or min(share, middle(d.others for d in disks)) < OTHERS:
-        return None
-    # Samples may miss the few requests of a scan that goes on.
-    part = "nearly all" if share > 0.95 and seen.rate > 0 else percent(share)
-    text = f"other I/O: {part} of the requests in flight are from applications, "
-    text += f"disks {percent(busy)} busy"
-    if seen.foreground_writes > 1e6:
-        text += f", {rate(seen.foreground_writes)} of other writes"
-    figures = {"others": share, "busy": busy, "other_writes": seen.foreground_writes}
-    return Verdict("foreground", text, figures, 0.8, advice.foreground(seen))
-
-
-def _memory(seen: Evidence) -> Verdict | None:
-    """Issuing before all metadata is scanned: too little could be sorted at once."""
-    if seen.stage != "issuing" or seen.walked is None or seen.sorted_share is None:
-        return None
-    idle = middle(d.busy for d in seen.sources) < IDLE
-    if seen.sorted_share > ENOUGH_SORTED or idle or not _seeks(seen):
-        return None
-    if seen.turns.limited:
-        return _remembered(seen, 0.9)
-    return _remembered(seen, 0.7)
-
-
-def _remembered(seen: Evidence, sure: float) -> Verdict:
-    """Scanning stops whenever memory is full of blocks to issue (dsl_scan_should_clear)."""
-    walked = seen.walked or 0.0
-    text = f"scan memory: scanning and issuing alternate, {percent(walked)} of the metadata is "
-    text += "scanned; only part of the blocks can be sorted at a time"
-    figures = {"walked": walked, "turns": float(seen.turns.changes)}
-    figures["issuing"] = seen.turns.issuing
-    if seen.sorted_share is not None:
-        figures["sorted"] = seen.sorted_share
-    if seen.memory:
-        figures["memory"] = float(seen.memory)
-    return Verdict("memory", text, figures, sure, advice.memory(seen))
-
-
-def _random(seen: Evidence) -> Verdict | None:
-    """Sources busy seeking: small extents, each a movement of the heads."""
-    busy = middle(d.busy for d in seen.sources)
-    if busy < SATURATED or not _seeks(seen):
-        return None
-    request = middle(d.request for d in seen.sources)
-    ops = middle(d.ops for d in seen.sources)
-    kind, each = "random I/O", f"{ops:.0f} reads/s of {size(request)}"
-    if not (small := request < SMALL):
-        kind, each = "scattered reads", f"{each} ({rate(ops * request)})"
-    text = f"{kind}: {each} per disk, {percent(busy)} busy, mostly seeking"
-    figures, sure = {"request_bytes": request, "ops": ops, "busy": busy}, 0.9 if small else 0.7
-    if request >= BIG and len(seen.sources) >= MANY and seen.load.unsteady < STEADY:
-        text, sure = f"{text}, or waiting for a shared link", 0.4
-    return Verdict("random", text, figures, sure, advice.random_io(seen, small))
-
-
-def _seeks(seen: Evidence) -> bool:
-    return _seek_share(seen) > SEEKING
-
-
-def _seek_share(seen: Evidence) -> float:
-    """Share of a source's time a request that does not go into moving its bytes."""
-    found = []
-    for disk in seen.sources:
-        if disk.service is None or disk.request is None or disk.service < SEEK_TIME:
-            continue
-        stream = max(STREAM, disk.past.best_read)
-        found.append(max(0.0, 1.0 - disk.request / stream / disk.service))
-    return middle(found)
-
-
-def _all_slow(seen: Evidence) -> Verdict | None:
-    """The only source, or all, take longer than any seek: failing or throttled disks."""
-    services = [d.service for d in seen.sources if d.service is not None]
-    busy = middle(d.busy for d in seen.sources)
-    if not services or busy < SATURATED or middle(services) < SLOW_REQUEST:
-        return None
-    disk = max(seen.sources, key=lambda d: d.service or 0.0)
-    text = f"{disk.name} is slow: {percent(busy)} busy reading only {rate(disk.rate)}, "
-    text += f"{latency(disk.service)} per request of {size(disk.request)}"
-    figures = {"busy": busy, "rate": disk.rate, "service": disk.service or 0.0}
-    return Verdict("slow-disk", text, figures, 0.7, advice.slow_disk(seen, disk), disk.name)
-
-
-def _streaming(seen: Evidence) -> Verdict | None:
-    """The disks stream at their maximum, in large requests."""
-    busy = middle(d.busy for d in seen.sources)
-    if busy < SATURATED:
-        return None
-    each = middle(d.rate for d in seen.sources)
-    text = f"disk throughput: {rate(each)} each, sequential, {percent(busy)} busy"
-    return Verdict("disks", text, {"rate": each, "busy": busy}, 0.8)
-
-
-def _idle(seen: Evidence) -> Verdict | None:
-    """Nothing is saturated: a shared link, or something that sends too few requests."""
-    busiest = _busiest(seen.disks)
-    if busiest >= IDLE:
-        return None
-    if _shared(seen):
-        return _bus(seen)
-    total = sum(disk.rate for disk in seen.disks)
-    text = f"a throttle or tunable: the disks are at most {percent(busiest)} busy, "
-    text += f"{rate(total)} in total" + ("" if seen.rate > 0 else "; the scan makes no progress")
-    found = advice.throttle(seen)
-    if found.name:
-        text += f"; {found.name} is {found.value}"
-    figures = {"busy": busiest, "rate": total}
-    sure = 0.9 if found.name else 0.6
-    return Verdict("throttle", text, figures, sure, found.advice)
-
-
-def _shared(seen: Evidence) -> bool:
-    """Whether many disks do the same, moderate amount with more waiting: a link they share."""
-    moving = [d for d in seen.disks if d.rate > 1e6]
-    rates = [d.rate for d in moving]
-    if len(moving) < MANY or max(rates) > EVEN * min(rates) or advice.throttle(seen).name:
-        return False
-    waiting = any(d.pending >= 1 for d in moving)
-    return waiting and sum(rates) >= 80e6 and (seen.cpu or 0.0) < PROCESSOR
-
-
-def _bus(seen: Evidence, faster: Sequence[Disk] = ()) -> Verdict:
-    moving = [d for d in seen.disks if d.rate > 1e6]
-    total = sum(d.rate for d in moving)
-    text = f"a shared link: {len(moving)} disks move {rate(total)} together, "
-    text += f"{rate(total / len(moving))} each"
-    figures = {"rate": total, "disks": float(len(moving)), "busy": _busiest(seen.disks)}
-    if not faster:
-        text += f", only {percent(_busiest(seen.disks))} busy"
-        return Verdict("bus", text, figures, 0.6, advice.BUS)
-    alone = middle(d.past.seen_read for d in faster)
-    wait = middle(d.rates.latency for d in moving)
-    text += f"; {len(faster)} of them read {rate(alone)} each when fewer were active; "
-    text += f"latency of all: {latency(wait)}"
-    figures |= {"alone": alone, "latency": wait}
-    return Verdict("bus", text, figures, 0.8, advice.BUS)
-
-
-def _crowded(seen: Evidence) -> Verdict | None:
+def _crowded(seen: Evidence) -> Signs | None:
     """Disks faster alone, now all busy and evenly slow, and together as fast as ever.
 
     Requests in flight count as busy (/proc/diskstats), so a disk that waits for the link looks
     like a working one. Only the sum, which stays the same with any number of disks, shows it.
     """
-    moving = [d for d in seen.disks if d.rate > 1e6]
-    rates = [d.rate for d in moving]
-    if len(moving) < MANY or middle(d.busy for d in moving) < SATURATED:
+    moving, load = seen.moving, seen.load
+    if not _are_even(moving) or middle(d.busy for d in moving) < SATURATED:
         return None
     faster = [d for d in moving if not d.target and d.rate < ALONE * d.past.seen_read]
-    load = seen.load
     flat = load.now > FLAT * load.most and load.unsteady < STEADY
     able = sum(max(d.rate, d.past.seen_read) for d in moving)
-    if len(faster) < MANY or max(rates) > EVEN * min(rates) or not flat or able < SHORT * load.most:
+    if len(faster) < MANY or not flat or able < SHORT * load.most:
         return None
-    return _bus(seen, faster)
+    alone, wait = middle(d.past.seen_read for d in faster), middle(d.rates.latency for d in moving)
+    signs = _link(seen, 0.8, alone=alone, latency=wait)
+    return signs._replace(said={**signs.said, "faster": str(len(faster))})
 
 
-def _unclear(seen: Evidence) -> Verdict:
-    busiest = _busiest(seen.disks)
-    text = f"unclear: the busiest disk is {percent(busiest)} busy"
-    if seen.cpu is not None:
-        text += f", processor {percent(seen.cpu)}"
-    return Verdict("unclear", f"{text}, observed for {duration(seen.seconds)}", {"busy": busiest})
+def _are_even(moving: Sequence[Disk]) -> bool:
+    rates = [disk.rate for disk in moving]
+    return len(rates) >= MANY and max(rates) <= EVEN * min(rates)
 
 
-def _busiest(disks: tuple[Disk, ...]) -> float:
-    return max((disk.busy or 0.0 for disk in disks), default=0.0)
+def _link(seen: Evidence, sure: float, **more: float) -> Signs:
+    total, count = sum(d.rate for d in seen.moving), len(seen.moving)
+    figures = {"rate": total, "disks": float(count), "busy": seen.busiest, **more}
+    return Signs(sure, figures, said={"each": total / count})
 
 
-RULES: tuple[Rule, ...] = (
-    _stuck,
-    _metadata,
-    _processor,
-    _straggler,
-    _filled,
-    _foreground,
-    _crowded,
-    _all_slow,
-    _memory,
-    _random,
-    _streaming,
-    _idle,
+SLOW_REQUEST = 0.05
+"""Device seconds a request that no working disk needs: longer than any seek."""
+
+
+def _all_slow(seen: Evidence) -> Signs | None:
+    """The only source, or all, take longer than any seek: failing or throttled disks."""
+    services = [d.service for d in seen.sources if d.service is not None]
+    if not services or seen.busy < SATURATED or middle(services) < SLOW_REQUEST:
+        return None
+    disk = max(seen.sources, key=lambda d: d.service or 0.0)
+    figures = {"busy": seen.busy, "rate": disk.rate, "service": disk.service or 0.0}
+    return Signs(0.7, figures, disk, {"request": size(disk.request)})
+
+
+ENOUGH_SORTED = 0.5
+"""Share of what is left to issue that must be in memory for the order to be nearly the best."""
+
+
+def _sorts_little(seen: Evidence) -> Signs | None:
+    """Issuing before all metadata is scanned: too little could be sorted at once."""
+    if seen.stage != "issuing" or seen.walked is None or seen.sorted_share is None:
+        return None
+    if seen.sorted_share > ENOUGH_SORTED or seen.busy < IDLE or not _seek(seen):
+        return None
+    return _memory(seen, 0.9 if seen.turns.limited else 0.7)
+
+
+def _memory(seen: Evidence, sure: float) -> Signs:
+    figures = {"walked": seen.walked or 0.0, "turns": float(seen.turns.changes)}
+    figures["issuing"] = seen.turns.issuing
+    if seen.sorted_share is not None:
+        figures["sorted"] = seen.sorted_share
+    if seen.memory:
+        figures["memory"] = float(seen.memory)
+    return Signs(sure, figures)
+
+
+SEEKING = 0.5
+"""Share of a request's device time spent on other than moving bytes."""
+SEEK_TIME = 0.002
+"""Device seconds a request below which no heads move."""
+STREAM = 150e6
+"""Bytes/s a rotating disk streams, where it was not seen to."""
+
+
+def _seek(seen: Evidence) -> bool:
+    """Whether most of the sources' time does not go into moving bytes."""
+    found = []
+    for disk in seen.sources:
+        if disk.service is not None and disk.request is not None and disk.service >= SEEK_TIME:
+            stream = max(STREAM, disk.past.best_read)
+            found.append(max(0.0, 1.0 - disk.request / stream / disk.service))
+    return middle(found) > SEEKING
+
+
+SMALL = 256 * 1024.0
+"""Bytes a request below which seeks surely are what takes its time."""
+BIG = 512 * 1024.0
+"""Bytes a request from which a link that is shared looks the same, where all goes evenly."""
+
+
+def _small_reads(seen: Evidence) -> Signs | None:
+    """Sources busy seeking between small extents, each a movement of the heads."""
+    return _scattered(seen, 0.9) if seen.request < SMALL else None
+
+
+def _seeks_or_link(seen: Evidence) -> Signs | None:
+    """Reads so large and even that the disks may as well wait for a link they share."""
+    big = seen.request >= BIG
+    even = len(seen.sources) >= MANY and seen.load.unsteady < STEADY
+    return _scattered(seen, 0.4) if big and even else None
+
+
+def _scattered(seen: Evidence, sure: float = 0.7) -> Signs | None:
+    if seen.busy < SATURATED or not _seek(seen):
+        return None
+    ops = middle(d.ops for d in seen.sources)
+    figures = {"request_bytes": seen.request, "ops": ops, "busy": seen.busy}
+    return Signs(sure, figures, said={"each": ops * seen.request})
+
+
+def _streaming(seen: Evidence) -> Signs | None:
+    """The disks stream at their maximum, in large requests."""
+    if seen.busy < SATURATED:
+        return None
+    return Signs(0.8, {"rate": middle(d.rate for d in seen.sources), "busy": seen.busy})
+
+
+LINK_RATE = 80e6
+"""Bytes/s of all disks below which no link is blamed: even plain PCI (133 MB/s) carries more."""
+
+
+def _idle_together(seen: Evidence) -> Signs | None:
+    """Many disks do the same, moderate amount with more waiting: a link they share."""
+    moving = seen.moving
+    if seen.busiest >= IDLE or not _are_even(moving) or advice.held(seen) is not None:
+        return None
+    waiting = any(d.pending >= 1 for d in moving)
+    enough = sum(d.rate for d in moving) >= LINK_RATE and (seen.cpu or 0.0) < PROCESSOR
+    return _link(seen, 0.6) if waiting and enough else None
+
+
+def _idle(seen: Evidence) -> Signs | None:
+    """No disk has much to do: something sends too few requests."""
+    if seen.busiest >= IDLE:
+        return None
+    said: dict[str, float | str] = {} if seen.rate > 0 else {"progress": "no progress"}
+    if (held := advice.held(seen)) is not None:
+        said |= {"tunable": held.name, "value": str(held.value)}
+    total = sum(disk.rate for disk in seen.disks)
+    return Signs(0.9 if held else 0.6, {"busy": seen.busiest, "rate": total}, said=said)
+
+
+def _unclear(seen: Evidence) -> Signs:
+    said: dict[str, float | str] = {} if seen.cpu is None else {"cpu": seen.cpu}
+    said["watched"] = duration(seen.seconds)
+    return Signs(0.0, {"busy": seen.busiest}, said=said)
+
+
+_SILENT = "does not answer: {busy:%} busy, siblings {others_busy:%}"
+_ALTERNATES = (
+    "scan memory: scanning and issuing alternate, {walked:%} of the metadata is scanned; "
+    "only part of the blocks can be sorted at a time"
 )
+_SCATTERED = (
+    "scattered reads: {ops:.0f} reads/s of {request_bytes:B} ({each:B/s}) per disk, "
+    "{busy:%} busy, mostly seeking"
+)
+_SHARED = "a shared link: {disks:.0f} disks move {rate:B/s} together, {each:B/s} each"
+_CHECK_LINK = advice.says(
+    "compare link speeds of controller, expander and port multiplier (dmesg, lspci -vv); "
+    "spread the disks over more ports"
+)
+_CHECK_STUCK = advice.says(
+    "check the kernel's log and {disk}'s cable, power and SMART; pull it if it stays stuck"
+)
+
+RULES = (
+    Rule("unclear", _unmeasured, ["unclear: how busy the disks are is unknown here"]),
+    Rule("new-disk", _new_hangs, [f"the new disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
+    Rule("slow-disk", _source_hangs, [f"a source disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
+    Rule("memory", _walks_by_turns, [_ALTERNATES], advice.memory),
+    Rule(
+        "metadata",
+        _walks,
+        ["scanning metadata ({walked:%})"],
+        advice.says("wait; more ARC for metadata shortens this"),
+    ),
+    Rule(
+        "cpu",
+        _processor,
+        ["the processor: {cpu:%} busy with checksums and parity, disks at most {busy:%}"],
+        advice.says("leave the scan more CPU; a cheaper checksum affects new writes only"),
+    ),
+    Rule(
+        "slow-disk",
+        _straggles,
+        [
+            "{disk} is slow: {busy:%} busy, siblings {others_busy:%}",
+            "; latency {latency:s}, siblings {others_latency:s}",
+        ],
+        advice.slow_disk,
+    ),
+    Rule(
+        "throttle",
+        _few_writes,
+        [
+            "a throttle: only {in_flight:.1f} writes in flight, {pending:.0f} wait ({each} each); "
+            "disk {name}"
+        ],
+        advice.more_writes,
+    ),
+    Rule(
+        "smr",
+        _collapsed,
+        [
+            "the new disk {disk} dropped from {best_write_rate:B/s} to {write_rate:B/s}, "
+            "{busy:%} busy, like a shingled (SMR) disk with a full cache"
+        ],
+        advice.says(
+            "check whether {disk} is a shingled model; reduce the load so that its cache empties, "
+            "or replace it with a conventional disk"
+        ),
+    ),
+    Rule(
+        "new-disk",
+        _filled,
+        [
+            "{which} {disk}: {busy:%} busy writing {write_rate:B/s}",
+            " in {request_bytes:B} pieces",
+            ", siblings {others_busy:%}",
+        ],
+        advice.new_disk,
+    ),
+    Rule(
+        "foreground",
+        _applications,
+        [
+            "other I/O: {part} of the requests in flight are from applications, "
+            "disks {busy:%} busy",
+            ", {writes:B/s} of other writes",
+        ],
+        advice.foreground,
+    ),
+    Rule(
+        "bus",
+        _crowded,
+        [
+            _SHARED,
+            "; {faster} of them read {alone:B/s} each when fewer were active; "
+            "latency of all: {latency:s}",
+        ],
+        _CHECK_LINK,
+    ),
+    Rule(
+        "slow-disk",
+        _all_slow,
+        [
+            "{disk} is slow: {busy:%} busy reading only {rate:B/s}, "
+            "{service:s} per request of {request}"
+        ],
+        advice.slow_disk,
+    ),
+    Rule("memory", _sorts_little, [_ALTERNATES], advice.memory),
+    Rule(
+        "random",
+        _small_reads,
+        [
+            "random I/O: {ops:.0f} reads/s of {request_bytes:B} per disk, {busy:%} busy, "
+            "mostly seeking"
+        ],
+        advice.reorder("small, scattered blocks"),
+    ),
+    Rule(
+        "random",
+        _seeks_or_link,
+        [_SCATTERED, ", or waiting for a shared link"],
+        advice.reorder("scattered blocks"),
+    ),
+    Rule("random", _scattered, [_SCATTERED], advice.reorder("scattered blocks")),
+    Rule("disks", _streaming, ["disk throughput: {rate:B/s} each, sequential, {busy:%} busy"]),
+    Rule("bus", _idle_together, [_SHARED, ", only {busy:%} busy"], _CHECK_LINK),
+    Rule(
+        "throttle",
+        _idle,
+        [
+            "a throttle or tunable: the disks are at most {busy:%} busy, {rate:B/s} in total",
+            "; the scan makes {progress}",
+            "; {tunable} is {value}",
+        ],
+        advice.throttle,
+    ),
+    Rule(
+        "unclear",
+        _unclear,
+        [
+            "unclear: the busiest disk is {busy:%} busy",
+            ", processor {cpu:%}",
+            ", observed for {watched}",
+        ],
+    ),
+)
+"""Tried from top to bottom; the last one always holds."""

@@ -11,10 +11,10 @@ from zconsole.diagnosis.bottleneck.advice import (
     HOLD,
     foreground,
     more_writes,
-    random_io,
+    reorder,
     throttle,
 )
-from zconsole.diagnosis.bottleneck.evidence import Evidence
+from zconsole.diagnosis.bottleneck.evidence import NO_DISK, Evidence
 from zconsole.diagnosis.bottleneck.finding import NOTHING_TO_DO, Suggestion
 from zconsole.diagnosis.bottleneck.trials import LARGE, LEAST_GAIN, TunableTrials
 from zconsole.pool.model import Scan
@@ -23,6 +23,7 @@ from zconsole.tunables.effect import SETTLE, WINDOW
 RATE = 100e6
 TIME, READS = "zfs_resilver_min_time_ms", "zfs_vdev_scrub_max_active"
 WRITES = "zfs_vdev_async_write_min_active"
+REORDER = reorder("scattered blocks")
 CALM = 300
 JUDGED = int(SETTLE + WINDOW)
 
@@ -71,10 +72,10 @@ def test_a_step_is_measured_where_samples_are_rare_before_the_next_is_suggested(
 @rows("gain", [0.0, -0.2, LEAST_GAIN - 0.01])
 @rows(
     ("name", "before", "after", "told"),
-    [(TIME, 3000, 6000, foreground), (WRITES, 2, 8, more_writes), (READS, 3, 6, random_io)],
+    [(TIME, 3000, 6000, foreground), (WRITES, 2, 8, more_writes), (READS, 3, 6, REORDER)],
 )
 def test_a_step_that_did_not_help_is_to_be_put_back(name, before, after, told, gain):
-    found = told(played(name, before, after, gain).seen)
+    found = told(played(name, before, after, gain).seen, NO_DISK)
     why = "did not help" if gain else "had no clear effect"
     assert found == Suggestion(f"{{act}} again: {after} {why}", "set", name, before)
 
@@ -105,7 +106,7 @@ def test_what_was_tried_and_put_back_is_not_suggested_again():
     assert foreground(play.seen) == HOLD
     play = played(READS, 3, 6, 0.0)
     play.go_on(10, **{READS: 3})
-    assert random_io(play.seen) == NOTHING_TO_DO
+    assert REORDER(play.seen, NO_DISK) == NOTHING_TO_DO
 
 
 def test_what_was_tried_stays_known_where_an_autopilot_puts_back_what_it_found():
@@ -120,11 +121,11 @@ def test_what_was_tried_stays_known_where_an_autopilot_puts_back_what_it_found()
 def test_a_throttle_goes_on_to_the_next_tunable():
     usual = {READS: 3, "zfs_scan_vdev_limit": 16 << 20}
     play = Play(usual)
-    assert throttle(play.seen).advice.tunable == READS
+    assert throttle(play.seen).tunable == READS
     play.go_on(CALM)
     play.go_on(JUDGED + 1, **{READS: 2 * usual[READS]})
     play.go_on(10, **{READS: usual[READS]})
-    assert throttle(play.seen).advice.tunable == "zfs_scan_vdev_limit"
+    assert throttle(play.seen).tunable == "zfs_scan_vdev_limit"
 
 
 @rows("after", [3001, int(LARGE * 3000) - 1])
