@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from zconsole.diagnosis.bottleneck.evidence import middle
 from zconsole.pool.model import IoRates, Vdev
 from zconsole.pool.topology import Placed
 from zconsole.units import latency, percent
@@ -30,8 +30,12 @@ def slow_siblings(rows: Sequence[Placed], rates: Mapping[str, IoRates]) -> dict[
             by_top.setdefault(top, []).append(key)
     found: dict[str, str] = {}
     for leaves in by_top.values():
-        if len(leaves) > 2:
-            found.update(_among(leaves, rates))
+        known = {leaf: rates[leaf] for leaf in leaves if leaf in rates}
+        waits = sorted([each.latency for each in known.values() if each.latency is not None])
+        shares = sorted([each.busy for each in known.values() if each.busy is not None])
+        for leaf, own in known.items():
+            if len(leaves) > 2 and (why := _stands_out(own, waits, shares)):
+                found[leaf] = why
     return found
 
 
@@ -41,45 +45,26 @@ def _comparable(vdev: Vdev) -> bool:
     return vdev.vclass in ("normal", "special", "dedup")
 
 
-def _among(leaves: Sequence[str], rates: Mapping[str, IoRates]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    known = [rates[leaf] for leaf in leaves if leaf in rates]
-    waits = sorted([each.latency for each in known if each.latency is not None])
-    shares = sorted([each.busy for each in known if each.busy is not None])
-    least = _least(waits), _least(shares)
-    worst = IoRates(latency=waits[-1] if waits else None, busy=shares[-1] if shares else None)
-    if not _suspicious(worst, *least):
-        return found
-    for leaf in leaves:
-        own = rates.get(leaf)
-        if own is None or not _suspicious(own, *least):
-            continue
-        others = [rates[other] for other in leaves if other != leaf and other in rates]
-        if why := _stands_out(own, others):
-            found[leaf] = why
-    return found
+def _stands_out(own: IoRates, waits: Sequence[float], shares: Sequence[float]) -> str | None:
+    """Why it does, if it does; nothing stands out among devices of which nothing is known.
 
-
-def _least(known: Sequence[float]) -> float:
-    """The least that the median of these, which are sorted, can be without one of them."""
-    return known[(len(known) - 2) // 2] if len(known) > 1 else inf
-
-
-def _suspicious(own: IoRates, latency_of_others: float, busy_of_others: float) -> bool:
-    """Whether a leaf may stand out: most don't, and to compare it takes a while."""
-    if own.latency is not None and own.latency > LATENCY_FACTOR * latency_of_others:
-        return True
-    return own.busy is not None and own.busy - busy_of_others >= BUSY_GAP
-
-
-def _stands_out(own: IoRates, others: Sequence[IoRates]) -> str | None:
-    """Why it does, if it does; nothing stands out among devices of which nothing is known."""
+    ``waits`` and ``shares`` are the latencies and busy shares of all, sorted.
+    """
     if own.latency is not None and own.latency >= LATENCY_FLOOR:
-        usual = middle((o.latency for o in others), inf)
+        usual = _usual(waits, own.latency)
         if own.latency > LATENCY_FACTOR * usual:
             return f"{latency(own.latency)}, siblings {latency(usual)}"
     if own.busy is not None and own.busy >= BUSY_SHARE:
-        usual = middle((o.busy for o in others), inf)
+        usual = _usual(shares, own.busy)
         if own.busy - usual >= BUSY_GAP:
             return f"{percent(own.busy)} busy, siblings {percent(usual)}"
     return None
+
+
+def _usual(values: Sequence[float], own: float) -> float:
+    """The median of sorted values without ``own``, one of them; infinite where it is alone."""
+    rest, place = len(values) - 1, bisect_left(values, own)
+    if rest == 0:
+        return inf
+    low, high = (rest - 1) // 2, rest // 2
+    return (values[low + (low >= place)] + values[high + (high >= place)]) / 2

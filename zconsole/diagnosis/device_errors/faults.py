@@ -109,60 +109,61 @@ def judge(
     watched weigh twice as much as lifetime counts.
     """
     signs = signs or ProbeResults()
-    link, medium = _link_signs(deltas, flaps, signs), _disk_signs(deltas, signs)
+    link, medium = list(_link_signs(deltas, flaps, signs)), list(_disk_signs(deltas, signs))
+    if medium and deltas.slow:  # slow I/Os alone may come from load, link or disk
+        medium.append(Sign(counted(deltas.slow, "slow I/O")))
     for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
         if own and (not other or _weight(own) > _weight(other) + 1):
-            return cause, tuple(word for word, _ in own)
-    return "unclear", tuple(word for word, _ in (*link, *medium))
+            return cause, tuple(sign.words for sign in own)
+    return "unclear", tuple(sign.words for sign in (*link, *medium))
 
 
-Weighed = list[tuple[str, int]]
-"""Signs in words, and how much each weighs."""
+class Sign(NamedTuple):
+    """What speaks for a cause."""
+
+    words: str
+    weight: int = 1
 
 
-def _weight(found: Weighed) -> int:
-    return sum(weight for _, weight in found)
+def _weight(signs: Sequence[Sign]) -> int:
+    return sum(sign.weight for sign in signs)
 
 
-def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Weighed:
-    found: Weighed = []
-    smart = signs.smart or SmartCounts()
+FAR_MORE = 3
+"""Times as many errors of one kind as of the other that tell a link from a disk: a damaged transfer
+fails its checksum, an unreadable sector is an error of the read."""
+
+
+def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Iterator[Sign]:
     if flaps:
-        found.append((returned(flaps), 1))
-    found += _counted(signs, "crc", "CRC errors on its link")
-    lone = deltas.cksum > 3 * max(1, deltas.read) and not deltas.is_shared
-    if lone and not smart.pending:
-        found.append(("it returns damaged data without an error", 1))
-    if any(_says(line, LINK_WORDS) for line in signs.kernel):
-        found.append(("the kernel resets its link", 1))
-    return found
+        yield Sign(returned(flaps))
+    yield from _counted(signs, "crc", "CRC errors on its link")
+    lone = deltas.cksum > FAR_MORE * max(1, deltas.read) and not deltas.is_shared
+    if lone and not (signs.smart and signs.smart.pending):
+        yield Sign("it returns damaged data without an error")
+    if _says(signs.kernel, LINK_WORDS):
+        yield Sign("the kernel resets its link")
 
 
-def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Weighed:
-    found: Weighed = []
+def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Iterator[Sign]:
     if signs.smart is not None and signs.smart.passed is False:
-        found.append(("SMART reports a failing disk", 1))
-    found += _counted(signs, "pending", "unreadable sectors")
-    found += _counted(signs, "uncorrectable", "uncorrectable errors")
-    found += _counted(signs, "reallocated", "reallocated sectors")
-    if deltas.read > 3 * max(1, deltas.cksum):
-        found.append(("the disk itself reports read errors", 1))
-    if any(_says(line, DISK_WORDS) for line in signs.kernel):
-        found.append(("the kernel reports bad sectors", 1))
-    if deltas.slow and found:  # slow I/Os alone may come from load, link or disk
-        found.append((counted(deltas.slow, "slow I/O"), 1))
-    return found
+        yield Sign("SMART reports a failing disk")
+    yield from _counted(signs, "pending", "unreadable sectors")
+    yield from _counted(signs, "uncorrectable", "uncorrectable errors")
+    yield from _counted(signs, "reallocated", "reallocated sectors")
+    if deltas.read > FAR_MORE * max(1, deltas.cksum):
+        yield Sign("the disk itself reports read errors")
+    if _says(signs.kernel, DISK_WORDS):
+        yield Sign("the kernel reports bad sectors")
 
 
-def _counted(signs: ProbeResults, name: str, words: str) -> Weighed:
-    """A count above 0, and whether it grows."""
-    now = getattr(signs.smart, name, None)
-    before = getattr(signs.before, name, None)
-    if not now:
-        return []
-    if before is not None and now > before:
-        return [(f"{now} {words}, {now - before} new", 2)]
-    return [(f"{now} {words}", 1)]
+def _counted(signs: ProbeResults, name: str, words: str) -> Iterator[Sign]:
+    """A count of SMART above 0, and whether it grows."""
+    now, before = getattr(signs.smart, name, None), getattr(signs.before, name, None)
+    if now and before is not None and now > before:
+        yield Sign(f"{now} {words}, {now - before} new", weight=2)
+    elif now:
+        yield Sign(f"{now} {words}")
 
 
 LINK_WORDS = (
@@ -184,9 +185,8 @@ DISK_WORDS = ("medium error", "unrecovered read error", "critical medium", "unc 
 """… and about the medium (drivers/scsi/constants.c, block/blk-core.c)."""
 
 
-def _says(line: str, words: Sequence[str]) -> bool:
-    text = line.lower()
-    return any(word in text for word in words)
+def _says(lines: Sequence[str], words: Sequence[str]) -> bool:
+    return any(word in line.lower() for line in lines for word in words)
 
 
 SUSPECTS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,7 @@ def messages_about(text: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 ATTRIBUTES = {5: "reallocated", 197: "pending", 198: "uncorrectable", 199: "crc"}
+_NVME = "nvme_smart_health_information_log"
 
 
 def smart_counts(text: str) -> SmartCounts | None:
@@ -114,14 +115,30 @@ def smart_counts(text: str) -> SmartCounts | None:
         document = parse_json(text)
     except ValueError:
         return None
-    if not isinstance(document, dict):
-        return None
-    counts: dict[str, Any] = {"passed": _passed(document)}
-    counts |= _ata(document) | _nvme(document) | _scsi(document)
-    counts |= {"wear": _wear(document), "spare": _spare(document)}
-    counts["temperature"] = _number(document, "temperature", "current")
-    found = SmartCounts(**counts)
+    table = _at(document, "ata_smart_attributes", "table")
+    attributes = table if isinstance(table, list) else []
+    passed = _at(document, "smart_status", "passed")
+    spare = _first(document, ("spare_available", "current_percent"), (_NVME, "available_spare"))
+    found = SmartCounts(
+        **_counts(document, attributes),
+        passed=passed if isinstance(passed, bool) else None,
+        wear=_wear(document, attributes),
+        spare=None if spare is None else min(1.0, max(0.0, spare / 100)),
+        temperature=_first(document, ("temperature", "current")),
+    )
     return None if found == SmartCounts() else found
+
+
+def _counts(document: object, attributes: Sequence[object]) -> dict[str, int]:
+    """What ATA, NVMe and SCSI disks count, each in its own way."""
+    counts: list[tuple[str, object]] = []
+    for row in attributes:
+        number = _at(row, "id")
+        if isinstance(number, int) and number in ATTRIBUTES:
+            counts.append((ATTRIBUTES[number], _at(row, "raw", "value")))
+    counts.append(("uncorrectable", _at(document, _NVME, "media_errors")))
+    counts.append(("reallocated", _at(document, "scsi_grown_defect_list")))
+    return {name: count for name, count in counts if isinstance(count, int)}
 
 
 WORN = ("life", "wear")
@@ -129,71 +146,33 @@ WORN = ("life", "wear")
 231, 233) mean something else on other models; the names are from smartctl's database."""
 
 
-def _wear(document: Mapping[str, Any]) -> float | None:
+def _wear(document: object, attributes: Sequence[object]) -> float | None:
     """The share used, by smartctl's own word (7.4 and later), else NVMe's, else an attribute's."""
-    used = _number(document, "endurance_used", "current_percent")
+    used = _first(document, ("endurance_used", "current_percent"), (_NVME, "percentage_used"))
     if used is None:
-        used = _number(document, "nvme_smart_health_information_log", "percentage_used")
-    if used is None:
-        left = next(filter(None, map(_life_left, _rows(document))), None)
-        used = None if left is None else 100 - left
+        used = next((100.0 - left for left in map(_life_left, attributes) if left), None)
     return None if used is None else max(0.0, used / 100)
 
 
-def _life_left(row: Mapping[str, Any]) -> float | None:
+def _life_left(row: object) -> int | None:
     """Percent of its life that flash has left, if that is what the attribute counts."""
-    name = str(row.get("name", "")).lower()
-    value = row.get("value") if any(word in name for word in WORN) else None
-    return float(value) if isinstance(value, int) and 0 < value <= 100 else None
+    name, value = str(_at(row, "name")).lower(), _at(row, "value")
+    counts = any(word in name for word in WORN) and isinstance(value, int)
+    return value if counts and 0 < value <= 100 else None
 
 
-def _spare(document: Mapping[str, Any]) -> float | None:
-    left = _number(document, "spare_available", "current_percent")
-    if left is None:
-        left = _number(document, "nvme_smart_health_information_log", "available_spare")
-    return None if left is None else min(1.0, max(0.0, left / 100))
+def _first(document: object, *paths: tuple[str, str]) -> float | None:
+    """The first number that stands at one of these paths; None without any."""
+    for path in paths:
+        value = _at(document, *path)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and abs(value) < 1e6:
+            return float(value)
+    return None
 
 
-def _number(document: Mapping[str, Any], table: str, name: str) -> float | None:
-    """A number in one of the document's tables; None where there is no such thing."""
-    found = document.get(table)
-    value = found.get(name) if isinstance(found, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e6:
-        return None
-    return float(value)
-
-
-def _rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The ATA attributes."""
-    table = document.get("ata_smart_attributes")
-    rows = table.get("table") if isinstance(table, dict) else ()
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-def _passed(document: Mapping[str, Any]) -> bool | None:
-    status = document.get("smart_status")
-    passed = status.get("passed") if isinstance(status, dict) else None
-    return passed if isinstance(passed, bool) else None
-
-
-def _ata(document: Mapping[str, Any]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row in _rows(document):
-        number = row.get("id")
-        name = ATTRIBUTES.get(number) if isinstance(number, int) else None
-        raw = row.get("raw") if name else None
-        value = raw.get("value") if isinstance(raw, dict) else None
-        if name and isinstance(value, int):
-            found[name] = value
-    return found
-
-
-def _nvme(document: Mapping[str, Any]) -> dict[str, int]:
-    log = document.get("nvme_smart_health_information_log")
-    errors = log.get("media_errors") if isinstance(log, dict) else None
-    return {"uncorrectable": errors} if isinstance(errors, int) else {}
-
-
-def _scsi(document: Mapping[str, Any]) -> dict[str, int]:
-    grown = document.get("scsi_grown_defect_list")
-    return {"reallocated": grown} if isinstance(grown, int) else {}
+def _at(document: object, *path: str) -> Any:
+    """What stands at a path of keys; None where there is no such thing."""
+    for key in path:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
