@@ -90,7 +90,15 @@ def judge(seen: Evidence) -> Verdict | None:
         with suppress(KeyError):
             text += part.format(**told)
     suggestion = rule.suggest(seen, signs.disk)
-    return Verdict(rule.cause, text, signs.figures, signs.sure, suggestion, signs.disk.name)
+    return Verdict(
+        rule.cause,
+        text,
+        signs.figures,
+        signs.sure,
+        suggestion,
+        signs.disk.name,
+        tried=seen.steps.get(suggestion.tunable),
+    )
 
 
 def _unmeasured(seen: Evidence) -> Signs | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from zconsole.diagnosis.bottleneck.ceiling import ceiling_of
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import (
     Disk,
@@ -17,10 +17,9 @@ from zconsole.diagnosis.bottleneck.evidence import (
 from zconsole.diagnosis.bottleneck.finding import TOO_LITTLE, Ceiling, Verdict
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycleTracker
 from zconsole.diagnosis.bottleneck.trials import TunableTrials
-from zconsole.pool.model import IoRates, Sample, Scan, Vdev
+from zconsole.pool.model import IoRates, Sample, Scan
 from zconsole.pool.topology import Placed
 from zconsole.pool.version import parse_version
-from zconsole.units import rate
 
 ScanKey = tuple[str, str | None, float | None]
 FEW = 64
@@ -38,16 +37,19 @@ class BottleneckTracker:
     def __init__(self) -> None:
         self.verdict: Verdict | None = None
         self.ceiling: Ceiling | None = None
-        self._running = False
-        self._scan: ScanKey | None = None
-        self._since = 0.0
         self._past: dict[str, LeafStats] = {}
         self._load = PoolLoad()
         self._judged_at = float("-inf")
+        self._begin(None, 0.0)
+
+    def _begin(self, scan: ScanKey | None, clock: float) -> None:
+        self._scan, self._since = scan, clock
         self._turns = StageCycleTracker()
         self._sorted: float | None = None
         self._steady, self._settled = Hysteresis(), Settled()
         self._trials = TunableTrials()
+        for past in self._past.values():
+            past.begin()
 
     def push(
         self,
@@ -58,14 +60,13 @@ class BottleneckTracker:
     ) -> None:
         """Take in a sample whose rates and scans are known."""
         watched = next((each for each in scans if each.scan.state == "running"), None)
-        was_running, self._running = self._running, watched is not None
         if watched is None:
             self.verdict, self.ceiling = None, self._while_paused(scans)
             return
         if watched.scan.key != self._scan:
             self._begin(watched.scan.key, sample.clock)
         self._take_turns(sample, watched.scan)
-        if not was_running:
+        if self.verdict is None:
             self.verdict = TOO_LITTLE  # the first sample of a scan has no rates to judge by
         elif len(tree) <= FEW or sample.clock - self._judged_at >= SELDOM:
             self._judged_at = sample.clock
@@ -76,14 +77,6 @@ class BottleneckTracker:
         """The best seen of the scan that is paused now, of which it reaches nothing."""
         paused = any(each.scan.key == self._scan for each in scans if each.scan.state == "paused")
         return self.ceiling._replace(share=None) if paused and self.ceiling else None
-
-    def _begin(self, scan: ScanKey, clock: float) -> None:
-        self._scan, self._since = scan, clock
-        self._turns, self._sorted = StageCycleTracker(), None
-        self._steady, self._settled = Hysteresis(), Settled()
-        self._trials = TunableTrials()
-        for past in self._past.values():
-            past.begin()
 
     def _take_turns(self, sample: Sample, scan: Scan) -> None:
         before = self._turns.stage
@@ -98,12 +91,8 @@ class BottleneckTracker:
         self, clock: float, tree: Mapping[str, Placed], rates: Mapping[str, IoRates]
     ) -> None:
         for key, place in tree.items():
-            if place.vdev.children or key not in rates:
-                continue
-            past = self._past.get(key)
-            if past is None:
-                past = self._past[key] = LeafStats()
-            past.add(clock, place.vdev, rates[key])
+            if not place.vdev.children and key in rates:
+                self._past.setdefault(key, LeafStats()).add(clock, place.vdev, rates[key])
         for key in self._past.keys() - tree.keys():
             del self._past[key]
         moved = [rates[key] for key in self._past if key in rates]
@@ -142,22 +131,12 @@ class BottleneckTracker:
         from zconsole.diagnosis.bottleneck.rules import judge  # one sample has nothing to judge
 
         found = judge(seen)
-        if found is not None and found.suggestion.tunable:
-            found = found._replace(tried=self._trials.steps.get(found.suggestion.tunable))
         between = self._turns.stage is not None and turns.limited
-        if between:
-            self.verdict = self._steady.push(sample.clock, seen.stage, found)
-        else:
-            self.verdict = self._settled.push(sample.clock, seen.stage, found)
+        shown = self._steady if between else self._settled
+        self.verdict = shown.push(sample.clock, seen.stage, found)
         shared = self.verdict is not None and self.verdict.cause == "bus"
         if not between or seen.stage == "issuing":
             self.ceiling = ceiling_of(seen, self._load.most if shared else None)
-
-
-SPAN = 120.0
-"""Seconds of issuing that count."""
-UNEVEN = 0.9
-"""Share of what all vdevs can do together, below which it is one of them that a scrub waits for."""
 
 
 LASTING = 15.0
@@ -187,6 +166,10 @@ class Settled:
         elif clock - self._since >= LASTING:
             self._shown, self._other = found, None
         return self._shown
+
+
+SPAN = 120.0
+"""Seconds of issuing that count."""
 
 
 class Hysteresis:
@@ -222,85 +205,3 @@ class Hysteresis:
             times[found.cause] = times.get(found.cause, 0.0) + seconds
             newest[found.cause] = found
         return newest[max(times, key=lambda cause: times[cause])] if times else None
-
-
-def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
-    """The estimated maximum of a running scan in issued bytes/s; None before any disk was active.
-
-    A scan's rate counts allocated bytes: on a mirror those of one disk, on raidz those of all
-    disks, parity included. So a scrub can reach one disk's rate a mirror, all disks' together a
-    raidz, and lasts until the vdev that takes longest is done; a resilver reaches no more than its
-    new disk takes in: its write rate, times the width of a raidz. ``bus`` is what a shared link is
-    known to carry in bytes/s, over all disks.
-    """
-    walking = seen.stage == "scanning" and seen.scan.two_stage and seen.scan.function != "rebuild"
-    if seen.scan.state != "running" or walking:
-        return None
-    tops = {key: [d for d in seen.disks if d.top == key] for key in seen.tops}
-    rates = {key: _top(seen.tops[key], disks) for key, disks in tops.items()}
-    if not rates or not all(rates.values()):
-        return None
-    total, words = sum(rates.values()), _words(seen)
-    # What it averaged over the pass it could do, though nobody watched.
-    average = float(seen.scan.zpool_issue_rate or 0)
-    if (longest := _longest(seen, rates)) is not None and longest.rate < total:
-        if longest.rate < UNEVEN * total:
-            average = 0.0  # vdevs are in it that are done by now
-            words = f"{longest.name} takes longest, at the best observed rates of its disks"
-        total = longest.rate
-    if bus is not None and (limited := bus / _copies(seen.tops)) < total:
-        total, words = limited, f"the shared link carries {rate(bus)}"
-    total = max(total, seen.rate, average)
-    return Ceiling(total, min(1.0, seen.rate / total) if total else None, words)
-
-
-class _Longest(NamedTuple):
-    """The vdev that a scrub waits for, and bytes/s of all vdevs until that is done."""
-
-    name: str
-    rate: float
-
-
-def _longest(seen: Evidence, rates: Mapping[str, float]) -> _Longest | None:
-    """The top-level vdev with the most data for its rate; None where allocations are unknown."""
-    sizes = {key: seen.tops[key].alloc_bytes for key in rates}
-    known = {key: size for key, size in sizes.items() if size is not None}
-    if seen.scan.function != "scrub" or len(known) < len(sizes) or not any(known.values()):
-        return None
-    last = max(known, key=lambda key: known[key] / rates[key])
-    return _Longest(seen.tops[last].name, sum(known.values()) * rates[last] / known[last])
-
-
-def _top(top: Vdev, disks: list[Disk]) -> float:
-    """Issued bytes/s that one top-level vdev allows; 0 when unknown."""
-    sources = [d.past.best_read for d in disks if not d.target and d.past.best_read]
-    targets = [d.past.best_write for d in disks if d.target and d.past.best_write]
-    if any(d.target for d in disks):
-        write = min(targets) * _width(top) if targets else 0.0
-        read = sum(sources) if top.kind == "mirror" else _slowest(sources) * _width(top)
-        return min(write, read) if read else write
-    return _slowest(sources) * _width(top)
-
-
-def _slowest(rates: list[float]) -> float:
-    return min(rates) if rates else 0.0
-
-
-def _width(top: Vdev) -> int:
-    """Allocated bytes a byte on one disk stands for."""
-    return len(top.children) if top.kind.startswith(("raidz", "draid")) else 1
-
-
-def _copies(tops: Mapping[str, Vdev]) -> float:
-    """Bytes over a link for each issued byte: every side of a mirror is read."""
-    sides = [len(t.children) if t.kind == "mirror" else 1 for t in tops.values()]
-    return max(1.0, sum(sides) / max(1, len(sides)))
-
-
-def _words(seen: Evidence) -> str:
-    if seen.targets:
-        return "the new disk at its best observed rate"
-    kinds = {top.kind for top in seen.tops.values()}
-    if kinds == {"mirror"}:
-        return "the best observed rates of one disk per mirror, summed"
-    return "the best observed rates of the disks, summed"
