@@ -38,7 +38,7 @@ class Signs(NamedTuple):
     """What speaks for a limit."""
 
     sure: float
-    """How sure it is, 0 to 1; 0 where nothing is clear."""
+    """How sure it is, 0 to 1: below 0.5 the console says "perhaps"; 0 where nothing is clear."""
     figures: Mapping[str, float]
     """As in Verdict."""
     disk: Disk = NO_DISK
@@ -66,7 +66,7 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
 }
 
 
-class _Figure(float):
+class Figure(float):
     """A number that words tell with its unit."""
 
     def __format__(self, unit: str) -> str:
@@ -83,7 +83,7 @@ def judge(seen: Evidence) -> Verdict | None:
     rule, signs = next(found)
     told = {"disk": signs.disk.name, **signs.figures, **signs.said}
     told = {
-        key: _Figure(value) if isinstance(value, float) else value for key, value in told.items()
+        key: Figure(value) if isinstance(value, float) else value for key, value in told.items()
     }
     text = ""
     for part in rule.words:
@@ -206,7 +206,7 @@ GAP = 0.12
 
 def _filled(seen: Evidence) -> Signs | None:
     """The disk being filled is saturated, and the sources wait for it."""
-    disk, usual = _busiest_new(seen), middle(d.busy for d in seen.sources)
+    disk, usual = _busiest_new(seen), seen.busy
     busy = disk.busy or 0.0
     if busy < SATURATED or busy < usual + GAP or disk.rate <= 0:
         return None
@@ -237,7 +237,7 @@ def _collapsed(seen: Evidence) -> Signs | None:
     if not large or disk.rate >= COLLAPSE * best or unsteady < UNSTEADY:
         return None
     figures = {"write_rate": disk.rate, "best_write_rate": best, "busy": disk.busy or 0.0}
-    figures |= {"unsteady": unsteady, "others_busy": filled.figures["others_busy"]}
+    figures |= {"unsteady": unsteady, "others_busy": seen.busy}
     return Signs(0.85, figures, disk)
 
 
@@ -255,7 +255,7 @@ def _applications(seen: Evidence) -> Signs | None:
     share, busy = middle(d.usual_others for d in disks), middle(d.busy for d in disks)
     if busy < CONTENDED or min(share, middle(d.others for d in disks)) < OTHERS:
         return None
-    # Samples may miss the few requests of a scan that goes on.
+    # Samples may miss the few requests of a scan that goes on: never "100 %" while it does.
     nearly = share > 0.95 and seen.rate > 0
     said: dict[str, float | str] = {"part": "nearly all" if nearly else percent(share)}
     if seen.foreground_writes > 1e6:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 
 import pytest
 
@@ -11,7 +12,8 @@ from tests.unit.diagnosis.bottleneck.watching import watched
 from zconsole import units
 from zconsole.diagnosis.bottleneck.device_stats import LeafStats, PoolLoad
 from zconsole.diagnosis.bottleneck.evidence import Disk, Evidence
-from zconsole.diagnosis.bottleneck.rules import SMALL, judge
+from zconsole.diagnosis.bottleneck.finding import CAUSES as WORDS
+from zconsole.diagnosis.bottleneck.rules import RULES, SMALL, Figure, judge
 from zconsole.diagnosis.bottleneck.stage_cycles import StageCycles
 from zconsole.pool.model import IoRates, Scan
 from zconsole.sim.source import World
@@ -70,6 +72,12 @@ def test_a_pool_without_a_running_scan_has_no_limit(scenario):
     frame = watched(scenario, 1, 10.0)
     assert frame.limit is None
     assert frame.ceiling is None
+
+
+def test_every_rule_names_a_known_cause_and_its_words_take_any_figure():
+    assert {rule.cause for rule in RULES} == WORDS.keys()
+    told = defaultdict(lambda: Figure(0.5))
+    assert all(part.format_map(told) for rule in RULES for part in rule.words)
 
 
 def test_before_a_transaction_group_was_seen_nothing_is_clear():
