@@ -6,8 +6,9 @@ from zconsole.cli.tunables_options import LIMITED_BY
 from zconsole.diagnosis.bottleneck.finding import ACTS, CAUSES, Suggestion, Verdict
 from zconsole.pool.model import Scan
 from zconsole.tunables.presets import LIMITS
-from zconsole.ui.actions.tunables_flow import OUT_OF_REACH, hopeless, likely_limit, suggested
+from zconsole.ui.actions.tunables_flow import OUT_OF_REACH, hopeless, likely_limit
 from zconsole.ui.display_format import DisplayFormat
+from zconsole.ui.panes.advice import suggested
 
 WRITES = "zfs_vdev_async_write_min_active"
 
@@ -81,7 +82,8 @@ def test_every_cause_is_lifted_out_of_reach_or_unclear(cause):
 def test_the_list_of_tunables_says_it_of_its_line(found, text, said):
     limit = Verdict("throttle", "why", suggestion=found)
     assert limit.advice == text
-    assert suggested(frame(mirror_pool(Scan("resilver", "running")), limit=limit)) == (WRITES, said)
+    assert suggested(frame(mirror_pool(Scan("resilver", "running")), limit=limit)) == found
+    assert found.beside == said
 
 
 @rows("act", ACTS)

@@ -8,7 +8,7 @@ from functools import partial
 from zconsole.actions.backend import FROZEN
 from zconsole.errors import ZconsoleError
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.timeline.frame import AUTOPILOT, Frame
+from zconsole.timeline.frame import Frame
 from zconsole.tunables.catalog import BYTES
 from zconsole.tunables.control import Setting, known
 from zconsole.tunables.hold_latency import LEVERS
@@ -20,6 +20,7 @@ from zconsole.ui.actions.plan_lines import part, said_lines
 from zconsole.ui.actions.tunables_pane import Shown, TunablesScreen, allowed, question_lines
 from zconsole.ui.dialogs.confirm import Confirmation, ConfirmScreen
 from zconsole.ui.dialogs.screens import AskScreen
+from zconsole.ui.panes.advice import suggested
 from zconsole.ui.widgets.draw import Span
 
 ACTS = "Acts on every pool of this machine, at once."
@@ -67,9 +68,9 @@ async def tunables_flow(context: FlowContext) -> None:
 
 def _row_of_advice(context: FlowContext, settings: tuple[Setting, ...]) -> int:
     """The row of the tunable that is suggested; the first, where none is."""
-    name = suggested(context.frame)[0] if context.frame else ""
     names = [setting.tunable.name for setting in settings]
-    return names.index(name) if name in names else 0
+    found = suggested(context.frame) if context.frame else None
+    return names.index(found.tunable) if found and found.tunable in names else 0
 
 
 def _screen(context: FlowContext, settings: tuple[Setting, ...], row: int) -> TunablesScreen:
@@ -96,16 +97,21 @@ def _shown(context: FlowContext, settings: tuple[Setting, ...]) -> tuple[Shown, 
     frame = context.frame
     changes = context.past.changes
     newest = {change.name: change for change in changes}
-    advised, advice = suggested(frame) if frame else ("", "")
 
     def _shown_one(setting: Setting) -> Shown:
         name = setting.tunable.name
         change = newest.get(name)
         effect = context.watch.effect(frame.pool, change, changes) if frame and change else None
-        told = advice if name == advised else ""
+        told = _suggested_of(context, name)
         return Shown(setting, _promised(context, setting.hold), change, effect, told)
 
     return tuple(map(_shown_one, settings))
+
+
+def _suggested_of(context: FlowContext, name: str) -> str:
+    """What is suggested to do with this tunable; empty where nothing is."""
+    found = suggested(context.frame) if context.frame else None
+    return found.beside if found and found.tunable == name else ""
 
 
 def _promised(context: FlowContext, hold: Hold | None) -> str:
@@ -136,8 +142,7 @@ async def _fulfil(context: FlowContext, request: str, setting: Setting) -> None:
 async def _ask_value(context: FlowContext, setting: Setting) -> None:
     """Ask until the answer is a value it may have, or the question is left."""
     name, typed = setting.tunable.name, ""
-    advised, advice = suggested(context.frame) if context.frame else ("", "")
-    lines = partial(question_lines, setting, advice * (advised == name), context.look)
+    lines = partial(question_lines, setting, _suggested_of(context, name), context.look)
     while True:
         screen = AskScreen(f"SET {name}", lines, allowed(setting), typed)
         answer = await context.app.push_screen_wait(screen)
@@ -312,18 +317,3 @@ def hopeless(frame: Frame) -> str | None:
     disks = frame.limit.cause not in _NO_DISK
     more = "little to gain, and latency rises" if disks else "no tunable helps"
     return f"{frame.limit.text}: {more}"
-
-
-def suggested(frame: Frame) -> tuple[str, str]:
-    """The tunable that the suggestion on the screen is about, and what to do with it; else empty.
-
-    None that an autopilot sets: setting it would end that.
-    """
-    limit = frame.limit
-    if limit is None or limit.cause == "unclear":
-        return "", ""
-    found = limit.suggestion
-    held = any(view.activity.kind == AUTOPILOT for view in frame.activities)
-    if not found.tunable or (held and found.tunable in LEVERS):
-        return "", ""
-    return found.tunable, found.beside

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zconsole.timeline.frame import AUTOPILOT
+from zconsole.timeline.frame import AUTOPILOT, Frame
 from zconsole.ui.panes.scan_parts import LABEL, Ink, fixed, machine
 from zconsole.ui.panes.suspended import way_out
 from zconsole.ui.widgets.draw import Line
 from zconsole.ui.widgets.short_names import middle
 
 if TYPE_CHECKING:
+    from zconsole.diagnosis.bottleneck.finding import Suggestion
     from zconsole.diagnosis.device_errors.faults import DeviceFault
 
 _SURE = 0.5
@@ -96,22 +97,27 @@ def _limited(most: int, ink: Ink) -> list[Line]:
     return [*limits, *suggested[:most], *troubles]
 
 
-def _suggestion(ink: Ink) -> str:
-    """What could be done about the limit, by key; empty where nothing can, or it is not clear.
+def suggested(frame: Frame) -> Suggestion | None:
+    """What could be done about the limit; None where nothing can, or it is not clear.
 
     Nothing either to start the autopilot that runs, or to set what it sets: that ends it.
     Lazy import: mostly no autopilot runs, and the first paint waits for all that is imported.
     """
-    limit = ink.frame.limit
-    if limit is None or limit.cause == "unclear":
-        return ""
-    found = limit.suggestion
-    if any(view.activity.kind == AUTOPILOT for view in ink.frame.activities):
+    if frame.limit is None or frame.limit.cause == "unclear" or not frame.limit.advice:
+        return None
+    found = frame.limit.suggestion
+    if any(view.activity.kind == AUTOPILOT for view in frame.activities):
         from zconsole.tunables.hold_latency import LEVERS
 
         if found.act == "hold" or found.tunable in LEVERS:
-            return ""
-    return found.by_key(ink.look.keys.way)
+            return None
+    return found
+
+
+def _suggestion(ink: Ink) -> str:
+    """The suggestion with the keys of the console; empty where there is none."""
+    found = suggested(ink.frame)
+    return found.by_key(ink.look.keys.way) if found else ""
 
 
 def _shortened(label: str, text: str, rows: int, ink: Ink) -> list[Line]:
