@@ -60,20 +60,21 @@ def led_of(slot: LedSlot, serial: str, root: Path = ROOT) -> Path | None:
     Of several, the one counts that has the disk with this serial number, else the one that has the
     address of then: to light another bay would be worse than none.
     """
-    if not _is_plain(slot.component):
-        return None
-    boxes = [box for box in _enclosures(root) if _is(box, slot)]
-    found = {box.name: led for box in boxes if (led := _led_in(box, slot.component))}
+    name = slot.component
+    if not name or "/" in name or "\0" in name or name in (".", ".."):
+        return None  # a name from a record must stay in its directory
+    found = {}
+    for box in _enclosures(root):
+        same = text_in(box / "id") == slot.enclosure
+        led = box / name / "locate"
+        if same and (slot.enclosure or box.name == slot.address) and led.exists():
+            found[box.name] = led.resolve()
     if len(found) > 1:
-        return _led_among(found, slot, serial, root)
+        holding = {disk.locate for disk in disks(root, _unread) if serial and disk.serial == serial}
+        with_disk = {address: led for address, led in found.items() if str(led) in holding}
+        first = next(iter(with_disk.values()), None)
+        return (with_disk or found).get(slot.address, first)
     return next(iter(found.values()), None)
-
-
-def _led_among(found: dict[str, Path], slot: LedSlot, serial: str, root: Path) -> Path | None:
-    holding = {disk.locate for disk in disks(root, _unread) if serial and disk.serial == serial}
-    with_disk = {name: led for name, led in found.items() if str(led) in holding}
-    first = next(iter(with_disk.values()), None)
-    return (with_disk or found).get(slot.address, first)
 
 
 def read_led(path: Path) -> str:
@@ -95,23 +96,6 @@ def _enclosures(root: Path) -> list[Path]:
     with contextlib.suppress(OSError):
         return sorted(place.iterdir())
     return []
-
-
-def _is(box: Path, slot: LedSlot) -> bool:
-    """Whether this is the slot's enclosure: by its id, else by its address of this boot."""
-    return text_in(box / "id") == slot.enclosure and (
-        bool(slot.enclosure) or box.name == slot.address
-    )
-
-
-def _led_in(box: Path, component: str) -> Path | None:
-    led = box / component / "locate"
-    return led.resolve() if led.exists() else None
-
-
-def _is_plain(name: str) -> bool:
-    """Whether a name from a record stays in its directory."""
-    return bool(name) and "/" not in name and "\0" not in name and name not in (".", "..")
 
 
 def _unread(_: Path) -> Contents:

@@ -30,7 +30,7 @@ def says(words: str) -> Callable[[Evidence, Disk], Suggestion]:
     return lambda _, disk: Suggestion(words.replace("{disk}", disk.name))
 
 
-class Held(NamedTuple):
+class Throttle(NamedTuple):
     """A tunable that holds a scan back, its value, and what to do about it."""
 
     name: str
@@ -38,25 +38,25 @@ class Held(NamedTuple):
     release: Suggestion
 
 
-def held(seen: Evidence) -> Held | None:
+def held(seen: Evidence) -> Throttle | None:
     """Return the tunable that holds the scan back; None if none is known."""
     if seen.tunables.get(FREEZE):
-        return Held(FREEZE, 1, Suggestion("{act}", "restore", FREEZE))
+        return Throttle(FREEZE, 1, Suggestion("{act}", "restore", FREEZE))
     if seen.version and seen.version < FIRST_SORTED:
         return _delay(seen)
     for name in _candidates(seen):
         value, default = seen.tunables.get(name), BY_NAME[name].default(seen.version)
         if value is not None and default is not None and value < default:
-            return Held(name, value, Suggestion("{act} (its default)", "set", name, default))
+            return Throttle(name, value, Suggestion("{act} (its default)", "set", name, default))
     return None
 
 
-def _delay(seen: Evidence) -> Held | None:
+def _delay(seen: Evidence) -> Throttle | None:
     """Before 0.8 a scan waits some ticks before each read while others do I/O."""
     name = "zfs_scrub_delay" if seen.scan.function == "scrub" else "zfs_resilver_delay"
     value = seen.tunables.get(name, 4 if name == "zfs_scrub_delay" else 2)
     told = f"{{act}} so that the scan stops waiting {value} ticks before each read"
-    return Held(name, value, Suggestion(told, "change", name, 0)) if value else None
+    return Throttle(name, value, Suggestion(told, "change", name, 0)) if value else None
 
 
 def throttle(seen: Evidence, _: Disk = NO_DISK) -> Suggestion:

@@ -47,7 +47,7 @@ class Signs(NamedTuple):
     """What else the words tell."""
 
 
-class Rule(NamedTuple):
+class LimitRule(NamedTuple):
     """A row of RULES."""
 
     cause: str
@@ -440,23 +440,23 @@ _CHECK_STUCK = advice.says(
 )
 
 RULES = (
-    Rule("unclear", _unmeasured, ["unclear: how busy the disks are is unknown here"]),
-    Rule("new-disk", _new_hangs, [f"the new disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
-    Rule("slow-disk", _source_hangs, [f"a source disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
-    Rule("memory", _walks_by_turns, [_ALTERNATES], advice.memory),
-    Rule(
+    LimitRule("unclear", _unmeasured, ["unclear: how busy the disks are is unknown here"]),
+    LimitRule("new-disk", _new_hangs, [f"the new disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
+    LimitRule("slow-disk", _source_hangs, [f"a source disk, {{disk}}, {_SILENT}"], _CHECK_STUCK),
+    LimitRule("memory", _walks_by_turns, [_ALTERNATES], advice.memory),
+    LimitRule(
         "metadata",
         _walks,
         ["scanning metadata ({walked:%})"],
         advice.says("wait; more ARC for metadata shortens this"),
     ),
-    Rule(
+    LimitRule(
         "cpu",
         _processor,
         ["the processor: {cpu:%} busy with checksums and parity, disks at most {busy:%}"],
         advice.says("leave the scan more CPU; a cheaper checksum affects new writes only"),
     ),
-    Rule(
+    LimitRule(
         "slow-disk",
         _straggles,
         [
@@ -465,7 +465,7 @@ RULES = (
         ],
         advice.slow_disk,
     ),
-    Rule(
+    LimitRule(
         "throttle",
         _few_writes,
         [
@@ -474,7 +474,7 @@ RULES = (
         ],
         advice.more_writes,
     ),
-    Rule(
+    LimitRule(
         "smr",
         _collapsed,
         [
@@ -486,7 +486,7 @@ RULES = (
             "or replace it with a conventional disk"
         ),
     ),
-    Rule(
+    LimitRule(
         "new-disk",
         _filled,
         [
@@ -496,7 +496,7 @@ RULES = (
         ],
         advice.new_disk,
     ),
-    Rule(
+    LimitRule(
         "foreground",
         _applications,
         [
@@ -506,7 +506,7 @@ RULES = (
         ],
         advice.foreground,
     ),
-    Rule(
+    LimitRule(
         "bus",
         _crowded,
         [
@@ -516,7 +516,7 @@ RULES = (
         ],
         _CHECK_LINK,
     ),
-    Rule(
+    LimitRule(
         "slow-disk",
         _all_slow,
         [
@@ -525,8 +525,8 @@ RULES = (
         ],
         advice.slow_disk,
     ),
-    Rule("memory", _sorts_little, [_ALTERNATES], advice.memory),
-    Rule(
+    LimitRule("memory", _sorts_little, [_ALTERNATES], advice.memory),
+    LimitRule(
         "random",
         _small_reads,
         [
@@ -535,16 +535,16 @@ RULES = (
         ],
         advice.reorder("small, scattered blocks"),
     ),
-    Rule(
+    LimitRule(
         "random",
         _seeks_or_link,
         [_SCATTERED, ", or waiting for a shared link"],
         advice.reorder("scattered blocks"),
     ),
-    Rule("random", _scattered, [_SCATTERED], advice.reorder("scattered blocks")),
-    Rule("disks", _streaming, ["disk throughput: {rate:B/s} each, sequential, {busy:%} busy"]),
-    Rule("bus", _idle_together, [_SHARED, ", only {busy:%} busy"], _CHECK_LINK),
-    Rule(
+    LimitRule("random", _scattered, [_SCATTERED], advice.reorder("scattered blocks")),
+    LimitRule("disks", _streaming, ["disk throughput: {rate:B/s} each, sequential, {busy:%} busy"]),
+    LimitRule("bus", _idle_together, [_SHARED, ", only {busy:%} busy"], _CHECK_LINK),
+    LimitRule(
         "throttle",
         _idle,
         [
@@ -554,7 +554,7 @@ RULES = (
         ],
         advice.throttle,
     ),
-    Rule(
+    LimitRule(
         "unclear",
         _unclear,
         [

@@ -111,21 +111,21 @@ def judge(
     signs = signs or ProbeResults()
     link, medium = list(_link_signs(deltas, flaps, signs)), list(_disk_signs(deltas, signs))
     if medium and deltas.slow:  # slow I/Os alone may come from load, link or disk
-        medium.append(Sign(counted(deltas.slow, "slow I/O")))
+        medium.append(_Sign(counted(deltas.slow, "slow I/O")))
     for cause, own, other in (("cable", link, medium), ("disk", medium, link)):
         if own and (not other or _weight(own) > _weight(other) + 1):
             return cause, tuple(sign.words for sign in own)
     return "unclear", tuple(sign.words for sign in (*link, *medium))
 
 
-class Sign(NamedTuple):
+class _Sign(NamedTuple):
     """What speaks for a cause."""
 
     words: str
     weight: int = 1
 
 
-def _weight(signs: Sequence[Sign]) -> int:
+def _weight(signs: Sequence[_Sign]) -> int:
     return sum(sign.weight for sign in signs)
 
 
@@ -134,36 +134,36 @@ FAR_MORE = 3
 fails its checksum, an unreadable sector is an error of the read."""
 
 
-def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Iterator[Sign]:
+def _link_signs(deltas: Deltas, flaps: int, signs: ProbeResults) -> Iterator[_Sign]:
     if flaps:
-        yield Sign(returned(flaps))
+        yield _Sign(returned(flaps))
     yield from _counted(signs, "crc", "CRC errors on its link")
     lone = deltas.cksum > FAR_MORE * max(1, deltas.read) and not deltas.is_shared
     if lone and not (signs.smart and signs.smart.pending):
-        yield Sign("it returns damaged data without an error")
+        yield _Sign("it returns damaged data without an error")
     if _says(signs.kernel, LINK_WORDS):
-        yield Sign("the kernel resets its link")
+        yield _Sign("the kernel resets its link")
 
 
-def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Iterator[Sign]:
+def _disk_signs(deltas: Deltas, signs: ProbeResults) -> Iterator[_Sign]:
     if signs.smart is not None and signs.smart.passed is False:
-        yield Sign("SMART reports a failing disk")
+        yield _Sign("SMART reports a failing disk")
     yield from _counted(signs, "pending", "unreadable sectors")
     yield from _counted(signs, "uncorrectable", "uncorrectable errors")
     yield from _counted(signs, "reallocated", "reallocated sectors")
     if deltas.read > FAR_MORE * max(1, deltas.cksum):
-        yield Sign("the disk itself reports read errors")
+        yield _Sign("the disk itself reports read errors")
     if _says(signs.kernel, DISK_WORDS):
-        yield Sign("the kernel reports bad sectors")
+        yield _Sign("the kernel reports bad sectors")
 
 
-def _counted(signs: ProbeResults, name: str, words: str) -> Iterator[Sign]:
+def _counted(signs: ProbeResults, name: str, words: str) -> Iterator[_Sign]:
     """A count of SMART above 0, and whether it grows."""
     now, before = getattr(signs.smart, name, None), getattr(signs.before, name, None)
     if now and before is not None and now > before:
-        yield Sign(f"{now} {words}, {now - before} new", weight=2)
+        yield _Sign(f"{now} {words}, {now - before} new", weight=2)
     elif now:
-        yield Sign(f"{now} {words}")
+        yield _Sign(f"{now} {words}")
 
 
 LINK_WORDS = (

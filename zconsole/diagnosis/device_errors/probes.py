@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from zconsole.diagnosis.device_errors.faults import ProbeResults, SmartCounts
+from zconsole.hardware.location import disks_below
 from zconsole.system.async_process import CommandRunner
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import ROOT
 from zconsole.system.process import DeadlineError
 from zconsole.system.records import parse_json
-from zconsole.zfs.sources.blockdev import node_name, slaves
 
 DEADLINE = 3.0
 LINES = 5
@@ -81,15 +81,12 @@ def log_names(path: str, root: Path = ROOT) -> tuple[str, ...]:
     Its own name, its ATA port's and its SCSI address (``ata3``, ``2:0:0:0``); of a stacked device
     those of its first disk.
     """
-    node = node_name(path, root)
-    while node is not None and (below := slaves(node, root)):
-        node = below[0]
-    if node is None:
+    below = disks_below(path, root)
+    if not below:
         return ()
-    where = Path(os.path.realpath(root / "sys/class/block" / node))
-    disk = where.parent.name if (where / "partition").exists() else node
-    ports = [part for part in where.parts if _PORT.fullmatch(part)]
-    return (disk, *ports)
+    disk = below[0][:2][-1]  # of a multipath disk, its first path
+    where = os.path.realpath(root / "sys/class/block" / disk)
+    return (disk, *filter(_PORT.fullmatch, where.split("/")))
 
 
 _PORT = re.compile(r"ata\d+|\d+:\d+:\d+:\d+")
