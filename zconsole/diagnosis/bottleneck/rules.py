@@ -163,8 +163,11 @@ PAIR_GAP = 0.5
 
 def _straggles(seen: Evidence) -> Signs | None:
     """One source is far busier than its siblings, and slower to answer."""
+    tops: dict[str, list[Disk]] = {}
+    for disk in seen.sources:
+        tops.setdefault(disk.top, []).append(disk)
     for disk in sorted(seen.sources, key=lambda d: -(d.busy or 0.0)):
-        others = [d for d in seen.sources if d.top == disk.top and d is not disk]
+        others = [d for d in tops[disk.top] if d is not disk]
         busy, usual = disk.busy or 0.0, middle(d.busy for d in others)
         own, wait = disk.rates.latency, middle(d.rates.latency for d in others)
         gap = STRAGGLING_GAP if len(others) > 1 else PAIR_GAP

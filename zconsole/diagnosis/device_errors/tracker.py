@@ -50,8 +50,8 @@ class _Device:
 
     @property
     def last(self) -> float:
-        """When it last had errors or left."""
-        return max([c.t for c in self.changes[-1:]] + self.left[-1:], default=float("-inf"))
+        """When it last had errors or left, which it must have."""
+        return max([change.t for change in self.changes[-1:]] + self.left[-1:])
 
     def count(self, since: float, t: float, now: ErrorCounters) -> None:
         """Keep what was counted since the sample before."""
@@ -135,7 +135,7 @@ class DeviceErrorTracker:
         found = [
             device.fault(key, tree[key].vdev.name, since, restarts)
             for key, device in self._devices.items()
-            if key in tree and device.last >= since
+            if (device.changes or device.left) and device.last >= since and key in tree
         ]
         rebuilt = {s.vdev for s in scans if s.function == "rebuild" and (s.end or t) >= since}
         told = []
