@@ -23,18 +23,26 @@ from pathlib import Path
 from zconsole.errors import UnavailableError, ZconsoleError
 from zconsole.pool.model import Pool, Sample, SampleFailure
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import alive, process_mark
 from zconsole.system.launcher import own
 from zconsole.system.patient import Patient
 from zconsole.system.record_file import read_record, write_record
-from zconsole.system.state_dir import StateError, state_dir, try_lock
-from zconsole.tunables.control import Control, recorded
-from zconsole.tunables.guard import WRITTEN, delivered, forked, quiet, started
+from zconsole.system.state_dir import StateError, try_lock
+from zconsole.tunables.control import recorded
+from zconsole.tunables.guard import (
+    STOPS,
+    WRITTEN,
+    control_of,
+    delivered,
+    forked,
+    parser,
+    quiet,
+    started,
+)
 from zconsole.tunables.hold_latency import AIM, FASTEST, GENTLEST, INTERVAL, STEP
-from zconsole.tunables.parameters import BOOT_ID, MODULE, SysfsParameters
+from zconsole.tunables.parameters import MODULE, SysfsParameters
 from zconsole.tunables.pilot import ACTION, Pilot, histograms, levers, scanning
-from zconsole.tunables.store import PILOT, FileTunableStore, newest_pilot
+from zconsole.tunables.store import PILOT, newest_pilot
 from zconsole.tunables.targets import Targets, targets
 from zconsole.zfs.decode import decode
 from zconsole.zfs.sources.base import Source
@@ -47,7 +55,6 @@ BLIND = 60.0
 """Seconds without a sample after which it ends: nobody knows what applications wait."""
 PATIENCE = 15.0
 """Seconds the steering process has to restore once it was told to stop."""
-STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 RUNS = "an autopilot runs already: stop it with zconsole tunables hold-latency off"
 
 
@@ -241,7 +248,7 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     if not delivered(WRITTEN, verdict):
         os.kill(child, signal.SIGTERM)
     _wait_for(child)
-    control, log = _control(args, mark)
+    control, log = control_of(args, mark)
     with contextlib.suppress(OSError, ZconsoleError):
         control.restore(time.time(), control.held())
     log.settle()
@@ -286,7 +293,7 @@ def _steering(args: argparse.Namespace, mark: str) -> None:
     for number in STOPS:
         signal.signal(number, lambda caught, _: told.append(caught))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-    control, log = _control(args, mark)
+    control, log = control_of(args, mark)
     wanted = targets(args.words)
     pilot = Pilot(control, SysfsParameters(args.module, args.boot_id), wanted, args.below_defaults)
 
@@ -326,21 +333,11 @@ async def _flown(
         await source.aclose()
 
 
-def _control(args: argparse.Namespace, mark: str) -> tuple[Control, Audit]:
-    log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
-    parameters = SysfsParameters(args.module, args.boot_id)
-    return Control(parameters, FileTunableStore(args.state), log, mark), log
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="zconsole.tunables.autopilot", allow_abbrev=False)
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--module", type=Path, default=MODULE)
-    parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
-    parser.add_argument("--watch")
-    parser.add_argument("--below-defaults", action="store_true")
-    parser.add_argument("words", nargs="+")
-    return parser
+    options = parser("zconsole.tunables.autopilot")
+    options.add_argument("--below-defaults", action="store_true")
+    options.add_argument("words", nargs="+")
+    return options
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from zconsole.errors import ZconsoleError
 from zconsole.system.async_process import ProcessRunner
-from zconsole.system.audit import audit_log
+from zconsole.system.audit import Audit, audit_log
 from zconsole.system.host import alive, process_mark
 from zconsole.system.launcher import PACKAGE_ROOT, own
 from zconsole.system.process import DeadlineError
@@ -35,6 +35,9 @@ LOOK = 0.25
 
 WRITTEN = "written"
 """The guard's word to whoever started it, once the value is in place."""
+
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals at which what is held is put back."""
 
 START = 60.0
 """Seconds the guard may take to start, on a machine that a scan keeps busy, and write the value."""
@@ -85,8 +88,10 @@ async def started(runner: ProcessRunner, argv: Sequence[str], what: str) -> None
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Fork the guard, wait until it has written the value, and return its verdict."""
-    args = _parser().parse_args(argv)
-    return forked(partial(_guard, args))
+    options = parser("zconsole.tunables.guard")
+    options.add_argument("--seconds", type=float, required=True)
+    options.add_argument("setting", metavar="NAME=VALUE")
+    return forked(partial(_guard, options.parse_args(argv)))
 
 
 def forked(guard: Callable[[int], int]) -> int:
@@ -128,12 +133,10 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     """The forked guard's whole life; never returns to the caller's code."""
     os.setsid()
     quiet(keep=verdict)
-    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     # Blocked before the value is written: a signal in between would leave it behind.
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     parameters = SysfsParameters(args.module, args.boot_id)
-    log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
-    control = Control(parameters, FileTunableStore(args.state), log, process_mark(os.getpid()))
+    control, log = control_of(args, process_mark(os.getpid()))
     name, _, text = args.setting.partition("=")
     try:
         held = control.set({name: int(text)}, time.time(), guard=True)[0]
@@ -149,7 +152,7 @@ def _guard(args: argparse.Namespace, verdict: int) -> int:
     def _record() -> AbstractContextManager[TunableRecord]:
         return recorded(log, time.time(), "restore")
 
-    hold(parameters, held, _over, lambda: signal.sigtimedwait(signals, LOOK) is not None, _record)
+    hold(parameters, held, _over, lambda: signal.sigtimedwait(STOPS, LOOK) is not None, _record)
     with contextlib.suppress(OSError):
         control.restore(time.time(), [name])
     log.settle()
@@ -182,15 +185,21 @@ def quiet(keep: int) -> None:
         Path("/proc/self/oom_score_adj").write_text("-1000")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="zconsole.tunables.guard", allow_abbrev=False)
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--module", type=Path, default=MODULE)
-    parser.add_argument("--boot-id", type=Path, default=BOOT_ID)
-    parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--watch")
-    parser.add_argument("setting", metavar="NAME=VALUE")
-    return parser
+def control_of(args: argparse.Namespace, mark: str | None) -> tuple[Control, Audit]:
+    """The tunables that a process of ``parser`` holds under this mark, and its audit log."""
+    log = audit_log(lambda: state_dir(True, {"ZCONSOLE_STATE": str(args.state)}))
+    parameters = SysfsParameters(args.module, args.boot_id)
+    return Control(parameters, FileTunableStore(args.state), log, mark), log
+
+
+def parser(program: str) -> argparse.ArgumentParser:
+    """The options that every process which holds tunables has."""
+    found = argparse.ArgumentParser(prog=program, allow_abbrev=False)
+    found.add_argument("--state", type=Path, required=True)
+    found.add_argument("--module", type=Path, default=MODULE)
+    found.add_argument("--boot-id", type=Path, default=BOOT_ID)
+    found.add_argument("--watch")
+    return found
 
 
 if __name__ == "__main__":
