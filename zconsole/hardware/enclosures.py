@@ -25,12 +25,11 @@ def enclosures(root: Path = ROOT) -> tuple[Enclosure, ...]:
     """The machine's enclosures: each once, however many paths lead to it; then its NVMe slots."""
     folder = root / "sys/class/enclosure"
     found: list[Enclosure] = []
-    ids = _Identities(root)
     for name in names_in(folder):
         new = _enclosure(real(folder / name))
         if not new.slots:
             continue
-        same = next((i for i, old in enumerate(found) if ids.same(old, new)), None)
+        same = next((i for i, old in enumerate(found) if _same(old, new, root)), None)
         if same is None:
             found.append(new)
         else:
@@ -97,25 +96,20 @@ def _by_place(slots: tuple[Slot, ...]) -> Mapping[object, Slot]:
     return {slot.number if numbered else slot.name: slot for slot in slots}
 
 
-class _Identities:
-    """Tells whether two paths lead to one enclosure."""
+def _same(a: Enclosure, b: Enclosure, root: Path) -> bool:
+    """Whether two paths lead to one enclosure: one id or a shared disk, no slot with two disks."""
+    mine, other = _by_place(a.slots), _by_place(b.slots)
+    pairs = [(_wwid(mine[k], root), _wwid(other[k], root)) for k in mine.keys() & other.keys()]
+    known = [(one, two) for one, two in pairs if one and two]
+    if len(mine) != len(other) or any(one != two for one, two in known):
+        return False
+    return bool(known) or a.key == b.key
 
-    def __init__(self, root: Path) -> None:
-        self._block = root / "sys/class/block"
 
-    def same(self, a: Enclosure, b: Enclosure) -> bool:
-        """Whether they have one id or share a disk, and no slot has two disks."""
-        mine, other = _by_place(a.slots), _by_place(b.slots)
-        pairs = [(self._of(mine[k]), self._of(other[k])) for k in mine.keys() & other.keys()]
-        known = [(one, two) for one, two in pairs if one and two]
-        if len(mine) != len(other) or any(one != two for one, two in known):
-            return False
-        return bool(known) or a.key == b.key
-
-    def _of(self, slot: Slot) -> str:
-        """What tells the disk in it from every other; empty without one, or where unknown."""
-        names = (word(self._block / disk / "device/wwid") for disk in slot.disks)
-        return next(filter(None, names), "")
+def _wwid(slot: Slot, root: Path) -> str:
+    """What tells the disk in a slot from every other; empty without one, or where unknown."""
+    names = (word(root / "sys/class/block" / disk / "device/wwid") for disk in slot.disks)
+    return next(filter(None, names), "")
 
 
 def _merged(a: Enclosure, b: Enclosure) -> Enclosure:

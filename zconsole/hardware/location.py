@@ -73,20 +73,12 @@ class Locations:
 def locations(root: Path = ROOT) -> Locations:
     """The places of all disks; asks the kernel only, no disk and no enclosure."""
     found = enclosures(root)
-    places = _in_slots(root, found)
+    places, folders = _in_slots(root, found)
     named, plugged = aliases(root), ports(root)
     for disk in dict.fromkeys((*named, *plugged)):
         old = places.get(disk, NOWHERE)
         places[disk] = old._replace(bay=named.get(disk, old.bay), port=plugged.get(disk, old.port))
-    bays = bay_names(found)
-    by_slot = {
-        (Path(folder).parent.name, Path(folder).name): Location(
-            each.key, slot.name, bays[each.key, slot.name]
-        )
-        for each in found
-        for slot in each.slots
-        for folder in slot.folders
-    }
+    by_slot = {(Path(f).parent.name, Path(f).name): where for f, where in folders.items()}
     return Locations(found, places, by_slot, configured(root))
 
 
@@ -118,8 +110,13 @@ def _below(name: str, root: Path, depth: int = 8) -> Iterator[tuple[str, ...]]:
         yield (name,)
 
 
-def _in_slots(root: Path, found: Sequence[Enclosure]) -> dict[str, Location]:
-    """Kernel name to the slot, by the enclosures' word, else by that of the disk itself."""
+def _in_slots(
+    root: Path, found: Sequence[Enclosure]
+) -> tuple[dict[str, Location], dict[str, Location]]:
+    """The slots by a disk's kernel name, and by their folder.
+
+    By the enclosures' word, else by that of the disk itself.
+    """
     bays = bay_names(found)
     places: dict[str, Location] = {}
     slots: dict[str, Location] = {}
@@ -132,7 +129,7 @@ def _in_slots(root: Path, found: Sequence[Enclosure]) -> dict[str, Location]:
         own = None if disk in places else _by_disk(root / "sys/block" / disk, slots)
         if own is not None:
             places[disk] = own
-    return places
+    return places, slots
 
 
 def _by_disk(disk: Path, slots: Mapping[str, Location]) -> Location | None:

@@ -142,14 +142,19 @@ class Control:
         self._owner = owner
         self._is_alive = is_alive
 
+    @property
+    def _saved(self) -> SavedTunables:
+        """What was set since the module was loaded, only to be read."""
+        return self._memory.peek(self._parameters.era)
+
     def list(self) -> tuple[Setting, ...]:
         """Every known tunable, those that this kernel lacks with ``value`` None."""
-        saved = self._memory.peek(self._parameters.era)
+        saved = self._saved
         return tuple(self._setting(tunable, saved) for tunable in TUNABLES)
 
     def setting(self, name: str) -> Setting:
         """One tunable as it is now. Raises UsageError for a name that is none."""
-        return self._setting(known(name), self._memory.peek(self._parameters.era))
+        return self._setting(known(name), self._saved)
 
     def problem(self, name: str, value: int) -> str | None:
         """Why a value would be refused here, None when it may be written."""
@@ -202,11 +207,11 @@ class Control:
         ``scans``: what this console sees of them, by default nothing. As ``restore`` otherwise.
         """
         seen = scans or Scans()
-        saved = self._memory.peek(self._parameters.era)
+        saved = self._saved
         restored: tuple[Restored, ...] = ()
         if self._due(saved, seen):
             restored = self._restore(t, lambda now: self._due(now, seen))
-            saved = self._memory.peek(self._parameters.era)
+            saved = self._saved
         if not self._left(saved, seen):
             return SettledTunables(restored)
         taken: dict[str, str] = {}
@@ -221,8 +226,8 @@ class Control:
 
     def held(self) -> tuple[str, ...]:
         """What this very owner set and has not put back."""
-        saved = self._memory.peek(self._parameters.era)
-        return tuple(n for n, entry in saved.values.items() if entry.owner == self._owner)
+        entries = self._saved.values.items()
+        return tuple(name for name, entry in entries if entry.owner == self._owner)
 
     def until(self, pool_guid: str) -> bool:
         """Switch whether what we set goes back at the end of this pool's scan; whether it will.
@@ -245,7 +250,7 @@ class Control:
 
     def past(self) -> Past:
         """What was set from consoles since the module was loaded."""
-        saved = self._memory.peek(self._parameters.era)
+        saved = self._saved
         read = self._parameters.read
         in_place = tuple(name for name, entry in saved.values.items() if read(name) == entry.value)
         return Past(tuple(saved.changes), self._holds(saved), in_place)
@@ -285,7 +290,7 @@ class Control:
             except StateError:
                 # The disk is gone or full; the kernel's value is what matters, so go on without.
                 if done is None:
-                    saved = self._memory.peek(self._parameters.era)
+                    saved = self._saved
                     done = self._put_all_back(saved, record, choose(saved))
         return done
 

@@ -208,11 +208,11 @@ def longest(function: str, least: Mapping[str, int]) -> float:
 
     Its rate follows the requests that it may have in the disks, and its share of the time.
     """
-    kind = "rebuild" if function == "rebuild" else "scrub"
-    at_once = (f"zfs_vdev_{kind}_max_active", "zfs_rebuild_vdev_limit", "zfs_scan_vdev_limit")
+    at_once = ("zfs_vdev_scrub_max_active", "zfs_scan_vdev_limit")
+    if function == "rebuild":
+        at_once = ("zfs_vdev_rebuild_max_active", "zfs_rebuild_vdev_limit")
     ratios = {name: value / _ends(name)[0] for name, value in least.items()}
-    other = "zfs_scan_vdev_limit" if kind == "rebuild" else "zfs_rebuild_vdev_limit"
-    requests = [ratios.get(name, 1.0) for name in at_once if name != other]
+    requests = [ratios.get(name, 1.0) for name in at_once]
     return max(1.0, *requests) * max(1.0, ratios.get(f"zfs_{function}_min_time_ms", 1.0))
 
 
