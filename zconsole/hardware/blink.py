@@ -40,9 +40,9 @@ BLINKING = "blinking"
 """The word of the process once it reads."""
 
 WINDOW = 0.4
-"""Seconds over which it is measured which disks are busy, and …"""
+"""Seconds over which it is measured which disks are busy."""
 BUSY = 0.02
-"""… the share of time from which on a disk's own light flickers."""
+"""Share of time with I/O from which a disk's own light flickers."""
 IO_TIME = 12
 """Word of a row of /proc/diskstats: milliseconds with I/O in flight (iostats.rst)."""
 

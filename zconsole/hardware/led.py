@@ -32,7 +32,7 @@ class LedSlot:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for the same slot, whatever its address is now."""
+        """Identity of the slot, whatever its address is now."""
         return self.enclosure or self.address, self.component
 
     @property

@@ -37,9 +37,9 @@ WHOLE = 60.0
 CONFIRM = (0.0, 1.0)
 """Seconds to wait before each look whether the enclosure says that the light is on."""
 RETRY = 3600.0
-"""Seconds that the holder goes on trying to put back a light whose time is over, and …"""
+"""Seconds that the holder goes on trying to put back a light whose time is over."""
 GIVE_UP = 7 * 86400.0
-"""… that its record is kept: an enclosure that is away longer has forgotten it."""
+"""Seconds that the record of a light is kept: an enclosure away for longer has forgotten it."""
 STEP = 60.0
 """Seconds that the clock may be set back; if more, a light's time begins anew."""
 

@@ -28,9 +28,9 @@ class LitSlot:
     bay: str
     """What people call the bay."""
     t: float
-    """Epoch seconds at which it was lit, and …"""
+    """Epoch seconds at which it was lit."""
     until: float
-    """… at which what was found is put back."""
+    """Epoch seconds at which what was found is put back."""
     before: bool
     """Whether it was on already when it was lit first."""
     boot: str

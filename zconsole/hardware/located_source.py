@@ -72,11 +72,11 @@ class LocatedSource:
 
     @property
     def capabilities(self) -> Capabilities:
-        """See Source.capabilities."""
+        """Capabilities of the source that it adds to."""
         return self._source.capabilities
 
     async def sample(self) -> tuple[Raw, ...] | None:
-        """See Source.sample."""
+        """Return the source's raw forms with ``disks`` and ``enclosures``; None at its end."""
         raws = await self._source.sample()
         if raws is None:
             return None
@@ -88,7 +88,7 @@ class LocatedSource:
         return tuple(map(self._placed, raws, paths))
 
     async def aclose(self) -> None:
-        """See Source.aclose; a read that hangs is left behind."""
+        """Close the source; a read that hangs is left behind."""
         self._places.cancel()
         self._degrees.cancel()
         await self._source.aclose()

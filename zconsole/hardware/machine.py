@@ -33,7 +33,7 @@ HEADS = 3.0
 """Seconds that disks may take altogether without an answer: one that is dying may take minutes, and
 it is what somebody wants to replace, or what a suspended pool waits for."""
 HEAD = 0.2
-"""… and each of them once those are over."""
+"""Seconds that each disk may take once HEADS is used up."""
 
 FIRST = 256 * 1024
 """Bytes of the first vdev label; everything looked for lies in them."""

@@ -99,7 +99,7 @@ class Status:
 
     @property
     def _scans(self) -> str:
-        """The same, with how far it went: ``scans are tuned above default (step 4 of 12)``."""
+        """Pace and how far it went: ``scans are tuned above default (step 4 of 12)``."""
         end = FASTEST if self.level > 0 else GENTLEST
         step = f" (step {abs(self.level) / STEP:.0f} of {abs(end) / STEP:.0f})"
         return f"scans are {self.pace}{step if self.level else ''}"

@@ -10,10 +10,10 @@ SETTLE = 75.0
 minute that a scan's rate is measured over (``timeline/scan_rate.py``)."""
 
 WINDOW = 120.0
-"""Seconds looked at on each side; where samples are rare, as many as ``ENOUGH`` take …"""
+"""Seconds looked at on each side; where samples are rare, as many as ``ENOUGH`` samples take."""
 
 LONGEST = 900.0
-"""… but no more than this."""
+"""Seconds looked at on each side at most."""
 
 ENOUGH = 5
 """Samples needed on each side to say anything."""
@@ -39,7 +39,7 @@ class TunableEffect:
     issue_clear: bool = False
     """Whether each side's median of the issue rate lies outside the other side's whole range."""
     latency_clear: bool = False
-    """The same of the latency."""
+    """Whether each side's median of the latency lies outside the other side's whole range."""
     over: bool = False
     """Whether all that counts has been seen: what is None now stays so."""
 

@@ -158,7 +158,7 @@ class Meter:
 
     @property
     def latency(self) -> float | None:
-        """See ``latency``; None before the second reading, too."""
+        """Latency of the requests between the oldest and the newest reading; None if unknown."""
         if not self.ready:
             return None
         return latency(since(self._readings[-1][1], self._readings[0][1]) or {})

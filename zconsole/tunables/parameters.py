@@ -46,7 +46,7 @@ class SysfsParameters:
 
     @property
     def era(self) -> str:
-        """See Parameters.era.
+        """Id of the boot and of the module's load; empty when it is not loaded.
 
         The inode of the module's directory: kernfs numbers every node anew (fs/kernfs/dir.c), so
         it differs after a reload, whereas the times of such a directory move under memory
@@ -59,19 +59,19 @@ class SysfsParameters:
 
     @property
     def version(self) -> Version:
-        """See Parameters.version."""
+        """OpenZFS version of the module; empty when unknown."""
         return parse_version(text_in(self._module / "version"))
 
     def path(self, name: str) -> str:
-        """See Parameters.path."""
+        """File of the parameter."""
         return str(self._module / "parameters" / name)
 
     def read(self, name: str) -> int | None:
-        """See Parameters.read."""
+        """Live value; None if this kernel has no such number."""
         return number_in(Path(self.path(name)))
 
     def write(self, name: str, value: int) -> None:
-        """See Parameters.write."""
+        """Set it. Raises UnavailableError without permission, ZconsoleError when refused."""
         try:
             handle = os.open(self.path(name), os.O_WRONLY | os.O_CLOEXEC)
             try:

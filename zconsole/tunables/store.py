@@ -24,13 +24,13 @@ KEPT_CHANGES = 500
 """Changes kept for the rate timeline."""
 
 ANSWER = 2.0
-"""Seconds for the disk to answer, and …"""
+"""Seconds for the disk to answer."""
 WRITTEN = 10.0
-"""… to have what was written: a pool that resilvers may take seconds."""
+"""Seconds for the disk to have what was written: a pool that resilvers may take some."""
 PATIENCE = 10.0
 """Seconds to wait while another console changes a parameter."""
 HURRY = 1.0
-"""The same for putting back, which goes ahead without the lock."""
+"""Seconds to wait before values are put back, which then goes ahead without the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class SavedTunables:
     """Returns when it survives a death and a power cut. Raises StateError."""
 
     def copy(self) -> SavedTunables:
-        """The same contents, to be changed by themselves."""
+        """Return a copy that can be changed by itself."""
         return SavedTunables(self.era, dict(self.values), list(self.changes), self.pilot)
 
 
@@ -84,11 +84,11 @@ class VolatileTunableStore:
 
     @contextlib.contextmanager
     def open(self, era: str, _: float = PATIENCE) -> Iterator[SavedTunables]:
-        """See FileTunableStore.open."""
+        """The contents, to read and change; kept in memory."""
         yield self.peek(era)
 
     def peek(self, era: str) -> SavedTunables:
-        """See FileTunableStore.peek."""
+        """The contents; empty in a new era."""
         if self._saved.era != era:
             self._saved = SavedTunables(era, pilot=self._pilot)
         return self._saved

@@ -90,7 +90,7 @@ class Disk(NamedTuple):
 
     @property
     def usual_others(self) -> float | None:
-        """The same, averaged: what is in flight at the moment of a sample varies."""
+        """Their share averaged over AVERAGED seconds: in flight at one moment it varies."""
         return _of_applications(self.past.flying)
 
 

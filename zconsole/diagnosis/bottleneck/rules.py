@@ -158,7 +158,7 @@ STRAGGLING = 1.4
 STRAGGLING_GAP = 0.15
 """How much busier than its siblings it is."""
 PAIR_GAP = 0.5
-"""The same where it has one sibling only, which may be the odd one itself."""
+"""How much busier than its only sibling it is: of two, either may be the odd one."""
 
 
 def _straggles(seen: Evidence) -> Signs | None:

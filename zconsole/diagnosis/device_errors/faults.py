@@ -182,7 +182,7 @@ LINK_WORDS = (
 """libata, SCSI and USB messages about the link to a device (drivers/ata/libata-{core,eh}.c)."""
 
 DISK_WORDS = ("medium error", "unrecovered read error", "critical medium", "unc ", "{ unc }")
-"""… and about the medium (drivers/scsi/constants.c, block/blk-core.c)."""
+"""Kernel messages about a bad medium (drivers/scsi/constants.c, block/blk-core.c)."""
 
 
 def _says(lines: Sequence[str], words: Sequence[str]) -> bool:
