@@ -146,7 +146,12 @@ class PoolTimeline:
     def _rows(self) -> tuple[VdevRow, ...]:
         places = tuple(self._tree.values())
         rates, missing = self.rates.now, self.absences.missing
-        slow = slow_siblings(places, rates)
+        slow, limit = slow_siblings(places, rates), self._limit.verdict
+        if self.frame is not None and limit is not None and limit.cause == "slow-disk":
+            # Its wait comes and goes from sample to sample; what limits the scan stands longer.
+            marks = {row.key: row.slow_sibling for row in self.frame.rows if row.slow_sibling}
+            blamed = (key for key, place in self._tree.items() if place.vdev.name == limit.disk)
+            slow = {key: marks[key] for key in blamed if key in marks} | slow
         return tuple(
             VdevRow(key, depth, vdev, rates[key], slow.get(key), missing.get(key))
             for key, depth, vdev, _, _ in places

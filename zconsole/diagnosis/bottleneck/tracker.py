@@ -71,6 +71,8 @@ class BottleneckTracker:
             self._judged_at = sample.clock
             self._remember(sample.clock, tree, rates)
             self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
+        if self.ceiling is not None and watched.rate is not None:
+            self.ceiling = self.ceiling.at(watched.rate)
 
     def _while_paused(self, scans: Sequence[WatchedScan]) -> Ceiling | None:
         """The best seen of the scan that is paused now, of which it reaches nothing."""
@@ -250,8 +252,7 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
         total = longest.rate
     if bus is not None and (limited := bus / _copies(seen.tops)) < total:
         total, words = limited, f"the shared link carries {rate(bus)}"
-    total = max(total, seen.rate, average)
-    return Ceiling(total, min(1.0, seen.rate / total) if total else None, words)
+    return Ceiling(max(total, average), None, words).at(seen.rate)
 
 
 class _Longest(NamedTuple):
