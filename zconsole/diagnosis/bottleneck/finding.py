@@ -61,5 +61,5 @@ class Ceiling(NamedTuple):
 
     def at(self, rate: float) -> Ceiling:
         """Return the ceiling of a scan that goes at ``rate`` (bytes/s) now, and can do that."""
-        best = max(self.rate, rate)
+        best = max(rate, self.rate)
         return self._replace(rate=best, share=rate / best if best else None)
