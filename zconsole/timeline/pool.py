@@ -39,16 +39,20 @@ class PoolTimeline:
         zone: tzinfo = UTC,
         flags: tuple[str, ...] = (),
         scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
+        goes_on: bool = False,
     ) -> None:
-        """``scrub_overdue_after``: seconds; None: scrubs are not judged."""
+        """``scrub_overdue_after``: seconds; None: scrubs are not judged.
+
+        ``goes_on``: whether more than one sample is taken: then the first one tells no end.
+        """
         self.frame: Frame | None = None
         """The frame of the newest sample; None before the first."""
         self.events = EventLog()
         self.absences = Absences()
         self.damage = DamageTracker(zone)
         self.rates = PoolRates()
-        self.scans = ScanTracker(zone)
-        self.activities = ActivityTracker()
+        self.scans = ScanTracker(zone, goes_on)
+        self.activities = ActivityTracker(goes_on)
         self.scrubs = ScrubTracker(scrub_overdue_after)
         self._errors = DeviceErrorTracker()
         self._limit = BottleneckTracker()
