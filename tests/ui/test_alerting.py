@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.ui import frames
-from tests.ui.fakes import FakeFeed, console, screen_text, until
+from tests.ui.fakes import FakeFeed, console
 from zconsole.timeline.alerts.rules import Alert
 from zconsole.timeline.feed import Update
 from zconsole.zfs.sources.base import Capabilities
@@ -25,20 +25,6 @@ async def test_an_alert_is_shown_as_it_is_and_rings_once(monkeypatch):
         assert note.message == "tank: [b]it\\x1b stands still"
         assert note.severity == "warning"
         assert written.count("\aring") == 1
-
-
-async def test_an_alert_stays_among_the_events_of_its_pool():
-    feed = FakeFeed()
-    app = console(feed)
-    async with app.run_test(size=(120, 50)) as pilot:
-        shown = (frames.resilver(), frames.healthy())
-        feed.queue.put_nowait(Update(shown, Capabilities("demo"), (ALERT,)))
-        feed.queue.put_nowait(Update(shown, Capabilities("demo")))
-        await until(pilot, lambda: list(app.messages))
-        app.messages.said.clear()
-        await until(pilot, lambda: r"! [b]it\x1b stands still" in screen_text(app))
-        await pilot.press("right_square_bracket")
-        await until(pilot, lambda: "stands still" not in screen_text(app))
 
 
 async def test_what_cannot_be_kept_on_disk_is_told():

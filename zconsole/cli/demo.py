@@ -62,7 +62,7 @@ def _console(args: argparse.Namespace) -> int:
     source = SimulatedSource(
         args.scenario, args.seed, args.speed, start=time.time(), clock=time.monotonic
     )
-    session = Session(flags=("DEMO",))
+    session = Session(flags=("DEMO",), goes_on=True)
     probes = DeviceProber(partial(probe_results_of, source.world))
     details = partial(details_of, source.world)
     lights = partial(_lights, source.world)

@@ -26,11 +26,13 @@ def session(
     keep: bool = True,
     scrub_overdue_after: float = SCRUB_OVERDUE_AFTER,
     most_cpu: float | None = None,
+    goes_on: bool = False,
 ) -> Session:
     """A session for samples of this machine: its dates in the machine's zone, its history on disk.
 
     With ``keep`` the history is written too, if this user has a directory for it.
-    ``scrub_overdue_after``, and ``most_cpu`` of a sample to be read: seconds.
+    ``scrub_overdue_after``, and ``most_cpu`` of a sample to be read: seconds. ``goes_on``: whether
+    more than one round is taken.
     """
     readable = state_dirs()
     notes: list[str] = []
@@ -49,6 +51,7 @@ def session(
         notes=notes,
         scrub_overdue_after=scrub_overdue_after,
         most_cpu=most_cpu,
+        goes_on=goes_on,
     )
 
 

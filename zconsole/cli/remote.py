@@ -39,7 +39,11 @@ def opened(
     does not wait for every host. With ``complain``, which is called with a line about each failed
     hook, it has the requested alerts. Raises UsageError for an invalid ssh destination.
     """
-    session_of = partial(local.session, scrub_overdue_after=scrub_overdue_after(args))
+    session_of = partial(
+        local.session,
+        scrub_overdue_after=scrub_overdue_after(args),
+        goes_on=getattr(args, "count", None) != 1,
+    )
     with contextlib.ExitStack() as stack:
         if args.host is None:
             source = local.source(args.pools)

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     source = ReplaySource(args.file, gaps=gaps, speed=None if prints else args.speed)
 
     def session(counted: Gaps) -> Session:
-        return Session(zone=UTC, flags=source.capabilities.flags, gaps=counted)
+        return Session(zone=UTC, flags=source.capabilities.flags, gaps=counted, goes_on=not prints)
 
     feed = ReplayFeed(source, session(gaps), lambda: session(Gaps()))
     if prints:

@@ -283,6 +283,8 @@ def _scan_words(view: ScanView) -> Iterator[str]:
     found = view.estimate
     if found.eta is None:
         yield _no_eta(found.reason)
+        if found.lacking == MEASURING and scan.zpool_eta is not None:
+            yield f"zpool says {duration(scan.zpool_eta)}"
     else:
         yield f"ETA {duration(found.eta)} ({duration(found.low)} to {duration(found.high)})"
     if view.full is not None:

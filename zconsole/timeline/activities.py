@@ -37,7 +37,9 @@ class _Standing(NamedTuple):
 class ActivityTracker:
     """The progress of every running activity."""
 
-    def __init__(self) -> None:
+    def __init__(self, goes_on: bool = False) -> None:
+        """``goes_on``: whether more than one sample is taken."""
+        self._goes_on = goes_on
         self._courses: dict[ActivityKey, ProgressCurve] = {}
         self._standing: dict[ActivityKey, _Standing] = {}
 
@@ -50,7 +52,7 @@ class ActivityTracker:
             if reading is None or activity.state not in ("running", "paused"):
                 continue
             key = _key(activity)
-            course = kept[key] = self._courses.get(key, ProgressCurve())
+            course = kept[key] = self._courses.get(key) or ProgressCurve(goes_on=self._goes_on)
             course.add(reading)
         self._courses = kept
         self._note_progress(found, sample.clock)

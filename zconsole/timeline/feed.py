@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from zconsole.pool.chassis import Lights
 from zconsole.pool.model import Sample
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.host import cpu_seconds
-from zconsole.timeline.frame import Frame, Pairs
+from zconsole.timeline.frame import Additions, Frame, Pairs
 from zconsole.zfs.sources.base import Capabilities
 
 if TYPE_CHECKING:
@@ -46,6 +46,16 @@ class Update:
     """What those alerts write to the terminal: its bell, notifications."""
     notes: tuple[str, ...] = ()
     """Problems with stored history and reports, each once."""
+
+
+class Contributor(Protocol):
+    """Who knows what consoles and jobs do to the pools."""
+
+    def take(self, update: Update) -> None:
+        """See a round before it is shown."""
+
+    def additions(self, frame: Frame) -> Additions:
+        """What is done to a pool, for its frame."""
 
 
 SHARE = 0.4
@@ -89,7 +99,10 @@ class Feed:
     faster: Callable[[int], None] | None = None
     """Lets simulated time pass at the next speed (1) or the one before (-1); None of other time."""
     alerts: Alerting | None = None
-    """Looks at each round for alerts; None if none were requested."""
+    """Looks at each round for alerts, which stand among the events of its frames; None if none
+    were requested."""
+    contributor: Contributor | None = None
+    """Has what consoles and jobs do joined to each frame; None where nothing acts."""
 
     def __init__(self, interval: float, cpu: Callable[[], float] = cpu_seconds) -> None:
         """``interval``: seconds between samples; 0 for a source with its own pace.
@@ -102,6 +115,8 @@ class Feed:
         self._begun: float | None = None
         self._hurries: list[float] = []
         """Seconds between samples for each of those who wait for one."""
+        self._newest: Update | None = None
+        """The newest round, without what ``joined`` adds."""
 
     @property
     def pace(self) -> float:
@@ -137,10 +152,26 @@ class Feed:
         self._begun = loop.time()
         self._pace.begin()
         update = await self.sample()
-        if update is None or self.alerts is None:
-            return update
-        alerts, ring = self.alerts.look(update.frames)
-        return replace(update, alerts=alerts, ring=ring)
+        if update is None:
+            return None
+        if self.alerts is not None:
+            alerts, ring = self.alerts.look(update.frames)
+            update = replace(update, alerts=alerts, ring=ring)
+        self._newest = update
+        if self.contributor is not None:
+            self.contributor.take(update)
+        return self.joined()
+
+    def joined(self) -> Update | None:
+        """The newest round, with its alerts and what consoles and jobs do now in its frames."""
+        update = self._newest
+        return update and replace(update, frames=tuple(map(self._joined, update.frames)))
+
+    def _joined(self, frame: Frame) -> Frame:
+        added = Additions() if self.contributor is None else self.contributor.additions(frame)
+        if self.alerts is not None:
+            added = added._replace(events=(*added.events, *self.alerts.events(frame.pool)))
+        return frame.joined(added)
 
     async def aclose(self) -> None:
         """Stop sampling within a second; running alert hooks still finish."""

@@ -7,7 +7,7 @@ screen colors them and drops those without room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +30,7 @@ from zconsole.pool.redundancy import Redundancy
 from zconsole.pool.scan_outcome import ScanOutcome, scan_outcome
 from zconsole.pool.spares import SpareTrouble
 from zconsole.pool.topology import data_vdevs
-from zconsole.timeline.eta.estimate import Estimate
+from zconsole.timeline.eta.estimate import Estimate, nothing
 from zconsole.timeline.eta.past import Comparison
 from zconsole.timeline.known_change import Followed
 from zconsole.timeline.rates import RateSeries
@@ -85,15 +85,32 @@ class ScanView(NamedTuple):
 
 
 class ActivityView(NamedTuple):
-    """A removal, expansion, checkpoint, trim or initialize with its windowed rate."""
+    """Work beside the scans, with its words, progress and end.
+
+    The pool's own (a removal, expansion, checkpoint, trim, initialize), or that of consoles and
+    jobs (``Additions``).
+    """
 
     activity: Activity
-    rate: float | None
-    estimate: Estimate
+    rate: float | None = None
+    """Bytes/s, windowed."""
+    estimate: Estimate = nothing("")
     stalled: float | None = None
     """Seconds without progress, once that is too long to be slow."""
     advice: str = ""
     """Why it does not go on, or why its percent is odd, and what to do."""
+    flag: str = ""
+    """What the header says of work that changes what the screen shows: ``REBALANCE``."""
+
+
+class Additions(NamedTuple):
+    """What consoles and jobs do to a pool, as its frame shows it."""
+
+    activities: tuple[ActivityView, ...] = ()
+    events: tuple[Event, ...] = ()
+    flags: tuple[str, ...] = ()
+    pulled: Mapping[str, float] = NOTHING
+    """Leaves that were away as they were pulled by mistake, and until when (epoch seconds)."""
 
 
 class VdevRow(NamedTuple):
@@ -125,8 +142,6 @@ OUTCOME = "outcome"
 
 AUTOPILOT = "autopilot"
 """Kind of activity: it sets the tunables of scans so that applications do not wait too long."""
-_FLAGS = {"rebalance": "REBALANCE", AUTOPILOT: "AUTOPILOT"}
-"""Kinds of work that change what the screen shows, and their flags."""
 
 SET_HERE = "set here"
 """State of tunables as an activity."""
@@ -170,26 +185,20 @@ class Frame:
     age: float = 0.0
     """Seconds since the sample, where it is shown again because the next one has not come yet."""
 
-    def joined(
-        self, events: Iterable[Event], jobs: Sequence[ActivityView], flags: Sequence[str] = ()
-    ) -> Frame:
-        """With actions done from consoles, in order of time, the pool's jobs, and further flags.
-
-        A rebalance that goes on and an autopilot have a flag: not a job that was interrupted, not
-        an open checklist, not the hours of a scrub.
-        """
-        done = tuple(events)
-        if not done and not jobs and not flags:
+    def joined(self, added: Additions) -> Frame:
+        """With what consoles and jobs do: events in order of time, one flag for work of a kind."""
+        if added == Additions():
             return self
-        works = [job.activity for job in jobs]
-        of_work = {
-            _FLAGS[w.kind]: None for w in works if w.kind in _FLAGS and w.state != "interrupted"
-        }
+        events, pulled = self.events, added.pulled
+        if added.events:
+            events = tuple(sorted((*events, *added.events), key=lambda event: event.t))
+        of_work = dict.fromkeys(view.flag for view in added.activities if view.flag)
         return replace(
             self,
-            events=tuple(sorted((*self.events, *done), key=lambda e: e.t)) if done else self.events,
-            activities=(*self.activities, *jobs),
-            flags=(*self.flags, *of_work, *flags),
+            events=events,
+            activities=(*self.activities, *added.activities),
+            flags=(*self.flags, *of_work, *added.flags),
+            troubles=tuple(t for t in self.troubles if not _only_pulled(t, pulled.get(t.key))),
         )
 
     @property
@@ -321,6 +330,11 @@ class Frame:
             return False
         leaves = [r for r in self.rows if not r.vdev.children and r.vdev.state == "ONLINE"]
         return bool(leaves) and all(row.vdev.block and not row.gone for row in leaves)
+
+
+def _only_pulled(fault: DeviceFault, until: float | None) -> bool:
+    """Whether a disk shows no error, and was last away when it was pulled by mistake."""
+    return until is not None and fault.last <= until and not fault.deltas.total and not fault.gone
 
 
 class Fact(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from math import log
+from math import inf, log
 from typing import NamedTuple
 
 from zconsole import units
@@ -73,6 +73,11 @@ class KnownChange:
         """The change that is followed."""
         self._has_followed = False
         self.followed: Followed | None = None
+
+    @property
+    def newest(self) -> float:
+        """Running seconds of the newest change; far back where there was none."""
+        return self._changes[-1].x if self._changes else -inf
 
     def add(self) -> None:
         """Tunables changed by the sample that ``follow`` is given next."""

@@ -39,16 +39,20 @@ class PoolTimeline:
         zone: tzinfo = UTC,
         flags: tuple[str, ...] = (),
         scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
+        goes_on: bool = False,
     ) -> None:
-        """``scrub_overdue_after``: seconds; None: scrubs are not judged."""
+        """``scrub_overdue_after``: seconds; None: scrubs are not judged.
+
+        ``goes_on``: whether more than one sample is taken: then the first one tells no end.
+        """
         self.frame: Frame | None = None
         """The frame of the newest sample; None before the first."""
         self.events = EventLog()
         self.absences = Absences()
         self.damage = DamageTracker(zone)
         self.rates = PoolRates()
-        self.scans = ScanTracker(zone)
-        self.activities = ActivityTracker()
+        self.scans = ScanTracker(zone, goes_on)
+        self.activities = ActivityTracker(goes_on)
         self.scrubs = ScrubTracker(scrub_overdue_after)
         self._errors = DeviceErrorTracker()
         self._limit = BottleneckTracker()
@@ -146,7 +150,12 @@ class PoolTimeline:
     def _rows(self) -> tuple[VdevRow, ...]:
         places = tuple(self._tree.values())
         rates, missing = self.rates.now, self.absences.missing
-        slow = slow_siblings(places, rates)
+        slow, limit = slow_siblings(places, rates), self._limit.verdict
+        if self.frame is not None and limit is not None and limit.cause == "slow-disk":
+            # Its wait comes and goes from sample to sample; what limits the scan stands longer.
+            marks = {row.key: row.slow_sibling for row in self.frame.rows if row.slow_sibling}
+            blamed = (key for key, place in self._tree.items() if place.vdev.name == limit.disk)
+            slow = {key: marks[key] for key in blamed if key in marks} | slow
         return tuple(
             VdevRow(key, depth, vdev, rates[key], slow.get(key), missing.get(key))
             for key, depth, vdev, _, _ in places

@@ -12,10 +12,11 @@ by the rate shown finds another time: the lag says so.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
-from math import ceil, floor, log, log2, sqrt
+from math import ceil, floor, inf, log, log2, sqrt
 from typing import NamedTuple
 
 from zconsole import units
@@ -36,6 +37,12 @@ TREND_SECONDS = 60.0
 TREND_BEFORE = 5
 """… up to this many times as long; of less that there is, halves."""
 TREND_LEAST = 20.0
+PRESENT_SECONDS = 60.0
+"""Seconds that count: a dozen transaction groups, and several bursts of slow disks."""
+LEAST_PRESENT = 10.0
+"""Seconds that say something; after tunables were changed no more, until more have passed."""
+_TUNED = re.compile(r"^\w+=|tunables changed$")
+"""Finds the marks of changed tunables among all that are kept of a scan."""
 
 
 class Mark(NamedTuple):
@@ -63,14 +70,28 @@ class PastRates(NamedTuple):
         return self.begin + self.step * len(self.rates)
 
     @property
+    def tuned(self) -> tuple[float, ...]:
+        """When tunables changed (epoch seconds), oldest first."""
+        return tuple(mark.t for mark in self.marks if _TUNED.search(mark.text))
+
+    @property
     def trend(self) -> float | None:
-        """By what share the rate has grown of late: 0.1 for a tenth; None while unknown."""
-        most = round(TREND_SECONDS / self.step) or 1
-        half = min(most, len(self.rates) // 2)
+        """By what share the rate has grown of late: 0.1 for a tenth; None while unknown.
+
+        Of late begins where tunables changed, once a rate is that of after the change alone.
+        """
+        count, most = len(self.rates), round(TREND_SECONDS / self.step) or 1
+        begin = end = count - min(most, count // 2)
+        if tuned := self.tuned:
+            changed = (tuned[-1] - self.begin) / self.step
+            settled = ceil(changed + LEAST_PRESENT / self.step)
+            if begin < settled:
+                begin, end = settled, max(0, floor(changed))
+        half = count - begin
         if half * self.step < TREND_LEAST:
             return None
-        late = _mean(self.rates[-half:])
-        early = _mean(self.rates[-half * (1 + TREND_BEFORE) : -half])
+        late = _mean(self.rates[begin:])
+        early = _mean(self.rates[max(0, end - half * TREND_BEFORE) : end])
         return None if late is None or not early else late / early - 1
 
 
@@ -146,12 +167,6 @@ def _mean(rates: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-PRESENT_SECONDS = 60.0
-"""Seconds that count: a dozen transaction groups, and several bursts of slow disks."""
-LEAST_PRESENT = 10.0
-"""Seconds that say something."""
-
-
 class PresentRate(NamedTuple):
     """Bytes/s issued, and the seconds they were seen over."""
 
@@ -160,19 +175,23 @@ class PresentRate(NamedTuple):
 
 
 def present_rate(
-    points: Sequence[CurvePoint], walks: bool, rounding: float = 0.0
+    points: Sequence[CurvePoint], walks: bool, rounding: float = 0.0, changed: float = -inf
 ) -> PresentRate | None:
     """The rate of the newest points; None while they say too little.
 
     ``walks``: whether the scan walks metadata first, which is over at the newest point: the time
-    until then does not count. ``rounding``: bytes by which a counter may be off.
+    until then does not count. ``rounding``: bytes by which a counter may be off. ``changed``:
+    running seconds at which tunables changed: what was before says nothing of now.
     """
     if not points:
         return None
     now = points[-1]
     recent = [p for p in points[-RECENT_POINTS:] if not walks or p.scanned == now.scanned]
     xs = [p.x for p in recent]
-    first, early = (max(0, bisect_right(xs, now.x - n * PRESENT_SECONDS) - 1) for n in (1, 2))
+    span = min(PRESENT_SECONDS, max(LEAST_PRESENT, now.x - changed))
+    first, early = (
+        max(0, bisect_right(xs, now.x - ago) - 1) for ago in (span, PRESENT_SECONDS + span)
+    )
     # What is before the span evens out the burst that it begins in.
     issued = [p.issued for p in recent[early:]]
     done = levelled(xs[early:], issued) or issued

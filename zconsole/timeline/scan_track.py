@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from math import inf
 
@@ -67,8 +66,6 @@ FINAL = (PAST_TOTAL, SUSPENDED)
 MAX_NOTES = 8
 MARKED_TUNABLES = 2
 """Of more that change at once, only the number is marked: a preset sets many."""
-_TUNED = re.compile(r"^\w+=|tunables changed$")
-"""Finds the marks of changed tunables among all that are kept of a scan."""
 
 
 def scan_slot(scan: Scan) -> str:
@@ -99,8 +96,7 @@ class ScanTrack:
         """Its issue rate since it began, with marks, and that of a scan it restarts."""
         self._tunables: Mapping[str, int] = {}
         self.course = ProgressCurve() if course is None else course
-        tuned = (mark.t for mark in self.rates.past.marks if _TUNED.search(mark.text))
-        self._known = KnownChange(tuned, self.course.points)
+        self._known = KnownChange(self.rates.past.tuned, self.course.points)
         self.restarts = restarts
         self.notes = list(notes)
         """Newest first."""
@@ -205,7 +201,7 @@ class ScanTrack:
         if scan.stage == "scanning":
             return rate_by_turns(self.course.points, done[1])
         walks = scan.two_stage and scan.function != "rebuild"
-        return present_rate(self.course.points, walks, done[1])
+        return present_rate(self.course.points, walks, done[1], self._known.newest)
 
     def finished(self, scan: Scan) -> PastScan | None:
         """How it went, to tell the next one by, now that ``scan`` says it is finished."""

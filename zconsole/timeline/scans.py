@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 
 from zconsole.pool.model import Event, Sample, Scan
 from zconsole.timeline.eta.past import PastScan
+from zconsole.timeline.eta.progress import ProgressCurve
 from zconsole.timeline.frame import RESTARTED, ScanView
 from zconsole.timeline.scan_track import FROM_START, ScanTrack, ended_unseen, scan_slot
 from zconsole.units import counted
@@ -24,8 +25,10 @@ CAUSE_SECONDS = 90.0
 class ScanTracker:
     """The newest scan of every slot, followed from sample to sample."""
 
-    def __init__(self, tz: tzinfo) -> None:
+    def __init__(self, tz: tzinfo, goes_on: bool = False) -> None:
+        """``goes_on``: whether more than one sample is taken."""
         self._tz = tz
+        self._goes_on = goes_on
         self._tracks: dict[str, ScanTrack] = {}
         self._waiting: tuple[str, ...] = ()
         """Names of the leaves that waited for a further resilver in the last sample."""
@@ -80,7 +83,8 @@ class ScanTracker:
         self, sample: Sample, scan: Scan, before: ScanTrack | None, recent: Sequence[Event]
     ) -> tuple[ScanTrack, list[Event]]:
         """A scan not seen so far: found running, started, restarted, or a follow-on pass."""
-        track = ScanTrack(scan, restarts=self._known(sample, scan))
+        course = ProgressCurve(goes_on=self._goes_on)
+        track = ScanTrack(scan, course, restarts=self._known(sample, scan))
         self.learn(track.finished(scan))
         if before is None and self._last is None:
             return track, []

@@ -60,6 +60,7 @@ class Session:
         gaps: Gaps | None = None,
         scrub_overdue_after: float | None = SCRUB_OVERDUE_AFTER,
         most_cpu: float | None = None,
+        goes_on: bool = False,
     ) -> None:
         """By default a session that stores nothing, as for recordings, demos and saved output.
 
@@ -67,7 +68,8 @@ class Session:
         in the background, and ``notes`` are their problems at the start. ``gaps`` counts unreadable
         samples of a recording, which then don't end it. ``scrub_overdue_after``: seconds;
         None: scrubs are not judged. ``most_cpu``: seconds that a sample may take to be read, as one
-        of another machine; after one that took longer, none is read for REST.
+        of another machine; after one that took longer, none is read for REST. ``goes_on``: whether
+        more than one round is taken, so that estimates can wait for what they say.
         """
         self._zone = zone
         self._flags = flags
@@ -80,6 +82,7 @@ class Session:
         self._gaps = gaps
         self._scrub_overdue_after = scrub_overdue_after
         self._most_cpu = most_cpu
+        self._goes_on = goes_on
         self._rests_until = float("-inf")
 
     def advance(self, raws: Iterable[Raw]) -> tuple[Frame, ...]:
@@ -165,8 +168,9 @@ class Session:
     def timeline(self, pool: str) -> PoolTimeline:
         """The timeline of a pool; empty for a new one."""
         if pool not in self._timelines:
-            overdue_after = self._scrub_overdue_after
-            self._timelines[pool] = PoolTimeline(self._zone, self._flags, overdue_after)
+            self._timelines[pool] = PoolTimeline(
+                self._zone, self._flags, self._scrub_overdue_after, self._goes_on
+            )
         return self._timelines[pool]
 
     def last(self, pool: str) -> Frame | None:

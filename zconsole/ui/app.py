@@ -144,8 +144,9 @@ class Console(ThemedApp):
 
     def take(self, update: Update) -> None:
         """Take in a round, and paint it unless one was painted a moment ago."""
-        shown = update if self.actions is None else self.actions.take(self, update)
-        self.view_state.take(shown, self._clock())
+        if self.actions is not None:
+            self.actions.take(self, update)
+        self.view_state.take(update, self._clock())
         gap = min(_PAINT_GAP, self.feed.interval)
         # A round that comes a little early must not wait for the next one to be painted.
         wait = self._painted + gap * 0.9 - self._clock()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from zconsole.pool.model import Event, Vdev
+from zconsole.pool.model import Vdev
 from zconsole.timeline.feed import Update
 from zconsole.timeline.frame import Frame, VdevRow
 from zconsole.ui.console_options import ConsoleOptions
@@ -17,8 +16,6 @@ from zconsole.ui.panes.header import HeaderStatus
 from zconsole.zfs.sources.base import Capabilities
 from zconsole.zfs.sources.playback import Playback
 
-ALERTS_KEPT = 50
-"""Alerts of a pool that stay among its events."""
 LEAVES_AFTER = 60.0
 """Seconds that the list of pools still has one that was exported."""
 
@@ -80,8 +77,6 @@ class ViewState:
     ended: bool = False
     playback: Playback | None = None
     """Steers the recording that is played; None of what happens now."""
-    alerted: dict[str, deque[Event]] = field(default_factory=dict)
-    """The newest alerts, by pool: they stand among its events once their message is gone."""
     denied: str | None = None
     """Why nothing may be changed, empty when it may; None while that is not known."""
     at_rest: bool = False
@@ -90,15 +85,7 @@ class ViewState:
 
     def take(self, update: Update, arrived: float) -> None:
         """A new round has come; a pool that joins later does not take the first one's place."""
-        for alert in update.alerts:
-            event = Event(alert.t, alert.kind, alert.text, alert.severity, origin="console")
-            self.alerted.setdefault(alert.pool, deque(maxlen=ALERTS_KEPT)).append(event)
-        frames = tuple(
-            frame.joined(self.alerted.get(frame.pool, ()), ())
-            for frame in update.frames
-            if not self._left(frame)
-        )
-        before, self.latest = self.latest, replace(update, frames=frames)
+        before, self.latest = self.latest, self.listed(update)
         self.at_rest = (
             self.playback is None
             and self.denied == self._denied_before
@@ -108,6 +95,11 @@ class ViewState:
         self.arrived, self._denied_before = arrived, self.denied
         if self.pool is None and update.frames:
             self.pool = update.frames[0].pool
+
+    def listed(self, update: Update) -> Update:
+        """The round with the pools that the list still has."""
+        kept = tuple(frame for frame in update.frames if not self._left(frame))
+        return replace(update, frames=kept)
 
     def _left(self, frame: Frame) -> bool:
         """Whether a pool leaves the list: a while after it was exported, out of sight and unasked.

@@ -15,7 +15,7 @@ from zconsole.pool.chassis import Lights
 from zconsole.sim.backends.actions import simulated_backend
 from zconsole.sim.places import lights
 from zconsole.sim.source import World
-from zconsole.timeline.feed import Update
+from zconsole.timeline.feed import Feed, Update
 from zconsole.timeline.session import Session
 from zconsole.ui.actions.controller import ActionController
 from zconsole.ui.actions.loader import ActionLoader
@@ -29,16 +29,14 @@ RUN = ("tab", "enter")
 """Keys that run the plan on the screen."""
 
 
-class SteppedFeed:
+class SteppedFeed(Feed):
     """Rounds of a world's frames, one whenever ``step`` is called or a flow waits for one."""
 
     def __init__(self, world: World, capabilities: Capabilities | None = None) -> None:
+        super().__init__(1.0)
         self.world = world
         self.elapsed = 0.0
         self.session = Session()
-        self.interval = 1.0
-        self.playback = None
-        self.faster = None
         self.capabilities = capabilities or Capabilities("demo", flags=("DEMO",))
         self.queue: asyncio.Queue[Update] = asyncio.Queue()
         self.clock = Clock()
@@ -57,9 +55,6 @@ class SteppedFeed:
     def pace(self) -> float:
         return self.interval
 
-    def set_interval(self, seconds: float) -> None:
-        self.interval = seconds
-
     @contextmanager
     def hurried(self, seconds: float) -> Iterator[None]:
         """Two rounds are what a flow waits for."""
@@ -69,6 +64,10 @@ class SteppedFeed:
         yield
 
     async def next(self) -> Update | None:
+        self._begun = None  # a round comes when it is stepped, not at an interval
+        return await super().next()
+
+    async def sample(self) -> Update | None:
         return await self.queue.get()
 
     async def details(self, pool: str, key: str) -> tuple[tuple[str, str], ...]:
@@ -77,7 +76,7 @@ class SteppedFeed:
     async def lights(self) -> Lights:
         return lights(self.world.pools, self.world.lit)
 
-    async def aclose(self) -> None:
+    async def close_sources(self) -> None:
         return None
 
 

@@ -8,6 +8,7 @@ from tests.records import replace
 from tests.ui import frames
 from tests.ui.rebalance.samples import JOB
 from zconsole.errors import UnavailableError
+from zconsole.timeline.frame import Additions
 from zconsole.ui.rebalance.job_watch import JobWatch, activity
 
 
@@ -99,18 +100,18 @@ async def test_frames_are_marked_with_the_job_at_work_or_interrupted():
     watch = JobWatch(
         lambda: Backend((JOB,), (replace(JOB, state="dead"),), UnavailableError("stuck"))
     )
-    assert frame.joined((), watch.shown("tank")) is frame
+    assert frame.joined(Additions(watch.shown("tank"))) is frame
     await watch.look("tank")
-    marked = frame.joined((), watch.shown("tank"))
+    marked = frame.joined(Additions(watch.shown("tank")))
     assert "REBALANCE" in marked.flags
     assert marked.activities[-1].activity.percent == 25.0
     await watch.look("tank")
-    marked = frame.joined((), watch.shown("tank"))
+    marked = frame.joined(Additions(watch.shown("tank")))
     assert "REBALANCE" not in marked.flags
     assert marked.activities[-1].activity.state == "interrupted"
     await watch.look("tank")
     assert watch.problem == "stuck"
-    assert frame.joined((), watch.shown("tank")) == marked
+    assert frame.joined(Additions(watch.shown("tank"))) == marked
 
 
 def test_the_line_of_a_job_counts_what_it_left_out():

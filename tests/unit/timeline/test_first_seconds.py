@@ -12,6 +12,7 @@ from zconsole.pool.model import Activity, Pool, Sample, Scan, Vdev
 from zconsole.timeline.activities import ActivityTracker
 from zconsole.timeline.eta.estimate import MEASURING
 from zconsole.timeline.eta.past import PastScan
+from zconsole.timeline.frame import ScanView
 from zconsole.timeline.pool import PoolTimeline
 
 pytestmark = pytest.mark.slow
@@ -82,12 +83,53 @@ def test_what_is_shown_is_never_far_off(course, interval):
 
 
 @rows("course", COURSES)
-@rows(("interval", "by"), [(1.0, 10.0), (3.0, 13.0), (7.0, 15.0), (10.0, 21.0), (20.0, 41.0)])
-def test_it_is_measuring_until_a_few_seconds_were_seen(course, interval, by):
+@rows(("interval", "by"), [(1.0, 20.0), (3.0, 22.0), (7.0, 29.0), (10.0, 31.0), (20.0, 61.0)])
+def test_it_is_measuring_until_the_rate_has_been_steady(course, interval, by):
     seen = list(told(course, interval))
     assert seen[0][1].estimate.eta is None
-    assert all(view.estimate.lacking == MEASURING for x, view, _ in seen[1:] if x < 5.0)
+    assert all(view.estimate.lacking == MEASURING for x, view, _ in seen[1:] if x < 15.0)
     assert all(view.estimate.eta is not None for x, view, _ in seen if x >= by)
+
+
+def opened(rates: Course, goes_on: bool = True) -> Iterator[ScanView]:
+    """A console opened an hour into a scan: what it says with each second.
+
+    ``rates``: bytes/s by the seconds watched; zpool averages two thirds of the first.
+    """
+    timeline, issued = PoolTimeline(goes_on=goes_on), 3600 * rates(0.0) / 1.5
+    for second in range(75):
+        issued += rates(float(second))
+        seconds, left = 3600.0 + second, TOTAL * 50 - issued
+        average = issued / seconds
+        scan = scrub(steady, seconds)._replace(
+            total_bytes=TOTAL * 50,
+            scanned_bytes=TOTAL * 50,
+            issued_bytes=int(issued),
+            zpool_issue_rate=average,
+            zpool_eta=left / average,
+        )
+        yield timeline.push(sample(seconds, scan)).scans[0]
+
+
+def test_a_console_opened_amid_a_scan_is_measuring_until_its_rate_was_steady():
+    """Its first end came with the first sample, to the minute, and was that of zpool's average."""
+    seen = list(opened(lambda _: RATE))
+    assert [view.estimate.lacking for view in seen[:15]] == [MEASURING] * 15
+    assert all(view.scan.zpool_eta for view in seen)
+    for view in seen[15:]:
+        assert view.estimate.eta == pytest.approx(view.scan.zpool_eta / 1.5, rel=0.1)
+
+
+def test_a_rate_that_changes_all_the_while_is_measured_for_a_minute():
+    seen = list(opened(lambda x: RATE * 1.06**x))
+    told = [second for second, view in enumerate(seen) if view.estimate.eta is not None]
+    assert told == list(range(60, 75))
+
+
+def test_a_single_sample_has_zpools_average_and_says_so():
+    view = next(opened(lambda _: RATE, goes_on=False))
+    assert view.estimate.eta == pytest.approx(view.scan.zpool_eta)
+    assert view.estimate.reason.startswith("zpool averages")
 
 
 def test_an_earlier_scan_tells_at_once():

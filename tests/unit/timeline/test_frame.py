@@ -11,12 +11,11 @@ from tests.ui.drawn import LOOK, text
 from zconsole import units
 from zconsole.output.text import status_report
 from zconsole.pool.model import Activity, Event, SampleFailure, Scan
-from zconsole.timeline.eta.estimate import Estimate
-from zconsole.timeline.frame import ActivityView, Fact, result_facts, seconds_taken
+from zconsole.timeline.frame import ActivityView, Additions, Fact, result_facts, seconds_taken
 from zconsole.ui.panes.scan import scan_lines
 
 T = 1_800_000_000.0
-JOB = ActivityView(Activity("rebalance", "running"), None, Estimate(None, None, None, "new"))
+JOB = ActivityView(Activity("rebalance", "running"), flag="REBALANCE")
 
 
 def event(t: float) -> Event:
@@ -25,22 +24,22 @@ def event(t: float) -> Event:
 
 def test_what_was_done_from_consoles_joins_in_order_and_a_job_at_work_has_a_flag():
     seen = frame(mirror_pool(), events=(event(10), event(30)), flags=("DEMO",))
-    full = seen.joined((event(20),), (JOB,))
+    full = seen.joined(Additions((JOB, JOB), (event(20),)))
     assert [e.t for e in full.events] == [10, 20, 30]
-    assert (full.activities, full.flags) == ((JOB,), ("DEMO", "REBALANCE"))
+    assert (full.activities, full.flags) == ((JOB, JOB), ("DEMO", "REBALANCE"))
     assert full.sample is seen.sample
 
 
-def test_an_interrupted_job_has_a_line_and_no_flag():
-    job = JOB._replace(activity=replace(JOB.activity, state="interrupted"))
+def test_work_without_a_flag_has_a_line_and_leaves_the_events_as_they_are():
+    job = ActivityView(Activity("rebalance", "interrupted"))
     seen = frame(mirror_pool(), events=(event(30), event(10)))
-    full = seen.joined((), (job,))
+    full = seen.joined(Additions((job,)))
     assert (full.activities, full.flags, full.events) == ((job,), (), seen.events)
 
 
 def test_a_frame_with_nothing_to_add_is_the_same():
     seen = frame(mirror_pool(), events=(event(30), event(10)))
-    assert seen.joined((), ()) is seen
+    assert seen.joined(Additions()) is seen
 
 
 HUNG = SampleFailure("tank", T, T, "no answer", kstat="SUSPENDED")

@@ -32,9 +32,11 @@ from zconsole.pool.model import (
 )
 from zconsole.pool.redundancy import redundancy
 from zconsole.pool.topology import placed
+from zconsole.sim.source import World
 from zconsole.timeline import pool as pool_module
 from zconsole.timeline.pool import PoolTimeline
 from zconsole.timeline.scans import ScanTracker
+from zconsole.timeline.session import Session
 
 T = 1_800_000_000.0
 MIB = 2**20
@@ -472,3 +474,18 @@ def test_what_is_said_of_a_pool_is_that_of_its_newest_sample(change):
         remembered = ("returned", "cleared")
         told = frame.health.reasons
         assert own == tuple(why for why in told if not any(word in why for word in remembered))
+
+
+@pytest.mark.slow
+def test_a_slow_disk_is_marked_as_long_as_the_verdict_names_it():
+    """Its wait comes and goes from sample to sample; what limits the scan stays."""
+    world, session = World("resilver", 7), Session()
+    blamed = set()
+    for second in range(60):
+        world.advance(float(second))
+        (frame,) = session.advance(world.raws())
+        if frame.limit is not None and frame.limit.cause == "slow-disk":
+            blamed.add(frame.limit.disk)
+            (row,) = (row for row in frame.rows if row.vdev.name == frame.limit.disk)
+            assert row.slow_sibling, second
+    assert blamed

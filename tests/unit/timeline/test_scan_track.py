@@ -23,7 +23,7 @@ from tests.unit.timeline.following import (
 )
 from zconsole.pool.model import Scan
 from zconsole.timeline.pool import PoolTimeline
-from zconsole.timeline.scan_rate import PRESENT_SECONDS
+from zconsole.timeline.scan_rate import LEAST_PRESENT, PRESENT_SECONDS, STEADY
 from zconsole.units import duration, rate
 
 pytestmark = pytest.mark.slow
@@ -50,6 +50,23 @@ def test_the_rate_is_that_of_now_and_the_estimate_says_which_it_is_based_on():
 
 def changed_rate(before: float, after: float, at: int, seconds: Iterable[int]):
     return [sample(n, resilver(min(n, at) * before + max(0, n - at) * after)) for n in seconds]
+
+
+@rows("held", [20, 40, 120])
+def test_tunables_put_back_show_the_rate_since_then(held):
+    """For half a minute RATE had an arrow up, over twice what the disks did."""
+    up, back = 600, 600 + held
+    timeline, issued = PoolTimeline(), 0.0
+    for second in range(back + 90):
+        issued += (20 if up <= second < back else 10) * MIB
+        tunables = {"zfs_vdev_scrub_max_active": 9 if up <= second < back else 3}
+        timeline.push(replace(sample(second, resilver(issued)), tunables=tunables))
+        found, after = timeline.frame.scans[0], second - back
+        if after >= LEAST_PRESENT:
+            assert found.issue_rate == pytest.approx(10 * MIB, rel=0.01), after
+            assert found.past.trend is None or found.past.trend < STEADY, after
+        if after == 45:
+            assert found.past.trend < -STEADY
 
 
 @rows(("before", "after", "way"), [(1, 2, "rose"), (2, 1, "fell")])

@@ -44,7 +44,7 @@ def test_a_restart_is_counted_and_explained_by_the_device_that_came_back():
     samples = [
         *running(range(2, 60)),
         *running(range(60, 70), leaves=gone),
-        *running(range(72, 90), start=71.0),
+        *running(range(72, 95), start=71.0),
     ]
     timeline = watched(*samples)
     found = view(timeline, samples[-1])

@@ -46,8 +46,7 @@ def ceiling_of(seen: Evidence, bus: float | None = None) -> Ceiling | None:
         limited = bus / max(1.0, sum(sides) / len(sides))
         if limited < total:
             total, words = limited, f"the shared link carries {rate(bus)}"
-    total = max(total, seen.rate, average)
-    return Ceiling(total, min(1.0, seen.rate / total) if total else None, words)
+    return Ceiling(max(total, average), None, words).at(seen.rate)
 
 
 def _longest(seen: Evidence, rates: Mapping[str, float]) -> Ceiling | None:

@@ -136,3 +136,8 @@ class Ceiling(NamedTuple):
     """Share of it reached now, 0…1; None while it is paused."""
     text: str
     """What it is based on."""
+
+    def at(self, rate: float) -> Ceiling:
+        """Return the ceiling of a scan that goes at ``rate`` (bytes/s) now, and can do that."""
+        best = max(rate, self.rate)
+        return self._replace(rate=best, share=rate / best if best else None)

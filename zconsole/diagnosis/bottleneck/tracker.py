@@ -72,6 +72,8 @@ class BottleneckTracker:
             self._judged_at = sample.clock
             self._remember(sample.clock, tree, rates)
             self._judge(sample, watched, tree, disks_of(watched.scan, tree, rates, self._past))
+        if self.ceiling is not None and watched.rate is not None:
+            self.ceiling = self.ceiling.at(watched.rate)
 
     def _while_paused(self, scans: Sequence[WatchedScan]) -> Ceiling | None:
         """The best seen of the scan that is paused now, of which it reaches nothing."""

@@ -6,10 +6,12 @@ import asyncio
 import json
 import shlex
 import shutil
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from zconsole.errors import NotFoundError, UsageError
+from zconsole.pool.model import Event
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.printable import clean
 from zconsole.system.process import DeadlineError
@@ -18,6 +20,8 @@ from zconsole.timeline.frame import Frame
 
 HOOK_DEADLINE = 60.0
 """Seconds a hook may run before it is killed; children that outlive it must close its output."""
+KEPT = 50
+"""Alerts of a pool that stay among its events, once their message is gone."""
 BELL = "\a"
 
 
@@ -35,15 +39,24 @@ class Alerting:
     notify: bool = False
     """Whether to show a desktop notification through the terminal."""
     _hooks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _events: dict[str, deque[Event]] = field(default_factory=dict, init=False)
+    """The newest alerts, by pool."""
 
     def look(self, frames: Sequence[Frame]) -> tuple[tuple[Alert, ...], str]:
         """The alerts of a round, whose hooks are now running, and what to write to the terminal."""
         alerts = self.rules.look(frames)
+        for alert in alerts:
+            event = Event(alert.t, alert.kind, alert.text, alert.severity, origin="console")
+            self._events.setdefault(alert.pool, deque(maxlen=KEPT)).append(event)
         for alert in alerts if self.hook else ():
             task = asyncio.create_task(self._run(alert))
             self._hooks.add(task)
             task.add_done_callback(self._hooks.discard)
         return alerts, "".join(map(self._ring, alerts))
+
+    def events(self, pool: str) -> tuple[Event, ...]:
+        """The newest alerts of a pool, for its frames."""
+        return tuple(self._events.get(pool, ()))
 
     async def aclose(self) -> None:
         """Wait for running hooks; each has its own deadline."""

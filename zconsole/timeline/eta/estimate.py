@@ -6,10 +6,11 @@ samples, and the range from how far what they tell disagrees and was off before.
 
 **The estimators, and when each speaks**
 
-1. *Measuring*. Until ``MIN_POINTS`` samples and ``MIN_SECONDS`` of work were seen (an activity: two
-   transaction groups, ``TWO_GROUPS``) there is no estimate. ``_by_average`` then gives zpool's
-   average with the widest range, if that covers ``LEAST_WATCHED`` seconds of the pass, or for a
-   single sample ``LEAST_AVERAGED``; otherwise the reason begins with "measuring".
+1. *Measuring*. There is a rate once ``MIN_POINTS`` samples and ``MIN_SECONDS`` of work were seen
+   (an activity: two transaction groups, ``TWO_GROUPS``), and an end once that rate was steady for
+   ``STEADY_SECONDS``, or ``MOST_SECONDS`` have passed. Until then the reason begins with
+   "measuring", and zpool's figure stands beside it. Where only one sample is taken, ``_by_average``
+   gives zpool's average with the widest range, if that covers ``LEAST_AVERAGED`` seconds.
 2. *Windows* (``windows.py``) speak from then on. ``_progress`` says what was worked off at each
    moment: repaired bytes where the source has them exactly (``_meter``), seconds of walking and
    issuing where a scan at its memory limit takes turns (``turn_costs``), bytes evened out between
@@ -41,6 +42,8 @@ where that differs. M is the change of the error on 124 scans of ``tests.bench.s
 measured alone.
 
 - ``MIN_SECONDS`` 5 s, a transaction group: over 2 s, a window told 3 to 5 times too much or little.
+- ``STEADY_SECONDS`` 15 s, three transaction groups: by less, an end told to the minute was a fifth
+  off.
 - ``WARM_UP`` 4 s, the queues fill: R 0.362.
 - ``WALKED_SECONDS`` 30 s, a walk says nothing of issuing: no difference. ``UNDONE_TAIL`` 2 s,
   devices work on after the last byte: M +0.1 % (0.04).
@@ -87,6 +90,7 @@ from zconsole.timeline.eta.pace import (
     Memory,
     fitted,
     held_in_memory,
+    value_at,
     worths,
 )
 from zconsole.timeline.eta.progress import MIN_SECONDS, CurvePoint, ProgressCurve, Work
@@ -119,8 +123,12 @@ PAST_SHARE = 0.01
 """Writes during a scan carry its bytes a little past the total without anything wrong."""
 LEAST_AVERAGED = 7.0
 """Seconds that an average must cover to say anything of the rest."""
-LEAST_WATCHED = 60.0
-"""The same where what is watched soon says more: the average has the burst at the start in it."""
+STEADY_SECONDS = 15.0
+"""Seconds for which a rate has to be steady before it tells an end: three transaction groups."""
+STEADY = 1.35
+"""By what factor the halves of that time may differ: one group among four more or less."""
+MOST_SECONDS = 60.0
+"""After so many an end is told also where the rate changes: the range says how much it does."""
 LONGEST = 365 * 86400.0
 """Seconds beyond which an average is one of a scan that has hardly begun, or stands still."""
 UNDONE_TAIL = 2.0
@@ -199,12 +207,14 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     ``known``: the pace over the day that an earlier scan had.
     """
     points = _issuing(course.points, work)
-    if len(points) < MIN_POINTS or points[-1].x - points[0].x < work.least_seconds:
-        return _by_average(work, units.counted(len(course.points), "sample"), course)
     xs = [p.x for p in points]
+    seconds = xs[-1] - xs[0] if xs else 0.0
+    seen, is_young = units.counted(len(course.points), "sample"), course.seconds < MOST_SECONDS
+    if len(points) < MIN_POINTS or seconds < work.least_seconds:
+        return _by_average(work, seen, course, is_young=True)
     progress = _progress(xs, points, work)
     if progress is None:
-        return _by_average(work, "it advances in bursts")
+        return _by_average(work, "it advances in bursts", course, is_young)
     if is_past(progress.left / progress.unit, work):
         return Forecast(nothing(PAST_TOTAL))
     left = max(0.0, progress.left)
@@ -217,14 +227,27 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     worth = worths(ts, xs, daily)
     speed = expected(Slopes(worth, done), left, 2 * work.resolution * progress.unit)
     if speed is None:
-        return _by_average(work, f"no progress for {units.duration(course.idle)}")
+        why = f"no progress for {units.duration(course.idle)}"
+        return _by_average(work, why, course, is_young)
     tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2 + doubt**2))
     shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))
-    seconds = daily.until(ts[-1], left / speed.rate)
-    estimate = ranged(seconds + tail, spread, _reason(work, shown))
+    estimate = ranged(daily.until(ts[-1], left / speed.rate) + tail, spread, _reason(work, shown))
+    if seconds < MOST_SECONDS and not _was_steady(xs, progress.done):
+        estimate = nothing(f"{MEASURING}, {seen}")
     own = None if pace is None else daily
     return Forecast(estimate, shown.rate, speed.seconds, spread, own)
+
+
+def _was_steady(xs: Sequence[float], done: Sequence[float]) -> bool:
+    """Whether both halves of some ``STEADY_SECONDS`` had about the same rate."""
+    for x, end in zip(xs, done, strict=True):
+        if x - xs[0] >= STEADY_SECONDS:
+            start, middle = (value_at(xs, done, x - STEADY_SECONDS / part) for part in (1, 2))
+            early, late = middle - start, end - middle
+            if 0 < early <= STEADY * late and late <= STEADY * early:
+                return True
+    return False
 
 
 def _memory(points: Sequence[CurvePoint], work: Work) -> Memory | None:
@@ -426,12 +449,12 @@ def _reason(work: Work, speed: Speed) -> str:
     return f"{own}, zpool averages {units.rate(work.average)} over this pass"
 
 
-def _by_average(work: Work, why: str, young: ProgressCurve | None = None) -> Forecast:
+def _by_average(work: Work, why: str, course: ProgressCurve, is_young: bool) -> Forecast:
     """From zpool's average when there is one; that is all a single sample has.
 
-    ``young``: the course, where it is too short to tell the speed.
+    ``is_young``: whether the course is short, so that it soon tells more if it goes on.
     """
-    watched = young is not None and len(young.points) > 1
+    watched = is_young and (course.goes_on or len(course.points) > 1)
     not_yet = f"{MEASURING}, " if watched else "no estimate yet: "
     left = work.total - work.issued
     if is_past(left, work):
@@ -441,7 +464,7 @@ def _by_average(work: Work, why: str, young: ProgressCurve | None = None) -> For
     average = f"zpool averages {units.rate(work.average)} over this pass"
     if work.skips:
         return Forecast(nothing(f"no estimate: {average}, with what it skipped"), work.average)
-    if work.averaged is not None and work.averaged < (LEAST_WATCHED if watched else LEAST_AVERAGED):
+    if watched or (work.averaged is not None and work.averaged < LEAST_AVERAGED):
         over = f"zpool averages over {units.duration(work.averaged)} only"
         return Forecast(nothing(f"{not_yet}{why if watched else over}"), work.average)
     eta = max(0.0, left) / work.average + work.tail

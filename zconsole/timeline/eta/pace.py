@@ -261,7 +261,7 @@ def _stretches(course: Course) -> list[_Stretch]:
     ts, xs, done, memory = course.ts, course.xs, course.done, course.memory
     count = min(MOST, max(FEWEST, int((xs[-1] - xs[0]) / HOUR)))
     step = (xs[-1] - xs[0]) / count
-    ends = [_at(xs, done, xs[0] + k * step) for k in range(count + 1)]
+    ends = [value_at(xs, done, xs[0] + k * step) for k in range(count + 1)]
     found = []
     for k in range(count):
         middle, moved = xs[0] + (k + 0.5) * step, ends[k + 1] - ends[k]
@@ -352,7 +352,7 @@ def _doubt(course: Course, squares: LeastSquares, covariance: Matrix) -> float:
     return deviation([a - b for a, b in zip(means, behind, strict=True)], covariance)
 
 
-def _at(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
+def value_at(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
     """The value at ``x`` on the line through points."""
     n = min(max(1, bisect_right(xs, x)), len(xs) - 1)
     part = (x - xs[n - 1]) / (xs[n] - xs[n - 1])

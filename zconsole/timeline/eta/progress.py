@@ -358,8 +358,13 @@ class ProgressCurve:
     """Points of one scan, oldest first; breaks in the counters are bridged, never counted."""
 
     def __init__(
-        self, points: Iterable[CurvePoint] = (), last: ProgressReading | None = None
+        self,
+        points: Iterable[CurvePoint] = (),
+        last: ProgressReading | None = None,
+        goes_on: bool = False,
     ) -> None:
+        """``goes_on``: whether more readings come, so that the first one need not tell an end."""
+        self.goes_on = goes_on
         self.points: list[CurvePoint] = list(points)
         self.last = last if self.points else None
         self._remembered = self.last is not None

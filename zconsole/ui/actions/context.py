@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from zconsole.actions.backend import ActionBackend
 from zconsole.actions.plan import ActionPlan
@@ -13,7 +13,7 @@ from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.pool.scrub_window import ScrubWindow
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.timeline.eta.estimate import nothing
+from zconsole.timeline.feed import Feed
 from zconsole.timeline.frame import AUTOPILOT, ActivityView, Frame
 from zconsole.tunables.autopilot import Status
 from zconsole.tunables.control import Past
@@ -54,6 +54,7 @@ class FlowContext:
     """The app that shows a flow's screens, and what acts on the pools it shows."""
 
     app: ThemedApp
+    feed: Feed
     backend: ActionBackend
     watch: FollowUp
     why_denied: Callable[[], str]
@@ -79,10 +80,10 @@ class FlowContext:
 
     def hours_shown(self, frame: Frame) -> tuple[ActivityView, ...]:
         """The hours that a pool's scrub is kept to, among the work on the pool."""
-        found = (window for window in self.windows if window.guid == frame.guid)
         return tuple(
-            ActivityView(Activity("scrub hours", w.hours, note=hours_words(w)), None, nothing(""))
-            for w in found
+            ActivityView(Activity("scrub hours", window.hours, note=hours_words(window)))
+            for window in self.windows
+            if window.guid == frame.guid
         )
 
     async def read_held(self) -> None:
@@ -101,7 +102,7 @@ class FlowContext:
         # In a fixed width, so that what stands behind it does not move.
         reached = "few requests" if waits is None else f"{latency(waits):<{_REACHED}}"
         state = f"target {held.held}, now {reached}"
-        return (ActivityView(Activity(AUTOPILOT, state, note=note), None, nothing("")),)
+        return (ActivityView(Activity(AUTOPILOT, state, note=note), flag="AUTOPILOT"),)
 
     def set_shown(self) -> tuple[str, ...]:
         """The flag of tunables that are set; what an autopilot sets has its own."""
@@ -116,9 +117,8 @@ class FlowContext:
     def show_swaps(self) -> None:
         """Show the open checklists of swaps as they are now, without waiting for a sample."""
         state = self.app.view_state
-        if state.latest is not None:
-            frames = tuple(map(self.swaps.anew, state.latest.frames))
-            state.latest = replace(state.latest, frames=frames)
+        if (update := self.feed.joined()) is not None:
+            state.latest = state.listed(update)
         self.app.paint()
 
     @property

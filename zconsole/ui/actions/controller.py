@@ -18,9 +18,8 @@ from zconsole.errors import ExitCode, ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import data_vdevs
 from zconsole.system.daemon_thread import in_daemon_thread
-from zconsole.timeline.eta.estimate import nothing
 from zconsole.timeline.feed import Update
-from zconsole.timeline.frame import OUTCOME, SET_HERE, ActivityView, Frame
+from zconsole.timeline.frame import OUTCOME, SET_HERE, ActivityView, Additions, Frame
 from zconsole.tunables.control import Past, SettledTunables
 from zconsole.tunables.holds import LEFT_BY, Hold, Scans, grouped, is_due
 from zconsole.tunables.pilot import scanning
@@ -90,9 +89,9 @@ class ActionController:
         self._told_left = ""
         """What was said last of tunables that were to be restored and are not."""
 
-    def take(self, update: Update) -> Update:
-        """A round before it is shown, with what was done from here; reports what ended."""
-        app, watch, past = self.context.app, self.context.watch, self.context.past
+    def take(self, update: Update) -> None:
+        """See a round before it is shown: report what ended, look at what consoles and jobs do."""
+        app, watch = self.context.app, self.context.watch
         watch.take(update)
         for plan, outcome in watch.ended():
             self._report(plan, outcome)
@@ -104,12 +103,18 @@ class ActionController:
                 self._read_kept(update)
             else:
                 begin_next(app, partial(self._look, update), "look")
-        flags = self.context.set_shown()
-        frames = (
-            frame.joined(watch.events(frame, past.changes), self._at_work(frame), flags)
-            for frame in map(self.context.swaps.cleared, update.frames)
+
+    def additions(self, frame: Frame) -> Additions:
+        """What consoles and jobs do to a pool, for its frame."""
+        context = self.context
+        jobs, swaps = self.jobs.shown(frame.pool), context.swaps.shown(frame)
+        hours, held = context.hours_shown(frame), context.held_shown(frame)
+        return Additions(
+            activities=(*jobs, *swaps, *hours, *held, *self._set_here(frame)),
+            events=tuple(context.watch.events(frame, context.past.changes)),
+            flags=context.set_shown(),
+            pulled=context.swaps.pulled(frame.pool),
         )
-        return replace(update, frames=tuple(frames))
 
     def _is_time(self) -> bool:
         """Whether to look now: each look costs as much as a sample, and mostly finds nothing."""
@@ -163,19 +168,13 @@ class ActionController:
         if text := await self.context.swaps.look(partial(_peeked, self.context)):
             self.context.app.notify(text, severity="warning", timeout=15, markup=False)
 
-    def _at_work(self, frame: Frame) -> tuple[ActivityView, ...]:
-        context = self.context
-        jobs, swaps = self.jobs.shown(frame.pool), context.swaps.shown(frame)
-        hours, held = context.hours_shown(frame), context.held_shown(frame)
-        return (*jobs, *swaps, *hours, *held, *self._set_here(frame))
-
     def _set_here(self, frame: Frame) -> tuple[ActivityView, ...]:
         """The tunables that were set, while no scan tells of them."""
         names = self.context.past.in_place
         if not names or any(view.scan.active for view in frame.scans):
             return ()
         note = f"{len(names)} ({self.context.look.keys.way('tunables')} lists them)"
-        return (ActivityView(Activity("tunables", SET_HERE, note=note), None, nothing("")),)
+        return (ActivityView(Activity("tunables", SET_HERE, note=note)),)
 
     async def look_at_tunables(self) -> None:
         """Restore tunables that are due, take over what a console left that is gone; say so."""

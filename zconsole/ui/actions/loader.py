@@ -56,17 +56,13 @@ class ActionLoader:
             return source_denied or "this pool can only be watched from here"
         return (self.controller.context.backend.denied if self.controller else "") or source_denied
 
-    def take(self, app: ThemedApp, update: Update) -> Update:
-        """The round as it is to be shown: with what was done from here.
-
-        The first round has what acts loaded, once that round is on the screen.
-        """
+    def take(self, app: ThemedApp, update: Update) -> None:
+        """See what a round came from; the first has what acts loaded, once it is on the screen."""
         if self._source is None and self._make_backend is not None:
             load = partial(self._loaded, app, self._make_backend)
             app.call_after_refresh(begin, app, load, group="load")
         self._source = update.capabilities
         app.view_state.denied = self.denied
-        return update if self.controller is None else self.controller.take(update)
 
     def asks_to_leave(self, code: ExitCode) -> bool:
         """Ask before quitting with ``code``, where something goes on or ends; whether it does."""
@@ -99,6 +95,7 @@ class ActionLoader:
         async with self._loading:
             if self.controller is None:
                 self.controller = await in_daemon_thread(partial(self._load, app, make_backend))
+                self._feed.contributor = self.controller
                 begin(app, self.controller.look_at_tunables, group="tuned")
                 begin(app, self.controller.tidy_lights, group="lights")
         return self.controller
@@ -111,4 +108,5 @@ class ActionLoader:
 
         backend, watch = make_backend(), FollowUp(self._feed)
         swaps = SwapWatch(app.view_state.options.swap)
-        return ActionController(FlowContext(app, backend, watch, lambda: self.denied, swaps))
+        context = FlowContext(app, self._feed, backend, watch, lambda: self.denied, swaps)
+        return ActionController(context)

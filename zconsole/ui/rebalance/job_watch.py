@@ -99,7 +99,7 @@ def activity(job: JobView) -> ActivityView:
     if job.interrupted:
         done = "" if job.share is None else f"at {job.share:.0%}  "
         note = f"{done}{' '.join(job.settings.dirs)}  (B shows it; P there resumes it)"
-        return ActivityView(Activity("rebalance", "interrupted", note=note), None, nothing(""))
+        return ActivityView(Activity("rebalance", "interrupted", note=note))
     why = job.why or ""
     none = nothing(why or "no rate yet")
     return ActivityView(
@@ -113,6 +113,7 @@ def activity(job: JobView) -> ActivityView:
         ),
         job.rate,
         Estimate(job.eta_seconds, None, None, "") if job.eta_seconds else none,
+        flag="REBALANCE",
     )
 
 

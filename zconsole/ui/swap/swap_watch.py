@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from zconsole.diagnosis.device_errors.faults import DeviceFault
 from zconsole.errors import ZconsoleError
 from zconsole.pool.model import Activity
 from zconsole.pool.topology import placed
 from zconsole.swap.checklist import BACKED_OUT, DONE, OPEN, TITLES, Checklist
 from zconsole.system.daemon_thread import in_daemon_thread
 from zconsole.system.state_dir import StateError
-from zconsole.timeline.eta.estimate import nothing
 from zconsole.timeline.frame import ActivityView, Frame
 
 if TYPE_CHECKING:
@@ -159,22 +157,9 @@ class SwapWatch:
         lines += [_reminder(*each) for each in dict.fromkeys(left)]
         return tuple(lines)
 
-    def anew(self, frame: Frame) -> Frame:
-        """A frame that has lines of checklists already, with those as they are now."""
-        others = tuple(v for v in frame.activities if v.activity.kind != KIND)
-        return replace(frame, activities=(*others, *self.shown(frame)))
-
-    def cleared(self, frame: Frame) -> Frame:
-        """The frame without faults that are only the pull of a wrong disk, which is back."""
-        back = {(r.pool, r.key): r.t for c in self._kept for r in c.returned}
-        kept = tuple(fault for fault in frame.troubles if not _only_pulled(fault, frame.pool, back))
-        return frame if len(kept) == len(frame.troubles) else replace(frame, troubles=kept)
-
-
-def _only_pulled(fault: DeviceFault, pool: str, back: dict[tuple[str, str], float]) -> bool:
-    """Whether a disk shows no error, and was last away when it was pulled by mistake."""
-    until = back.get((pool, fault.key))
-    return until is not None and fault.last <= until and not fault.deltas.total and not fault.gone
+    def pulled(self, pool: str) -> dict[str, float]:
+        """The disks of a pool that were pulled by mistake, and when each was back."""
+        return {r.key: r.t for c in self._kept for r in c.returned if r.pool == pool}
 
 
 def _is_of(frame: Frame, c: Checklist) -> bool:
@@ -188,7 +173,7 @@ def _ended(c: Checklist) -> str:
 
 def _reminder(said: str, text: str) -> ActivityView:
     """Something that is not as it was, as a line beside the scans."""
-    return ActivityView(Activity(KIND, said, note=text), None, nothing(""))
+    return ActivityView(Activity(KIND, said, note=text))
 
 
 def _is_replaced(c: Checklist, frame: Frame) -> bool:
@@ -212,4 +197,4 @@ def activity(c: Checklist, stage: SwapStage | None, frame: Frame | None = None) 
         if step == "replace" and frame is not None and _is_replaced(c, frame):
             step = "resilver"
         note = f"{c.old.spot}: {TITLES[step]}  (C continues)"
-    return ActivityView(Activity(KIND, "open", note=note), None, nothing(""))
+    return ActivityView(Activity(KIND, "open", note=note))

@@ -214,3 +214,16 @@ def test_disks_that_were_only_seen_idle_tell_no_ceiling():
     assert frame.limit is not None
     assert frame.limit.cause == "throttle"
     assert frame.ceiling is None
+
+
+@pytest.mark.slow
+def test_between_two_judgements_the_share_of_the_best_is_that_of_the_rate_of_now():
+    """``86 % of best`` was said of a rate above the best, in a pool judged every 20 seconds."""
+    world, session = World("thousand", 7), Session()
+    for second in range(8):
+        world.advance(float(second))
+        (frame,) = session.advance(world.raws())
+        if frame.ceiling is not None and frame.scan.issue_rate is not None:
+            assert frame.scan.issue_rate <= frame.ceiling.rate
+            assert frame.ceiling.share == frame.scan.issue_rate / frame.ceiling.rate
+    assert frame.ceiling is not None

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.factory import frame, mirror_pool
+from tests.records import replace
 from zconsole.errors import UsageError
 from zconsole.system.async_process import ProcessRunner
 from zconsole.system.process import Completed, DeadlineError
@@ -16,6 +17,7 @@ from zconsole.zfs.sources.base import Capabilities
 
 ALERT = Alert("stalled", "tank", 12.0, "it \x1b]52;c;evil\a stands;still", "warning", "scan")
 SUSPENDED = frame(mirror_pool(), 1.0, problem="no answer", kstat="SUSPENDED")
+OTHER = replace(frame(mirror_pool(), 1.0), pool="other")
 
 
 def test_a_notification_carries_no_control_character_of_the_text():
@@ -78,7 +80,7 @@ class Tells:
 
 class OneRound(Feed):
     async def sample(self):
-        return Update((SUSPENDED,), Capabilities("demo"))
+        return Update((SUSPENDED, OTHER), Capabilities("demo"))
 
     async def close_sources(self):
         pass
@@ -100,6 +102,14 @@ async def test_hooks_run_beside_the_sampling_and_are_waited_for_at_the_end():
     assert teller.told[0][0] == ("page", "me")
     assert teller.told[0][1]["kind"] == "suspended"
     assert complaints == []
+
+
+async def test_an_alert_stays_among_the_events_of_its_pool():
+    feed = alerting(Tells(), [].append)
+    for _ in range(2):
+        suspended, other = (await feed.next()).frames
+        assert [event.name for event in suspended.events] == ["suspended"]
+        assert other.events == ()
 
 
 async def test_a_hook_that_hangs_is_complained_of():

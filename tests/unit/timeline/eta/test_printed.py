@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from zconsole.timeline.eta.estimate import MEASURING
 from zconsole.timeline.frame import ScanView
 from zconsole.timeline.session import Session
 from zconsole.units import parse_size, size
@@ -101,6 +102,7 @@ def test_exact_remaining_bytes_tell_the_rate_and_not_the_rounded_ones_repaired()
         if second >= 5:
             left = (TOTAL - issued(second)) / RATE
             assert view.issue_rate == pytest.approx(RATE, rel=0.01)
+        if second >= 15:
             assert view.estimate.eta == pytest.approx(left, rel=0.01)
 
 
@@ -111,10 +113,13 @@ def test_the_walk_is_told_by_zpools_average_until_its_rounded_bytes_have_moved_f
 
 
 def test_printed_json_is_as_coarse_as_text():
-    for view in watched(as_json, range(60)):
+    for second, view in enumerate(watched(as_json, range(70))):
         assert view.scan.resolution == pytest.approx(0.005 * TIB)
         assert view.window is None
-        assert "zpool averages" in view.estimate.reason
+        if 0 < second < 60:
+            assert view.estimate.lacking == MEASURING
+        else:
+            assert "zpool averages" in view.estimate.reason
 
 
 def test_a_copy_rests_on_its_percentage_which_is_finer_than_its_bytes():

@@ -1,0 +1,111 @@
+"""How much code one sample of the demo passes on its way to the painted screen.
+
+``python -m tests.bench.sample_path [SCENARIO]`` counts the files, functions and classes of zconsole
+that run, by sys.setprofile, and lists where most of them are. The simulation itself, which stands
+for the kernel, does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from types import CodeType, FrameType
+
+import zconsole
+from zconsole.sim.backends.actions import details_of, simulated_backend
+from zconsole.sim.source import SimulatedSource
+from zconsole.timeline.feed import SessionFeed, Update
+from zconsole.timeline.session import Session
+from zconsole.ui.console_options import ConsoleOptions
+from zconsole.ui.start import make_console
+
+ROOT = Path(zconsole.__file__).parent
+SIZE = (120, 40)
+BEFORE = 30
+"""Samples before the one that counts: by then there is an estimate and a verdict."""
+
+
+class SteppedFeed(SessionFeed):
+    """A feed that takes a round whenever it is let."""
+
+    def __init__(self, source: SimulatedSource, session: Session) -> None:
+        super().__init__(source, session, 0.0, partial(details_of, source.world))
+        self.gate = asyncio.Semaphore(0)
+
+    async def sample(self) -> Update | None:
+        await self.gate.acquire()
+        return await super().sample()
+
+
+class Passed:
+    """The code of zconsole that runs while it is watched."""
+
+    def __init__(self) -> None:
+        self.codes: set[CodeType] = set()
+
+    def see(self, frame: FrameType, event: str, _: object) -> None:
+        """Take in an event of sys.setprofile."""
+        if event == "call":
+            self.codes.add(frame.f_code)
+
+    def functions(self) -> dict[str, set[str]]:
+        """The qualified names of functions by the file they are in, below the package."""
+        found: dict[str, set[str]] = {}
+        for code in self.codes:
+            path, name = Path(code.co_filename), code.co_qualname
+            if path.is_relative_to(ROOT / "sim") or not path.is_relative_to(ROOT):
+                continue
+            if not code.co_name.startswith("<"):  # a comprehension is part of its function
+                found.setdefault(str(path.relative_to(ROOT)), set()).add(name)
+        return found
+
+
+async def passed(scenario: str) -> Passed:
+    """What one sample of a scenario passes, until nothing is left to paint."""
+    seconds, seen = iter(range(10**6)), Passed()
+    source = SimulatedSource(scenario, 1, start=1_800_000_000.0, clock=lambda: float(next(seconds)))
+    feed = SteppedFeed(source, Session(flags=("DEMO",), goes_on=True))
+    console = make_console(
+        feed,
+        ConsoleOptions(host="bench"),
+        {"LANG": "C.UTF-8"},
+        make_backend=partial(simulated_backend, source.world),
+    )
+    async with console.run_test(size=SIZE) as pilot:
+        for _ in range(BEFORE):
+            feed.gate.release()
+            await pilot.pause(0.02)
+        while feed.contributor is None:  # what acts is loaded beside
+            await pilot.pause(0.02)
+        sys.setprofile(seen.see)
+        feed.gate.release()
+        await pilot.pause(0.2)
+        sys.setprofile(None)
+    return seen
+
+
+def report(found: dict[str, set[str]]) -> None:
+    """Print the counts, and the packages and files with most functions."""
+    classes = {
+        (path, name.rpartition(".")[0])
+        for path, names in found.items()
+        for name in names
+        if "." in name and not name.rpartition(".")[0].endswith("<locals>")
+    }
+    functions = sum(map(len, found.values()))
+    print(f"{len(found)} files, {functions} functions, {len(classes)} classes")
+    packages, files = Counter[str](), Counter[str]()
+    for path, names in found.items():
+        packages[path.split("/")[0]] += len(names)
+        files[path.split("/")[0]] += 1
+    for package, count in packages.most_common():
+        print(f"{count:5} functions in {files[package]:3} files of {package}")
+    for path in sorted(found, key=lambda path: -len(found[path]))[:25]:
+        print(f"{len(found[path]):5} {path}")
+
+
+if __name__ == "__main__":
+    report(asyncio.run(passed((sys.argv[1:] or ["resilver"])[0])).functions())
