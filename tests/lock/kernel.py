@@ -25,15 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zconsole.zfs.sources.libzfs.helper import Helper
-from zconsole.zfs.sources.libzfs.library import (
-    DESTINATION,
-    DESTINATION_AT,
-    KernelStats,
-    Library,
-    LibraryUnusableError,
-    LibzfsPool,
-)
+from zconsole.zfs.sources.libzfs.helper import DESTINATION, DESTINATION_AT, Helper, KernelPool
 
 ARCHIVES = Path(__file__).parents[1] / "fixtures" / "libzfs"
 ALL = "all"
@@ -102,26 +94,8 @@ class Ioctl:
         return 0
 
 
-def _unasked(*_: object) -> int:
-    raise LibraryUnusableError("the kernel's answer was not understood")
-
-
-LIBRARY = Library(
-    "libzfs.so.4",
-    {
-        "libzfs_init": lambda: 1,
-        "zpool_open_canfail": lambda _library, _name: 1,
-        "zpool_refresh_stats": _unasked,
-        "nvlist_size": _unasked,
-        "nvlist_pack": _unasked,
-    },
-)
-"""Knows every pool, and leaves all else to the kernel."""
-
-
-def _opened(name: str) -> LibzfsPool:
-    ioctl = Ioctl([moment.config for moment in moments(name)])
-    return LibzfsPool(LIBRARY, name, KernelStats(name.encode(), Path(os.devnull), ioctl))
+def _opened(name: str) -> KernelPool:
+    return KernelPool(name, -1, Ioctl([moment.config for moment in moments(name)]))
 
 
 def _leave(error: threading.ExceptHookArgs) -> None:
@@ -133,5 +107,5 @@ def _leave(error: threading.ExceptHookArgs) -> None:
 if __name__ == "__main__":
     threading.excepthook = _leave
     helper = Helper(0, os.dup(1), lambda name: _opened(name).read)
-    helper.say({"ready": LIBRARY.soname})
+    helper.say({"ready": "packed configs"})
     helper.serve(lambda: os._exit(0))

@@ -7,10 +7,8 @@ it. What else a sample has (messages, disk counters, tunables, host) is of the s
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, cast
 
 from tests.lock.case import Case, digest
@@ -120,4 +118,4 @@ def _loop() -> asyncio.AbstractEventLoop:
 @cache
 def _reader() -> LibzfsReader:
     """Return the reader of this process; its helper ends with it."""
-    return LibzfsReader(ProcessRunner(), COMMAND, Path(os.devnull))
+    return LibzfsReader(ProcessRunner(), COMMAND)

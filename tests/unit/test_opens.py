@@ -50,7 +50,6 @@ ELSEWHERE = {
     "output/prometheus/__main__.py": MADE,
     "pool/hazards.py": PACKAGED,
     "zfs/sources/libzfs/helper.py": KERNEL,
-    "zfs/sources/libzfs/library.py": SYSTEM,
     "zfs/sources/open_text.py": NAMED,
     "zfs/sources/recording_index.py": NAMED,
     "zfs/sources/record.py": NAMED,

@@ -98,26 +98,6 @@ def test_every_source_tells_the_same(pool: PoolFactory, state: State) -> None:
             break
 
 
-def test_the_kernel_tells_what_libzfs_makes_of_it(pool: PoolFactory) -> None:
-    """Byte for byte, but for the clock in each vdev's statistics and what is written meanwhile."""
-    pool.create("raidz1 d0 d1 d2 special mirror d3 d4")
-    program = "env PYTHONPATH=/root/zconsole /opt/zc/bin/python -m tests.vm.inside.stats tank"
-    for attempt in range(ATTEMPTS):
-        both = json.loads(pool.machine.run(program, timeout=60).stdout)
-        libzfs, kernel = (still(config) for config in both)
-        if libzfs == kernel or attempt == ATTEMPTS - 1:
-            break
-    assert kernel["name"] == "tank"
-    assert libzfs == kernel
-
-
-def still(found: Any) -> Any:
-    """A config without the time of its statistics."""
-    if isinstance(found, dict):
-        return {k: still(v[1:] if k == "vdev_stats" else v) for k, v in found.items()}
-    return [still(each) for each in found] if isinstance(found, list) else found
-
-
 def test_every_source_tells_how_busy_a_disk_is(pool: PoolFactory) -> None:
     """Seen by libzfs in its counters, the others by what runs beside them."""
     small = f"echo {MIB // 8} >{PARAMETERS}/zfs_vdev_aggregation_limit"

@@ -11,13 +11,13 @@ import asyncio
 import ctypes
 import fcntl
 import json
+import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from tests.vm.inside.forms import DEADLINE
 from zconsole.zfs.raw import plain
-from zconsole.zfs.sources.libzfs.library import DESTINATION, DESTINATION_AT, KernelStats
+from zconsole.zfs.sources.libzfs.helper import DESTINATION, DESTINATION_AT, DEVICE, KernelPool
 from zconsole.zfs.sources.live import LiveSource, this_system
 
 
@@ -37,12 +37,12 @@ async def main(pool: str, seconds: float) -> None:
     """Print both samples."""
     source = LiveSource([pool], prefer="libzfs", system=replace(this_system(), deadline=DEADLINE))
     kept = Kept()
-    kernel = KernelStats(pool.encode("utf-8", "surrogateescape"), Path("/dev/zfs"), kept)
+    kernel = KernelPool(pool, os.open(DEVICE, os.O_RDWR), kept)
     try:
         for pause in (0.0, seconds):
             await asyncio.sleep(pause)
             (raw,) = await source.sample()
-            if raw.get("source") == "libzfs" and kernel.packed() is not None:
+            if raw.get("source") == "libzfs" and kernel.packed():
                 rest = {key: value for key, value in raw.items() if key != "libzfs"}
                 print(json.dumps([rest, kept.config.hex()], default=plain))
     finally:

@@ -8,13 +8,12 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from zconsole.errors import NotUnderstoodError
-from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.model import Event, HostLoad, Pool, Sample, SampleFailure
 from zconsole.zfs.decode import libzfs, status_json
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.history import with_history
 from zconsole.zfs.decode.measurements import enriched
-from zconsole.zfs.decode.places import disks_of, enclosures_of
+from zconsole.zfs.decode.places import Devices, enclosures_of
 from zconsole.zfs.decode.tree import TOO_DEEP, check_size
 from zconsole.zfs.decode.values import is_time, mapping, number, word, zone_of
 from zconsole.zfs.raw import Raw
@@ -54,32 +53,38 @@ def _decode(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
     if not isinstance(raw, Mapping):
         raise NotUnderstoodError("not a sample: not a JSON object")
     _check_time(raw)
-    blocks = Blocks(raw)
     if "libzfs" in raw:
-        return _from_libzfs(raw, blocks)
+        return _from_libzfs(raw)
     if "status" in raw:
-        return _from_json(raw, zone, blocks)
+        return _from_json(raw, zone)
     if "text" in raw:
-        return _from_text(raw, zone, blocks)
+        return _from_text(raw, zone)
     if "problem" in raw:
-        return (_failure(raw, blocks),)
+        return (_failure(raw),)
     raise NotUnderstoodError("not a sample: none of libzfs, status, text")
 
 
-def _from_libzfs(raw: Raw, blocks: Blocks) -> tuple[Sample, ...]:
-    config = mapping(raw["libzfs"], "libzfs")
-    names, message = mapping(raw.get("names"), "names"), mapping(raw.get("message"), "message")
-    disks, version = disks_of(raw), word(raw.get("version"))
-    pool = libzfs.pool_of(config, _moment(raw), names, message, version, blocks, disks)
-    return (_sample(raw, "libzfs", pool, True, blocks, disks),)
+def _from_libzfs(raw: Raw) -> tuple[Sample, ...]:
+    config, message = mapping(raw["libzfs"], "libzfs"), mapping(raw.get("message"), "message")
+    devices, version = Devices(raw), word(raw.get("version"))
+    pool = libzfs.pool_of_config(config, _moment(raw), devices, message, version)
+    return (_sample(raw, "libzfs", pool, True, devices),)
 
 
-def _from_text(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample, ...]:
+def _from_json(raw: Raw, zone: tzinfo) -> tuple[Sample | SampleFailure, ...]:
+    document, devices = mapping(raw["status"], "status"), Devices(raw)
+    found = status_json.pools_of(document, _moment(raw), devices, zone_of(raw, zone))
+    return tuple(
+        _sample(raw, "json", pool, status_json.is_exact(node), devices) for node, pool in found
+    )
+
+
+def _from_text(raw: Raw, zone: tzinfo) -> tuple[Sample, ...]:
     from zconsole.zfs.decode import text  # only here: the slowest to load, and often not needed
 
-    pools = text.pools_of(raw["text"], zone_of(raw, zone))
-    disks = disks_of(raw)
-    return tuple(_sample(raw, "text", pool, False, blocks, disks) for pool in pools)
+    devices = Devices(raw)
+    pools = text.pools_of(raw["text"], zone_of(raw, zone), devices)
+    return tuple(_sample(raw, "text", pool, False, devices) for pool in pools)
 
 
 def _check_time(raw: Raw) -> None:
@@ -108,31 +113,13 @@ def _finite(value: object) -> float | None:
     return float(value) if usable else None  # type: ignore[arg-type]
 
 
-def _from_json(raw: Raw, zone: tzinfo, blocks: Blocks) -> tuple[Sample | SampleFailure, ...]:
-    document = mapping(raw["status"], "status")
-    names = mapping(raw.get("names"), "names")
-    found = status_json.pools_of(document, _moment(raw), names, zone_of(raw, zone))
-    disks = disks_of(raw)
-    return tuple(
-        _sample(raw, "json", pool, status_json.is_exact(node), blocks, disks)
-        for node, pool in found
-    )
-
-
-def _sample(
-    raw: Raw,
-    form: str,
-    pool: Pool,
-    exact: bool,
-    blocks: Blocks,
-    disks: Mapping[str, LeafDisk],
-) -> Sample:
+def _sample(raw: Raw, form: str, pool: Pool, exact: bool, devices: Devices) -> Sample:
     return Sample(
         t=float(raw["t"]),
         clock=_clock(raw),
         source=str(raw.get("source", form)),
         exact=exact,
-        pool=with_history(enriched(pool, raw, blocks, disks), raw),
+        pool=with_history(enriched(pool, raw, devices.disks), raw),
         kstat=word(raw.get("kstat")),
         host=_host(raw),
         version=word(raw.get("version")),
@@ -144,7 +131,8 @@ def _sample(
     )
 
 
-def _failure(raw: Raw, blocks: Blocks) -> SampleFailure:
+def _failure(raw: Raw) -> SampleFailure:
+    blocks = Blocks(raw)
     return SampleFailure(
         pool=str(raw.get("pool", "")),
         t=float(raw["t"]),

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.chassis import LeafDisk
 from zconsole.pool.leaf_path import is_taken
-from zconsole.pool.model import SITTING_OUT, IoRates, Pool, Scan, Vdev
+from zconsole.pool.model import NOTHING, SITTING_OUT, IoRates, Pool, Scan, Vdev
 from zconsole.units import parse_size
-from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.capacity import CapacityRow, capacities
 from zconsole.zfs.decode.scan_extent import with_extent
 from zconsole.zfs.decode.values import is_cell, mapping, unspaced
@@ -166,63 +165,39 @@ _WAIT_COLUMNS = {6: _WAITS[2:8], 8: _WAITS[:8], 9: _WAITS}
 discard and free when asked for the six others."""
 
 
-def enriched(pool: Pool, raw: Raw, blocks: Blocks, disks: Mapping[str, LeafDisk]) -> Pool:
+Change = Callable[[Vdev], Mapping[str, Any]]
+"""The fields that something said beside the state adds to a vdev; empty where it adds none."""
+
+
+def enriched(pool: Pool, raw: Raw, disks: Mapping[str, LeafDisk]) -> Pool:
     """The pool with what other commands say: rates, capacities, who sits out, exact bytes left."""
-    changes: dict[str, Any] = {}
-    root = pool.root
-    if raw.get("names") and "text" in raw:
-        root = _with_paths(root, mapping(raw["names"], "names"))
+    root, scans = pool.root, pool.scans
     if raw.get("iostat"):
-        root = _with_rates(root, latest(str(raw["iostat"]), pool.name))
+        root = _mapped(root, _rates(latest(str(raw["iostat"]), pool.name)))
     if raw.get("list"):
         root = _with_capacity(root, pool.name, raw["list"])
-    if blocks and "libzfs" not in raw:
-        root = _with_block(root, blocks)
     if raw.get("sitting_out"):
-        root = _with_sitting_out(root, raw["sitting_out"])
+        root = _mapped(root, _sitting_out(raw["sitting_out"]))
     if raw.get("autosit"):
         root = _with_autosit(root, raw["autosit"])
     if disks and any(leaf.disk is None and leaf.path in disks for leaf in root.leaves()):
-        tree = root
-        root = _mapped(tree, lambda vdev: _disk_below(vdev, disks, tree))
-    if root is not pool.root:
-        changes["root"] = root
+        root = _mapped(root, _disks(disks, root))
     if raw.get("wait"):
-        changes["scans"] = _with_remaining(pool.scans, str(raw["wait"]))
+        scans = _with_remaining(scans, str(raw["wait"]))
     if raw.get("scan_setup"):
-        scans = changes.get("scans", pool.scans)
-        changes["scans"] = with_extent(scans, mapping(raw["scan_setup"], "scan_setup"))
-    return replace(pool, **changes) if changes else pool
+        scans = with_extent(scans, mapping(raw["scan_setup"], "scan_setup"))
+    return replace(pool, root=root, scans=scans)
 
 
-def _disk_below(vdev: Vdev, disks: Mapping[str, LeafDisk], root: Vdev) -> Mapping[str, Any]:
-    found = disks.get(vdev.path) if vdev.path and not vdev.children else None
-    if found is None or vdev.disk is found or is_taken(vdev, root, found.serial, found.wwn):
-        return {}
-    return {"disk": found}
-
-
-def _mapped(vdev: Vdev, change: Callable[[Vdev], Mapping[str, Any]]) -> Vdev:
-    """The tree with ``change``'s fields set on every vdev it has some for."""
-    children = tuple(_mapped(child, change) for child in vdev.children)
+def _mapped(vdev: Vdev, change: Change) -> Vdev:
+    """The tree with the fields that ``change`` has for each vdev."""
     fields = dict(change(vdev))
-    if any(new is not old for new, old in zip(children, vdev.children, strict=True)):
-        fields["children"] = children
+    if vdev.children:
+        fields["children"] = tuple(_mapped(child, change) for child in vdev.children)
     return vdev._replace(**fields) if fields else vdev
 
 
-def _with_paths(root: Vdev, names: Mapping[str, str]) -> Vdev:
-    """Text prints names only; their paths, where the source found them out, lead to the disks."""
-    paths = {name: path for path, name in names.items()}
-
-    def _path(vdev: Vdev) -> Mapping[str, Any]:
-        known = vdev.path is None and not vdev.children and vdev.name in paths
-        return {"path": paths[vdev.name]} if known else {}
-
-    return _mapped(root, _path)
-
-
-def _with_sitting_out(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
+def _sitting_out(listed: Sequence[Mapping[str, str]]) -> Change:
     """A leaf is known by the best of GUID, path and name that its form has."""
     guids, paths, names = ({leaf.get(key) for leaf in listed} for key in ("guid", "path", "name"))
 
@@ -232,10 +207,41 @@ def _with_sitting_out(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
         else:
             found = vdev.path in paths if vdev.path else vdev.name in names
         if vdev.children or vdev.vclass == "spare" or not found:
-            return {}
+            return NOTHING
         return {"note": "  ".join(filter(None, (vdev.note, SITTING_OUT)))}
 
-    return _mapped(root, _noted)
+    return _noted
+
+
+def _disks(disks: Mapping[str, LeafDisk], root: Vdev) -> Change:
+    """The disk below a failed leaf, unless its path leads to another one by now."""
+
+    def _disk(vdev: Vdev) -> Mapping[str, Any]:
+        found = disks.get(vdev.path) if vdev.path and not vdev.children else None
+        if found is None or is_taken(vdev, root, found.serial, found.wwn):
+            return NOTHING
+        return {"disk": found}
+
+    return _disk
+
+
+def _rates(rows: Sequence[IostatRow]) -> Change:
+    """Rates from ``zpool iostat`` rows, matched by GUID, path or printed name, in that order."""
+    by_name: dict[str, list[IostatRow]] = {}
+    for row in rows:
+        by_name.setdefault(row.name, []).append(row)
+
+    def _measured(vdev: Vdev) -> Mapping[str, Any]:
+        if vdev.vclass == "spare":
+            return NOTHING
+        for key in (vdev.guid, vdev.path, vdev.name):
+            matching = by_name.get(key or "")
+            if matching:
+                row = matching.pop(0) if len(matching) > 1 else matching[0]
+                return {"rates": row.rates, "queues": vdev.queues or row.queues}
+        return NOTHING
+
+    return _measured
 
 
 def _with_autosit(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
@@ -246,37 +252,6 @@ def _with_autosit(root: Vdev, listed: Sequence[Mapping[str, str]]) -> Vdev:
         return vdev if found is None else vdev._replace(autosit=found)
 
     return root._replace(children=tuple(map(_switched, root.children)))
-
-
-def _with_block(root: Vdev, blocks: Blocks) -> Vdev:
-    """Text on its own has no paths; but the name it prints of a disk in /dev is the disk's."""
-
-    def _counters(vdev: Vdev) -> Mapping[str, Any]:
-        if vdev.children or vdev.block is not None:
-            return {}
-        counters = blocks.of(vdev.path or vdev.name)
-        return {"block": counters} if counters else {}
-
-    return _mapped(root, _counters)
-
-
-def _with_rates(root: Vdev, rows: Sequence[IostatRow]) -> Vdev:
-    """Rates from ``zpool iostat`` rows, matched by GUID, path or printed name, in that order."""
-    by_name: dict[str, list[IostatRow]] = {}
-    for row in rows:
-        by_name.setdefault(row.name, []).append(row)
-
-    def _measured(vdev: Vdev) -> Mapping[str, Any]:
-        if vdev.vclass == "spare":
-            return {}
-        for key in (vdev.guid, vdev.path, vdev.name):
-            matching = by_name.get(key or "")
-            if matching:
-                row = matching.pop(0) if len(matching) > 1 else matching[0]
-                return {"rates": row.rates, "queues": vdev.queues or row.queues}
-        return {}
-
-    return _mapped(root, _measured)
 
 
 def _with_capacity(root: Vdev, pool: str, listing: Mapping[str, Any] | str) -> Vdev:

@@ -1,4 +1,4 @@
-"""Where disks sit, from the ``disks`` and ``enclosures`` of a raw form.
+"""What a raw form has besides a pool's state of the devices below leaves, and where they sit.
 
 A recording may have been made by anybody: what has another shape is unknown, and text is cleaned.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
+from zconsole.pool.leaf_path import FAILED
 from zconsole.system.printable import clean
+from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.decode.values import mapping
 from zconsole.zfs.raw import Raw
 
 LONGEST = 128
@@ -42,6 +45,32 @@ class Enclosures(Collection[Enclosure]):
 
     def __contains__(self, enclosure: object) -> bool:
         return enclosure in tuple(self)
+
+
+class Devices:
+    """What is known of the devices below leaves, by the leaves' paths."""
+
+    def __init__(self, raw: Raw) -> None:
+        self.blocks = Blocks(raw)
+        self.disks = disks_of(raw)
+        self.names: Mapping[str, str] = mapping(raw.get("names"), "names")
+        """Path to the name that zpool prints, where the form has one of them only."""
+
+    @cached_property
+    def paths(self) -> Mapping[str, str]:
+        """Printed name to path."""
+        return {name: path for path, name in self.names.items()}
+
+    def fields(self, name: str, path: str | None, state: str) -> dict[str, Any]:
+        """Fields of a leaf: the counters of its device, and its disk.
+
+        Text on its own has no paths; but the name it prints of a disk in /dev is the disk's. The
+        path of a failed leaf may lead to another disk by now (``measurements``).
+        """
+        return {
+            "block": self.blocks.of(path or name) if self.blocks else None,
+            "disk": self.disks.get(path) if path and state not in FAILED else None,
+        }
 
 
 def disks_of(raw: Raw) -> Mapping[str, LeafDisk]:

@@ -16,6 +16,7 @@ from zconsole.errors import NotUnderstoodError
 from zconsole.pool.model import Activity, Pool, Scan, Vdev
 from zconsole.pool.topology import data_vdevs
 from zconsole.zfs.decode.formulas import in_order
+from zconsole.zfs.decode.places import Devices
 from zconsole.zfs.decode.text_config import UNKNOWN_STATE, config_of
 from zconsole.zfs.decode.text_rows import Columns, looks_like_row
 from zconsole.zfs.decode.text_scan import activity_of, scan_of
@@ -86,7 +87,7 @@ class _Block:
         return (section for section in self.sections if section.tag in tags)
 
 
-def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
+def pools_of(text: str, zone: tzinfo, devices: Devices | None = None) -> tuple[Pool, ...]:
     """Every pool in the text; () when zpool printed a sentence in place of them.
 
     ``zone``: of the zoneless dates. Raises NotUnderstoodError when nothing in it is
@@ -99,7 +100,8 @@ def pools_of(text: str, zone: tzinfo) -> tuple[Pool, ...]:
     check_rows(len(s.lines) for block in blocks for s in block.all(*_TABLES))
     if not blocks and not in_place(text):
         raise NotUnderstoodError("not `zpool status` output")
-    return tuple(_pool(block, zone) for block in blocks)
+    known = devices or Devices({"t": 0.0})
+    return tuple(_pool(block, zone, known) for block in blocks)
 
 
 def _unquoted(text: str) -> str:
@@ -202,13 +204,13 @@ def _is_listing(section: _Section | None) -> bool:
     return _FILES_FOLLOW in section.lines[0]
 
 
-def _pool(block: _Block, zone: tzinfo) -> Pool:
+def _pool(block: _Block, zone: tzinfo, devices: Devices) -> Pool:
     state = block.first("state")
     rows = [line for section in block.all(*_TABLES) for line in section.lines]
     name = block.first("pool")
     scans = _scans(block, zone)
     running = next((s.function for s in scans if s.active), None)
-    root = config_of(rows, name, running, zone)
+    root = config_of(rows, name, running, zone, devices)
     lacks = _lacks(block, root, state)
     if state is None and root.state != UNKNOWN_STATE:
         state = root.state

@@ -12,7 +12,9 @@ from datetime import tzinfo
 
 from zconsole.pool.model import GROUP_KINDS, UNKNOWN_KIND, ErrorCounters, Progress, Vdev
 from zconsole.units import parse_size
-from zconsole.zfs.decode.names import CLASSES, draid_shape, kind_of, leaf_kind, parity_of
+from zconsole.zfs.decode.builders import layout_of
+from zconsole.zfs.decode.names import CLASSES, kind_of, leaf_kind
+from zconsole.zfs.decode.places import Devices
 from zconsole.zfs.decode.text_rows import Columns, ConfigRow, row_of, unwrapped
 from zconsole.zfs.decode.tree import with_spares
 from zconsole.zfs.decode.values import parse_date
@@ -69,7 +71,9 @@ class _Node:
         return self.holds_others or row.at == self.row.at
 
 
-def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone: tzinfo) -> Vdev:
+def config_of(
+    lines: Sequence[str], pool: str | None, running: str | None, zone: tzinfo, devices: Devices
+) -> Vdev:
     """The root vdev of a config table.
 
     ``pool``: the name of the ``pool:`` line; ``running``: the active scan's function. A fragment
@@ -78,7 +82,7 @@ def config_of(lines: Sequence[str], pool: str | None, running: str | None, zone:
     columns, rows = _rows(lines)
     top = _root_row(rows, pool, columns)
     nodes = _nested(rows[1:] if top else rows, top)
-    children = with_spares(tuple(_vdev(node, running, zone) for node in nodes))
+    children = with_spares(tuple(_vdev(node, running, zone, devices) for node in nodes))
     if top is None:
         return Vdev(name=pool or "", kind="root", state=UNKNOWN_STATE, children=children)
     return Vdev(
@@ -139,10 +143,9 @@ def _nested(rows: Sequence[ConfigRow], root: ConfigRow | None) -> list[_Node]:
     return tops
 
 
-def _vdev(node: _Node, running: str | None, zone: tzinfo) -> Vdev:
+def _vdev(node: _Node, running: str | None, zone: tzinfo, devices: Devices) -> Vdev:
     row = node.row
     kind = kind_of(row.name) or (UNKNOWN_KIND if node.children else leaf_kind(row.name))
-    shape = draid_shape(row.name)
     vdev = Vdev(
         name=row.name,
         kind=kind,
@@ -151,13 +154,14 @@ def _vdev(node: _Node, running: str | None, zone: tzinfo) -> Vdev:
         path=row.name if row.name.startswith("/") else None,
         note=row.note,
         errors=ErrorCounters(*row.counters),
-        nparity=parity_of(kind),
-        data_disks=shape.data if shape else None,
-        width=shape.width if shape else None,
-        failure_group=shape.group if shape else None,
-        children=tuple(_vdev(child, running, zone) for child in node.children),
+        children=tuple(_vdev(child, running, zone, devices) for child in node.children),
+        **layout_of(row.name, kind),
     )
-    return with_note(vdev, running, zone)
+    vdev = with_note(vdev, running, zone)
+    if vdev.children:
+        return vdev
+    path = vdev.path or devices.paths.get(vdev.name)
+    return vdev._replace(path=path, **devices.fields(vdev.name, path, vdev.state))
 
 
 _RESILVERED = re.compile(r"(?<![\d.,])(\d++(?:[.,]\d++)?[BKMGTPE]?) resilvered")

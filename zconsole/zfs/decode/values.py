@@ -110,6 +110,8 @@ def is_cell(word: str) -> bool:
 
 def number(value: object) -> int | None:
     """The integer of a JSON leaf: a number, digits as a string, or a printed size (×1024^k)."""
+    if type(value) is int:  # first, as most are: a pool has a dozen of them for each device
+        return value if -LARGEST < value < LARGEST else None
     if isinstance(value, (int, float)):
         return round(value) if abs(value) < LARGEST else None
     if isinstance(value, str) and value.isascii() and value.isdigit():

@@ -16,7 +16,7 @@ class Capabilities(NamedTuple):
     name: str
     """libzfs, json, text, replay or demo."""
     reason: str = ""
-    """Why no better source is used: ``libzfs.so not found``."""
+    """Why no better source is used: ``libzfs: /dev/zfs: Permission denied``."""
     live: bool = True
     """Whether pools can be acted on through it."""
     denied: str = ""

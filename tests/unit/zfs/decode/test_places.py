@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.table import rows
 from zconsole.pool.chassis import Enclosure, LeafDisk, Slot
 from zconsole.pool.model import Pool, Vdev
-from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.decode.measurements import enriched
 from zconsole.zfs.decode.places import disks_of, enclosures_of
 
@@ -47,5 +46,5 @@ def test_a_failed_leaf_has_not_the_disk_that_took_over_its_path():
     tree = Vdev("tank", "root", children=(gone, healthy))
     raw = {"t": 1.0, "disks": {"/dev/sdb1": {"bay": "Slot 03", "serial": "HEALTHY"}}}
     pool = Pool("tank", "DEGRADED", tree)
-    found = enriched(pool, raw, Blocks({}), disks_of(raw)).root.children
+    found = enriched(pool, raw, disks_of(raw)).root.children
     assert [leaf.disk for leaf in found] == [None, LeafDisk(bay="Slot 03", serial="HEALTHY")]

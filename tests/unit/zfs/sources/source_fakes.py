@@ -226,7 +226,7 @@ def helper(answer: Callable[[str], Mapping[str, Any] | None]) -> FakeChannel:
         found = answer(pool)
         return () if found is None else (answered(pool, found),)
 
-    return FakeChannel([packed({"ready": "libzfs.so.6"})], respond)
+    return FakeChannel([packed({"ready": "/dev/zfs"})], respond)
 
 
 def machine(path: Path, pools: Mapping[str, str], version: str = "2.3.9-1") -> Path:

@@ -23,8 +23,8 @@ from zconsole.zfs.sources.reader import FallbackReader, ReaderOption
 @pytest.mark.parametrize(
     ("hello", "reason"),
     [
-        ({"unusable": "no libzfs.so.6 on this machine"}, "no libzfs.so.6 on this machine"),
-        ({"ready": "libzfs.so.6"}, "vdev_stats has 3 entries"),
+        ({"unusable": "/dev/zfs: Permission denied"}, "/dev/zfs: Permission denied"),
+        ({"ready": "/dev/zfs"}, "vdev_stats has 3 entries"),
     ],
 )
 async def test_without_libzfs_json_takes_over_and_says_why(tmp_path, hello, reason):

@@ -1,1 +1,1 @@
-"""Exact statistics from libzfs: a helper process reads them, so that it can be abandoned."""
+"""A config as the kernel packs it: a helper process asks for it, so that it can be abandoned."""

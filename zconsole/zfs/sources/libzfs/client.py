@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from zconsole.system.async_process import ProcessRunner
@@ -16,12 +15,9 @@ from zconsole.zfs.sources.libzfs.wire import Answers, request
 from zconsole.zfs.sources.reader import PoolGoneError, ReaderUnusableError, ReadFailedError
 
 COMMAND = own("zconsole.zfs.sources.libzfs.helper")
-DEVICE = Path("/dev/zfs")
-"""Without it ``libzfs_init`` would try to load the module, and wait for ten seconds."""
-
 CRASHES_ALLOWED = 2
 START_DEADLINE = 30.0
-"""Seconds to load Python and libzfs, which touches no pool: a busy machine may need many."""
+"""Seconds to load Python, which touches no pool: a busy machine may need many."""
 
 
 class LibzfsReader:
@@ -33,12 +29,10 @@ class LibzfsReader:
         self,
         connector: ProcessRunner,
         command: Sequence[str] = COMMAND,
-        device: Path = DEVICE,
         start_deadline: float = START_DEADLINE,
     ) -> None:
         self._connector = connector
         self._command = tuple(command)
-        self._device = device
         self._start_deadline = start_deadline
         self._helper: _Helper | None = None
         self._starting = asyncio.Lock()
@@ -89,8 +83,6 @@ class LibzfsReader:
             return helper
 
     async def _start(self) -> _Helper:
-        if not self._device.exists():
-            raise ReaderUnusableError(f"no {self._device}")
         helper = _Helper()
         try:
             helper.channel = await self._connector.connect(
@@ -153,7 +145,7 @@ class _Helper:
         return self.channel.alive
 
     async def ready(self) -> None:
-        """Wait until it has loaded libzfs. Raises ReaderUnusableError when it could not."""
+        """Wait until it can ask the kernel. Raises ReaderUnusableError when it cannot."""
         hello = await asyncio.shield(self._hello)
         if "ready" not in hello:
             raise ReaderUnusableError(str(hello.get("unusable", "unknown helper")))

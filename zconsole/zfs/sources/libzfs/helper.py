@@ -1,30 +1,97 @@
-"""The helper process: answers every request for a pool (see ``wire``).
+"""The helper process: asks the kernel for the pools that are requested (see ``wire``).
 
 The answer is ``{"pool": NAME, …}`` with one of ``values`` (the pool's config, see
 ``nvlist.assembled``; with its ``form`` where that is another than in the answer before), ``gone``
 (it is not imported) or ``error`` (this way of reading it does not work). The first thing written is
-``{"ready": SONAME}`` or ``{"unusable": WHY}``. A call that blocks in the kernel holds up its own
+``{"ready": DEVICE}`` or ``{"unusable": WHY}``. A call that blocks in the kernel holds up its own
 pool, never the others and never the end of the process.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import fcntl
 import os
 import threading
 from collections.abc import Callable
+from struct import Struct
 from typing import Any
 
-from zconsole.zfs.sources.libzfs.library import (
-    LibraryUnusableError,
-    LibzfsPool,
-    kernel_stats,
-    load_library,
-)
-from zconsole.zfs.sources.libzfs.nvlist import Form, NvlistError, Values
+from zconsole.zfs.sources.libzfs.nvlist import ConfigReader, Form, NvlistError, Values
 from zconsole.zfs.sources.libzfs.wire import RECORD, packed, requested
 
+DEVICE = "/dev/zfs"
+POOL_STATS = 0x5A05
+COMMAND_ROOM = 1 << 14
+"""Bytes; the kernel takes as much of it as its own ``zfs_cmd_t`` has, 13,744."""
+DESTINATION, DESTINATION_AT = Struct("=QQ"), 4112
+"""``zc_nvlist_dst``, ``zc_nvlist_dst_size``: where the config goes, and the bytes it may take."""
+ROOM = 4096
+"""Bytes beyond a packed config, for what is added to it until it is asked for again."""
+LARGEST = 1 << 28
+"""Bytes beyond which it is no config: a leaf takes several thousand."""
+_TRIES = 3
+"""Calls for one config: it may grow between two of them."""
+
+Ioctl = Callable[[int, int, bytearray], int]
 Read = Callable[[], tuple[Form | None, list[Values]] | None]
-"""See LibzfsPool.read; called by one thread at a time."""
+"""See KernelPool.read; called by one thread at a time."""
+
+
+class KernelPool:
+    """One pool's config, asked of the kernel again and again, into a buffer that is kept.
+
+    It is the one call behind ``zpool_refresh_stats``. libzfs would unpack the config at once, and
+    it would have to be packed again to be read in one piece (see ``nvlist``).
+
+    Sources: ``zfs_cmd_t`` (include/sys/zfs_ioctl.h: Linux, the same up to its destination from 0.6
+    to 2.4), ``zfs_ioc_pool_stats`` and ``put_nvlist`` (module/zfs/zfs_ioctl.c), request numbers
+    never change (include/sys/fs/zfs.h).
+    """
+
+    def __init__(self, name: str, device: int, ioctl: Ioctl = fcntl.ioctl) -> None:
+        """``device``: the descriptor of /dev/zfs."""
+        pool = name.encode("utf-8", "surrogateescape")
+        self._device, self._ioctl = device, ioctl
+        self._command = bytearray(COMMAND_ROOM)
+        self._command[: len(pool)] = pool
+        self._configs = ConfigReader()
+        self._use(1 << 16)
+
+    def read(self) -> tuple[Form | None, list[Values]] | None:
+        """The pool's config now (see ConfigReader.read), None when it is not imported.
+
+        May block for as long as the kernel likes. Raises OSError, NvlistError.
+        """
+        try:
+            packed_config = self.packed()
+        except FileNotFoundError:
+            return None
+        return self._configs.read(packed_config)
+
+    def packed(self) -> memoryview:
+        """The config in libnvpair's native encoding; what comes after its end means nothing.
+
+        Good until the next call. A pool that cannot be opened has a config all the same (its error
+        is in ``zc_cookie``, which says no more than the config). Raises OSError.
+        """
+        for tries in range(1, _TRIES + 1):
+            DESTINATION.pack_into(self._command, DESTINATION_AT, self._address, len(self._view))
+            try:
+                self._ioctl(self._device, POOL_STATS, self._command)
+                break
+            except OSError as error:
+                _, wanted = DESTINATION.unpack_from(self._command, DESTINATION_AT)
+                if error.errno != errno.ENOMEM or wanted > LARGEST or tries == _TRIES:
+                    raise
+                self._use(wanted + ROOM)
+        return self._view
+
+    def _use(self, size: int) -> None:
+        self._buffer = ctypes.create_string_buffer(size)
+        self._address = ctypes.addressof(self._buffer)
+        self._view = memoryview(self._buffer).cast("B")
 
 
 class Helper:
@@ -75,7 +142,9 @@ class Helper:
 def _answer(read: Read) -> dict[str, Any]:
     try:
         found = read()
-    except (NvlistError, LibraryUnusableError) as error:
+    except OSError as error:
+        return {"error": f"{DEVICE}: {error.strerror or error}"}
+    except NvlistError as error:
         return {"error": str(error)}
     if found is None:
         return {"gone": True}
@@ -83,24 +152,15 @@ def _answer(read: Read) -> dict[str, Any]:
     return {"values": values} if form is None else {"form": form, "values": values}
 
 
-def _private_stdout() -> int:
-    """The real stdout; what a library prints goes nowhere instead of between the answers."""
-    output = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    return output
-
-
 def main() -> None:
     """Serve stdin until it closes, then leave at once, whatever a thread is waiting for."""
-    output = _private_stdout()
     try:
-        library = load_library()
-    except LibraryUnusableError as error:
-        os.write(output, packed({"unusable": str(error)}))
+        device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        os.write(1, packed({"unusable": f"{DEVICE}: {error.strerror}"}))
         os._exit(1)
-    helper = Helper(0, output, lambda name: LibzfsPool(library, name, kernel_stats(name)).read)
-    helper.say({"ready": library.soname})
+    helper = Helper(0, 1, lambda name: KernelPool(name, device).read)
+    helper.say({"ready": DEVICE})
     helper.serve(lambda: os._exit(0))
 
 

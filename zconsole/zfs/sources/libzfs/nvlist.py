@@ -1,9 +1,8 @@
 """Reading a pool's config out of its packed nvlist: only the names the decoder asks for.
 
-``nvlist_pack`` lays a config out in one piece, in less time than a few look-ups in it take. Where
-each value lies is found once: while all bytes between the values stay the same, they lie where
-they lay. Encoding: ``nvs_native_*`` (module/nvpair/nvpair.c); names: ``ZPOOL_CONFIG_*``
-(include/sys/fs/zfs.h).
+The kernel lays a config out in one piece, as ``nvlist_pack`` does. Where each value lies is found
+once: while all bytes between the values stay the same, they lie where they lay. Encoding:
+``nvs_native_*`` (module/nvpair/nvpair.c); names: ``ZPOOL_CONFIG_*`` (include/sys/fs/zfs.h).
 """
 
 from __future__ import annotations
