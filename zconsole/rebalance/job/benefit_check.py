@@ -12,10 +12,10 @@ from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.accounts import INTERVAL, JobAccounts
-from zconsole.rebalance.planning import zdb
+from zconsole.rebalance.planning import blocks
+from zconsole.rebalance.planning.blocks import Blocks
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
-from zconsole.rebalance.planning.zdb import Blocks
 
 FILES = 3
 SMALLEST = 128 << 10
@@ -94,7 +94,7 @@ class Samples:
 
     def _blocks(self, inodes: Sequence[int]) -> dict[int, Blocks]:
         dataset = self.place.dataset
-        found = zdb.listed(self.reader.run, dataset.name, inodes) if dataset else {}
+        found = blocks.listed(self.reader.run, dataset.name, inodes) if dataset else {}
         return {inode: file.blocks for inode, file in found.items() if file.blocks}
 
 

@@ -17,12 +17,12 @@ from zconsole.rebalance.planning import (
     exports,
     facts,
     forecast,
-    new_sizes,
     plan_notes,
     rewrite_options,
     survey,
     walk,
 )
+from zconsole.rebalance.planning.blocks import Listed
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import (
@@ -33,7 +33,6 @@ from zconsole.rebalance.planning.plan_model import (
 )
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
-from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.mounts import mount_at
 from zconsole.units import percent, size
 
@@ -90,8 +89,8 @@ def make(
     ]
     _leave_out_split(plans, split)
     listed = forecast.listed(reader, plans)
-    if pool is not None:
-        pool = new_sizes.predict_all(sys, plans, pool, listed)
+    for each, files in zip(plans, listed, strict=True):
+        each.differs = plan_notes.differing(settings.aim, each, pool, files)
     made = judged(plans, pool, settings, listed)
     refused, notes = made.document.refused, [*plan_notes.of_rights()]
     notes += plan_notes.of_quotas(reader.run, plans)
@@ -254,7 +253,7 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
 
 
 def _space_refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan]) -> str | None:
-    lasting, free = sum(each.lasting for each in plans), plan.available_bytes
+    lasting, free = sum(each.pinned_most for each in plans), plan.available_bytes
     needed = lasting + max(each.in_flight for each in plans)
     if needed > free and lasting:
         return f"needs {size(needed)}, with only {size(free)} free above the reserve"

@@ -5,7 +5,6 @@ All in bounded memory.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import sqlite3
@@ -13,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -28,15 +26,11 @@ from zconsole.rebalance.planning.walk import Found, Portion, Walk
 
 
 class Taken(NamedTuple):
-    """A file of the sample. Bytes: its length, what its blocks take, and one of its blocks."""
+    """A file of the sample. Bytes: its length, and one of its blocks."""
 
     inode: int
     size: int
-    allocated: int
     block: int
-    directory: bytes
-    """The path it had; empty where nobody knows it."""
-    name: bytes
 
 
 @dataclass(slots=True)
@@ -52,14 +46,14 @@ class Reservoir:
     files: list[Taken] = field(default_factory=list)
     _offered: int = 0
 
-    def offer(self, files: Sequence[Found], directory: int = -1) -> None:
-        """Take some of these files of an open directory, perhaps in the place of earlier ones."""
+    def offer(self, files: Sequence[Found]) -> None:
+        """Take some of these files, perhaps in the place of earlier ones."""
         draw = self._chance.random  # for every file: a third of the time of ``randrange``
         for offered, file in enumerate(files, self._offered + 1):
             if offered <= self.size:
-                self.files.append(_taken(file, directory))
+                self.files.append(_taken(file))
             elif (place := int(draw() * offered)) < self.size:
-                self.files[place] = _taken(file, directory)
+                self.files[place] = _taken(file)
         self._offered += len(files)
 
     def inodes(self, most: int) -> list[int]:
@@ -73,13 +67,9 @@ class Reservoir:
         return found
 
 
-def _taken(file: Found, directory: int) -> Taken:
-    name, status = file
-    path = b""
-    with contextlib.suppress(OSError):  # no path is longer than PATH_MAX, trees are
-        path = os.fsencode(Path(f"/proc/self/fd/{directory}").readlink()) if directory >= 0 else b""
-    blocks = status.st_blocks * 512
-    return Taken(status.st_ino, status.st_size, blocks, status.st_blksize, path, name)
+def _taken(file: Found) -> Taken:
+    _, status = file
+    return Taken(status.st_ino, status.st_size, status.st_blksize)
 
 
 SAMPLES = 300
@@ -154,7 +144,7 @@ class Survey:
         self.bytes += sum([status.st_size for status in statuses])
         self._count(statuses)
         self._measure(statuses)
-        self.sample.offer(portion.files, portion.fd)
+        self.sample.offer(portion.files)
         self.below.add(portion, self.ages.addition)
         for _, reason in portion.skipped:
             self.skipped[reason] += 1

@@ -25,7 +25,7 @@ from zconsole.rebalance.planning.engine_choice import COPIES, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.hot_directories import Held
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.rebalance.planning.survey import Ages, Survey
 from zconsole.sim.backends.explorer import SimulatedExplorer, below, children, factor_of, measured
@@ -356,7 +356,6 @@ def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings)
         {"snapshots": found.snapshot_allocated},
     )
     rewrite_options.apply(made, settings.rewrite_options)
-    made.sizes = Sizes(found.allocated, found.allocated, "simulated: written as before")
     return made
 
 
