@@ -17,12 +17,12 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
-from zconsole.rebalance.engine.journal import FileRow, Journal, State
+from zconsole.rebalance.engine.journal import FileRow, State
 from zconsole.rebalance.job import job_output
+from zconsole.rebalance.job.free_space import Trend
 from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.settings import Limits
 from zconsole.units import size
 
 INTERVAL = 10.0
@@ -178,23 +178,15 @@ PUBLISH = 1.0
 
 @dataclass(slots=True)
 class JobAccounts:
-    """What became of a job's files: counted, published in its journal, shown, and summed up.
+    """What became of a job's files: counted, published in its journal, shown, and summed up."""
 
-    ``clock`` never jumps; ``now`` is epoch seconds.
-    """
-
-    journal: Journal
     job: Job
     directories: Directories
     effect: MoveEffect | None
     show: Show
     """Given every finished file, a batch at a time."""
-    clock: Callable[[], float]
-    now: Callable[[], float]
-    outlook: Callable[[], str | None]
-    """What is to be expected of the free space."""
-    limits: Callable[[], Limits] = Limits
-    """As they are now."""
+    trend: Trend
+    """Of the free space."""
     files_total: int = 0
     bytes_total: int = 0
     files_done: int = 0
@@ -229,10 +221,10 @@ class JobAccounts:
         """Account for bytes handled; publishes now and then."""
         self.handled += count
         self.unfinished += count
-        now = self.clock()
+        now = self.job.clocks.monotonic()
         if self._published is None or now - self._published >= PUBLISH:
             self._note(now)
-            self.journal.jot("status", self.as_json())
+            self.job.journal.jot("status", self.as_json())
 
     def wait(self, why: str | None) -> None:
         """The job waits (paused, when an operator said so), or goes on."""
@@ -254,8 +246,8 @@ class JobAccounts:
 
     def publish(self) -> None:
         """Write the present state to the journal, durably."""
-        self._note(self.clock())
-        self.journal.set("status", self.as_json())
+        self._note(self.job.clocks.monotonic())
+        self.job.journal.set("status", self.as_json())
 
     def _note(self, now: float) -> None:
         self._published = now
@@ -270,7 +262,7 @@ class JobAccounts:
         rate = self.rate() if self.state == "running" else None
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = self._to_do(handled)
-        outlook = self.outlook() if self.state in ("running", "waiting") else None
+        outlook = self.trend.outlook() if self.state in ("running", "waiting") else None
         changed = self.effect.total_changed if self.effect is not None else ""
         return {
             "state": self.state,
@@ -289,7 +281,7 @@ class JobAccounts:
             "current": self.path(self.current) if self.current else None,
             "vdevs": self._vdevs(),
             "pid": os.getpid(),
-            "t": self.now(),
+            "t": self.job.clocks.epoch(),
             "notes": [*self.notes, *filter(None, (changed, outlook))],
         }
 
@@ -297,7 +289,7 @@ class JobAccounts:
         """Bytes to go to the end: of the files, or sooner at the byte limit or wanted spread."""
         if self.state == "finished":
             return 0
-        limits, left = self.limits(), [self.bytes_total - handled]
+        limits, left = self.job.limits, [self.bytes_total - handled]
         if limits.max_bytes is not None:
             left.append(limits.max_bytes - (handled - self.bytes_unmoved))
         if limits.until_spread is not None and self.effect is not None:
@@ -307,13 +299,13 @@ class JobAccounts:
 
     def count(self) -> None:
         """Take the counts of the whole job from the journal."""
-        counts = self.journal.counts()
+        counts = self.job.journal.counts()
         done = [counts.get(s, (0, 0)) for s in (State.MOVED, State.SKIPPED, State.FAILED)]
         self.files_total = sum(files for files, _ in counts.values())
         self.bytes_total = sum(size for _, size in counts.values())
         self.files_done = sum(files for files, _ in done)
         self.files_skipped, self.files_failed = done[1][0], done[2][0]
-        self.files_replaced = self.journal.reasons(State.SKIPPED).get(REPLACED, 0)
+        self.files_replaced = self.job.journal.reasons(State.SKIPPED).get(REPLACED, 0)
         self.bytes_done = sum(size for _, size in done)
         self.bytes_unmoved = done[1][1] + done[2][1]
 
@@ -337,12 +329,12 @@ class JobAccounts:
 
     def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         """The object of the contract for the whole job."""
-        counts = self.journal.counts()
-        skipped = skipped_files(self.journal)
+        counts = self.job.journal.counts()
+        skipped = skipped_files(self.job.journal)
         return {
-            "job": self.job.name,
+            "job": self.job.terms.name,
             "files_moved": counts.get(State.MOVED, (0, 0))[0],
-            "bytes_moved": self.journal.moved_bytes(),
+            "bytes_moved": self.job.journal.moved_bytes(),
             "files_skipped": sum(skipped.values()),
             "files_failed": counts.get(State.FAILED, (0, 0))[0],
             "skipped": skipped,
@@ -361,4 +353,4 @@ class JobAccounts:
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
         known = self.effect.now_spaces if self.effect else ()
-        return vdevs_as_json(self.job.spaces, known) if known else None
+        return vdevs_as_json(self.job.terms.spaces, known) if known else None

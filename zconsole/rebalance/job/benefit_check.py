@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from zconsole.errors import UnavailableError
@@ -111,7 +110,6 @@ class BenefitCheck:
     """One a directory of the job: they may be on datasets of which one keeps its blocks."""
     balancing: bool
     """Whether the job balances the vdevs; with another aim they need not change."""
-    local: Callable[[], datetime]
     _already: int | None = None
     """Bytes that the runs before this one moved."""
     _moved: int = 0
@@ -120,7 +118,7 @@ class BenefitCheck:
     def begin(self, rows: Sequence[FileRow]) -> None:
         """Before a portion."""
         if self._already is None:
-            self._already = self.accounts.journal.moved_bytes()
+            self._already = self.accounts.job.journal.moved_bytes()
         for sample in self.samples:
             sample.note(rows)
 
@@ -138,11 +136,11 @@ class BenefitCheck:
 
     def chunk(self) -> None:
         """Within a file that is rewritten in place. Raises StopJobError when nothing moves."""
-        if self.accounts.clock() - self._told >= INTERVAL:
+        if self.accounts.job.clocks.monotonic() - self._told >= INTERVAL:
             self._look()
 
     def _look(self) -> None:
-        self._told = self.accounts.clock()
+        self._told = self.accounts.job.clocks.monotonic()
         watching = self.accounts.effect
         if watching and self.balancing and watching.in_vain(self._worked):
             raise StopJobError(IN_VAIN)
@@ -157,9 +155,9 @@ class BenefitCheck:
         """Write the line of today; nothing for a run that has moved nothing."""
         if self._already is None:
             return
-        day = self.local().strftime("%Y-%m-%d")
+        day = self.accounts.job.clocks.local().strftime("%Y-%m-%d")
         line = {"day": day, "moved_bytes": self._already + self._worked, **self._line()}
-        self.accounts.journal.add_day(day, line)
+        self.accounts.job.journal.add_day(day, line)
 
     def _line(self) -> dict[str, Any]:
         accounts, watching = self.accounts, self.accounts.effect

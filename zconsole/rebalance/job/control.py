@@ -22,10 +22,10 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import (
     WALKING,
-    job_of,
     left_out,
     orders_of,
     skipped_files,
+    terms_of,
     understood,
     walking_settings,
 )
@@ -65,7 +65,7 @@ def adopt(journal_path: Path) -> Record:
     if known is not None:
         return known
     with closing(Journal.open(journal_path)) as journal:
-        name = job_of(journal).name
+        name = terms_of(journal).name
     return job_store.add(journal_path, name)
 
 
@@ -105,7 +105,7 @@ def status(record: Record, named: int = 0) -> JobView:
 def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     data = journal.get("status") or {}
     counting = walking_settings(journal, alive) if journal.get("job") is None else None
-    job = job_of(journal) if counting is None else None
+    job = terms_of(journal) if counting is None else None
     settings = job.settings if job else counting or Settings(())
     agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
     state, why = _state(record, data, alive, job is None, agreed)

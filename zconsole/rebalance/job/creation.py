@@ -21,11 +21,12 @@ from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import job_store
-from zconsole.rebalance.job.job import WALKING, JobClocks, orders_of, walking_settings
+from zconsole.rebalance.job.holds import LOOK, SLICE
+from zconsole.rebalance.job.job import WALKING, orders_of, walking_settings
 from zconsole.rebalance.job.job_store import Record
 from zconsole.rebalance.job.locks import TreeLocks, refuse_interrupted
-from zconsole.rebalance.job.wait_conditions import LOOK, SLICE
 from zconsole.rebalance.planning import forecast, plan
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory, RebalancePlan
@@ -198,7 +199,7 @@ def _walk_into(
 def _values(
     record: Record, settings: Settings, made: RebalancePlan, engines: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What ``job_of`` reads: the format of journals, which jobs of other versions have too."""
+    """What ``terms_of`` reads: the format of journals, which jobs of other versions have too."""
     pool = made.pool
     return {
         "name": record.job,

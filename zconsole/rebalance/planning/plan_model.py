@@ -31,6 +31,12 @@ class JobDirectory:
         return f"{self.mount.kind}:{self.mount.source}:{guid}"
 
 
+def pool_of(places: Sequence[JobDirectory]) -> str | None:
+    """The pool of all directories of a job; None without ZFS."""
+    dataset = places[0].dataset
+    return dataset.pool if dataset else None
+
+
 @dataclass(slots=True)
 class DirectoryPlan:
     """What happens to one directory."""

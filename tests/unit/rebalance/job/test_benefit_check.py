@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.rebalance.job.counted import accounts_of
-from tests.unit.rebalance.job.test_wait_conditions import Clock
+from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import benefit_check
 from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, MoveEffect
 from zconsole.rebalance.job.benefit_check import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
@@ -49,12 +50,13 @@ class Case:
     )
 
     def __post_init__(self) -> None:
-        self.accounts = accounts_of(self.journal, self.clock)
+        day = datetime(2026, 11, 22, tzinfo=UTC)
+        clocks = JobClocks(self.clock, self.clock, local=lambda: day)
+        self.accounts = accounts_of(self.journal, self.clock, clocks)
         spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
         self.accounts.effect = MoveEffect(reader, "tank", spaces, 1.0, self.clock)
         self.samples: list[Sampled] = []
-        day = datetime(2026, 11, 22, tzinfo=UTC)
-        self.judge = BenefitCheck(self.accounts, self.samples, self.aim == "balance", lambda: day)
+        self.judge = BenefitCheck(self.accounts, self.samples, self.aim == "balance")
         self.judge.begin([ROW])
 
     def zpool(self, argv: Sequence[str], deadline: float) -> Completed:

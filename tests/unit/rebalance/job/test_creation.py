@@ -15,9 +15,10 @@ import pytest
 from tests.unit.cli.test_rebalance import Shell
 from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Intent, Journal, State
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import control, creation, job_store
 from zconsole.rebalance.job.control import AuditedJobs
-from zconsole.rebalance.job.job import WALKING, JobClocks
+from zconsole.rebalance.job.job import WALKING
 from zconsole.rebalance.job.locks import BusyTreeError
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.settings import Settings

@@ -1,26 +1,26 @@
-"""Everything that may hold a running job back: orders, pool, snapshots, space, hours, slow disks.
+"""All that can hold a running job up, in one list; and the rate that it may go at.
 
-And the rate it may go at. Checked at every chunk, several times a second.
+Asked at every chunk, several times a second.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from zconsole.errors import UnavailableError
 from zconsole.rebalance.engine.item import StopJobError
-from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job.free_space import SpaceGate
-from zconsole.rebalance.job.job import Job, JobClocks, orders_of
+from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.free_space import FreeSpace
+from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import JobDirectory
-from zconsole.rebalance.planning.settings import Limits
+from zconsole.rebalance.planning.plan_model import JobDirectory, pool_of
 from zconsole.system.day_hours import day_hours
 from zconsole.zfs.decode.blocks import Blocks
 from zconsole.zfs.raw import Raw
@@ -33,18 +33,19 @@ SNAPSHOT_INTERVAL = 30.0
 SLICE = 0.05
 """Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
 LOOK = 0.2
-"""Seconds between looks at orders and gates."""
+"""Seconds between two looks at what holds the job up."""
 BURST = 0.5
 """Seconds of work that may run ahead of the rate limit."""
 
-Gate = Callable[[], str | None]
-"""Why the job has to wait now, None when it need not. May raise StopJobError."""
 
+class Moment(Enum):
+    """When a job asks whether anything holds it up."""
 
-def pool_of(places: Sequence[JobDirectory]) -> str | None:
-    """The pool of all directories of a job; None without ZFS."""
-    dataset = places[0].dataset
-    return dataset.pool if dataset else None
+    BETWEEN = auto()
+    """Between two portions: nothing is in flight."""
+    COPYING = auto()
+    REWRITING = auto()
+    """In place, where what was handled has moved already."""
 
 
 def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
@@ -92,10 +93,10 @@ class PeriodicCheck(Generic[_T]):
         return self._thread is not None and self._thread.is_alive()
 
 
-def pool_gate(
+def pool_check(
     reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
 ) -> PeriodicCheck[str | None]:
-    """Closed while the pool is not ONLINE, and while a scan runs unless that is permitted."""
+    """Wait while the pool is not ONLINE, and while a scan runs unless that is permitted."""
 
     def _ask() -> str | None:
         try:
@@ -110,16 +111,14 @@ def pool_gate(
 
 
 @dataclass(slots=True)
-class SnapshotGate:
-    """Closed when snapshots taken since the job began would pin more than there is room for."""
+class NewSnapshots:
+    """Hold a job up when those taken since it began would pin more than there is room for."""
 
     reader: FactsReader
     datasets: Sequence[str]
-    left: Callable[[], int]
-    """Bytes still to move."""
-    room: Callable[[], int]
+    accounts: JobAccounts
+    space: FreeSpace
     clock: Callable[[], float]
-    note: Callable[[str], None]
     check: PeriodicCheck[None] = field(init=False)
     _began: dict[str, int] = field(default_factory=dict)
     """The txg of each dataset's newest snapshot at the first check: dates follow set clocks."""
@@ -131,10 +130,10 @@ class SnapshotGate:
         self.check = PeriodicCheck(self._check, SNAPSHOT_INTERVAL, self.clock)
 
     def __call__(self) -> str | None:
-        """The gate; asks zfs every SNAPSHOT_INTERVAL seconds."""
+        """Why the job has to wait; asks zfs every SNAPSHOT_INTERVAL seconds."""
         self.check()
         if any(newest > self._began[name] for name, newest in self._newest.items()):
-            left, room = self.left(), self.room()
+            left, room = self.accounts.left(), self.space.room()
             if left > room:
                 return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
         return None
@@ -147,29 +146,21 @@ class SnapshotGate:
                 continue
             began = self._began.setdefault(name, newest)
             if newest > max(began, self._newest.get(name, 0)):
-                self.note(f"new snapshot of {name}: what moves from now on stays allocated twice")
-            self._newest = {**self._newest, name: newest}  # the gate may be going through it
+                self.accounts.notes.append(
+                    f"new snapshot of {name}: what moves from now on stays allocated twice"
+                )
+            self._newest = {**self._newest, name: newest}  # the job may be going through it
             if held > self._held.get(name, held):
-                self.note(f"snapshots of {name} were held: what they keep stays until a release")
+                self.accounts.notes.append(
+                    f"snapshots of {name} were held: what they keep stays until a release"
+                )
             self._held[name] = held
-
-
-def window_gate(text: str, local: Callable[[], datetime]) -> Gate:
-    """Open between two times of the day, ``22:00-06:00``. Raises ValueError for anything else."""
-    hours = day_hours(text)
-
-    def _gate() -> str | None:
-        return None if hours.includes(local()) else f"outside {text}"
-
-    return _gate
 
 
 @dataclass(slots=True)
 class Backoff:
-    """Holds the job back while disk latency is high: a gate that closes for growing spells."""
+    """Holds the job up while disk latency is high, for growing spells."""
 
-    limit: float
-    """Seconds of mean disk wait that the rest of the machine may see."""
     latency: Callable[[], float | None]
     """Mean wait over the last second, None when nothing was asked of the disks."""
     clock: Callable[[], float]
@@ -177,13 +168,13 @@ class Backoff:
     until: float = 0.0
     _checked: float = 0.0
 
-    def __call__(self) -> str | None:
-        """The gate."""
+    def __call__(self, limit: float) -> str | None:
+        """Why to wait, with so many seconds of mean disk wait that others may see."""
         now = self.clock()
         if now - self._checked >= 1.0:
             self._checked = now
             wait = self.latency()
-            slow = wait is not None and wait > self.limit
+            slow = wait is not None and wait > limit
             self.spell = min(8.0, max(0.5, self.spell * 2)) if slow else self.spell / 2
             if slow:
                 self.until = now + self.spell
@@ -194,14 +185,17 @@ class Backoff:
 class DiskWait:
     """Mean wait of the requests that devices completed since the last call, seconds."""
 
-    paths: Sequence[str]
+    devices: Callable[[], Sequence[str]]
+    """Their paths, asked for once."""
     rows: Callable[[], Mapping[str, str]] = diskstats_rows
+    _paths: Sequence[str] | None = None
     _last: tuple[int, float] | None = None
 
     def __call__(self) -> float | None:
         """None on the first call and when nothing was completed."""
+        self._paths = self.devices() if self._paths is None else self._paths
         rows = self.rows()
-        devices = {path: diskstats_names(path, rows) for path in self.paths}
+        devices = {path: diskstats_names(path, rows) for path in self._paths}
         raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
         blocks = Blocks(raw).all().values()
         requests = sum(each.read_ops + each.write_ops for each in blocks)
@@ -213,128 +207,122 @@ class DiskWait:
 
 
 @dataclass(slots=True)
-class Pacer:
-    """Waits for the rate limit and for gates. Times are of a clock that never jumps."""
+class Holds:
+    """All that can hold a job up."""
 
-    clock: Callable[[], float]
-    sleep: Callable[[float], None]
-    gates: Sequence[Gate]
+    job: Job
+    accounts: JobAccounts
+    space: FreeSpace
+    backoff: Backoff
+    pool: Callable[[], str | None] | None
+    snapshots: NewSnapshots | None
+    """These two are None without a pool."""
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        reader: FactsReader,
+        places: Sequence[JobDirectory],
+        accounts: JobAccounts,
+        space: FreeSpace,
+    ) -> Holds:
+        """Those of a job on these directories."""
+        clock, settings = job.clocks.monotonic, job.terms.settings
+        disks = Backoff(DiskWait(partial(devices_of, reader, places)), clock)
+        pool = pool_of(places)
+        if pool is None:
+            return cls(job, accounts, space, disks, None, None)
+        names = sorted({place.dataset.name for place in places if place.dataset})
+        snapshots = NewSnapshots(reader, names, accounts, space, clock)
+        condition = pool_check(reader, pool, settings.during_scan, clock)
+        return cls(job, accounts, space, disks, condition, snapshots)
+
+    def why(self, moment: Moment) -> str | None:
+        """The first reason to wait now; None when the job may go on. Raises StopJobError."""
+        # Orders first: who stops or pauses a job must not wait for a pool that does not answer.
+        return (
+            self.job.obey()
+            or self._hours()
+            or self._latency()
+            or (self.pool() if self.pool else None)
+            or (self.snapshots() if self.snapshots else None)
+            or self.space.why(moment is Moment.BETWEEN)
+            or self._target(moment)
+        )
+
+    def _hours(self) -> str | None:
+        window = self.job.limits.window
+        if not window or day_hours(window).includes(self.job.clocks.local()):
+            return None
+        return f"outside {window}"
+
+    def _latency(self) -> str | None:
+        limit = self.job.limits.max_latency
+        return self.backoff(limit) if limit else None
+
+    def _target(self, moment: Moment) -> str | None:
+        """End the job where the wanted spread is reached: not while copies are on their way."""
+        effect, target = self.accounts.effect, self.job.limits.until_spread
+        if effect is None or target is None or moment is Moment.COPYING:
+            return None
+        if effect.reached(target, self.accounts.handled):
+            raise StopJobError("target spread reached")
+        return None
+
+
+@dataclass(slots=True)
+class Pacer:
+    """Waits for the rate limit and for what holds the job up."""
+
+    job: Job
+    holds: Holds
     waiting: Callable[[str | None], None]
     """Told why the job waits, and None when it goes on."""
-    service: Callable[[], None] = field(default=lambda: None)
-    rate: float | None = None
-    """Bytes a second."""
-    _also: Gate | None = None
+    service: Callable[[], None]
+    """Called often during waits: lets go of files that others want."""
     _debt: float = 0.0
     _paid: float | None = None
     _looked: float | None = None
 
-    def tick(self, count: int) -> None:
+    def tick(self, count: int, moment: Moment) -> None:
         """Account for bytes just handled; waits as long as it must. Raises StopJobError."""
-        now = self.clock()
+        now = self.job.clocks.monotonic()
         if self._looked is None or now - self._looked >= LOOK:
             self._looked = now
-            self._pass_gates()
-        if self.rate:
-            self._pay(count)
+            self.wait(moment)
+        if self.job.limits.rate:
+            self._pay(count, moment)
 
-    def wait_for(self, gate: Gate) -> None:
-        """Wait until all gates and this one are open. Raises StopJobError."""
-        self._also = gate
-        try:
-            self._pass_gates()
-        finally:
-            self._also = None
-
-    def _pass_gates(self) -> None:
-        reason = self._closed()
+    def wait(self, moment: Moment) -> None:
+        """Wait until nothing holds the job up. Raises StopJobError."""
+        told = reason = self.holds.why(moment)
         if reason is None:
             return
         self.waiting(reason)
-        while (now_reason := self._closed()) is not None:
-            if now_reason != reason:
-                reason = now_reason
+        while (reason := self.holds.why(moment)) is not None:
+            if reason != told:
+                told = reason
                 self.waiting(reason)
-            self.sleep(SLICE)
+            self.job.clocks.sleep(SLICE)
             self.service()
         self.waiting(None)
         self._paid, self._debt = None, 0.0
 
-    def _closed(self) -> str | None:
-        gates = self.gates if self._also is None else (*self.gates, self._also)
-        return next((reason for gate in gates if (reason := gate()) is not None), None)
-
-    def _pay(self, count: int) -> None:
+    def _pay(self, count: int, moment: Moment) -> None:
         """Sleep off what was handled faster than the limit."""
-        now = self.clock()
-        rate = self.rate or 1.0
+        clock = self.job.clocks.monotonic
+        now, rate = clock(), self.job.limits.rate or 1.0
         if self._paid is not None:
             self._debt = max(-BURST * rate, self._debt - (now - self._paid) * rate)
         self._paid = now
         self._debt += count
-        while self.rate and self._debt >= 1:
-            before = self.clock()
-            self.sleep(min(SLICE, self._debt / self.rate))
+        while (limit := self.job.limits.rate) and self._debt >= 1:
+            before = clock()
+            self.job.clocks.sleep(min(SLICE, self._debt / limit))
             self.service()
-            self._debt -= (self.clock() - before) * self.rate
-            self._paid = self.clock()
+            self._paid = clock()
+            self._debt -= (self._paid - before) * limit
             if self._paid - (self._looked or 0.0) >= LOOK:
                 self._looked = self._paid
-                self._pass_gates()
-
-
-@dataclass(slots=True)
-class JobControl:
-    """Has a pacer obey. ``stop`` is set by a signal handler: why to stop."""
-
-    journal: Journal
-    job: Job
-    reader: FactsReader
-    places: Sequence[JobDirectory]
-    space: SpaceGate
-    lasting: Sequence[Gate]
-    """What holds the job back whatever its limits are; they know what was before these changed."""
-    pacer: Pacer
-    clocks: JobClocks
-    limits_changed: Callable[[], None] = field(default=lambda: None)
-    """Called when other limits have come to count while the job runs."""
-    stop: str | None = None
-    limits: Limits = field(init=False)
-    _order: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._read()
-        self._apply_limits()
-
-    def _read(self) -> None:
-        self._order, changed = orders_of(self.journal)
-        self.limits = self.job.settings.limits.changed(changed)
-
-    def _apply_limits(self) -> None:
-        self.space.reserves = self.job.reserves_at(self.limits.min_free)
-        self.space.trend.forget()
-        self.pacer.rate = self.limits.rate
-        # Orders first: who stops or pauses a job must not wait for a pool that does not answer.
-        self.pacer.gates = [self._obey, *self._limiting(), *self.lasting]
-
-    def _limiting(self) -> Iterator[Gate]:
-        """Gates that follow from the limits, which may change while the job runs."""
-        if self.limits.window:
-            yield window_gate(self.limits.window, self.clocks.local)
-        if self.limits.max_latency:
-            wait = DiskWait(devices_of(self.reader, self.places))
-            yield Backoff(self.limits.max_latency, wait, self.clocks.monotonic)
-
-    def _obey(self) -> str | None:
-        """The gate of signals, and of what other processes wrote into the journal."""
-        if self.stop:
-            raise StopJobError(self.stop)
-        if self.journal.others_wrote():
-            before = self.limits
-            self._read()
-            if before != self.limits:
-                self._apply_limits()
-                self.limits_changed()
-        if self._order == "stop":
-            raise StopJobError("stop")
-        return "paused" if self._order == "pause" else None
+                self.wait(moment)
