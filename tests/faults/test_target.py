@@ -14,8 +14,7 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job.accounts import MoveEffect
-from zconsole.rebalance.job.benefit_check import BenefitCheck
+from zconsole.rebalance.job.effect import BenefitCheck, MoveEffect
 from zconsole.rebalance.job.holds import Holds, Moment
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import engine_choice

@@ -170,14 +170,14 @@ def _journal(args: argparse.Namespace) -> Path | None:
 
 def _again(args: argparse.Namespace, journal: Path) -> Record:
     """Resume a job by its journal; one without a plan counts its files again."""
-    from zconsole.rebalance.job import creation, resuming
+    from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
     in_time(partial(state_dir, create=True))
     record = control.adopt(journal)
-    given = {name: getattr(args, name) for name in resuming.OPTIONS}
+    given = {name: getattr(args, name) for name in creation.OPTIONS}
     dirs = _settings(args).dirs if args.dirs else ()
-    resuming.refuse_difference(journal, control.status(record).settings, dirs, given)
+    creation.refuse_difference(journal, control.status(record).settings, dirs, given)
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
     with control.refusals_kept(record):

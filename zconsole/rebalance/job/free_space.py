@@ -84,6 +84,8 @@ class FreeSpace:
     _tight: bool = False
     _rooms: Mapping[int, int] = field(default_factory=dict)
     """By device."""
+    _full: int = 0
+    """Batches in a row that met a full filesystem."""
     trend: Trend = field(default_factory=Trend)
 
     def room(self, fresh: bool = False, device: int | None = None) -> int:
@@ -129,30 +131,19 @@ class FreeSpace:
         room = self.room()
         return AT_FLOOR if room <= 0 or (between and self._tight) else None
 
-
-@dataclass(slots=True)
-class SpaceErrors:
-    """Counts batches that met a full filesystem.
-
-    A quota of one user, group or project is none: the files of others still have room.
-    """
-
-    space: FreeSpace
-    _count: int = 0
-
     def judge(self, outcomes: Sequence[FileOutcome]) -> None:
-        """Take in what became of a batch. Raises StopJobError."""
+        """Take in what became of a batch: after MOST in a row without space the job stops.
+
+        A quota of one user, group or project is none: the files of others still have room. Raises
+        StopJobError.
+        """
         if any(NO_WRITING in (done.reason or "") for done in outcomes):
             raise StopJobError(READ_ONLY)
-        if self._full(outcomes):
-            self._count += 1
-            if self._count >= MOST:
+        over = [done.row.size for done in outcomes if done.reason == QUOTA]
+        full = any(done.reason == NO_SPACE for done in outcomes)
+        if full or (over and self.room(fresh=True) < max(over)):
+            self._full += 1
+            if self._full >= MOST:
                 raise StopJobError("no space left")
         elif outcomes:
-            self._count = 0
-
-    def _full(self, outcomes: Sequence[FileOutcome]) -> bool:
-        if any(done.reason == NO_SPACE for done in outcomes):
-            return True
-        over = [done.row.size for done in outcomes if done.reason == QUOTA]
-        return bool(over) and self.space.room(fresh=True) < max(over)
+            self._full = 0

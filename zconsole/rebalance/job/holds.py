@@ -158,15 +158,18 @@ class NewSnapshots:
 
 
 @dataclass(slots=True)
-class Backoff:
+class SlowDisks:
     """Holds the job up while disk latency is high, for growing spells."""
 
-    latency: Callable[[], float | None]
-    """Mean wait over the last second, None when nothing was asked of the disks."""
+    devices: Callable[[], Sequence[str]]
+    """Their paths, asked for once."""
     clock: Callable[[], float]
+    rows: Callable[[], Mapping[str, str]] = diskstats_rows
     spell: float = 0.0
     until: float = 0.0
     _checked: float = 0.0
+    _paths: Sequence[str] | None = None
+    _last: tuple[int, float] | None = None
 
     def __call__(self, limit: float) -> str | None:
         """Why to wait, with so many seconds of mean disk wait that others may see."""
@@ -180,20 +183,10 @@ class Backoff:
                 self.until = now + self.spell
         return "disk latency is high" if now < self.until else None
 
-
-@dataclass(slots=True)
-class DiskWait:
-    """Mean wait of the requests that devices completed since the last call, seconds."""
-
-    devices: Callable[[], Sequence[str]]
-    """Their paths, asked for once."""
-    rows: Callable[[], Mapping[str, str]] = diskstats_rows
-    _paths: Sequence[str] | None = None
-    _last: tuple[int, float] | None = None
-
-    def __call__(self) -> float | None:
-        """None on the first call and when nothing was completed."""
-        self._paths = self.devices() if self._paths is None else self._paths
+    def latency(self) -> float | None:
+        """Mean wait of the requests completed since the last call; None when there were none."""
+        if self._paths is None:
+            self._paths = self.devices()
         rows = self.rows()
         devices = {path: diskstats_names(path, rows) for path in self._paths}
         raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
@@ -213,7 +206,7 @@ class Holds:
     job: Job
     accounts: JobAccounts
     space: FreeSpace
-    backoff: Backoff
+    disks: SlowDisks
     pool: Callable[[], str | None] | None
     snapshots: NewSnapshots | None
     """These two are None without a pool."""
@@ -229,7 +222,7 @@ class Holds:
     ) -> Holds:
         """Those of a job on these directories."""
         clock, settings = job.clocks.monotonic, job.terms.settings
-        disks = Backoff(DiskWait(partial(devices_of, reader, places)), clock)
+        disks = SlowDisks(partial(devices_of, reader, places), clock)
         pool = pool_of(places)
         if pool is None:
             return cls(job, accounts, space, disks, None, None)
@@ -259,7 +252,7 @@ class Holds:
 
     def _latency(self) -> str | None:
         limit = self.job.limits.max_latency
-        return self.backoff(limit) if limit else None
+        return self.disks(limit) if limit else None
 
     def _target(self, moment: Moment) -> str | None:
         """End the job where the wanted spread is reached: not while copies are on their way."""

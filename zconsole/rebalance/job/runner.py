@@ -28,21 +28,21 @@ from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
 from zconsole.rebalance.engine.rewrite_engine import Rewriter
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks, Workplace
-from zconsole.rebalance.job import resuming
-from zconsole.rebalance.job.accounts import JobAccounts, MoveEffect
+from zconsole.rebalance.job import creation
+from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.batches import Batches, FilesystemSync
-from zconsole.rebalance.job.benefit_check import BenefitCheck, Samples
 from zconsole.rebalance.job.creation import Created
-from zconsole.rebalance.job.free_space import READ_ONLY, FreeSpace, SpaceErrors
+from zconsole.rebalance.job.effect import BenefitCheck, MoveEffect, Samples
+from zconsole.rebalance.job.free_space import READ_ONLY, FreeSpace
 from zconsole.rebalance.job.holds import Holds, Moment, Pacer
 from zconsole.rebalance.job.job import Job, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
 from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.engine_choice import flags_of
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory, pool_of
-from zconsole.rebalance.planning.rewrite_options import flags_of
 
 STOPPING = {
     signal.SIGINT: "interrupted",
@@ -83,7 +83,6 @@ class JobRunner:
         trend = self._space.trend
         self.accounts = JobAccounts(job, self._directories, self._watching(), show, trend)
         self._judge = self._judging()
-        self._space_errors = SpaceErrors(self._space)
         self._syncs = FilesystemSync(sys, reader, places)
         policy = Policy(
             accept_races=job.terms.settings.accept_races,
@@ -115,9 +114,9 @@ class JobRunner:
             # Devices first: recovery finds files by them. What a death left halfway is settled
             # before anything else is asked of the files or done to them.
             sys, journal = self._place.sys, self.job.journal
-            resuming.adopt_devices(sys, journal, self.places)
+            creation.adopt_devices(sys, journal, self.places)
             self._recover()
-            if back := resuming.requeue_restored(sys, journal, self._directories):
+            if back := creation.requeue_restored(sys, journal, self._directories):
                 self.accounts.notes.append(f"{back} moved files had come back: moved again")
             self.accounts.count()
             self._move_all()
@@ -269,7 +268,7 @@ class JobRunner:
         self._batches.give_back(outcomes)
         self._judge.finished(outcomes)
         self.accounts.report(outcomes, engine)
-        self._space_errors.judge(outcomes)
+        self._space.judge(outcomes)
 
 
 def execute(record: Record, show: Show, made: Created | None = None) -> tuple[int, bool]:

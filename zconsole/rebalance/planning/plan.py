@@ -18,7 +18,6 @@ from zconsole.rebalance.planning import (
     facts,
     forecast,
     plan_notes,
-    rewrite_options,
     survey,
     walk,
 )
@@ -114,7 +113,7 @@ def judged(
     pool = pool if pool and pool.spaces else None
     found = forecast.predicted(plans, pool, settings.limits, listed)
     notes = plan_notes.of_plan(found, plans, pool, settings.limits)
-    notes += rewrite_options.notes(settings.rewrite_options, plans, pool)
+    notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
     refused = _refusal(found, plans, settings)
     return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused))
 
@@ -181,13 +180,13 @@ def _directory_plan(
     chosen = engine_choice.choose(
         settings, place.mount, place.dataset, version, unseen, in_use, namespaces.is_nested()
     )
-    chosen = rewrite_options.checked(chosen, settings.rewrite_options, version, pool)
+    chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":
         _leave_out_too_large(plan)
     plan.pinned = _pinned(place.dataset, pool, found)
-    rewrite_options.apply(plan, settings.rewrite_options)
+    plan.leave_alone(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
         plan.in_flight = max(plan.in_flight, found.largest)
@@ -247,7 +246,7 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
     for each in plans:
         if each.choice.engine is None:
             return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
-    if why := rewrite_options.refusal(settings.rewrite_options, plans):
+    if why := plan_notes.spared(settings.rewrite_options, plans):
         return why
     return _space_refusal(plan, plans) or _aim_refusal(plan, plans, settings)
 

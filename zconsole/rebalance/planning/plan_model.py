@@ -59,6 +59,22 @@ class DirectoryPlan:
         """Bytes that stay allocated after the move: the causes overlap, so the largest."""
         return max((n or 0 for n in self.pinned.values()), default=0)
 
+    def leave_alone(self, letters: str) -> None:
+        """Take out of what moves, is pinned and sent what options of ``zfs rewrite`` spare."""
+        if self.choice.engine != "rewrite":
+            return
+        found = self.found
+        if "S" in letters:
+            # Blocks in a clone's origin are those of a snapshot (dmu_objset_block_is_shared).
+            self.bytes = max(0, self.bytes - found.snapshot_bytes)
+            found.old_allocated = max(0, found.old_allocated - found.snapshot_allocated)
+            found.allocated = max(0, found.allocated - found.snapshot_allocated)
+            self.pinned |= {"snapshots": 0, "clones": 0}
+        if "C" in letters:
+            self.pinned |= {"block_clones": 0}
+        if "S" in letters or "P" in letters:
+            found.snapshot_bytes = 0
+
     def document(self) -> PlannedDirectory:
         """What is shown of it."""
         zfs, known = self.place.dataset is not None, self.found.ages.addition is not None

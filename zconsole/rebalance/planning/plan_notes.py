@@ -19,7 +19,7 @@ from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
 from zconsole.rebalance.planning import blocks, engine_choice, forecast
 from zconsole.rebalance.planning.blocks import Listed
-from zconsole.rebalance.planning.engine_choice import COPIES
+from zconsole.rebalance.planning.engine_choice import COPIES, FEATURE, SINCE
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
@@ -363,3 +363,36 @@ def _is_in_overlay(table: int, link: str, known: set[int]) -> bool:
         return mounts.mount_number(fd) not in known and mounts.filesystem_type(fd) in _STACKED
     finally:
         os.close(fd)
+
+
+def of_options(
+    letters: str, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
+) -> Iterator[str]:
+    """What the options do to snapshots and clones; without any, what they could spare."""
+    rewritten = [plan for plan in plans if plan.choice.engine == "rewrite"]
+    if not rewritten or pool is None:
+        return
+    if "P" in letters:
+        yield "-P: incremental sends do not grow; snapshots keep the old blocks all the same"
+        if pool.properties.get(FEATURE) == "enabled":
+            yield (
+                "-P makes the pool feature physical_rewrite active: OpenZFS before 2.4 can then"
+                " only import the pool read-only, until these datasets are destroyed"
+            )
+    if "S" in letters:
+        yield "-S: blocks that the newest snapshot has stay where they are, and balance nothing"
+    if "C" in letters:
+        yield "-C: blocks shared by cloning stay where they are, and balance nothing"
+    sent = any(plan.found.snapshot_bytes for plan in rewritten)
+    if sent and "P" not in letters and pool.version >= SINCE["P"][0]:
+        yield "--rewrite-options P (zfs rewrite -P) keeps incremental sends from growing"
+    pinned = any(plan.pinned_most for plan in rewritten)
+    if pinned and not {"S", "C"} & set(letters) and pool.version >= SINCE["S"][0]:
+        yield "--rewrite-options SC (zfs rewrite -S -C) leaves alone what snapshots or clones hold"
+
+
+def spared(letters: str, plans: Sequence[DirectoryPlan]) -> str | None:
+    """Why there is nothing to do: all is in snapshots, which are to be left alone."""
+    if "S" in letters and any(plan.files for plan in plans) and not any(p.bytes for p in plans):
+        return "the newest snapshots have every block, and -S leaves those alone"
+    return None

@@ -20,14 +20,13 @@ from zconsole.rebalance.backend import (
     JobView,
     run_words,
 )
-from zconsole.rebalance.planning import forecast, plan, rewrite_options
-from zconsole.rebalance.planning.engine_choice import COPIES, choose
+from zconsole.rebalance.planning import forecast, plan
+from zconsole.rebalance.planning.engine_choice import COPIES, checked, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.hot_directories import Held
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.settings import FLOOR, Settings
-from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.survey import Ages, Held, Survey
 from zconsole.sim.backends.explorer import SimulatedExplorer, below, children, factor_of, measured
 from zconsole.sim.directories import Rewrite
 from zconsole.sim.disk import ONLINE
@@ -350,12 +349,12 @@ def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings)
     made = DirectoryPlan(
         JobDirectory(os.fsencode(root), mount, dataset),
         found,
-        rewrite_options.checked(chosen, settings.rewrite_options, facts.version, facts),
+        checked(chosen, settings.rewrite_options, facts.version, facts),
         found.files,
         found.bytes,
         {"snapshots": found.snapshot_allocated},
     )
-    rewrite_options.apply(made, settings.rewrite_options)
+    made.leave_alone(settings.rewrite_options)
     return made
 
 

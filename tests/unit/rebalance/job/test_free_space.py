@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple, cast
 
 import pytest
@@ -24,7 +24,6 @@ from zconsole.rebalance.job.free_space import (
     STEP,
     TREND_SECONDS,
     FreeSpace,
-    SpaceErrors,
     Trend,
 )
 from zconsole.rebalance.job.job import Floor
@@ -141,19 +140,30 @@ def failed(reason: str) -> FileOutcome:
 
 @rows(("reason", "room"), [(NO_SPACE, 5000), (QUOTA, 999)])
 def test_a_full_filesystem_ends_the_job(reason: str, room: int) -> None:
-    strikes = SpaceErrors(free(room))
+    strikes = free(room)
     for _ in range(MOST - 1):
         strikes.judge([MOVED, failed(reason)])
     with pytest.raises(StopJobError, match="no space left"):
         strikes.judge([failed(reason)])
 
 
-def free(room: int) -> FreeSpace:
+@dataclass(slots=True)
+class Fixed(FreeSpace):
     """Space of which so many bytes are free."""
-    return cast("FreeSpace", SimpleNamespace(room=lambda **_: room))
+
+    free: int = 0
+
+    def room(self, fresh: bool = False, device: int | None = None) -> int:
+        """Always that."""
+        return self.free
 
 
-def ends_after(strikes: SpaceErrors, most: int = 2 * MOST) -> int:
+def free(room: int) -> FreeSpace:
+    """Such a space."""
+    return Fixed(space_of({}).job, free=room)
+
+
+def ends_after(strikes: FreeSpace, most: int = 2 * MOST) -> int:
     """How many batches without space it takes from now on to end the job; ``most`` if more."""
     for number in range(1, most):
         try:
@@ -164,7 +174,7 @@ def ends_after(strikes: SpaceErrors, most: int = 2 * MOST) -> int:
 
 
 def test_a_quota_of_one_owner_does_not() -> None:
-    strikes = SpaceErrors(free(1000))
+    strikes = free(1000)
     for _ in range(2 * MOST):
         strikes.judge([failed(QUOTA)])
     assert ends_after(strikes) == MOST
@@ -172,7 +182,7 @@ def test_a_quota_of_one_owner_does_not() -> None:
 
 @rows(("between", "left"), [([MOVED], MOST), ([], 1)])
 def test_what_fits_again_starts_the_count_anew(between: list[FileOutcome], left: int) -> None:
-    strikes = SpaceErrors(free(0))
+    strikes = free(0)
     for _ in range(MOST - 1):
         strikes.judge([failed(NO_SPACE)])
     strikes.judge(between)
@@ -182,4 +192,4 @@ def test_what_fits_again_starts_the_count_anew(between: list[FileOutcome], left:
 @rows("reason", [NO_WRITING, f"changed; {NO_WRITING}"])
 def test_a_filesystem_that_can_only_be_read_ends_the_job_at_once(reason: str) -> None:
     with pytest.raises(StopJobError, match="mounted read-only"):
-        SpaceErrors(free(5000)).judge([MOVED, failed(reason)])
+        free(5000).judge([MOVED, failed(reason)])

@@ -21,19 +21,19 @@ from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import holds
-from zconsole.rebalance.job.accounts import JobAccounts, MoveEffect
+from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.effect import MoveEffect
 from zconsole.rebalance.job.free_space import FreeSpace
 from zconsole.rebalance.job.holds import (
     LOOK,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
-    Backoff,
-    DiskWait,
     Holds,
     Moment,
     NewSnapshots,
     Pacer,
     PeriodicCheck,
+    SlowDisks,
     pool_check,
 )
 from zconsole.rebalance.job.job import Floor, Job
@@ -198,9 +198,10 @@ def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
     assert notes == ["snapshots of tank/a were held: what they keep stays until a release"]
 
 
-def test_backing_off_grows_and_ends() -> None:
+def test_backing_off_grows_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, waits = Clock(), [0.5, 0.5, None, 0.001]
-    backoff = Backoff(lambda: waits.pop(0), clock)
+    backoff = SlowDisks(list, clock)
+    monkeypatch.setattr(SlowDisks, "latency", lambda _: waits.pop(0))
     assert backoff(0.1) == "disk latency is high"
     clock.now += 1
     assert backoff(0.1) is not None
@@ -222,7 +223,7 @@ def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(holds, "diskstats_names", names)
-        wait = DiskWait(lambda: ["/dev/sda"], rows)
+        wait = SlowDisks(lambda: ["/dev/sda"], Clock(), rows).latency
         assert [wait(), wait(), wait()] == [None, None, pytest.approx(0.05)]
 
 

@@ -17,7 +17,6 @@ from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
 from zconsole.rebalance.planning.forecast import LARGE_FIRST, OLD_FIRST
-from zconsole.rebalance.planning.hot_directories import Held, Ranking
 from zconsole.rebalance.planning.plan_document import (
     PlanDocument,
     PredictedFill,
@@ -26,7 +25,7 @@ from zconsole.rebalance.planning.plan_document import (
 )
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
-from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.survey import Ages, Held, Ranking, Survey
 from zconsole.system.records import RecordError
 
 PRINTED = (Path(__file__).parents[3] / "fixtures/plans.jsonl").read_text().splitlines()

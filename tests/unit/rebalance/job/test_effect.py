@@ -17,9 +17,18 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job import benefit_check
-from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, MoveEffect
-from zconsole.rebalance.job.benefit_check import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
+from zconsole.rebalance.job import effect
+from zconsole.rebalance.job.effect import (
+    AGAIN,
+    ENOUGH,
+    FILES,
+    INTERVAL,
+    SMALLEST,
+    STRIKES,
+    BenefitCheck,
+    MoveEffect,
+    Samples,
+)
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.system.process import Completed
@@ -119,7 +128,7 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
     other = FactsReader(case.zpool)
     for verdict in (False, True):
         case.samples.append(Sampled(other, None, None, case.clock, verdict=verdict))  # type: ignore[arg-type]
-    with pytest.raises(StopJobError, match=benefit_check.STAYED):
+    with pytest.raises(StopJobError, match=effect.STAYED):
         case.judge.portion()
 
 
