@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,6 +108,7 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 def _plan(args: argparse.Namespace) -> int:
     from zconsole.rebalance.engine.syscalls import Sys
+    from zconsole.rebalance.job.locks import job_at_work
     from zconsole.rebalance.planning import plan
     from zconsole.rebalance.planning.facts import FactsReader
 
@@ -115,6 +116,8 @@ def _plan(args: argparse.Namespace) -> int:
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
     made = plan.make(Sys(), reader, found, settings, sink).document
+    if busy := job_at_work([place.root for place in found]):
+        made = replace(made, notes=(*made.notes, busy))
     if args.json:
         _print_json(made.as_json())
     else:

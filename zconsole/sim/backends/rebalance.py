@@ -107,6 +107,8 @@ class SimulatedRebalance:
     async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
         """See RebalanceBackend.plan."""
         made = propose(self._pool_of(settings), settings)
+        if busy := self._busy(self._pool_of(settings)):
+            made = replace(made, notes=(*made.notes, busy))
         for step in range(1, STEPS + 1):
             share = step / STEPS
             yield Counted(round(made.files * share), round(made.bytes * share), settings.dirs[0])
@@ -116,10 +118,8 @@ class SimulatedRebalance:
     async def start(self, settings: Settings) -> str:
         """See RebalanceBackend.start."""
         pool = self._pool_of(settings)
-        if any(job.work.running for job in self._jobs if job.pool is pool):
-            raise ZconsoleError(
-                "another job works on this pool: a simulated one does one at a time"
-            )
+        if busy := self._busy(pool):
+            raise ZconsoleError(busy)
         made = propose(pool, settings)
         if made.refused:
             raise ZconsoleError(f"refused: {made.refused}")
@@ -170,6 +170,12 @@ class SimulatedRebalance:
         argv = [self.command, "rebalance", "run", *run_words(job.settings)]
         what = {"kind": "job", "action": action, "job": job.name, "argv": argv}
         self._log.note(job.pool.now, event, **what, **fields)
+
+    def _busy(self, pool: PoolState) -> str | None:
+        """Why no job can begin on a pool now."""
+        if any(job.work.running for job in self._jobs if job.pool is pool):
+            return "another job works on this pool: a simulated one does one at a time"
+        return None
 
     def _find(self, name: str) -> _Job:
         for job in self._jobs:
