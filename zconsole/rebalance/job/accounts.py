@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from zconsole.pool.allocator import Space
@@ -129,6 +129,7 @@ class JobAccounts:
         return {
             "state": self.state,
             "why": self.why,
+            "limits": asdict(self.job.limits),
             "files_done": self.files_done,
             "files_total": self.files_total,
             "files_skipped": self.files_skipped,

@@ -116,7 +116,7 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         state=state,
         why=why,
         settings=settings,
-        limits=settings.limits.changed(orders_of(journal).limits),
+        limits=settings.limits.changed(_limits(journal, data, state)),
         engine=",".join(sorted(set(job.engines.values()))) if job else "",
         journal=os.fspath(record.journal),
         **{name: data[name] for name in (*FIGURES, "pid") if name in data},
@@ -132,6 +132,12 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         pools=frozenset(map(pool_of, (journal.get("keys") or {}).values())),
         agreed=agreed,
     )
+
+
+def _limits(journal: Journal, data: Mapping[str, Any], state: str) -> Mapping[str, Any]:
+    """Limits that a job at work says it obeys; of any other, those that it will."""
+    obeyed = data.get("limits") if state in RUNNING else None
+    return orders_of(journal).limits if obeyed is None else obeyed
 
 
 def _state(

@@ -271,7 +271,7 @@ class Pacer:
     job: Job
     holds: Holds
     waiting: Callable[[str | None], None]
-    """Told why the job waits, and None when it goes on."""
+    """Told why the job waits, again when its limits change meanwhile, and None when it goes on."""
     service: Callable[[], None]
     """Called often during waits: lets go of files that others want."""
     _debt: float = 0.0
@@ -289,18 +289,16 @@ class Pacer:
 
     def wait(self, moment: Moment) -> None:
         """Wait until nothing holds the job up. Raises StopJobError."""
-        told = reason = self.holds.why(moment)
-        if reason is None:
-            return
-        self.waiting(reason)
+        told = None
         while (reason := self.holds.why(moment)) is not None:
-            if reason != told:
-                told = reason
+            if told != (reason, self.job.limits):
+                told = reason, self.job.limits
                 self.waiting(reason)
             self.job.clocks.sleep(SLICE)
             self.service()
-        self.waiting(None)
-        self._paid, self._debt = None, 0.0
+        if told is not None:
+            self.waiting(None)
+            self._paid, self._debt = None, 0.0
 
     def _pay(self, count: int, moment: Moment) -> None:
         """Sleep off what was handled faster than the limit."""

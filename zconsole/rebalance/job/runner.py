@@ -251,6 +251,7 @@ class JobRunner:
         self._pacer.tick(count, self._moment)
         if self.job.limits is not self._limits:
             self._limits = self.job.limits
+            self.accounts.publish()
             self._batches.shorten(self._engine.drop_tail)
         if self._moment is Moment.REWRITING:
             self._judge.chunk()

@@ -321,3 +321,16 @@ def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
     else:
         with pytest.raises(StopJobError, match="target spread reached"):
             control.holds.why(moment)
+
+
+def test_limits_that_change_during_a_wait_are_told() -> None:
+    clock, told = Clock(), list[str | None]()
+    pacer = pacer_of(clock, None, lambda: "paused" if clock.now < 101 else None, told.append)
+
+    def served() -> None:
+        if clock.now > 100.5 and pacer.job.limits.rate is None:
+            pacer.job.limits = Limits(rate=1.0)
+
+    pacer.service = served
+    pacer.wait(Moment.COPYING)
+    assert told == ["paused", "paused", None]
