@@ -24,8 +24,9 @@ from zconsole.rebalance.engine import content, copy_engine, file_locks
 from zconsole.rebalance.engine.directories import Directories, Notes
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.recovery import CHANGING_UNTIL, Recovery
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import free_space
-from zconsole.rebalance.job.job import JobClocks, job_of
+from zconsole.rebalance.job.job import Job, terms_of
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning.facts import FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
@@ -68,7 +69,7 @@ def isolated() -> Iterator[None]:
         patch.setattr(content, "fastest", lambda: content.MAKERS[32])
         patch.setattr(copy_engine, "ThreadPoolExecutor", AtOnce)
         patch.setattr(file_locks, "locked_inodes", frozenset)
-        patch.setattr(free_space.SpaceGate, "_look", lambda _gate: {DEVICE: 1 << 40})
+        patch.setattr(free_space.FreeSpace, "_look", lambda *_: {DEVICE: 1 << 40})
         yield
 
 
@@ -168,10 +169,8 @@ class Machine:
     def _runner(self, system: ModelSys, journal: Journal) -> JobRunner:
         clock = self.clock
         clocks = JobClocks(lambda: clock.now, lambda: clock.now, lambda: clock.booted, clock.sleep)
-        runner = JobRunner(
-            system, FactsReader(), journal, job_of(journal), [PLACE], lambda _: None, clocks,
-            users=Nobody(),
-        )  # fmt: skip
+        job = Job(journal, terms_of(journal), clocks)
+        runner = JobRunner(system, FactsReader(), job, [PLACE], lambda _: None, users=Nobody())
         runner._batches.files = self.batch
         system.alarm = runner.alarm
         return runner

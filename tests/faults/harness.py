@@ -20,8 +20,9 @@ from zconsole.rebalance.engine.file_locks import FilesInUse, Users
 from zconsole.rebalance.engine.holders import Holders
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import creation
-from zconsole.rebalance.job.job import JobClocks, job_of
+from zconsole.rebalance.job.job import Job, terms_of
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import FactsReader
@@ -215,13 +216,10 @@ def run(
     journal = Journal.open(journal_path)
     try:
         journal.retry()
-        job, reader = job_of(journal), FactsReader()
-        places = plan.places(job.settings.dirs, reader)
-        runner = JobRunner(
-            sys or Sys(), reader, journal, job, places, shown.extend, clocks or JobClocks(),
-            threads=threads,
-            users=users or (Nobody() if clocks is ALONE else Users()),
-        )  # fmt: skip
+        job, reader = Job(journal, terms_of(journal), clocks or JobClocks()), FactsReader()
+        places = plan.places(job.terms.settings.dirs, reader)
+        users = users or (Nobody() if clocks is ALONE else Users())
+        runner = JobRunner(sys or Sys(), reader, job, places, shown.extend, threads, users)
         signal.signal(signal.SIGIO, runner.alarm)
         try:
             summary = runner.run()

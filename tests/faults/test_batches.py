@@ -30,7 +30,7 @@ from tests.faults.harness import (
 )
 from zconsole.rebalance.engine.descriptors import BATCH_FILES
 from zconsole.rebalance.engine.journal import Journal
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 SEVERAL = 40
 """Files of a batch, by which the tree makes several."""

@@ -25,7 +25,7 @@ from tests.faults.harness import (
 from zconsole.rebalance.engine.directories import OURS
 from zconsole.rebalance.engine.recovery import FOREIGN
 from zconsole.rebalance.engine.syscalls import IN_Q_OVERFLOW, Sys
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 TICK = 0.05
 """Seconds: more than the time of a directory lags behind the clock (it is of the tick before)."""

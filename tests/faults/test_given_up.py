@@ -14,7 +14,7 @@ import pytest
 from tests.faults.harness import ALONE, FaultySys, Nobody, create, run
 from tests.faults.test_meddlers import BASE, WRITE, Counted, Meddler, contents, tree_of
 from zconsole.rebalance.engine.file_locks import FilesInUse
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 COPIED, REPLACED, GIVEN_BACK = 2, 3, 4
 """Looks for users: once files are copied, once names are replaced, once some are given back."""

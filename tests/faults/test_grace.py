@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
 from zconsole.rebalance.engine.swap import GRACE
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 A_CALL = 0.001
 """Seconds that every system call takes here."""

@@ -32,8 +32,8 @@ from tests.faults.harness import (
 from zconsole.rebalance.engine import file_locks
 from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.engine.syscalls import FS_IOC_FIEMAP, Sys
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import control
-from zconsole.rebalance.job.job import JobClocks
 from zconsole.system.mounts import View
 
 KEEP_SIZE = 1

@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
 from zconsole.rebalance.engine.journal import Journal, State
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 MB = 1 << 20
 

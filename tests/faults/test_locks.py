@@ -16,7 +16,7 @@ import pytest
 
 from tests.faults.beside import beside
 from tests.faults.harness import FaultySys, Killed, Nobody, create, descriptors_closed, run
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 OFD_SETLK = 37
 """F_OFD_SETLK (asm-generic/fcntl.h)."""

@@ -19,7 +19,7 @@ from tests.faults.harness import FaultySys, Killed, create, descriptors_closed, 
 from zconsole.rebalance.engine import syscalls
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 WRITE = b"written meanwhile\n"
 BASE = b"as it was\n"

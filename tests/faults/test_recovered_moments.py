@@ -13,7 +13,7 @@ from tests.faults.test_meddlers import BASE, Meddler, contents, save, tree_of
 from tests.faults.test_no_exchange import NoExchange
 from tests.faults.test_taken_back import reasons
 from zconsole.rebalance.engine.file_locks import FilesInUse
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 
 class Coming(Nobody):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults import trees
 from tests.faults.harness import ALONE, create, run
-from zconsole.rebalance.job import resuming
+from zconsole.rebalance.job import creation
 
 
 def come_back(root: Path, journal: Path, names: set[str]) -> None:
@@ -30,7 +30,7 @@ def come_back(root: Path, journal: Path, names: set[str]) -> None:
 def test_files_that_came_back_are_moved_again(
     area: Path, names: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resuming, "PAGE", 3)
+    monkeypatch.setattr(creation, "PAGE", 3)
     root, journal = area / "tree", area / "job.db"
     trees.build(root)
     before = trees.manifest(root)

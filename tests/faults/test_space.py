@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.faults.harness import FaultySys, create, run, tree_of
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 
 class Disk:

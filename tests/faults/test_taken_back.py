@@ -19,7 +19,7 @@ from tests.faults.test_changes import (
 )
 from tests.faults.test_meddlers import BASE, WRITE, Meddler, contents, tree_of
 from zconsole.rebalance.engine.journal import Journal, State
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
 
 
 class Preempted(Meddler):

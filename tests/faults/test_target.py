@@ -13,9 +13,9 @@ from tests.faults.harness import create, run, tree_of
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job.accounts import MoveEffect
-from zconsole.rebalance.job.benefit_check import BenefitCheck
-from zconsole.rebalance.job.job import JobClocks
+from zconsole.rebalance.engine.workplace import JobClocks
+from zconsole.rebalance.job.effect import BenefitCheck, MoveEffect
+from zconsole.rebalance.job.holds import Holds, Moment
 from zconsole.rebalance.job.runner import JobRunner
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
@@ -40,9 +40,12 @@ def test_the_spread_is_looked_at_once_the_originals_are_gone(
 ) -> None:
     root = tree_of(area, 6, 9 << 20)
     held: list[int] = []
-    monkeypatch.setattr(
-        JobRunner, "_check_target", lambda runner: held.append(originals_held(root))
-    )
+
+    def looked(_: Holds, moment: Moment) -> None:
+        if moment is not Moment.COPYING:
+            held.append(originals_held(root))
+
+    monkeypatch.setattr(Holds, "_target", looked)
     create(root, area / "job.db", limits=Limits(until_spread=0.05))
     run(area / "job.db")
     assert len(held) > 1

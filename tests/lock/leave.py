@@ -95,9 +95,9 @@ def _dies(owner: Any, name: str, number: int = 1, after: bool = False) -> None:
 def _ordered(order: str) -> None:
     """Have another process give the job an order when its first copy is begun."""
     from zconsole.rebalance.engine.syscalls import Sys
-    from zconsole.rebalance.job import job_store, wait_conditions
+    from zconsole.rebalance.job import holds, job_store
 
-    wait_conditions.LOOK = 0.0
+    holds.LOOK = 0.0
     create = Sys.open_new
 
     def ordering(*arguments: Any) -> Any:

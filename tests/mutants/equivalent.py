@@ -116,7 +116,7 @@ EQUIVALENT: dict[str, tuple[str, ...]] = {
     ),
     "another pass over no files moves none": (
         "rebalance.job.runner.JobRunner._left_over: always True"
-        " State.PENDING in self.journal.counts()",
+        " State.PENDING in self.job.journal.counts()",
     ),
     "a quotient has the sign of the product": (
         "tunables.hold_latency._value: arithmetic (end - original) * way",

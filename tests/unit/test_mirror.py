@@ -38,6 +38,7 @@ ELSEWHERE = {
     "timeline/test_cleared_damage.py": SESSION,
     "rebalance/job/test_gone.py": JOB,
     "rebalance/job/test_trust.py": JOB,
+    "rebalance/planning/test_rewrite_options.py": PLAN,
     "system/test_threads.py": "counts the threads that several modules leave behind",
     "zfs/decode/test_agreement.py": DECODERS,
     "zfs/decode/test_captures.py": DECODERS,

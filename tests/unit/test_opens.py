@@ -41,7 +41,6 @@ ELSEWHERE = {
     "rebalance/planning/facts.py": "asks for the filesystem of the operator's directories",
     "rebalance/planning/plan_notes.py": SYSTEM,
     "rebalance/planning/exports.py": SYSTEM,
-    "rebalance/planning/smb_shares.py": SYSTEM,
     "system/deaf.py": SYSTEM,
     "system/host.py": SYSTEM,
     "system/mounts.py": SYSTEM,

@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,6 +108,7 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 def _plan(args: argparse.Namespace) -> int:
     from zconsole.rebalance.engine.syscalls import Sys
+    from zconsole.rebalance.job.locks import job_at_work
     from zconsole.rebalance.planning import plan
     from zconsole.rebalance.planning.facts import FactsReader
 
@@ -115,6 +116,8 @@ def _plan(args: argparse.Namespace) -> int:
     found = plan.places(settings.dirs, reader)
     sink = _counter(time.monotonic) if args.progress else None
     made = plan.make(Sys(), reader, found, settings, sink).document
+    if busy := job_at_work([place.root for place in found]):
+        made = replace(made, notes=(*made.notes, busy))
     if args.json:
         _print_json(made.as_json())
     else:
@@ -170,14 +173,14 @@ def _journal(args: argparse.Namespace) -> Path | None:
 
 def _again(args: argparse.Namespace, journal: Path) -> Record:
     """Resume a job by its journal; one without a plan counts its files again."""
-    from zconsole.rebalance.job import creation, resuming
+    from zconsole.rebalance.job import creation
     from zconsole.rebalance.planning.facts import FactsReader
 
     in_time(partial(state_dir, create=True))
     record = control.adopt(journal)
-    given = {name: getattr(args, name) for name in resuming.OPTIONS}
+    given = {name: getattr(args, name) for name in creation.OPTIONS}
     dirs = _settings(args).dirs if args.dirs else ()
-    resuming.refuse_difference(journal, control.status(record).settings, dirs, given)
+    creation.refuse_difference(journal, control.status(record).settings, dirs, given)
     say(f"job {record.job}")
     control.take_up(record, _limits(args))
     with control.refusals_kept(record):

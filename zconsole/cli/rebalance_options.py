@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zconsole.cli.option_types import add_common, check, positive, share, size_above_0
 from zconsole.cli.shipped_files import FILES
-from zconsole.rebalance.planning.option_help import HELP
+from zconsole.rebalance.planning.settings import HELP
 
 COMMANDS = {
     "plan": "predict what moving files would do; changes nothing",

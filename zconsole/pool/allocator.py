@@ -69,18 +69,17 @@ def rewritten(
     raw: float,
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
-    growth: float = 1.0,
 ) -> list[Space]:
     """The vdevs after rewriting ``raw`` bytes, each byte once.
 
     ``source`` is the share of those bytes on each vdev (default: that of all data), ``pinned``
-    the share whose old blocks stay (snapshots, clones, checkpoint), ``growth`` new size by old.
+    the share whose old blocks stay (snapshots, clones, checkpoint).
     """
     taken = list(source) if source is not None else shares(spaces)
     now = list(spaces)
     # In steps: where new blocks go depends on what is free, which every step changes.
     for _ in range(STEPS if raw > 0 else 0):
-        now = _step(now, raw / STEPS, taken, pinned, growth)
+        now = _step(now, raw / STEPS, taken, pinned)
     return now
 
 
@@ -90,7 +89,6 @@ def raw_to_target(
     limit: float,
     source: Sequence[float] | None = None,
     pinned: float = 0.0,
-    growth: float = 1.0,
 ) -> float | None:
     """Raw bytes to rewrite until the spread is ``target``; None when ``limit`` is not enough."""
     if spread(spaces) <= target:
@@ -98,7 +96,7 @@ def raw_to_target(
     taken = list(source) if source is not None else shares(spaces)
     now, done, step = list(spaces), 0.0, limit / STEPS
     while done < limit:
-        now = _step(now, step, taken, pinned, growth)
+        now = _step(now, step, taken, pinned)
         done += step
         if spread(now) <= target:
             return done
@@ -116,10 +114,9 @@ def _step(
     raw: float,
     source: Sequence[float],
     pinned: float,
-    growth: float = 1.0,
 ) -> list[Space]:
     given = new_write_shares(spaces)
     return [
-        replace(space, alloc=max(0.0, space.alloc + raw * (growth * new - (1 - pinned) * old)))
+        replace(space, alloc=max(0.0, space.alloc + raw * (new - (1 - pinned) * old)))
         for space, new, old in zip(spaces, given, source, strict=True)
     ]

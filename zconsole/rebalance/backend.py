@@ -54,7 +54,7 @@ class JobView:
     why: str | None
     settings: Settings
     limits: Limits
-    """As they are now: those of the settings, with what was changed since."""
+    """Those that it obeys now: of its settings, with what was changed since."""
     engine: str
     journal: str = ""
     """The path of its journal."""

@@ -55,8 +55,7 @@ EMPTY = PlannedDirectory(
     pinned_bytes={"snapshots": None},
     next_incremental_bytes=None,
     allocated_bytes=0,
-    allocated_after_bytes=None,
-    sizes_from=None,
+    differs=(),
     old_bytes=None,
     below=(),
 )

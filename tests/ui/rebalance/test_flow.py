@@ -108,6 +108,24 @@ async def test_a_plan_is_copied_canceled_and_left_a_step_at_a_time():
         assert len(a.app.screen_stack) == 1
 
 
+async def test_a_refused_run_keeps_the_plan_which_tells_of_the_other_job():
+    async with acting(SCENARIO) as a:
+        await to_plan(a)
+        desk, plans = desk_of(a), []
+        made = desk.plan
+        desk.plan = lambda settings: plans.append(settings) or made(settings)
+        await desk.start(Settings(("/storage/films",)))
+        await a.press("tab", "enter")
+        said = await until(a, lambda: "does one at a time" in a.screen)
+        assert "zconsole rebalance run" in said
+        assert (type(a.app.screen), plans) == (PlanScreen, [])
+        await a.press("escape", "enter")
+        said = await settled(a)
+        await a.press("end")
+        await until(a, lambda: "another job works on this pool" in a.screen)
+        assert len(plans) == 1
+
+
 async def test_esc_while_the_plan_is_made_ends_its_making():
     async with acting(SCENARIO) as a:
         await to_list(a)

@@ -11,8 +11,7 @@ from tests.ui.drawn import plain
 from tests.ui.rebalance.samples import SETTINGS
 from tests.ui.rebalance.steps import SCENARIO, settled, to_options, to_plan, to_tree
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.option_help import HELP
-from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
+from zconsole.rebalance.planning.settings import EVEN, HELP, Limits, Settings
 from zconsole.ui.display_format import DisplayFormat
 from zconsole.ui.rebalance.options import (
     AIM,

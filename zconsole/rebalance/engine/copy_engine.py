@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,9 +21,9 @@ from zconsole.rebalance.engine import content, file_locks, metadata
 from zconsole.rebalance.engine.admission import Admission, Policy
 from zconsole.rebalance.engine.directories import Directories, MovedError
 from zconsole.rebalance.engine.file_copy import FileCopier
-from zconsole.rebalance.engine.file_locks import Alarm, Users
+from zconsole.rebalance.engine.file_locks import Users
 from zconsole.rebalance.engine.item import FileOutcome, Item, SkipError, outcome_of
-from zconsole.rebalance.engine.journal import FileRow, Intent, Journal, State
+from zconsole.rebalance.engine.journal import FileRow, Intent, State
 from zconsole.rebalance.engine.leases import LeaseService
 from zconsole.rebalance.engine.read_ahead import ReadAhead
 from zconsole.rebalance.engine.results import Results
@@ -31,6 +31,7 @@ from zconsole.rebalance.engine.swap import Swappers, UnfinishedError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.verify import Verifier
 from zconsole.rebalance.engine.withdrawal import Withdrawal
+from zconsole.rebalance.engine.workplace import Workplace
 
 SYNC_LOOK = 0.05
 """Seconds between two looks for writers during a sync."""
@@ -269,34 +270,23 @@ def _known(item: Item) -> tuple[bytes, bytes, bytes]:
 
 
 def copy_engine(
-    sys: Sys,
-    journal: Journal,
-    directories: Directories,
-    policy: Policy,
-    sync: Callable[[int], None],
-    tick: Callable[[int], None],
-    sleep: Callable[[float], None],
-    now: Callable[[], float],
-    clock: Callable[[], float],
-    alarm: Alarm,
-    threads: Executor | None,
-    users: Users,
+    place: Workplace, policy: Policy, sync: Callable[[int], None], tick: Callable[[int], None]
 ) -> CopyPipeline:
     """The pipeline of a job, with all that works in it.
 
-    ``tick`` may wait or raise StopJobError, and must call ``leases.service`` often. ``now`` is
-    epoch seconds, ``clock`` never jumps. ``threads`` read small copies back.
+    ``tick`` may wait or raise StopJobError, and must call ``leases.service`` often.
     """
+    sys, directories, clocks = place.sys, place.directories, place.clocks
     swappers = Swappers(sys, directories, policy.accept_races)
     admission = Admission(sys, directories, policy, swappers.abilities)
     directories.own(admission.prefix)
     copier = FileCopier(sys, content.fastest())
     direct = copier.buffers if policy.direct else None
-    verifier = Verifier(sys, copier.make, direct, sleep, threads)
-    results = Results(journal)
-    withdrawal = Withdrawal(sys, swappers, results, users, clock, sleep)
-    leases = LeaseService(sys, alarm, withdrawal, tick)
+    verifier = Verifier(sys, copier.make, direct, clocks.sleep, place.threads)
+    results = Results(place.journal)
+    withdrawal = Withdrawal(sys, swappers, results, place.users, clocks.monotonic, clocks.sleep)
+    leases = LeaseService(sys, place.alarm, withdrawal, tick)
     return CopyPipeline(
         sys, directories, admission, copier, verifier, swappers, leases, withdrawal, results,
-        users, sync, now,
+        place.users, sync, clocks.epoch,
     )  # fmt: skip

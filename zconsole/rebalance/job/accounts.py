@@ -1,160 +1,22 @@
-"""The accounts of a running job: how far it is, what became of its files, and the end of it.
-
-And whether it is working: where blocks of moved files lie against before, vdev by vdev.
-"""
+"""The accounts of a running job: how far it is, what became of its files, and the end of it."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from zconsole.errors import UnavailableError
-from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.backend import REPLACED, TOTAL_CHANGED
+from zconsole.rebalance.backend import REPLACED
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
-from zconsole.rebalance.engine.journal import FileRow, Journal, State
-from zconsole.rebalance.job import job_output
+from zconsole.rebalance.engine.journal import FileRow, State
+from zconsole.rebalance.job.effect import MoveEffect
+from zconsole.rebalance.job.free_space import Trend
 from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
-from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.settings import Limits
-from zconsole.units import size
-
-INTERVAL = 10.0
-"""Seconds between two looks at the vdevs."""
-ENOUGH = 32 << 20
-"""Raw bytes that have to be expected to have moved before nothing having moved means anything."""
-TOO_LITTLE = 0.05
-"""Share of the expected movement under which nothing is taken to move."""
-STRIKES = 3
-"""Looks in a row that have to agree."""
-SETTLING = 3
-SMALLEST_STEP = 4 << 20
-SAME_TOTAL = 0.1
-"""Share by which a prediction may differ from the total that was said, which then stays."""
-STEP_SHARE = 0.25
-"""Share of what is predicted to be left to the target that may pass before the next look."""
-
-
-@dataclass(slots=True)
-class MoveEffect:
-    """Watches a pool while files move. Asks zpool at most every INTERVAL seconds."""
-
-    reader: FactsReader
-    pool: str
-    before: tuple[Space, ...]
-    raw_factor: float
-    clock: Callable[[], float]
-    now_spaces: tuple[Space, ...] = ()
-    fragmentation: float | None = None
-    """Of the free space, as of the last look."""
-    next_look: int = 0
-    """Bytes of files after which ``reached`` looks again."""
-    step: int = 0
-    _looked: float | None = None
-    _strikes: int = 0
-    total_changed: str = ""
-    """Why the total is another than was said before; empty while it is the same."""
-    _goal: tuple[float, int] | None = None
-    """A spread, and after how many bytes of files in all it should be reached."""
-
-    def look(self, force: bool = False) -> tuple[Space, ...]:
-        """The vdevs as of the last look."""
-        now = self.clock()
-        if force or self._looked is None or now - self._looked >= INTERVAL:
-            self._looked = now
-            try:
-                self.now_spaces, self.fragmentation = self.reader.listing(self.pool)
-            except UnavailableError:
-                return self.now_spaces or self.before
-        return self.now_spaces or self.before
-
-    def settled(self) -> tuple[Space, ...]:
-        """The vdevs once what was freed shows. Raises UnavailableError.
-
-        That is SETTLING txgs late (TXG_DEFER_SIZE, include/sys/txg.h).
-        """
-        for _ in range(SETTLING):
-            self.reader.sync(self.pool)
-        return self.look(force=True)
-
-    def look_last(self, wait: bool) -> None:
-        """Look once more at the end; with ``wait`` once what was freed shows."""
-        try:
-            self.settled() if wait else self.look(force=True)
-        except UnavailableError:
-            self.look(force=True)
-
-    def spread(self) -> float:
-        """The spread as of the last look."""
-        return allocator.spread(self.look())
-
-    def reached(self, target: float, handled: int) -> bool:
-        """Whether the spread is down to ``target`` after ``handled`` bytes of files.
-
-        Looks ever closer on the way there.
-        """
-        if handled < self.next_look:
-            return False
-        try:
-            spaces = self.settled()
-        except UnavailableError:
-            return False
-        if allocator.spread(spaces) <= target:
-            return True
-        left = self._predicted(spaces, target)
-        self._expect(target, handled, handled + left)
-        self.step = max(SMALLEST_STEP, round(left * STEP_SHARE))
-        self.next_look = handled + self.step
-        return False
-
-    def _predicted(self, spaces: Sequence[Space], target: float) -> int:
-        """Bytes of files to move until the spread is ``target``."""
-        whole = sum(space.alloc for space in spaces)
-        raw = allocator.raw_to_target(spaces, target, whole) or whole
-        return round(raw / self.raw_factor)
-
-    def _expect(self, target: float, handled: int, total: int) -> None:
-        """Hold on to the total that was said, unless it turns out to be clearly another."""
-        said = self._goal[1] if self._goal is not None and self._goal[0] == target else None
-        if said is not None and handled < said and abs(total - said) <= SAME_TOTAL * said:
-            return
-        self._goal = target, total
-        if said is None:
-            self.total_changed = ""
-            return
-        spread = f"the spread falls {'slower' if total > said else 'faster'} than predicted"
-        why = spread if self.step else "the pool changed since the plan"
-        self.total_changed = f"{TOTAL_CHANGED}{size(total)}, not {size(said)}: {why}"
-
-    def left(self, target: float, handled: int) -> int | None:
-        """Bytes of files to go until the spread is ``target``, as predicted; None if unknown.
-
-        Before the first look, by the vdevs as they were when the job was planned.
-        """
-        if self._goal is None and not self.step and self.before:
-            self._goal = target, self._predicted(self.before, target)
-        if self._goal is None or self._goal[0] != target:
-            return None
-        return max(0, self._goal[1] - handled)
-
-    def in_vain(self, moved: int) -> bool:
-        """Whether ``moved`` bytes of files have left no trace on the vdevs, look after look."""
-        previous = self._looked
-        spaces = self.look()
-        if self._looked == previous or len(spaces) != len(self.before):
-            return False
-        expected = allocator.expected_move(self.before, moved * self.raw_factor)
-        if expected < ENOUGH:
-            return False
-        changes = [abs(a.alloc - b.alloc) for a, b in zip(spaces, self.before, strict=True)]
-        self._strikes = self._strikes + 1 if max(changes) < TOO_LITTLE * expected else 0
-        return self._strikes >= STRIKES
 
 
 def vdevs_as_json(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:
@@ -178,23 +40,15 @@ PUBLISH = 1.0
 
 @dataclass(slots=True)
 class JobAccounts:
-    """What became of a job's files: counted, published in its journal, shown, and summed up.
+    """What became of a job's files: counted, published in its journal, shown, and summed up."""
 
-    ``clock`` never jumps; ``now`` is epoch seconds.
-    """
-
-    journal: Journal
     job: Job
     directories: Directories
     effect: MoveEffect | None
     show: Show
     """Given every finished file, a batch at a time."""
-    clock: Callable[[], float]
-    now: Callable[[], float]
-    outlook: Callable[[], str | None]
-    """What is to be expected of the free space."""
-    limits: Callable[[], Limits] = Limits
-    """As they are now."""
+    trend: Trend
+    """Of the free space."""
     files_total: int = 0
     bytes_total: int = 0
     files_done: int = 0
@@ -229,10 +83,10 @@ class JobAccounts:
         """Account for bytes handled; publishes now and then."""
         self.handled += count
         self.unfinished += count
-        now = self.clock()
+        now = self.job.clocks.monotonic()
         if self._published is None or now - self._published >= PUBLISH:
             self._note(now)
-            self.journal.jot("status", self.as_json())
+            self.job.journal.jot("status", self.as_json())
 
     def wait(self, why: str | None) -> None:
         """The job waits (paused, when an operator said so), or goes on."""
@@ -254,8 +108,8 @@ class JobAccounts:
 
     def publish(self) -> None:
         """Write the present state to the journal, durably."""
-        self._note(self.clock())
-        self.journal.set("status", self.as_json())
+        self._note(self.job.clocks.monotonic())
+        self.job.journal.set("status", self.as_json())
 
     def _note(self, now: float) -> None:
         self._published = now
@@ -270,11 +124,12 @@ class JobAccounts:
         rate = self.rate() if self.state == "running" else None
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = self._to_do(handled)
-        outlook = self.outlook() if self.state in ("running", "waiting") else None
+        outlook = self.trend.outlook() if self.state in ("running", "waiting") else None
         changed = self.effect.total_changed if self.effect is not None else ""
         return {
             "state": self.state,
             "why": self.why,
+            "limits": asdict(self.job.limits),
             "files_done": self.files_done,
             "files_total": self.files_total,
             "files_skipped": self.files_skipped,
@@ -289,7 +144,7 @@ class JobAccounts:
             "current": self.path(self.current) if self.current else None,
             "vdevs": self._vdevs(),
             "pid": os.getpid(),
-            "t": self.now(),
+            "t": self.job.clocks.epoch(),
             "notes": [*self.notes, *filter(None, (changed, outlook))],
         }
 
@@ -297,7 +152,7 @@ class JobAccounts:
         """Bytes to go to the end: of the files, or sooner at the byte limit or wanted spread."""
         if self.state == "finished":
             return 0
-        limits, left = self.limits(), [self.bytes_total - handled]
+        limits, left = self.job.limits, [self.bytes_total - handled]
         if limits.max_bytes is not None:
             left.append(limits.max_bytes - (handled - self.bytes_unmoved))
         if limits.until_spread is not None and self.effect is not None:
@@ -307,13 +162,13 @@ class JobAccounts:
 
     def count(self) -> None:
         """Take the counts of the whole job from the journal."""
-        counts = self.journal.counts()
+        counts = self.job.journal.counts()
         done = [counts.get(s, (0, 0)) for s in (State.MOVED, State.SKIPPED, State.FAILED)]
         self.files_total = sum(files for files, _ in counts.values())
         self.bytes_total = sum(size for _, size in counts.values())
         self.files_done = sum(files for files, _ in done)
         self.files_skipped, self.files_failed = done[1][0], done[2][0]
-        self.files_replaced = self.journal.reasons(State.SKIPPED).get(REPLACED, 0)
+        self.files_replaced = self.job.journal.reasons(State.SKIPPED).get(REPLACED, 0)
         self.bytes_done = sum(size for _, size in done)
         self.bytes_unmoved = done[1][1] + done[2][1]
 
@@ -326,7 +181,18 @@ class JobAccounts:
         self.files_replaced += sum(done.reason == REPLACED for done in outcomes)
         self.bytes_done += sum(done.row.size for done in outcomes)
         self.bytes_unmoved += sum(done.row.size for done in outcomes if done.outcome != "moved")
-        self.show(job_output.records(outcomes, engine, self.path))
+        self.show(
+            [
+                {
+                    "path": self.path(done.row),
+                    "bytes": done.bytes,
+                    "engine": engine,
+                    "outcome": done.outcome,
+                    "reason": done.reason,
+                }
+                for done in outcomes
+            ]
+        )
 
     def end(self, stopped_by: str) -> None:
         """Note how the job ended, and what the vdevs hold now; nothing moves any more."""
@@ -337,12 +203,12 @@ class JobAccounts:
 
     def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         """The object of the contract for the whole job."""
-        counts = self.journal.counts()
-        skipped = skipped_files(self.journal)
+        counts = self.job.journal.counts()
+        skipped = skipped_files(self.job.journal)
         return {
-            "job": self.job.name,
+            "job": self.job.terms.name,
             "files_moved": counts.get(State.MOVED, (0, 0))[0],
-            "bytes_moved": self.journal.moved_bytes(),
+            "bytes_moved": self.job.journal.moved_bytes(),
             "files_skipped": sum(skipped.values()),
             "files_failed": counts.get(State.FAILED, (0, 0))[0],
             "skipped": skipped,
@@ -361,4 +227,4 @@ class JobAccounts:
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
         known = self.effect.now_spaces if self.effect else ()
-        return vdevs_as_json(self.job.spaces, known) if known else None
+        return vdevs_as_json(self.job.terms.spaces, known) if known else None

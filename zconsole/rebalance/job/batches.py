@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from zconsole.rebalance.engine.descriptors import batch_directories, batch_files
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
-from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.engine.syscalls import Sys
-from zconsole.rebalance.job.wait_conditions import pool_of
+from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.planning.facts import FactsReader
-from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory
+from zconsole.rebalance.planning.plan_model import BATCH_BYTES, JobDirectory, pool_of
 
 SMALLEST_BATCH = 8 << 20
 BATCH_SECONDS = 4.0
@@ -25,9 +25,7 @@ PARENTS = 10_000
 class Batches:
     """Portions bounded in bytes, files and directories: what a portion opens stays open."""
 
-    journal: Journal
-    most: Callable[[], int | None]
-    """Bytes the job may move in all, as of now."""
+    job: Job
     files: int = field(default_factory=batch_files)
     directories: int = field(init=False)
     """With those above them: each is opened through its parent."""
@@ -46,8 +44,8 @@ class Batches:
     def __iter__(self) -> Iterator[list[FileRow]]:
         """Every portion of what is to do now, in order. Raises StopJobError at the byte limit."""
         cursor = (-1, -1, -1)
-        self._spent = self.journal.moved_bytes()
-        while rows := self.journal.todo(cursor, self.files):
+        self._spent = self.job.journal.moved_bytes()
+        while rows := self.job.journal.todo(cursor, self.files):
             for rank, row in rows:
                 opened = self._opened(row)
                 if self._is_spent or not self._fits(row, opened):
@@ -80,7 +78,7 @@ class Batches:
 
     @property
     def _excess(self) -> int:
-        most = self.most()
+        most = self.job.limits.max_bytes
         return 0 if most is None else max(0, self._spent - most)
 
     def adapt(
@@ -103,7 +101,7 @@ class Batches:
 
     @property
     def _is_spent(self) -> bool:
-        most = self.most()
+        most = self.job.limits.max_bytes
         return most is not None and self._spent >= most
 
     def _fits(self, row: FileRow, opened: set[int]) -> bool:
@@ -126,7 +124,7 @@ class Batches:
     def _opened(self, row: FileRow) -> set[int]:
         """The directories of all names of a file that are not held yet, and those above them."""
         opened: set[int] = set()
-        for name in self.journal.names_of(row):
+        for name in self.job.journal.names_of(row):
             number: int | None = name.directory
             while number is not None and number not in self._held and number not in opened:
                 opened.add(number)
@@ -137,7 +135,7 @@ class Batches:
         if number not in self._parents:
             if len(self._parents) >= PARENTS:
                 self._parents.clear()
-            self._parents[number] = self.journal.directory(number).parent
+            self._parents[number] = self.job.journal.directory(number).parent
         return self._parents[number]
 
 

@@ -22,10 +22,10 @@ from zconsole.rebalance.engine.journal import Journal, State
 from zconsole.rebalance.job import job_store
 from zconsole.rebalance.job.job import (
     WALKING,
-    job_of,
     left_out,
     orders_of,
     skipped_files,
+    terms_of,
     understood,
     walking_settings,
 )
@@ -65,7 +65,7 @@ def adopt(journal_path: Path) -> Record:
     if known is not None:
         return known
     with closing(Journal.open(journal_path)) as journal:
-        name = job_of(journal).name
+        name = terms_of(journal).name
     return job_store.add(journal_path, name)
 
 
@@ -105,7 +105,7 @@ def status(record: Record, named: int = 0) -> JobView:
 def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
     data = journal.get("status") or {}
     counting = walking_settings(journal, alive) if journal.get("job") is None else None
-    job = job_of(journal) if counting is None else None
+    job = terms_of(journal) if counting is None else None
     settings = job.settings if job else counting or Settings(())
     agreed = job is None or (journal.get("walking") or {}).get("agreed", True)
     state, why = _state(record, data, alive, job is None, agreed)
@@ -116,7 +116,7 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         state=state,
         why=why,
         settings=settings,
-        limits=settings.limits.changed(orders_of(journal).limits),
+        limits=settings.limits.changed(_limits(journal, data, state)),
         engine=",".join(sorted(set(job.engines.values()))) if job else "",
         journal=os.fspath(record.journal),
         **{name: data[name] for name in (*FIGURES, "pid") if name in data},
@@ -132,6 +132,12 @@ def _view(record: Record, journal: Journal, alive: bool, named: int) -> JobView:
         pools=frozenset(map(pool_of, (journal.get("keys") or {}).values())),
         agreed=agreed,
     )
+
+
+def _limits(journal: Journal, data: Mapping[str, Any], state: str) -> Mapping[str, Any]:
+    """Limits that a job at work says it obeys; of any other, those that it will."""
+    obeyed = data.get("limits") if state in RUNNING else None
+    return orders_of(journal).limits if obeyed is None else obeyed
 
 
 def _state(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
+from zconsole.rebalance.job.job import Job
 from zconsole.units import duration, size
 
 WINDOW = 900.0
@@ -72,19 +73,19 @@ class Trend:
 
 
 @dataclass(slots=True)
-class SpaceGate:
-    """Closed while free space is at the floor. Also knows how much may be written now."""
+class FreeSpace:
+    """How much a job may write now; holds it up while free space is at the floor."""
 
-    reserves: Mapping[bytes, int]
-    """Bytes of the free space that are not for this job, by its directories: they may be on
-    filesystems, or datasets with quotas, of which one is full long before another."""
-    clock: Callable[[], float]
-    planned: Mapping[bytes, int] = field(default_factory=dict)
-    """Bytes for this job as of its plan, by its directories."""
+    job: Job
+    """Its directories may be on filesystems, or datasets with quotas, of which one is full long
+    before another."""
+    _reserves: Mapping[bytes, int] = field(default_factory=dict)
     _looked: float | None = None
     _tight: bool = False
     _rooms: Mapping[int, int] = field(default_factory=dict)
     """By device."""
+    _full: int = 0
+    """Batches in a row that met a full filesystem."""
     trend: Trend = field(default_factory=Trend)
 
     def room(self, fresh: bool = False, device: int | None = None) -> int:
@@ -93,63 +94,56 @@ class SpaceGate:
         On the filesystem of ``device``, or on each. Raises StopJobError when all of the job's
         directories are gone.
         """
-        now = self.clock()
+        now = self.job.clocks.monotonic()
         if fresh or self._looked is None or now - self._looked >= SPACE_INTERVAL:
             self._looked = now
-            self._rooms = self._look()
+            self._rooms = self._look(self.job.reserves)
             self.trend.note(now, min(self._rooms.values()))
         least = min(self._rooms.values())
         return max(0, least if device is None else self._rooms.get(device, least))
 
-    def _look(self) -> Mapping[int, int]:
+    def room_on(self, device: int) -> int:
+        """The same on the filesystem of a device."""
+        return self.room(device=device)
+
+    def _look(self, reserves: Mapping[bytes, int]) -> Mapping[int, int]:
+        if reserves != self._reserves:
+            self._reserves = reserves
+            self.trend.forget()
         rooms: dict[int, int] = {}
         self._tight = False
-        for root, reserve in self.reserves.items():
+        for root, reserve in reserves.items():
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 device, status = Path(os.fsdecode(root)).stat().st_dev, os.statvfs(root)
                 room = status.f_bavail * status.f_frsize - reserve
                 rooms[device] = min(room, rooms.get(device, room))
-                self._tight |= room <= min(LEAST_ROOM, self.planned.get(root, 0) // 4)
+                self._tight |= room <= min(LEAST_ROOM, self.job.terms.rooms.get(root, 0) // 4)
         if not rooms:
             raise StopJobError("its directories are gone")
         return rooms
 
-    def __call__(self) -> str | None:
-        """The gate."""
-        return None if self.room() > 0 else AT_FLOOR
+    def why(self, between: bool) -> str | None:
+        """Why the job must not write now; ``between`` two portions, hardly above the floor, too.
 
-    def before_batch(self) -> str | None:
-        """A gate that is closed hardly above the floor, too, where the plan saw more room.
-
-        Not for the midst of a portion: what is in flight may be what took the room.
+        There only where the plan saw more room, and not in the midst of a portion: what is in
+        flight may be what took it.
         """
-        self.room()
-        return AT_FLOOR if self._tight else None
-
-
-@dataclass(slots=True)
-class SpaceErrors:
-    """Counts batches that met a full filesystem. ``room`` returns its free bytes as of now.
-
-    A quota of one user, group or project is none: the files of others still have room.
-    """
-
-    room: Callable[[], int]
-    _count: int = 0
+        room = self.room()
+        return AT_FLOOR if room <= 0 or (between and self._tight) else None
 
     def judge(self, outcomes: Sequence[FileOutcome]) -> None:
-        """Take in what became of a batch. Raises StopJobError."""
+        """Take in what became of a batch: after MOST in a row without space the job stops.
+
+        A quota of one user, group or project is none: the files of others still have room. Raises
+        StopJobError.
+        """
         if any(NO_WRITING in (done.reason or "") for done in outcomes):
             raise StopJobError(READ_ONLY)
-        if self._full(outcomes):
-            self._count += 1
-            if self._count >= MOST:
+        over = [done.row.size for done in outcomes if done.reason == QUOTA]
+        full = any(done.reason == NO_SPACE for done in outcomes)
+        if full or (over and self.room(fresh=True) < max(over)):
+            self._full += 1
+            if self._full >= MOST:
                 raise StopJobError("no space left")
         elif outcomes:
-            self._count = 0
-
-    def _full(self, outcomes: Sequence[FileOutcome]) -> bool:
-        if any(done.reason == NO_SPACE for done in outcomes):
-            return True
-        over = [done.row.size for done in outcomes if done.reason == QUOTA]
-        return bool(over) and self.room() < max(over)
+            self._full = 0

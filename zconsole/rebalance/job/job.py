@@ -1,18 +1,18 @@
-"""What a journal says of its job: what it is to do, and what it left; and where time comes from."""
+"""A job at work, and what a journal says of its job: what it is to do, and what it left."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from zconsole.errors import NotUnderstoodError
 from zconsole.pool.allocator import Space
+from zconsole.rebalance.engine.item import StopJobError
 from zconsole.rebalance.engine.journal import Journal, State
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.job_store import NAME
 from zconsole.rebalance.planning.settings import FLOOR, Settings
 from zconsole.system.records import from_json
@@ -20,18 +20,6 @@ from zconsole.system.records import from_json
 WALKING = "counting files"
 """What a job says that is still being planned by the process that will run it."""
 _OUTCOMES = {State.SKIPPED: "skipped", State.FAILED: "failed"}
-
-
-@dataclass(frozen=True, slots=True)
-class JobClocks:
-    """Where time comes from."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    epoch: Callable[[], float] = time.time
-    booted: Callable[[], float] = lambda: time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    """When this machine was started, epoch seconds."""
-    sleep: Callable[[float], None] = time.sleep
-    local: Callable[[], datetime] = datetime.now
 
 
 class JobOrders(NamedTuple):
@@ -55,7 +43,7 @@ class Floor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobTerms:
     """What a journal says about the job it belongs to."""
 
     name: str
@@ -84,6 +72,38 @@ class Job:
         }
 
 
+class Job:
+    """A job at work: it owns its journal, its clocks, and what it may do now."""
+
+    def __init__(self, journal: Journal, terms: JobTerms, clocks: JobClocks) -> None:
+        self.journal, self.terms, self.clocks = journal, terms, clocks
+        self.stop: str | None = None
+        """Why to stop, as a signal handler says."""
+        self._order, changed = orders_of(journal)
+        self.limits = terms.settings.limits.changed(changed)
+        """As they are now; another object once they have changed."""
+
+    @property
+    def reserves(self) -> Mapping[bytes, int]:
+        """Bytes of each root's free space that are not for this job now."""
+        return self.terms.reserves_at(self.limits.min_free)
+
+    def obey(self) -> str | None:
+        """Heed signals, and what other processes wrote into the journal; whether that is to pause.
+
+        Raises StopJobError.
+        """
+        if self.stop:
+            raise StopJobError(self.stop)
+        if self.journal.others_wrote():
+            self._order, changed = orders_of(self.journal)
+            limits = self.terms.settings.limits.changed(changed)
+            self.limits = self.limits if limits == self.limits else limits
+        if self._order == "stop":
+            raise StopJobError("stop")
+        return "paused" if self._order == "pause" else None
+
+
 @contextmanager
 def understood(journal: Journal) -> Iterator[None]:
     """Raises NotUnderstoodError where the journal's values do not have this version's shape.
@@ -97,13 +117,13 @@ def understood(journal: Journal) -> Iterator[None]:
         raise NotUnderstoodError(text) from error
 
 
-def job_of(journal: Journal) -> Job:
+def terms_of(journal: Journal) -> JobTerms:
     """What a journal says about its job. Raises NotUnderstoodError, for an unfinished walk too."""
     data = journal.get("job")
     if data is None:
         raise NotUnderstoodError(f"{journal.path}: the walk was not finished; delete it")
     with understood(journal):
-        return Job(
+        return JobTerms(
             name=_named(data["name"]),
             settings=from_json(Settings, data["settings"]),
             engines=data["engines"],

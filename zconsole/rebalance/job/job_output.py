@@ -9,16 +9,12 @@ import contextlib
 import errno
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zconsole.rebalance.backend import own_days
 from zconsole.system.broken_pipe import swallow
 from zconsole.system.printable import clean
 from zconsole.units import counted, duration, rate, size
-
-if TYPE_CHECKING:
-    from zconsole.rebalance.engine.item import FileOutcome
-    from zconsole.rebalance.engine.journal import FileRow
 
 OURS = "zconsole: "
 """How a message of ours begins."""
@@ -39,22 +35,6 @@ def lasting(show: Show) -> Show:
                 say(f"zconsole: stdout: {reason}; the job goes on")
 
     return _show
-
-
-def records(
-    outcomes: Sequence[FileOutcome], engine: str, path: Callable[[FileRow], str]
-) -> list[dict[str, Any]]:
-    """What became of files, a JSON object each."""
-    return [
-        {
-            "path": path(done.row),
-            "bytes": done.bytes,
-            "engine": engine,
-            "outcome": done.outcome,
-            "reason": done.reason,
-        }
-        for done in outcomes
-    ]
 
 
 def say(text: str, end: str = "\n") -> bool:

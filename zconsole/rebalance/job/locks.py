@@ -148,6 +148,21 @@ class TreeLocks:
             os.close(fd)
 
 
+def job_at_work(roots: Sequence[bytes]) -> str | None:
+    """Why a job on these directories would be refused now; None where no other works there."""
+    where = state_dir(create=False) / "locks"
+    try:
+        claims = [claim(Sys(), root) for root in roots]
+        with _turn(where / TURN):
+            for other in _others(where):
+                _refuse_overlap(claims, other)
+    except BusyTreeError as error:
+        return str(error)
+    except (OSError, StateError):
+        return None  # no job has been here yet, or they are not for this user to see
+    return None
+
+
 def _refuse_own(claims: Sequence[Claim]) -> None:
     """Raise UsageError where two directories of one job overlap, through a bind mount."""
     for one, other in combinations(claims, 2):

@@ -1,10 +1,16 @@
-"""Which engine a dataset gets, and why; or why it gets none."""
+"""Which engine a dataset gets, and why; or why it gets none.
+
+Options of ``zfs rewrite`` (zfs-rewrite(8)): ``-P`` since 2.4.0, with the pool feature
+physical_rewrite; ``-S`` and ``-C`` after 2.4 (master of August 2026). See zfs_rewrite in
+module/zfs/zfs_vnops.c.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zconsole.rebalance.planning.facts import Dataset, Mount
+from zconsole.pool.version import Version
+from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.settings import Settings
 
 EXCHANGING = frozenset({"ext4", "xfs", "btrfs", "tmpfs", "f2fs", "bcachefs"})
@@ -128,3 +134,35 @@ def why_shared(dataset: Dataset | None, exported: str) -> str:
 def hides_acls(chosen: Choice, dataset: Dataset | None) -> bool:
     """Whether files may have ACLs that a copy cannot see: from when they were on, or elsewhere."""
     return chosen.engine == "copy" and dataset is not None and not dataset.is_on("acltype")
+
+
+FLAGS = {"P": 0x1, "S": 0x2, "C": 0x4}
+"""``ZFS_REWRITE_PHYSICAL``, ``_SKIP_SNAPSHOT``, ``_SKIP_BRT`` (include/sys/fs/zfs.h)."""
+SINCE: dict[str, tuple[Version, str]] = {
+    "P": ((2, 4), "2.4"),
+    "S": ((2, 4, 99), "2.5"),
+    "C": ((2, 4, 99), "2.5"),
+}
+"""The version that a kernel module says it is, and the release that has it."""
+FEATURE = "feature@physical_rewrite"
+
+
+def flags_of(letters: str) -> int:
+    """The flags of ZFS_IOC_REWRITE for these options."""
+    return sum(FLAGS[letter] for letter in letters)
+
+
+def checked(chosen: Choice, letters: str, version: Version, pool: PoolFacts | None) -> Choice:
+    """The engine chosen for a directory, or none where these options cannot be obeyed."""
+    if not letters or chosen.engine is None:
+        return chosen
+    if chosen.engine != "rewrite":
+        return Choice(None, f"-{letters} is for rewriting in place, but: {chosen.why}")
+    for letter in letters:
+        since, release = SINCE[letter]
+        if version < since:
+            return Choice(None, f"zfs rewrite -{letter} needs OpenZFS {release}")
+    state = pool.properties.get(FEATURE) if pool else None
+    if "P" in letters and state not in ("enabled", "active", None):
+        return Choice(None, "zfs rewrite -P needs the pool feature physical_rewrite to be enabled")
+    return Choice("rewrite", f"{chosen.why} (zfs rewrite -{letters})")

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from zconsole.pool import allocator
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.planning import zdb
+from zconsole.rebalance.planning import blocks
+from zconsole.rebalance.planning.blocks import Listed
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument, PredictedFill
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, RebalancePlan
 from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits
-from zconsole.rebalance.planning.zdb import Listed
 
 LARGE_FIRST = "large before small"
 OLD_FIRST = f"older than the newest vdev first, then {LARGE_FIRST}"
@@ -30,7 +30,7 @@ def listed(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> list[dict[int
     for plan in plans:
         dataset, asked = plan.place.dataset, os.geteuid() == 0
         inodes = plan.found.sample.inodes(SAMPLED_BLOCKS) if dataset and asked else []
-        found.append(zdb.listed(reader.run, dataset.name, inodes) if dataset and inodes else {})
+        found.append(blocks.listed(reader.run, dataset.name, inodes) if dataset and inodes else {})
     return found
 
 
@@ -42,9 +42,9 @@ def source(
     None stands for the shares of all data.
     """
     files = [file for each in listed for file in each.values()]
-    blocks = [block for file in files for block in file.blocks]
+    addresses = [block for file in files for block in file.blocks]
     names = [space.name for space in pool.spaces]
-    shares = zdb.vdev_shares(blocks, names, bool(pool.special)) if blocks else None
+    shares = blocks.vdev_shares(addresses, names, bool(pool.special)) if addresses else None
     if shares is not None:
         return shares, f"zdb on {len(files)} sampled files"
     allocated = sum(plan.found.allocated for plan in plans)
@@ -101,12 +101,12 @@ def predicted(
     lies, estimate = source(plans, pool, listed)
     allocated = sum(plan.found.allocated for plan in plans)
     pinned = sum(plan.pinned_most for plan in plans) / allocated if allocated else 0.0
-    growth, size = _growth(plans), made.bytes
+    size = made.bytes
     by_byte = allocated / size * pool.raw_factor if size else pool.raw_factor
     limit = by_byte * min(size, limits.max_bytes or size)
-    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned, growth)
+    raw = allocator.raw_to_target(pool.spaces, target, limit, lies, pinned)
     moved = limit if limits.until_spread is None or raw is None else raw
-    after = allocator.rewritten(pool.spaces, moved, lies, pinned, growth)
+    after = allocator.rewritten(pool.spaces, moved, lies, pinned)
     return replace(
         made,
         pool=pool.name,
@@ -127,13 +127,6 @@ def fills(before: Sequence[Space], after: Sequence[Space]) -> tuple[PredictedFil
     """Fill of every vdev, now and afterwards."""
     pairs = zip(before, after, strict=True)
     return tuple(PredictedFill(now.name, now.fill, then.fill) for now, then in pairs)
-
-
-def _growth(plans: Sequence[DirectoryPlan]) -> float:
-    """New size of all by old, as far as it is known."""
-    before = sum(plan.found.allocated for plan in plans)
-    change = sum(plan.sizes.change for plan in plans if plan.sizes is not None)
-    return 1 + change / before if before else 1.0
 
 
 def available(root: bytes, pool: PoolFacts | None, limits: Limits) -> int:

@@ -17,12 +17,11 @@ from zconsole.rebalance.planning import (
     exports,
     facts,
     forecast,
-    new_sizes,
     plan_notes,
-    rewrite_options,
     survey,
     walk,
 )
+from zconsole.rebalance.planning.blocks import Listed
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, PoolFacts
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import (
@@ -33,7 +32,6 @@ from zconsole.rebalance.planning.plan_model import (
 )
 from zconsole.rebalance.planning.settings import Limits, Settings
 from zconsole.rebalance.planning.survey import Ages, Sink, Survey
-from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system.mounts import mount_at
 from zconsole.units import percent, size
 
@@ -90,8 +88,8 @@ def make(
     ]
     _leave_out_split(plans, split)
     listed = forecast.listed(reader, plans)
-    if pool is not None:
-        pool = new_sizes.predict_all(sys, plans, pool, listed)
+    for each, files in zip(plans, listed, strict=True):
+        each.differs = plan_notes.differing(settings.aim, each, pool, files)
     made = judged(plans, pool, settings, listed)
     refused, notes = made.document.refused, [*plan_notes.of_rights()]
     notes += plan_notes.of_quotas(reader.run, plans)
@@ -115,7 +113,7 @@ def judged(
     pool = pool if pool and pool.spaces else None
     found = forecast.predicted(plans, pool, settings.limits, listed)
     notes = plan_notes.of_plan(found, plans, pool, settings.limits)
-    notes += rewrite_options.notes(settings.rewrite_options, plans, pool)
+    notes += plan_notes.of_options(settings.rewrite_options, plans, pool)
     refused = _refusal(found, plans, settings)
     return RebalancePlan(plans, pool, replace(found, notes=tuple(notes), refused=refused))
 
@@ -182,13 +180,13 @@ def _directory_plan(
     chosen = engine_choice.choose(
         settings, place.mount, place.dataset, version, unseen, in_use, namespaces.is_nested()
     )
-    chosen = rewrite_options.checked(chosen, settings.rewrite_options, version, pool)
+    chosen = engine_choice.checked(chosen, settings.rewrite_options, version, pool)
     plan = DirectoryPlan(place, found, chosen, found.files, found.bytes)
     plan.shared = bool(engine_choice.why_shared(place.dataset, exported))
     if chosen.engine == "copy":
         _leave_out_too_large(plan)
     plan.pinned = _pinned(place.dataset, pool, found)
-    rewrite_options.apply(plan, settings.rewrite_options)
+    plan.leave_alone(settings.rewrite_options)
     plan.in_flight = min(BATCH_BYTES, found.allocated)
     if chosen.engine == "copy":
         plan.in_flight = max(plan.in_flight, found.largest)
@@ -248,13 +246,13 @@ def _refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan], settings: Setti
     for each in plans:
         if each.choice.engine is None:
             return f"{os.fsdecode(each.place.root)}: {each.choice.why}"
-    if why := rewrite_options.refusal(settings.rewrite_options, plans):
+    if why := plan_notes.spared(settings.rewrite_options, plans):
         return why
     return _space_refusal(plan, plans) or _aim_refusal(plan, plans, settings)
 
 
 def _space_refusal(plan: PlanDocument, plans: Sequence[DirectoryPlan]) -> str | None:
-    lasting, free = sum(each.lasting for each in plans), plan.available_bytes
+    lasting, free = sum(each.pinned_most for each in plans), plan.available_bytes
     needed = lasting + max(each.in_flight for each in plans)
     if needed > free and lasting:
         return f"needs {size(needed)}, with only {size(free)} free above the reserve"

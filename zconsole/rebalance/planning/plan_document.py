@@ -18,8 +18,6 @@ from zconsole.units import counted, size
 if TYPE_CHECKING:
     from zconsole.rebalance.planning.settings import Limits
 
-ALIKE = 0.05
-"""Changes of size up to this share are within the error of a sample."""
 PINS = {
     "snapshots": "snapshots",
     "clones": "clones",
@@ -73,10 +71,8 @@ class PlannedDirectory:
     """What the next incremental send grows by."""
     allocated_bytes: int
     """What the blocks take now."""
-    allocated_after_bytes: int | None
-    """What they take when all are written again."""
-    sizes_from: str | None
-    """How that is known, or why not; None where there is nothing to say."""
+    differs: tuple[str, ...]
+    """Settings of now that the files were not written with: what they take may change."""
     old_bytes: int | None
     """In files older than the newest vdev; None where there is none, or nobody knows."""
     below: tuple[PlannedPart, ...]
@@ -165,8 +161,6 @@ def _directory(part: PlannedDirectory) -> Iterator[str]:
         f" engine {part.engine or 'none'} ({part.why})"
     )
     yield from (f"  {clean(text)}" for text, _ in file_sentences(part, size))
-    if line := size_line(part.allocated_bytes, part.allocated_after_bytes, part.sizes_from):
-        yield f"  {clean(line)}"
 
 
 def file_sentences(part: PlannedDirectory, show: Callable[[float], str]) -> Iterator[Sentence]:
@@ -177,6 +171,8 @@ def file_sentences(part: PlannedDirectory, show: Callable[[float], str]) -> Iter
         yield seen, "warning"
     if best := best_words(part.below, part.old_bytes, show):
         yield best, "notice"
+    if part.differs:
+        yield f"takes {show(part.allocated_bytes)}, may change: {'; '.join(part.differs)}", "bold"
 
 
 def cost_sentences(plan: PlanDocument, show: Callable[[float], str]) -> Iterator[Sentence]:
@@ -216,23 +212,6 @@ def sample_words(sampled: Mapping[str, int], engine: str | None) -> str | None:
     harmless = {"opened", *(("open for writing",) if engine == "rewrite" else ())}
     seen = [f"{files} {clean(word)}" for word, files in sampled.items() if word not in harmless]
     return f"in a sample of files, {opened} of them opened: {', '.join(seen)}" if seen else None
-
-
-def is_alike(before: int, after: int | None) -> bool:
-    """Whether two sizes are the same, as far as a sample can show."""
-    return after is not None and abs(after - before) <= ALIKE * before
-
-
-def size_line(
-    before: int, after: int | None, basis: str | None, show: Callable[[int], str] = size
-) -> str | None:
-    """What the blocks of a directory take, now and afterwards (bytes); None off ZFS."""
-    if basis is None or not before:
-        return None
-    if after is None:
-        return f"takes {show(before)}; afterwards unknown: {basis}"
-    much = "about as much" if is_alike(before, after) else f"about {show(after)}"
-    return f"takes {show(before)}, afterwards {much} ({basis})"
 
 
 def best_words(

@@ -31,18 +31,10 @@ class JobDirectory:
         return f"{self.mount.kind}:{self.mount.source}:{guid}"
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """Bytes the blocks take now and afterwards; None with the reason where that is not known."""
-
-    before: int
-    after: int | None
-    estimate: str
-
-    @property
-    def change(self) -> int:
-        """Bytes they take more afterwards, or less; 0 where that is not known."""
-        return 0 if self.after is None else self.after - self.before
+def pool_of(places: Sequence[JobDirectory]) -> str | None:
+    """The pool of all directories of a job; None without ZFS."""
+    dataset = places[0].dataset
+    return dataset.pool if dataset else None
 
 
 @dataclass(slots=True)
@@ -55,22 +47,33 @@ class DirectoryPlan:
     files: int
     bytes: int
     pinned: dict[str, int | None] = field(default_factory=dict)
-    sizes: Sizes | None = None
-    """What its blocks take afterwards; None off ZFS."""
+    differs: tuple[str, ...] = ()
+    """Settings of now that its files were not written with."""
     shared: bool = False
     """Whether other hosts may have its files open."""
     in_flight: int = 0
     """Bytes that are there twice while the job runs, at most."""
 
     @property
-    def lasting(self) -> int:
-        """Bytes that stay taken: by old blocks, and by larger ones."""
-        return self.pinned_most + (max(0, self.sizes.change) if self.sizes else 0)
-
-    @property
     def pinned_most(self) -> int:
         """Bytes that stay allocated after the move: the causes overlap, so the largest."""
         return max((n or 0 for n in self.pinned.values()), default=0)
+
+    def leave_alone(self, letters: str) -> None:
+        """Take out of what moves, is pinned and sent what options of ``zfs rewrite`` spare."""
+        if self.choice.engine != "rewrite":
+            return
+        found = self.found
+        if "S" in letters:
+            # Blocks in a clone's origin are those of a snapshot (dmu_objset_block_is_shared).
+            self.bytes = max(0, self.bytes - found.snapshot_bytes)
+            found.old_allocated = max(0, found.old_allocated - found.snapshot_allocated)
+            found.allocated = max(0, found.allocated - found.snapshot_allocated)
+            self.pinned |= {"snapshots": 0, "clones": 0}
+        if "C" in letters:
+            self.pinned |= {"block_clones": 0}
+        if "S" in letters or "P" in letters:
+            found.snapshot_bytes = 0
 
     def document(self) -> PlannedDirectory:
         """What is shown of it."""
@@ -84,12 +87,11 @@ class DirectoryPlan:
             sampled=dict(self.found.sampled),
             engine=self.choice.engine,
             why=self.choice.why,
-            space_needed_bytes=self.in_flight + self.lasting,
+            space_needed_bytes=self.in_flight + self.pinned_most,
             pinned_bytes=self.pinned,
             next_incremental_bytes=self.found.snapshot_bytes if zfs else None,
             allocated_bytes=self.found.allocated,
-            allocated_after_bytes=self.sizes.after if self.sizes else None,
-            sizes_from=self.sizes.estimate if self.sizes else None,
+            differs=self.differs,
             old_bytes=self.found.old_allocated if known else None,
             below=tuple(self.found.below.best(known)),
         )

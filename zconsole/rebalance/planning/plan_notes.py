@@ -17,14 +17,14 @@ from zconsole.pool.hazards import hazards
 from zconsole.rebalance.engine import holders, namespaces
 from zconsole.rebalance.engine.file_locks import FilesInUse
 from zconsole.rebalance.engine.holders import PROC
-from zconsole.rebalance.planning import engine_choice, forecast, new_sizes
-from zconsole.rebalance.planning.engine_choice import COPIES
+from zconsole.rebalance.planning import blocks, engine_choice, forecast
+from zconsole.rebalance.planning.blocks import Listed
+from zconsole.rebalance.planning.engine_choice import COPIES, FEATURE, SINCE
 from zconsole.rebalance.planning.facts import DEADLINE, Dataset, PoolFacts, Run
 from zconsole.rebalance.planning.plan_document import PlanDocument
 from zconsole.rebalance.planning.plan_model import DirectoryPlan
 from zconsole.rebalance.planning.settings import Limits
 from zconsole.rebalance.planning.survey import Taken
-from zconsole.rebalance.planning.zdb import Listed
 from zconsole.system import mounts
 from zconsole.system.patient import NoAnswerError, Patient
 from zconsole.system.printable import clean
@@ -35,6 +35,7 @@ COMMANDS = ("userspace", "groupspace", "projectspace")
 NAMED = 3
 """Holders that are named; the others are counted."""
 NO_GAIN = 0.005
+USUAL_RECORD = 128 << 10
 NOT_ROOT = "not root: other users' files fail, and trusted attributes get lost"
 UNTRUSTED = "without CAP_SYS_ADMIN on the host: trusted attributes are not seen, and get lost"
 INITIAL = 0xEFFFFFFC
@@ -72,9 +73,9 @@ def in_vain(
 def _width(
     plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Mapping[int, Listed]]
 ) -> tuple[str | None, list[str]]:
-    if not any(layout.parity for _, layout in new_sizes.layouts_of(pool)):
+    if not any(layout.parity for _, layout in blocks.layouts_of(pool)):
         return "no raidz vdev: there is no width to gain", []
-    shares = [new_sizes.narrowed(files, pool) for files in listed]
+    shares = [blocks.narrowed(files, pool) for files in listed]
     if any(share is None or share < 1 - NO_GAIN for share in shares):
         return None, []
     return _said(sum(map(len, listed)), plans, "as wide as it would be written now")
@@ -89,7 +90,7 @@ def _record(plans: Sequence[DirectoryPlan]) -> tuple[str | None, list[str]]:
 
 def _has_record(file: Taken, plan: DirectoryPlan) -> bool:
     dataset = plan.place.dataset
-    record = (dataset.number("recordsize") if dataset else None) or new_sizes.USUAL_RECORD
+    record = (dataset.number("recordsize") if dataset else None) or USUAL_RECORD
     return file.block == record if file.size > record else file.size <= file.block
 
 
@@ -98,6 +99,42 @@ def _said(looked: int, plans: Sequence[DirectoryPlan], words: str) -> tuple[str 
     if looked >= sum(plan.found.files for plan in plans):
         return f"every file is {words}", []
     return None, [f"each of {looked} files looked at is {words}"]
+
+
+def differing(
+    aim: str, plan: DirectoryPlan, pool: PoolFacts | None, listed: Mapping[int, Listed]
+) -> tuple[str, ...]:
+    """Settings that count for what is written now, and that files looked at do not have."""
+    dataset = plan.place.dataset
+    if dataset is None or pool is None or plan.choice.engine is None:
+        return ()
+    return tuple(_differing(aim, plan, dataset, pool, listed))
+
+
+def _differing(
+    aim: str,
+    plan: DirectoryPlan,
+    dataset: Dataset,
+    pool: PoolFacts,
+    listed: Mapping[int, Listed],
+) -> Iterator[str]:
+    files = [file for file in plan.found.sample.files if file.size]
+    others = sum(not _has_record(file, plan) for file in files)
+    if others and plan.choice.engine == "copy":  # rewriting keeps the recordsize
+        yield f"recordsize: {others} of {len(files)} files looked at have another"
+    words, copies = dataset.properties.get("compression", "off"), dataset.number("copies") or 1
+    extents = [extent for file in listed.values() for extent in file.extents]
+    if not extents:
+        if aim == "properties":
+            yield f"compression={words}, copies={copies}: only zdb tells what is there (root)"
+        return
+    compressed = any(extent.stored < extent.length for extent in extents)
+    if compressed != dataset.is_on("compression"):
+        yield f"compression={words}: what is there is {'' if compressed else 'not '}compressed"
+    if any(extent.copies != copies for extent in extents):
+        yield f"copies={copies}: what is there has another number"
+    if (share := blocks.narrowed(listed, pool)) and share < 1 - NO_GAIN:
+        yield "raidz has more disks by now: parity takes less"
 
 
 def of_shared_blocks(pool: PoolFacts | None, plans: Sequence[DirectoryPlan]) -> Iterator[str]:
@@ -326,3 +363,36 @@ def _is_in_overlay(table: int, link: str, known: set[int]) -> bool:
         return mounts.mount_number(fd) not in known and mounts.filesystem_type(fd) in _STACKED
     finally:
         os.close(fd)
+
+
+def of_options(
+    letters: str, plans: Sequence[DirectoryPlan], pool: PoolFacts | None
+) -> Iterator[str]:
+    """What the options do to snapshots and clones; without any, what they could spare."""
+    rewritten = [plan for plan in plans if plan.choice.engine == "rewrite"]
+    if not rewritten or pool is None:
+        return
+    if "P" in letters:
+        yield "-P: incremental sends do not grow; snapshots keep the old blocks all the same"
+        if pool.properties.get(FEATURE) == "enabled":
+            yield (
+                "-P makes the pool feature physical_rewrite active: OpenZFS before 2.4 can then"
+                " only import the pool read-only, until these datasets are destroyed"
+            )
+    if "S" in letters:
+        yield "-S: blocks that the newest snapshot has stay where they are, and balance nothing"
+    if "C" in letters:
+        yield "-C: blocks shared by cloning stay where they are, and balance nothing"
+    sent = any(plan.found.snapshot_bytes for plan in rewritten)
+    if sent and "P" not in letters and pool.version >= SINCE["P"][0]:
+        yield "--rewrite-options P (zfs rewrite -P) keeps incremental sends from growing"
+    pinned = any(plan.pinned_most for plan in rewritten)
+    if pinned and not {"S", "C"} & set(letters) and pool.version >= SINCE["S"][0]:
+        yield "--rewrite-options SC (zfs rewrite -S -C) leaves alone what snapshots or clones hold"
+
+
+def spared(letters: str, plans: Sequence[DirectoryPlan]) -> str | None:
+    """Why there is nothing to do: all is in snapshots, which are to be left alone."""
+    if "S" in letters and any(plan.files for plan in plans) and not any(p.bytes for p in plans):
+        return "the newest snapshots have every block, and -S leaves those alone"
+    return None

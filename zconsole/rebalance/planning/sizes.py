@@ -23,7 +23,7 @@ from zconsole.rebalance.backend import DirectoryListing, Measured
 from zconsole.rebalance.engine.directories import open_path
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.planning.facts import FactsReader, mount_of
-from zconsole.rebalance.planning.hot_directories import Held
+from zconsole.rebalance.planning.survey import Held
 from zconsole.rebalance.planning.walk import CONTROL, Portion, Walk
 from zconsole.system.mounts import LOCAL, mount_at, mounts_below
 

@@ -1,42 +1,39 @@
 """What a walk adds up to: files, bytes, ages, what will be skipped, and a fair sample of files.
 
-All in bounded memory.
+And which directories are worth moving: those that hold most of what is old. What was written
+before the newest vdev was there lies on the others; what came later is spread already. All in
+bounded memory.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from zconsole.rebalance.engine import metadata
 from zconsole.rebalance.engine.descriptors import raise_limit
+from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.item import SkipError, UnsupportedError
 from zconsole.rebalance.engine.leases import take_lease
 from zconsole.rebalance.engine.metadata import Abilities
 from zconsole.rebalance.engine.syscalls import SOURCE, Sys
-from zconsole.rebalance.planning.hot_directories import Ranking
+from zconsole.rebalance.planning.plan_document import PlannedPart
 from zconsole.rebalance.planning.walk import Found, Portion, Walk
 
 
 class Taken(NamedTuple):
-    """A file of the sample. Bytes: its length, what its blocks take, and one of its blocks."""
+    """A file of the sample. Bytes: its length, and one of its blocks."""
 
     inode: int
     size: int
-    allocated: int
     block: int
-    directory: bytes
-    """The path it had; empty where nobody knows it."""
-    name: bytes
 
 
 @dataclass(slots=True)
@@ -52,14 +49,14 @@ class Reservoir:
     files: list[Taken] = field(default_factory=list)
     _offered: int = 0
 
-    def offer(self, files: Sequence[Found], directory: int = -1) -> None:
-        """Take some of these files of an open directory, perhaps in the place of earlier ones."""
+    def offer(self, files: Sequence[Found]) -> None:
+        """Take some of these files, perhaps in the place of earlier ones."""
         draw = self._chance.random  # for every file: a third of the time of ``randrange``
         for offered, file in enumerate(files, self._offered + 1):
             if offered <= self.size:
-                self.files.append(_taken(file, directory))
+                self.files.append(_taken(file))
             elif (place := int(draw() * offered)) < self.size:
-                self.files[place] = _taken(file, directory)
+                self.files[place] = _taken(file)
         self._offered += len(files)
 
     def inodes(self, most: int) -> list[int]:
@@ -73,13 +70,78 @@ class Reservoir:
         return found
 
 
-def _taken(file: Found, directory: int) -> Taken:
-    name, status = file
-    path = b""
-    with contextlib.suppress(OSError):  # no path is longer than PATH_MAX, trees are
-        path = os.fsencode(Path(f"/proc/self/fd/{directory}").readlink()) if directory >= 0 else b""
-    blocks = status.st_blocks * 512
-    return Taken(status.st_ino, status.st_size, blocks, status.st_blksize, path, name)
+def _taken(file: Found) -> Taken:
+    _, status = file
+    return Taken(status.st_ino, status.st_size, status.st_blksize)
+
+
+MOST = 8
+"""Directories that are named."""
+
+
+class Held(NamedTuple):
+    """What a directory and all below it hold."""
+
+    files: int = 0
+    bytes: int = 0
+    """Lengths; a file of several names counts once where all of them are in here."""
+    old_bytes: int = 0
+    """Of which in files older than the newest vdev."""
+
+    def plus(self, portion: Portion, addition: float | None) -> Held:
+        """With some more files; ``addition`` is when the newest vdev was added (epoch seconds)."""
+        sizes = [status.st_size // (status.st_nlink or 1) for _, status in portion.files]
+        old = 0
+        if addition is not None:
+            files = zip(sizes, portion.files, strict=True)
+            old = sum(size for size, (_, status) in files if status.st_ctime < addition)
+        return Held(self.files + len(sizes), self.bytes + sum(sizes), self.old_bytes + old)
+
+
+@dataclass(slots=True)
+class Ranking:
+    """Adds up a walk by the directories in its root, one after another, and keeps the best."""
+
+    _root: int = 0
+    _current: DirectoryRow | None = None
+    _held: Held = field(default_factory=Held)
+    """What is in the current one so far."""
+    _best: list[tuple[bytes, Held]] = field(default_factory=list)
+
+    def add(self, portion: Portion, addition: float | None) -> None:
+        """Take in a portion; they come depth first, so that a directory is whole before the next.
+
+        ``addition`` is when the newest vdev was added (epoch seconds).
+        """
+        row = portion.directory
+        if row.parent is None:
+            self._root = row.number
+            return
+        if row.parent == self._root and (not self._current or self._current.number != row.number):
+            self._close()
+            self._current = row
+        if self._current is not None:
+            self._held = self._held.plus(portion, addition)
+
+    def note(self, name: bytes, held: Held) -> None:
+        """Take in a directory that is whole."""
+        self._best.append((name, held))
+        self._best.sort(key=lambda x: (x[1].old_bytes, x[1].bytes), reverse=True)
+        del self._best[MOST:]
+
+    def best(self, known: bool) -> Iterator[PlannedPart]:
+        """Those worth most, first; none where there is nothing to choose from.
+
+        ``known``: whether there is a moment that tells old from new.
+        """
+        self._close()
+        for name, (files, size, old) in self._best if len(self._best) > 1 else ():
+            yield PlannedPart(os.fsdecode(name), files, size, old if known else None)
+
+    def _close(self) -> None:
+        if self._current is not None:
+            self.note(self._current.name, self._held)
+        self._current, self._held = None, Held()
 
 
 SAMPLES = 300
@@ -154,7 +216,7 @@ class Survey:
         self.bytes += sum([status.st_size for status in statuses])
         self._count(statuses)
         self._measure(statuses)
-        self.sample.offer(portion.files, portion.fd)
+        self.sample.offer(portion.files)
         self.below.add(portion, self.ages.addition)
         for _, reason in portion.skipped:
             self.skipped[reason] += 1

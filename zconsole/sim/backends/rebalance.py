@@ -20,14 +20,13 @@ from zconsole.rebalance.backend import (
     JobView,
     run_words,
 )
-from zconsole.rebalance.planning import forecast, plan, rewrite_options
-from zconsole.rebalance.planning.engine_choice import COPIES, choose
+from zconsole.rebalance.planning import forecast, plan
+from zconsole.rebalance.planning.engine_choice import COPIES, checked, choose
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
-from zconsole.rebalance.planning.hot_directories import Held
 from zconsole.rebalance.planning.plan_document import PlanDocument
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.settings import FLOOR, Settings
-from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.survey import Ages, Held, Survey
 from zconsole.sim.backends.explorer import SimulatedExplorer, below, children, factor_of, measured
 from zconsole.sim.directories import Rewrite
 from zconsole.sim.disk import ONLINE
@@ -108,6 +107,8 @@ class SimulatedRebalance:
     async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
         """See RebalanceBackend.plan."""
         made = propose(self._pool_of(settings), settings)
+        if busy := self._busy(self._pool_of(settings)):
+            made = replace(made, notes=(*made.notes, busy))
         for step in range(1, STEPS + 1):
             share = step / STEPS
             yield Counted(round(made.files * share), round(made.bytes * share), settings.dirs[0])
@@ -117,10 +118,8 @@ class SimulatedRebalance:
     async def start(self, settings: Settings) -> str:
         """See RebalanceBackend.start."""
         pool = self._pool_of(settings)
-        if any(job.work.running for job in self._jobs if job.pool is pool):
-            raise ZconsoleError(
-                "another job works on this pool: a simulated one does one at a time"
-            )
+        if busy := self._busy(pool):
+            raise ZconsoleError(busy)
         made = propose(pool, settings)
         if made.refused:
             raise ZconsoleError(f"refused: {made.refused}")
@@ -171,6 +170,12 @@ class SimulatedRebalance:
         argv = [self.command, "rebalance", "run", *run_words(job.settings)]
         what = {"kind": "job", "action": action, "job": job.name, "argv": argv}
         self._log.note(job.pool.now, event, **what, **fields)
+
+    def _busy(self, pool: PoolState) -> str | None:
+        """Why no job can begin on a pool now."""
+        if any(job.work.running for job in self._jobs if job.pool is pool):
+            return "another job works on this pool: a simulated one does one at a time"
+        return None
 
     def _find(self, name: str) -> _Job:
         for job in self._jobs:
@@ -350,13 +355,12 @@ def _directory(pool: PoolState, facts: PoolFacts, root: str, settings: Settings)
     made = DirectoryPlan(
         JobDirectory(os.fsencode(root), mount, dataset),
         found,
-        rewrite_options.checked(chosen, settings.rewrite_options, facts.version, facts),
+        checked(chosen, settings.rewrite_options, facts.version, facts),
         found.files,
         found.bytes,
         {"snapshots": found.snapshot_allocated},
     )
-    rewrite_options.apply(made, settings.rewrite_options)
-    made.sizes = Sizes(found.allocated, found.allocated, "simulated: written as before")
+    made.leave_alone(settings.rewrite_options)
     return made
 
 

@@ -46,6 +46,8 @@ class Offer:
     """Whether the operator typed the target: then it stays, whatever the plan says."""
     dropped: bool = False
     """Whether the default target was, as the directories hold too little to reach it."""
+    plan: PlanDocument | None = None
+    """Once it is made."""
 
     @property
     def command(self) -> str:
@@ -54,14 +56,22 @@ class Offer:
 
     async def made(self) -> AsyncIterator[Counted | PlanDocument]:
         """The steps of making it. Directories that hold too little to get even move whole."""
+        if self.plan is not None:
+            yield self.plan
+            return
         async for step in self.backend.plan(self.settings):
             if isinstance(step, PlanDocument) and self._is_short(step):
                 self.dropped = True
                 self.settings = replace(self.settings, limits=self._limits_without)
                 async for again in self.backend.plan(self.settings):
-                    yield again
+                    yield self._noted(again)
             else:
-                yield step
+                yield self._noted(step)
+
+    def _noted(self, step: Counted | PlanDocument) -> Counted | PlanDocument:
+        if isinstance(step, PlanDocument):
+            self.plan = step
+        return step
 
     def _is_short(self, plan: PlanDocument) -> bool:
         limits, aim = self.settings.limits, self.settings.aim
@@ -183,9 +193,13 @@ class RebalanceFlow:
             row = picked
             if picked == PLAN:
                 offer = Offer(self.watch.rebalance_backend, choices.settings, choices.typed)
-                if await self._agreed(offer):
-                    job = await self.watch.rebalance_backend.start(offer.settings)
-                    return job, choices.settings
+                while await self._agreed(offer):
+                    try:
+                        job = await self.watch.rebalance_backend.start(offer.settings)
+                    except ZconsoleError as error:  # the plan comes back
+                        self.context.complain(error)
+                    else:
+                        return job, choices.settings
                 choices.planned(offer)
             else:
                 await self._set(choices, ENTRIES[picked])

@@ -14,8 +14,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from zconsole.errors import ZconsoleError
-from zconsole.rebalance.planning.option_help import HELP
-from zconsole.rebalance.planning.settings import EVEN, FLOOR, Limits, Settings
+from zconsole.rebalance.planning.settings import EVEN, FLOOR, HELP, Limits, Settings
 from zconsole.system.day_hours import day_hours
 from zconsole.ui.actions.context import FlowContext
 from zconsole.ui.actions.plan_lines import said_lines, wrapped

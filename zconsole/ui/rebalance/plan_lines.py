@@ -12,8 +12,6 @@ from zconsole.rebalance.planning.plan_document import (
     PredictedFill,
     cost_sentences,
     file_sentences,
-    is_alike,
-    size_line,
 )
 from zconsole.rebalance.planning.settings import EVEN, Limits, Settings
 from zconsole.ui.actions.plan_lines import wrapped
@@ -125,7 +123,6 @@ def _moves(plan: PlanDocument, aim: str, look: DisplayFormat, width: int) -> Ite
     yield (Span(" What moves  ", "bold"), Span(f"to {AIMS[aim]}", "dim"))
     for part in plan.directories:
         yield from _part(part, look, width)
-        yield from _size(part, aim, look, width)
 
 
 def _part(part: PlannedDirectory, look: DisplayFormat, width: int) -> Iterator[Line]:
@@ -137,14 +134,6 @@ def _part(part: PlannedDirectory, look: DisplayFormat, width: int) -> Iterator[L
     yield from wrapped(part.why, "dim", look, width, "    ")
     for text, role in file_sentences(part, look.size):
         yield from wrapped(text, role, look, width, "    ")
-
-
-def _size(part: PlannedDirectory, aim: str, look: DisplayFormat, width: int) -> Iterator[Line]:
-    """What the files take afterwards, where that is the aim or something changes."""
-    before, after = part.allocated_bytes, part.allocated_after_bytes
-    line = size_line(before, after, part.sizes_from, look.size)
-    if line and (aim != "balance" or not is_alike(before, after)):
-        yield from wrapped(line, "bold", look, width, "    ")
 
 
 def _fills(plan: PlanDocument, limits: Limits, look: DisplayFormat, width: int) -> Iterator[Line]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -11,9 +10,9 @@ import pytest
 from zconsole.rebalance.engine.admission import Policy
 from zconsole.rebalance.engine.copy_engine import copy_engine
 from zconsole.rebalance.engine.directories import Directories
-from zconsole.rebalance.engine.file_locks import Alarm, Users
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.engine.workplace import Workplace
 
 
 @pytest.mark.parametrize(
@@ -26,9 +25,6 @@ def test_copies_are_read_past_the_cache_where_zfs_can(
     sys = Sys()
     with closing(Journal.create(tmp_path / "job.db")) as journal:
         directories = Directories(sys, journal.directory)
-        engine = copy_engine(
-            sys, journal, directories, Policy(zfs=zfs), sync=lambda fd: None,
-            tick=lambda count: None, sleep=time.sleep, now=time.time, clock=time.monotonic,
-            alarm=Alarm(), threads=None, users=Users(),
-        )  # fmt: skip
+        place = Workplace(sys, journal, directories)
+        engine = copy_engine(place, Policy(zfs=zfs), lambda fd: None, lambda count: None)
     assert (engine.verifier.direct is not None) == direct

@@ -1,23 +1,31 @@
-"""Accounts of a job without files, for the tests of what goes by them."""
+"""Jobs without files, for the tests of what goes by them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.job import Job
+from zconsole.rebalance.job.free_space import Trend
+from zconsole.rebalance.job.job import Job, JobTerms
 from zconsole.rebalance.planning.settings import Settings
 
 
+def job_of(journal: Journal, clocks: JobClocks | None = None, **terms: Any) -> Job:
+    """One that has just begun, off ZFS."""
+    usual = {"settings": Settings(()), "engines": {}, "spaces": (), "raw_factor": 1.0, "floors": {}}
+    told = JobTerms(**{"name": "abc123", "bytes_to_target": None, **usual, **terms})
+    return Job(journal, told, clocks or JobClocks())
+
+
 def accounts_of(
-    journal: Journal, clock: Callable[[], float], outlook: Callable[[], str | None] = lambda: None
+    journal: Journal, clock: Callable[[], float], clocks: JobClocks | None = None
 ) -> JobAccounts:
-    """Those of a job that has just begun, off ZFS."""
-    job = Job("abc123", Settings(()), {}, (), 1.0, {}, None)
+    """Those of such a job."""
+    job = job_of(journal, clocks or JobClocks(clock, clock))
     directories = Directories(Sys(), journal.directory)
-    return JobAccounts(
-        journal, job, directories, None, lambda _: None, clock, clock, outlook=outlook
-    )
+    return JobAccounts(job, directories, None, lambda _: None, Trend())

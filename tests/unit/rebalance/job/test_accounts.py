@@ -13,7 +13,8 @@ from zconsole.errors import UnavailableError
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.job.accounts import JobAccounts, MoveEffect
+from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.effect import MoveEffect
 from zconsole.rebalance.planning.settings import Limits
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
@@ -63,15 +64,15 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
         assert accounts.as_json()["bytes_goal"] == 1000
         accounts.effect = effect(Pool(hangs=False))
         accounts.effect.reader.syncs = -9  # type: ignore[attr-defined]
-        accounts.limits = lambda: Limits(until_spread=0.3)
+        accounts.job.limits = Limits(until_spread=0.3)
         assert not accounts.effect.reached(0.3, 0)
         goal = accounts.as_json()["bytes_goal"]
         assert 0 < goal < 1000
         accounts.work(goal - 5)
         assert accounts.as_json()["bytes_goal"] == goal
-        accounts.limits = lambda: Limits(until_spread=0.2)
+        accounts.job.limits = Limits(until_spread=0.2)
         assert accounts.as_json()["bytes_goal"] == 1000, "not predicted yet"
-        accounts.limits = lambda: Limits(until_spread=0.3, max_bytes=goal - 2)
+        accounts.job.limits = Limits(until_spread=0.3, max_bytes=goal - 2)
         assert accounts.as_json()["bytes_goal"] == goal - 2
         accounts.state = "finished"
         assert accounts.as_json()["bytes_goal"] == goal - 5
@@ -111,7 +112,7 @@ def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
     with closing(Journal.create(tmp_path / "j")) as journal:
         accounts = accounts_of(journal, lambda: 0.0)
         accounts.bytes_total = 500 * GIB
-        accounts.limits = lambda: Limits(until_spread=0.3)
+        accounts.job.limits = Limits(until_spread=0.3)
         pool: Any = Filling(80.0)
         planned, _ = pool.listing("tank")
         accounts.effect = MoveEffect(pool, "tank", planned, 1.0, lambda: 0.0)
@@ -155,7 +156,7 @@ def test_the_byte_limit_spares_what_was_skipped_or_failed(
 ) -> None:
     with closing(Journal.create(tmp_path / "j")) as journal:
         accounts = accounts_of(journal, lambda: 0.0)
-        accounts.limits = lambda: Limits(max_bytes=400)
+        accounts.job.limits = Limits(max_bytes=400)
         monkeypatch.setattr(JobAccounts, "path", lambda *_: "/d/f")
         row = FileRow(number=1, directory=1, name=b"f", ino=1, size=300, nlink=1)
         accounts.bytes_total = 1000

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.rebalance.job.counted import job_of
 from zconsole.rebalance.engine.directories import DirectoryRow
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.batches import Batches
+from zconsole.rebalance.planning.settings import Limits, Settings
 
 MB = 1 << 20
 
@@ -53,7 +55,7 @@ def opened(rows: list[FileRow], parents: list[int | None]) -> set[int]:
 
 def test_a_portion_ends_at_its_files_and_at_its_bytes(journal: Journal) -> None:
     walked(journal, [None], [(1, MB)] * 10)
-    batches = Batches(journal, lambda: None, files=4)
+    batches = Batches(job_of(journal), files=4)
     assert handled(batches) == [4, 4, 2]
     batches.bytes = 3 * MB
     assert handled(batches) == [3, 3, 3, 1]
@@ -61,7 +63,7 @@ def test_a_portion_ends_at_its_files_and_at_its_bytes(journal: Journal) -> None:
 
 def test_at_a_low_rate_a_portion_ends_after_seconds(journal: Journal) -> None:
     walked(journal, [None], [(1, MB // 8)] * 10)
-    batches = Batches(journal, lambda: None)
+    batches = Batches(job_of(journal))
     batches.adapt(0, 0, rate=MB / 8)
     assert handled(batches) == [4, 4, 2]
     batches.adapt(4, MB, rate=None)
@@ -75,7 +77,7 @@ def test_no_portion_opens_more_directories_than_it_may(journal: Journal) -> None
     for branch in range(20):
         parents += [1, 2 + 3 * branch, 3 + 3 * branch]
     walked(journal, parents, [(4 + 3 * branch, 1) for branch in range(20)])
-    batches = Batches(journal, lambda: None, files=100)
+    batches = Batches(job_of(journal), files=100)
     batches.directories = 10
     portions = list(batches)
     assert [len(rows) for rows in portions] == [3, 3, 3, 3, 3, 3, 2]
@@ -85,7 +87,7 @@ def test_no_portion_opens_more_directories_than_it_may(journal: Journal) -> None
 def test_a_file_deeper_than_that_has_a_portion_of_its_own(journal: Journal) -> None:
     parents: list[int | None] = [None, *range(1, 30)]
     walked(journal, parents, [(30, 1), (30, 1), (1, 1)])
-    batches = Batches(journal, lambda: None, files=100)
+    batches = Batches(job_of(journal), files=100)
     batches.directories = 10
     assert sum(handled(batches)) == 3
 
@@ -96,7 +98,7 @@ def test_other_names_of_a_file_are_opened_with_it(journal: Journal) -> None:
         places = (2 + 2 * inode, 3 + 2 * inode)
         journal.add_files((where, b"n%d" % where, 100 + inode, 1, 2, 0) for where in places)
     journal.finish_walk(split_links=True)
-    batches = Batches(journal, lambda: None, files=100)
+    batches = Batches(job_of(journal), files=100)
     batches.directories = 4
     assert handled(batches) == [1, 1]
 
@@ -106,7 +108,10 @@ def test_only_what_was_moved_counts_against_the_byte_limit(
     journal: Journal, outcome: str, files: int
 ) -> None:
     walked(journal, [None], [(1, MB)] * 10)
-    batches, seen = Batches(journal, lambda: 3 * MB), 0
+    batches, seen = (
+        Batches(job_of(journal, settings=Settings((), limits=Limits(max_bytes=3 * MB)))),
+        0,
+    )
     limited = False
     try:
         for rows in batches:

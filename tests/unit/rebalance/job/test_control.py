@@ -98,6 +98,16 @@ def test_a_job_that_is_not_at_work_moves_no_file(tree: Path, state: str) -> None
     assert (found["current"] is None) is (state != "running")
 
 
+def test_limits_are_seen_once_the_job_obeys_them(tree: Path) -> None:
+    record = created(tree, "running")
+    with closing(Journal.open(record.journal)) as journal:
+        journal.set("control", {"order": "run", "limits": {"rate": 5.0}})
+        journal.set("status", {"state": "running", "limits": {"rate": 9.0}})
+    assert control.status(record).limits.rate == 5.0, "dead: those it will obey"
+    with job_store.locked(record):
+        assert control.status(record).limits.rate == 9.0
+
+
 def test_nobody_can_run_a_job_while_its_operator_is_asked(tree: Path) -> None:
     asked = []
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 
 from tests.table import rows
-from tests.unit.rebalance.job.counted import accounts_of
-from tests.unit.rebalance.job.test_wait_conditions import Clock
+from tests.unit.rebalance.job.counted import accounts_of, job_of
+from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
+from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job.free_space import (
     MOST,
     NO_SPACE,
@@ -21,10 +23,11 @@ from zconsole.rebalance.job.free_space import (
     QUOTA,
     STEP,
     TREND_SECONDS,
-    SpaceErrors,
-    SpaceGate,
+    FreeSpace,
     Trend,
 )
+from zconsole.rebalance.job.job import Floor
+from zconsole.rebalance.planning.settings import Limits
 
 MIB = 1 << 20
 
@@ -56,26 +59,44 @@ def test_two_figures_tell_nothing() -> None:
     assert followed([1000 - number for number in range(int(TREND_SECONDS / STEP))]) is None
 
 
-def test_the_gate_follows_it(tmp_path: Path) -> None:
-    clock, status = Clock(), os.statvfs(tmp_path)
-    free = status.f_bavail * status.f_frsize
-    gate = SpaceGate({}, clock)
+def test_free_space_is_followed_until_the_floor_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = {"free": 0}
+    monkeypatch.setattr(os, "statvfs", lambda path: Filesystem(disk["free"], 1, 1))
+    space = space_of({str(tmp_path): Floor(0, 1000.0)})
     for number in range(20):
-        gate.reserves = {bytes(tmp_path): free - (1000 - 40 * number) * MIB}
-        clock.now += STEP
-        assert gate() is None
-    assert (gate.trend.outlook() or "").startswith("free space falls by ")
-    gate.trend.forget()
-    assert gate.trend.outlook() is None
+        disk["free"] = (1000 - 40 * number) * MIB
+        space.job.clocks.sleep(STEP)
+        assert space.why(between=False) is None
+    assert (space.trend.outlook() or "").startswith("free space falls by ")
+    space.job.limits = Limits(min_free=0.1)
+    space.room(fresh=True)
+    assert space.trend.outlook() is None
 
 
-def test_it_is_a_note_of_a_job_at_work(tmp_path: Path) -> None:
+def test_it_is_a_note_of_a_job_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Journal.create(tmp_path / "job.db")) as journal:
-        accounts = accounts_of(journal, Clock(), lambda: "free space falls")
+        accounts = accounts_of(journal, Clock())
+        monkeypatch.setattr(Trend, "outlook", lambda trend: "free space falls")
         accounts.notes.append("kept")
         assert accounts.as_json()["notes"] == ["kept", "free space falls"]
         accounts.state = "finished"
         assert accounts.as_json()["notes"] == ["kept"]
+
+
+def space_of(floors: dict[str, Floor], rooms: dict[bytes, int] | None = None) -> FreeSpace:
+    """The space of a job with these floors, at a time of its own."""
+    clock = Clock()
+    clocks, journal = JobClocks(clock, clock, sleep=clock.sleep), cast("Journal", Unordered())
+    return FreeSpace(job_of(journal, clocks, floors=floors, rooms=rooms or {}))
+
+
+class Unordered:
+    """A journal without orders."""
+
+    def get(self, *_: object) -> None:
+        """Nothing."""
 
 
 class Filesystem(NamedTuple):
@@ -89,12 +110,12 @@ def test_every_filesystem_has_its_own_room(monkeypatch: pytest.MonkeyPatch) -> N
     disks = {b"/large": large, "/large": large, b"/small": small, "/small": small}
     monkeypatch.setattr(os, "statvfs", lambda path: disks[path])
     monkeypatch.setattr(Path, "stat", lambda path, **_: disks[str(path)])
-    gate = SpaceGate({b"/large": 100, b"/small": 480}, Clock())
-    assert [gate.room(device=device) for device in (1, 2)] == [9900, 20]
-    assert gate.room() == 20
-    gate.reserves = {b"/large": 100, b"/small": 500}
-    assert gate.room(fresh=True) == 0
-    assert gate() == "free space is at the floor"
+    space = space_of({"/large": Floor(100, 0.0), "/small": Floor(480, 20.0)})
+    assert [space.room_on(device) for device in (1, 2)] == [9900, 20]
+    assert space.room() == 20
+    space.job.limits = Limits(min_free=1.0)
+    assert space.room(fresh=True) == 0
+    assert space.why(between=False) == "free space is at the floor"
 
 
 def test_no_portion_is_begun_hardly_above_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,11 +123,11 @@ def test_no_portion_is_begun_hardly_above_the_floor(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "statvfs", lambda path: disk)
     monkeypatch.setattr(Path, "stat", lambda path, **_: disk)
     for planned, reason in ((1 << 40, "free space is at the floor"), (1 << 20, None), (0, None)):
-        gate = SpaceGate({b"/a": 1000}, Clock(), {b"/a": planned})
-        assert (gate(), gate.before_batch()) == (None, reason)
-    gate.reserves = {b"/a": 1 << 20}
-    assert gate.room(fresh=True) == 0
-    assert gate.before_batch() == gate() == "free space is at the floor"
+        space = space_of({"/a": Floor(1000, float(1 << 20))}, {b"/a": planned})
+        assert [space.why(between) for between in (False, True)] == [None, reason]
+    space.job.limits = Limits(min_free=1.0)
+    assert space.room(fresh=True) == 0
+    assert space.why(between=False) == space.why(between=True) == "free space is at the floor"
 
 
 ROW = FileRow(1, 1, b"file", 2, 1000, 1)
@@ -119,14 +140,30 @@ def failed(reason: str) -> FileOutcome:
 
 @rows(("reason", "room"), [(NO_SPACE, 5000), (QUOTA, 999)])
 def test_a_full_filesystem_ends_the_job(reason: str, room: int) -> None:
-    strikes = SpaceErrors(lambda: room)
+    strikes = free(room)
     for _ in range(MOST - 1):
         strikes.judge([MOVED, failed(reason)])
     with pytest.raises(StopJobError, match="no space left"):
         strikes.judge([failed(reason)])
 
 
-def ends_after(strikes: SpaceErrors, most: int = 2 * MOST) -> int:
+@dataclass(slots=True)
+class Fixed(FreeSpace):
+    """Space of which so many bytes are free."""
+
+    free: int = 0
+
+    def room(self, fresh: bool = False, device: int | None = None) -> int:
+        """Always that."""
+        return self.free
+
+
+def free(room: int) -> FreeSpace:
+    """Such a space."""
+    return Fixed(space_of({}).job, free=room)
+
+
+def ends_after(strikes: FreeSpace, most: int = 2 * MOST) -> int:
     """How many batches without space it takes from now on to end the job; ``most`` if more."""
     for number in range(1, most):
         try:
@@ -137,7 +174,7 @@ def ends_after(strikes: SpaceErrors, most: int = 2 * MOST) -> int:
 
 
 def test_a_quota_of_one_owner_does_not() -> None:
-    strikes = SpaceErrors(lambda: 1000)
+    strikes = free(1000)
     for _ in range(2 * MOST):
         strikes.judge([failed(QUOTA)])
     assert ends_after(strikes) == MOST
@@ -145,7 +182,7 @@ def test_a_quota_of_one_owner_does_not() -> None:
 
 @rows(("between", "left"), [([MOVED], MOST), ([], 1)])
 def test_what_fits_again_starts_the_count_anew(between: list[FileOutcome], left: int) -> None:
-    strikes = SpaceErrors(lambda: 0)
+    strikes = free(0)
     for _ in range(MOST - 1):
         strikes.judge([failed(NO_SPACE)])
     strikes.judge(between)
@@ -155,4 +192,4 @@ def test_what_fits_again_starts_the_count_anew(between: list[FileOutcome], left:
 @rows("reason", [NO_WRITING, f"changed; {NO_WRITING}"])
 def test_a_filesystem_that_can_only_be_read_ends_the_job_at_once(reason: str) -> None:
     with pytest.raises(StopJobError, match="mounted read-only"):
-        SpaceErrors(lambda: 5000).judge([MOVED, failed(reason)])
+        free(5000).judge([MOVED, failed(reason)])

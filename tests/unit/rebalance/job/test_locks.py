@@ -16,7 +16,7 @@ import pytest
 from zconsole.errors import UsageError
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.job import locks
-from zconsole.rebalance.job.locks import BusyTreeError, Claim, TreeLocks, claim
+from zconsole.rebalance.job.locks import BusyTreeError, Claim, TreeLocks, claim, job_at_work
 from zconsole.rebalance.planning.facts import Mount
 from zconsole.system import state_dir
 from zconsole.system.state_dir import StateError
@@ -55,6 +55,17 @@ def test_the_message_names_both_and_says_what_to_do(tree: Path) -> None:
         f"another job works in {tree}, which overlaps {tree}/below."
         " Wait for its end, or stop it (zconsole rebalance status)"
     )
+
+
+def test_a_plan_tells_of_a_job_at_work_and_leaves_nothing_behind(tree: Path) -> None:
+    below = [os.fsencode(tree / "below")]
+    assert job_at_work(below) is None
+    assert not (tree.parent / "state").exists()
+    with closing(taken(tree)):
+        said = job_at_work(below)
+    assert said is not None
+    assert said.startswith(f"another job works in {tree}, which overlaps {tree}/below. Wait for")
+    assert job_at_work(below) is None
 
 
 @pytest.mark.slow

@@ -12,18 +12,18 @@ from tests.faults.harness import create
 from tests.table import rows
 from zconsole.errors import ZconsoleError
 from zconsole.rebalance.engine.file_locks import Alarm
+from zconsole.rebalance.job.job import Job
 from zconsole.rebalance.job.job_store import by_journal
 from zconsole.rebalance.job.runner import STOPPING, _signals, execute
-from zconsole.rebalance.job.wait_conditions import JobControl
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.facts import Mount
 
 
 def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
-    alarm, control = Alarm(), cast("JobControl", SimpleNamespace(stop=None))
+    alarm, job = Alarm(), cast("Job", SimpleNamespace(stop=None))
     before = {number: signal.getsignal(number) for number in (signal.SIGIO, signal.SIGTERM)}
     try:
-        with _signals(control, alarm):
+        with _signals(job, alarm):
             os.kill(os.getpid(), signal.SIGIO)
             assert alarm.raised
         os.kill(os.getpid(), signal.SIGIO)
@@ -34,17 +34,17 @@ def test_a_late_word_of_a_broken_lease_does_not_end_the_process() -> None:
 
 @rows("number", STOPPING)
 def test_a_signal_ends_the_job_unless_it_was_ignored_from_the_start(number: signal.Signals) -> None:
-    alarm, control = Alarm(), cast("JobControl", SimpleNamespace(stop=None))
+    alarm, job = Alarm(), cast("Job", SimpleNamespace(stop=None))
     before = {each: signal.getsignal(each) for each in (number, signal.SIGIO)}
     try:
         signal.signal(number, signal.SIG_IGN)  # as nohup does
-        with _signals(control, alarm):
+        with _signals(job, alarm):
             os.kill(os.getpid(), number)
-            assert control.stop is None
+            assert job.stop is None
         signal.signal(number, signal.SIG_DFL)
-        with _signals(control, alarm):
+        with _signals(job, alarm):
             os.kill(os.getpid(), number)
-            assert control.stop == STOPPING[number]
+            assert job.stop == STOPPING[number]
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from zconsole.rebalance.planning import zdb
-from zconsole.rebalance.planning.zdb import Listed
+from zconsole.rebalance.planning import blocks
+from zconsole.rebalance.planning.blocks import Listed
 from zconsole.system.process import Completed
 
 HEAD = """\
@@ -22,4 +22,4 @@ def listed(texts: Mapping[int, str]) -> dict[int, Listed]:
         out = "".join(HEAD.format(inode=inode) + text for inode, text in texts.items())
         return Completed(tuple(argv), 0, "Dataset tank\n\n" + out, "")
 
-    return zdb.listed(run, "tank", list(texts))
+    return blocks.listed(run, "tank", list(texts))

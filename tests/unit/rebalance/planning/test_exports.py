@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zconsole.rebalance.planning import exports, smb_shares
+from zconsole.rebalance.planning import exports
 from zconsole.rebalance.planning.exports import why_exported
 from zconsole.rebalance.planning.facts import Run
 from zconsole.system.process import Completed, DeadlineError
@@ -296,7 +296,7 @@ def test_a_shared_path_on_a_dead_server_is_waited_for_only_so_long(
 def test_a_file_that_is_too_large_is_not_taken_for_a_short_one(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(smb_shares, "LARGEST", 100)
+    monkeypatch.setattr(exports, "LARGEST", 100)
     machine.write("/etc/samba/smb.conf", "#" * 101)
     assert "larger than 100 bytes" in machine.why("/tank")
 

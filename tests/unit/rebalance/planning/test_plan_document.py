@@ -17,17 +17,15 @@ from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
 from zconsole.rebalance.planning.forecast import LARGE_FIRST, OLD_FIRST
-from zconsole.rebalance.planning.hot_directories import Held, Ranking
 from zconsole.rebalance.planning.plan_document import (
     PlanDocument,
     PredictedFill,
     plan_lines,
     sample_words,
-    size_line,
 )
-from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory, Sizes
+from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
-from zconsole.rebalance.planning.survey import Ages, Survey
+from zconsole.rebalance.planning.survey import Ages, Held, Ranking, Survey
 from zconsole.system.records import RecordError
 
 PRINTED = (Path(__file__).parents[3] / "fixtures/plans.jsonl").read_text().splitlines()
@@ -53,8 +51,8 @@ def directory(name: str, engine: str) -> DirectoryPlan:
     mount, dataset = Mount("zfs", f"tank/{name}", "/tank"), Dataset(f"tank/{name}", {})
     place, chosen = JobDirectory(found.root, mount, dataset), Choice(engine, "verified copies")
     pinned = {"snapshots": 200, "clones": 0, "checkpoint": 0, "dedup": 0, "block_clones": 0}
-    sizes = Sizes(1500, 1200, "lz4, 9 blocks tried")
-    return DirectoryPlan(place, found, chosen, 7, 1000, dict(pinned), sizes, in_flight=400)
+    differs = ("copies=2: what is there has another number",)
+    return DirectoryPlan(place, found, chosen, 7, 1000, dict(pinned), differs, in_flight=400)
 
 
 def pooled(*directories: DirectoryPlan) -> PlanDocument:
@@ -82,7 +80,7 @@ def bare() -> PlanDocument:
     place = JobDirectory(found.root, Mount("ext4", "/dev/sda1", "/srv"), None)
     pinned = dict.fromkeys(("snapshots", "clones"))
     choice = Choice(None, "not on ZFS but ext4")
-    plan = DirectoryPlan(place, found, choice, 1, 10, pinned, None, in_flight=512)
+    plan = DirectoryPlan(place, found, choice, 1, 10, pinned, in_flight=512)
     return PlanDocument(
         (plan.document(),),
         available_bytes=100,
@@ -187,24 +185,6 @@ def test_a_plan_tells_of_files_that_are_open_for_writing(tmp_path: Path) -> None
     with (tmp_path / "log").open("ab"):
         made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True))
     assert "1 open for writing" in "\n".join(plan_lines(made.document))
-
-
-@rows(
-    ("after", "said"),
-    [
-        (104 * MIB, "takes 100M, afterwards about as much (lz4)"),
-        (40 * MIB, "takes 100M, afterwards about 40M (lz4)"),
-        (0, "takes 100M, afterwards about 0 (lz4)"),
-        (None, "takes 100M; afterwards unknown: lz4"),
-    ],
-)
-def test_what_files_take_afterwards(after: int | None, said: str) -> None:
-    assert size_line(100 * MIB, after, "lz4") == said
-
-
-def test_off_zfs_there_is_nothing_to_say() -> None:
-    assert size_line(100 * MIB, None, None) is None
-    assert size_line(0, 0, "lz4") is None
 
 
 @rows(("spare", "said"), [(-1, "it may not fit"), (0, "it fits")])

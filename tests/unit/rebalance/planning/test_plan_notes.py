@@ -50,6 +50,7 @@ KIB = 1 << 10
 MIRROR = PoolFacts("tank", {}, (Space("mirror-0", 100, 50, disks=2),), (2, 3, 9))
 RAIDZ = PoolFacts("tank", {}, (Space("raidz1-0", 100, 50, disks=5),), (2, 3, 9))
 WIDE = "  0  L0 0:1000:28000 20000L/20000P F=1 B=9/9 cksum=1\n"
+SQUEEZED = WIDE.replace("/20000P", "/8000P")
 NARROW = "  0  L0 0:1000:2c000 20000L/20000P F=1 B=9/9 cksum=1\n"
 
 
@@ -142,9 +143,7 @@ def test_deduplicated_blocks_of_before_are_told(ratio: str, dedup: str, told: bo
 def plan(*files: tuple[int, int], known: int | None = None) -> DirectoryPlan:
     """A directory of files by size and block, and as many more as are ``known``."""
     found = Survey(b"/tank", Ages(), 1 << 40, files=len(files) if known is None else known)
-    found.sample.files = [
-        Taken(inode, size, size, block, b"/tank", b"f") for inode, (size, block) in enumerate(files)
-    ]
+    found.sample.files = [Taken(inode, size, block) for inode, (size, block) in enumerate(files)]
     place = JobDirectory(
         b"/tank", Mount("zfs", "tank", "/tank"), Dataset("tank", {"recordsize": "65536"})
     )
@@ -188,6 +187,43 @@ def test_without_zdb_nobody_knows_the_width() -> None:
 def test_recordsize_is_told_by_the_files(files: list[tuple[int, int]], vain: bool) -> None:
     found = plan_notes.in_vain("recordsize", [plan(*files)], MIRROR, [{}])
     assert (found != (None, [])) == vain
+
+
+@rows(
+    ("text", "engine", "properties", "said"),
+    [
+        (WIDE, "rewrite", {}, []),
+        (NARROW, "rewrite", {}, ["raidz has more disks by now: parity takes less"]),
+        (
+            WIDE,
+            "rewrite",
+            {"compression": "lz4"},
+            ["compression=lz4: what is there is not compressed"],
+        ),
+        (
+            WIDE.replace("/20000P", "/8000P"),
+            "rewrite",
+            {},
+            ["compression=off: what is there is compressed"],
+        ),
+        (WIDE, "rewrite", {"copies": "2"}, ["copies=2: what is there has another number"]),
+        (WIDE, "copy", {"recordsize": "4096"}, ["recordsize: 1 of 1 files looked at have another"]),
+    ],
+)
+def test_settings_that_files_were_not_written_with_are_named(
+    text: str, engine: str, properties: dict[str, str], said: list[str]
+) -> None:
+    made = planned(engine=engine, **{"recordsize": "65536", **properties})
+    made.found.sample.files = [Taken(0, 200 * KIB, 64 * KIB)]
+    found = plan_notes.differing("balance", made, RAIDZ, listed({0: text}))
+    assert [each for each in found if "parity" not in each or text == NARROW] == said
+
+
+def test_without_zdb_a_plan_says_that_sizes_may_change() -> None:
+    made = planned(engine="rewrite", compression="zstd")
+    assert plan_notes.differing("balance", made, RAIDZ, {}) == ()
+    (said,) = plan_notes.differing("properties", made, RAIDZ, {})
+    assert said == "compression=zstd, copies=1: only zdb tells what is there (root)"
 
 
 @rows("aim", ["balance", "properties"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.table import rows
 from zconsole.pool.allocator import Space
-from zconsole.rebalance.planning.engine_choice import Choice
+from zconsole.rebalance.planning.engine_choice import Choice, checked, flags_of
 from zconsole.rebalance.planning.facts import Dataset, Mount, PoolFacts
 from zconsole.rebalance.planning.plan_model import DirectoryPlan, JobDirectory
-from zconsole.rebalance.planning.rewrite_options import apply, checked, flags_of, notes, refusal
+from zconsole.rebalance.planning.plan_notes import of_options, spared
 from zconsole.rebalance.planning.survey import Ages, Survey
 
 REWRITE = Choice("rewrite", "in place")
@@ -64,19 +64,19 @@ def test_a_copy_obeys_none_of_them_and_is_refused():
 
 def test_p_keeps_sends_from_growing_and_snapshots_as_they_are():
     plan = planned()
-    apply(plan, "P")
+    plan.leave_alone("P")
     assert plan.document().next_incremental_bytes == 0
     assert plan.document().pinned_bytes["snapshots"] == 60
     assert plan.bytes == 100
-    effect, active = notes("P", [plan], pool(V24))
+    effect, active = of_options("P", [plan], pool(V24))
     assert "snapshots keep the old blocks" in effect
     assert "only import the pool read-only" in active
-    assert len(list(notes("P", [plan], pool(V24, "active")))) == 1
+    assert len(list(of_options("P", [plan], pool(V24, "active")))) == 1
 
 
 def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
     plan = planned()
-    apply(plan, "SC")
+    plan.leave_alone("SC")
     assert plan.bytes == 40
     assert plan.document().pinned_bytes == {
         "snapshots": 0,
@@ -86,30 +86,30 @@ def test_s_and_c_leave_alone_what_snapshots_and_clones_hold():
     }
     assert plan.document().next_incremental_bytes == 0
     assert (plan.found.allocated, plan.found.old_allocated) == (40, 20)
-    assert len(list(notes("SC", [plan], pool()))) == 2
-    assert refusal("SC", [plan]) is None
+    assert len(list(of_options("SC", [plan], pool()))) == 2
+    assert spared("SC", [plan]) is None
 
 
 def test_where_snapshots_have_everything_nothing_is_left_to_do():
     plan = planned(snapshot=100)
-    apply(plan, "S")
-    assert "the newest snapshots have every block" in (refusal("S", [plan]) or "")
+    plan.leave_alone("S")
+    assert "the newest snapshots have every block" in (spared("S", [plan]) or "")
 
 
 def test_a_copied_directory_is_planned_as_without_options():
     plan = planned(Choice("copy", ""))
-    apply(plan, "PSC")
+    plan.leave_alone("PSC")
     assert plan.bytes == 100
-    assert list(notes("", [plan], pool())) == []
+    assert list(of_options("", [plan], pool())) == []
 
 
 def test_without_options_the_plan_says_what_they_could_spare():
-    said = list(notes("", [planned()], pool()))
+    said = list(of_options("", [planned()], pool()))
     assert [note.split(" (")[0] for note in said] == [
         "--rewrite-options P",
         "--rewrite-options SC",
     ]
-    assert list(notes("", [planned()], pool((2, 3, 9)))) == []
+    assert list(of_options("", [planned()], pool((2, 3, 9)))) == []
 
 
 def test_each_letter_has_the_kernels_flag():

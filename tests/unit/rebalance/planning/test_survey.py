@@ -10,7 +10,13 @@ from random import Random
 import pytest
 
 from tests.table import rows
-from zconsole.rebalance.planning.survey import Reservoir
+from zconsole.rebalance.engine.syscalls import Sys
+from zconsole.rebalance.planning import plan
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_document import PlannedPart, best_words, plan_lines
+from zconsole.rebalance.planning.settings import Settings
+from zconsole.rebalance.planning.survey import MOST, Ages, Ranking, Reservoir, Survey, survey
+from zconsole.units import size
 
 
 def files(begin: int, end: int, size: int = 1) -> list[tuple[bytes, os.stat_result]]:
@@ -55,13 +61,69 @@ def test_no_more_blocks_are_taken_than_wanted() -> None:
     assert reservoir.inodes(0) == []
 
 
-def test_a_file_taken_can_be_found_again(tmp_path: Path) -> None:
+def test_a_file_taken_is_known_by_its_inode(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 5000)
     reservoir, status = Reservoir(10), (tmp_path / "file").stat()
-    fd = os.open(tmp_path, os.O_RDONLY)
-    reservoir.offer([(b"file", status)], fd)
-    os.close(fd)
-    (taken,) = reservoir.files
-    assert (taken.directory, taken.name) == (os.fsencode(tmp_path), b"file")
-    assert (taken.inode, taken.size, taken.block) == (status.st_ino, 5000, status.st_blksize)
-    assert taken.allocated == status.st_blocks * 512
+    reservoir.offer([(b"file", status)])
+    assert reservoir.files == [(status.st_ino, 5000, status.st_blksize)]
+
+
+ADDED = 2e9
+"""Later than any file of a test is written."""
+
+
+def tree(root: Path, sizes: dict[str, int]) -> Path:
+    for name, length in sizes.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(bytes(length))
+    return root
+
+
+def ranked(root: Path, added: float | None = ADDED) -> Ranking:
+    found = Survey(os.fsencode(root), Ages(addition=added), 1 << 40)
+    survey(Sys(), [found])
+    return found.below
+
+
+def test_what_lies_deeper_counts_for_the_directory_above(tmp_path: Path) -> None:
+    sizes = {"top": 9, "a/f": 10, "a/b/f": 20, "a/b/c/f": 30, "d/f": 5}
+    best = ranked(tree(tmp_path, sizes)).best(known=True)
+    assert list(best) == [PlannedPart("a", 3, 60, 60), PlannedPart("d", 1, 5, 5)]
+
+
+def test_links_within_a_directory_count_once(tmp_path: Path) -> None:
+    tree(tmp_path, {"a/f": 100, "d/f": 60})
+    (tmp_path / "a/again").hardlink_to(tmp_path / "a/f")
+    assert [part.bytes for part in ranked(tmp_path).best(known=True)] == [100, 60]
+
+
+def test_the_old_go_before_the_large_and_few_are_kept(tmp_path: Path) -> None:
+    tree(tmp_path, {f"d{number:02}/f": number for number in range(1, 3 * MOST)})
+    assert [part.bytes for part in ranked(tmp_path).best(known=True)] == [*range(23, 15, -1)]
+    ranking = ranked(tmp_path, added=None)
+    assert {each.old_bytes for each in ranking.best(known=False)} == {None}
+
+
+def test_one_directory_is_no_choice(tmp_path: Path) -> None:
+    assert list(ranked(tree(tmp_path, {"a/f": 1})).best(known=True)) == []
+
+
+@rows(
+    ("old", "told"),
+    [
+        (4096, "worth most, older than the newest vdev: a\x1b 4K of 8K"),
+        (0, "all files here are newer than the newest vdev: they are spread already"),
+    ],
+)
+def test_what_is_old_is_told(old: int, told: str) -> None:
+    below = [PlannedPart("a\x1b", 2, 8192, old), PlannedPart("b", 1, 9000, 0)]
+    assert best_words(below, old, size) == told
+
+
+def test_a_plan_names_them(tmp_path: Path) -> None:
+    tree(tmp_path, {"media/f": 2048, "vm/f": 1024, "empty/f": 0})
+    found = plan.places([str(tmp_path)], FactsReader())
+    made = plan.make(Sys(), FactsReader(), found, Settings((), "copy", allow_non_zfs=True)).document
+    assert [each.name for each in made.directories[0].below] == ["media", "vm", "empty"]
+    assert made.directories[0].old_bytes is None
+    assert "  holding most: media 2K, vm 1K" in plan_lines(made)

@@ -12,13 +12,23 @@ from pathlib import Path
 import pytest
 
 from tests.unit.rebalance.job.counted import accounts_of
-from tests.unit.rebalance.job.test_wait_conditions import Clock
+from tests.unit.rebalance.job.test_holds import Clock
 from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
-from zconsole.rebalance.job import benefit_check
-from zconsole.rebalance.job.accounts import ENOUGH, INTERVAL, STRIKES, MoveEffect
-from zconsole.rebalance.job.benefit_check import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
+from zconsole.rebalance.engine.workplace import JobClocks
+from zconsole.rebalance.job import effect
+from zconsole.rebalance.job.effect import (
+    AGAIN,
+    ENOUGH,
+    FILES,
+    INTERVAL,
+    SMALLEST,
+    STRIKES,
+    BenefitCheck,
+    MoveEffect,
+    Samples,
+)
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.system.process import Completed
@@ -49,12 +59,13 @@ class Case:
     )
 
     def __post_init__(self) -> None:
-        self.accounts = accounts_of(self.journal, self.clock)
+        day = datetime(2026, 11, 22, tzinfo=UTC)
+        clocks = JobClocks(self.clock, self.clock, local=lambda: day)
+        self.accounts = accounts_of(self.journal, self.clock, clocks)
         spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
         self.accounts.effect = MoveEffect(reader, "tank", spaces, 1.0, self.clock)
         self.samples: list[Sampled] = []
-        day = datetime(2026, 11, 22, tzinfo=UTC)
-        self.judge = BenefitCheck(self.accounts, self.samples, self.aim == "balance", lambda: day)
+        self.judge = BenefitCheck(self.accounts, self.samples, self.aim == "balance")
         self.judge.begin([ROW])
 
     def zpool(self, argv: Sequence[str], deadline: float) -> Completed:
@@ -117,7 +128,7 @@ def test_one_directory_whose_blocks_stay_is_enough(journal: Journal) -> None:
     other = FactsReader(case.zpool)
     for verdict in (False, True):
         case.samples.append(Sampled(other, None, None, case.clock, verdict=verdict))  # type: ignore[arg-type]
-    with pytest.raises(StopJobError, match=benefit_check.STAYED):
+    with pytest.raises(StopJobError, match=effect.STAYED):
         case.judge.portion()
 
 

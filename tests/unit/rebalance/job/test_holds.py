@@ -1,0 +1,336 @@
+"""What makes a running job wait: looked at beside the work."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.table import rows
+from tests.unit.rebalance.job.counted import accounts_of, job_of
+from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.engine.journal import Journal
+from zconsole.rebalance.engine.workplace import JobClocks
+from zconsole.rebalance.job import holds
+from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.effect import MoveEffect
+from zconsole.rebalance.job.free_space import FreeSpace
+from zconsole.rebalance.job.holds import (
+    LOOK,
+    POOL_INTERVAL,
+    SNAPSHOT_INTERVAL,
+    Holds,
+    Moment,
+    NewSnapshots,
+    Pacer,
+    PeriodicCheck,
+    SlowDisks,
+    pool_check,
+)
+from zconsole.rebalance.job.job import Floor, Job
+from zconsole.rebalance.planning.facts import FactsReader, Mount
+from zconsole.rebalance.planning.plan_model import JobDirectory
+from zconsole.rebalance.planning.settings import Limits, Settings
+from zconsole.system.process import Completed
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Held:
+    """Holds of one job, with a reason that the test gives."""
+
+    def __init__(self, reason: Callable[[], str | None] = lambda: None) -> None:
+        self.reason = reason
+
+    def why(self, _: Moment) -> str | None:
+        """The reason."""
+        return self.reason()
+
+
+def pacer_of(
+    clock: Clock,
+    rate: float | None = None,
+    reason: Callable[[], str | None] = lambda: None,
+    told: Callable[[str | None], None] = lambda why: None,
+    service: Callable[[], None] = lambda: None,
+) -> Pacer:
+    """The pacer of a job with a rate limit."""
+    clocks = JobClocks(clock, clock, sleep=clock.sleep)
+    job = cast("Job", SimpleNamespace(clocks=clocks, limits=Limits(rate=rate)))
+    return Pacer(job, cast("Holds", Held(reason)), told, service)
+
+
+def test_the_rate_limit_holds_on_average() -> None:
+    clock = Clock()
+    pacer = pacer_of(clock, 1000.0)
+    for _ in range(100):
+        pacer.tick(100, Moment.COPYING)
+    assert clock.now - 100 == pytest.approx(10, rel=0.1)
+
+
+def test_what_holds_a_job_up_is_waited_for_and_told() -> None:
+    clock, told = Clock(), list[str | None]()
+    opens = clock.now + 3
+    pacer = pacer_of(clock, None, lambda: None if clock.now >= opens else "paused", told.append)
+    pacer.tick(1, Moment.COPYING)
+    assert told == ["paused", None]
+    assert opens <= clock.now < opens + 1
+
+
+def test_orders_are_noticed_within_a_second_of_a_slow_limit() -> None:
+    clock = Clock()
+    stops = clock.now + 2
+
+    def reason() -> str | None:
+        if clock.now >= stops:
+            raise StopJobError("stop")
+        return None
+
+    pacer = pacer_of(clock, 1.0, reason)
+    with pytest.raises(StopJobError):
+        pacer.tick(10_000, Moment.COPYING)
+    assert clock.now < stops + 1
+    assert LOOK < 1
+
+
+def test_leases_are_served_while_waiting() -> None:
+    clock, served = Clock(), list[float]()
+    pacer = pacer_of(clock, 100.0, service=lambda: served.append(clock.now))
+    pacer.tick(100, Moment.COPYING)
+    gaps = [b - a for a, b in pairwise(served)]
+    assert served
+    assert max(gaps) < 0.1
+
+
+ONLINE = "  pool: tank\n state: ONLINE\n  scan: none requested\n"
+SCRUB = "  pool: tank\n state: ONLINE\n  scan: scrub in progress since Sat Nov 21 10:00:00 2026\n"
+
+
+def answering(*texts: str) -> tuple[Callable[[Sequence[str], float], Completed], threading.Event]:
+    """What stands for zfs and zpool: these outputs, all but the first once the event is set."""
+    left, ready = list(texts), threading.Event()
+
+    def run(argv: Sequence[str], _deadline: float) -> Completed:
+        if len(left) < len(texts):
+            assert ready.wait(5)
+        return Completed(tuple(argv), 0, left.pop(0), "")
+
+    return run, ready
+
+
+def settle(check: PeriodicCheck[Any]) -> None:
+    while check.is_running:
+        threading.Event().wait(0.001)
+
+
+def test_a_slow_zpool_does_not_hold_up_the_work() -> None:
+    clock = Clock()
+    run, ready = answering(ONLINE, SCRUB)
+    gate = pool_check(FactsReader(run), "tank", False, clock)
+    assert gate() is None
+    clock.now += POOL_INTERVAL
+    assert gate() is None
+    ready.set()
+    settle(gate)
+    assert gate() == "a scrub is running"
+
+
+def test_a_scan_that_runs_already_is_seen_before_the_first_file() -> None:
+    run, _ = answering(SCRUB)
+    assert pool_check(FactsReader(run), "tank", False, Clock())() == "a scrub is running"
+
+
+def snapshots_of(
+    run: Callable[[Sequence[str], float], Completed], clock: Clock, notes: list[str], room: int
+) -> NewSnapshots:
+    """Those of tank/a, with 10 bytes left to move."""
+    accounts = cast("JobAccounts", SimpleNamespace(left=lambda: 10, notes=notes))
+    space = cast("FreeSpace", SimpleNamespace(room=lambda: room))
+    return NewSnapshots(FactsReader(run), ["tank/a"], accounts, space, clock)
+
+
+def test_a_new_snapshot_that_would_pin_too_much_holds_the_job_up() -> None:
+    clock, notes = Clock(), list[str]()
+    run, ready = answering("50\n", "150\n50\n", "50\n")
+    gate = snapshots_of(run, clock, notes, room=5)
+    assert gate() is None
+    clock.now += SNAPSHOT_INTERVAL
+    ready.set()
+    gate()
+    settle(gate.check)
+    assert gate() == "a new snapshot pins old blocks: 10 bytes left to move, 5 free"
+    assert len(notes) == 1
+    assert "tank/a" in notes[0]
+    clock.now += SNAPSHOT_INTERVAL
+    gate()
+    settle(gate.check)
+    assert gate() is None
+
+
+def test_snapshots_that_are_held_meanwhile_are_noticed() -> None:
+    clock, notes = Clock(), list[str]()
+    run, ready = answering("50\t1\n40\t0\n", "50\t1\n40\t2\n", "50\t0\n40\t2\n")
+    gate = snapshots_of(run, clock, notes, room=50)
+    gate()
+    ready.set()
+    for _ in range(2):
+        clock.now += SNAPSHOT_INTERVAL
+        gate()
+        settle(gate.check)
+    assert notes == ["snapshots of tank/a were held: what they keep stays until a release"]
+
+
+def test_backing_off_grows_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, waits = Clock(), [0.5, 0.5, None, 0.001]
+    backoff = SlowDisks(list, clock)
+    monkeypatch.setattr(SlowDisks, "latency", lambda _: waits.pop(0))
+    assert backoff(0.1) == "disk latency is high"
+    clock.now += 1
+    assert backoff(0.1) is not None
+    clock.now += 1
+    assert backoff(0.1) is None
+
+
+def test_the_wait_of_disks_is_that_of_requests_completed_since() -> None:
+    """Of those disks that the job's files are on, and no others."""
+    counts = iter([(100, 400), (100, 400), (140, 2400)])
+
+    def rows() -> dict[str, str]:
+        done, waited = next(counts)
+        other = f"8 16 sdb {9 * done} 0 0 0 0 0 0 0 0 0 0"
+        return {"sda": f"8 0 sda {done} 0 0 {waited} 0 0 0 0 0 0 0", "sdb": other}
+
+    def names(path: str, known: Collection[str]) -> tuple[str, ...]:
+        return tuple(name for name in known if path == f"/dev/{name}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(holds, "diskstats_names", names)
+        wait = SlowDisks(lambda: ["/dev/sda"], Clock(), rows).latency
+        assert [wait(), wait(), wait()] == [None, None, pytest.approx(0.05)]
+
+
+RATE = 1000.0
+
+
+@dataclass
+class Control:
+    """A job with a rate limit, off ZFS, at an hour of the test's."""
+
+    job: Job
+    holds: Holds
+    hour: list[int]
+
+    def why(self) -> str | None:
+        """What holds it up."""
+        return self.holds.why(Moment.COPYING)
+
+    def order(self, order: str, **limits: Any) -> None:
+        """Give an order as another process does."""
+        with closing(Journal.open(self.job.journal.path)) as journal:
+            journal.set("control", {"order": order, "limits": limits})
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Control]:
+    clock, hour = Clock(), [12]
+    places = [JobDirectory(os.fsencode(tmp_path), Mount("ext4", "/dev/sda1", "/"), None)]
+    local = lambda: datetime(2026, 11, 23, hour[0], tzinfo=UTC)  # noqa: E731
+    clocks = JobClocks(clock, clock, sleep=clock.sleep, local=local)
+    settings = Settings((str(tmp_path),), limits=Limits(rate=RATE))
+    with closing(Journal.create(tmp_path / "job.db")) as journal:
+        floors = {str(tmp_path): Floor(0, 100.0)}
+        accounts = accounts_of(journal, clock, clocks)
+        job = job_of(journal, clocks, settings=settings, floors=floors)
+        made = Holds.of(job, FactsReader(), places, accounts, FreeSpace(job))
+        yield Control(job, made, hour)
+
+
+def test_limits_of_the_settings_count_until_others_are_set(control: Control) -> None:
+    assert control.why() is None
+    before = control.job.limits
+    assert before == Limits(rate=RATE)
+    control.order("run", rate=5.0, min_free=0.5)
+    assert control.why() is None
+    assert control.job.limits == Limits(rate=5.0, min_free=0.5)
+    assert list(control.job.reserves.values()) == [50]
+
+
+def test_an_order_that_leaves_limits_as_they_are_changes_none(control: Control) -> None:
+    before = control.job.limits
+    control.order("run")
+    assert control.why() is None
+    assert control.job.limits is before
+
+
+@rows(
+    ("hour", "reason"),
+    [(23, None), (3, None), (6, "outside 22:00-06:00"), (12, "outside 22:00-06:00")],
+)
+def test_a_new_window_holds_the_job_up(control: Control, hour: int, reason: str | None) -> None:
+    control.order("run", window="22:00-06:00")
+    control.hour[0] = hour
+    assert control.why() == reason
+
+
+@pytest.mark.parametrize("word", ["stop", "pause"])
+def test_an_order_is_obeyed_before_anything_else(control: Control, word: str) -> None:
+    control.order(word, window="22:00-06:00")
+    if word == "stop":
+        with pytest.raises(StopJobError, match="stop"):
+            control.why()
+    else:
+        assert control.why() == "paused"
+
+
+def test_a_signal_stops_a_job_that_is_paused(control: Control) -> None:
+    control.order("pause")
+    control.job.stop = "terminated"
+    with pytest.raises(StopJobError, match="terminated"):
+        control.why()
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
+    control: Control, moment: Moment
+) -> None:
+    effect = SimpleNamespace(reached=lambda target, handled: target == 0.3)
+    control.holds.accounts.effect = cast("MoveEffect", effect)
+    control.job.limits = Limits(until_spread=0.2)
+    assert control.holds.why(moment) is None
+    control.job.limits = Limits(until_spread=0.3)
+    if moment is Moment.COPYING:
+        assert control.holds.why(moment) is None
+    else:
+        with pytest.raises(StopJobError, match="target spread reached"):
+            control.holds.why(moment)
+
+
+def test_limits_that_change_during_a_wait_are_told() -> None:
+    clock, told = Clock(), list[str | None]()
+    pacer = pacer_of(clock, None, lambda: "paused" if clock.now < 101 else None, told.append)
+
+    def served() -> None:
+        if clock.now > 100.5 and pacer.job.limits.rate is None:
+            pacer.job.limits = Limits(rate=1.0)
+
+    pacer.service = served
+    pacer.wait(Moment.COPYING)
+    assert told == ["paused", "paused", None]

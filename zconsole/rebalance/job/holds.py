@@ -1,0 +1,319 @@
+"""All that can hold a running job up, in one list; and the rate that it may go at.
+
+Asked at every chunk, several times a second.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from zconsole.errors import UnavailableError
+from zconsole.rebalance.engine.item import StopJobError
+from zconsole.rebalance.job.accounts import JobAccounts
+from zconsole.rebalance.job.free_space import FreeSpace
+from zconsole.rebalance.job.job import Job
+from zconsole.rebalance.planning.facts import FactsReader
+from zconsole.rebalance.planning.plan_model import JobDirectory, pool_of
+from zconsole.system.day_hours import day_hours
+from zconsole.zfs.decode.blocks import Blocks
+from zconsole.zfs.raw import Raw
+from zconsole.zfs.sources.blockdev import diskstats_names, diskstats_rows
+
+_T = TypeVar("_T")
+
+POOL_INTERVAL = 5.0
+SNAPSHOT_INTERVAL = 30.0
+SLICE = 0.05
+"""Seconds of a single sleep: leases have to be let go, and orders noticed, between two."""
+LOOK = 0.2
+"""Seconds between two looks at what holds the job up."""
+BURST = 0.5
+"""Seconds of work that may run ahead of the rate limit."""
+
+
+class Moment(Enum):
+    """When a job asks whether anything holds it up."""
+
+    BETWEEN = auto()
+    """Between two portions: nothing is in flight."""
+    COPYING = auto()
+    REWRITING = auto()
+    """In place, where what was handled has moved already."""
+
+
+def devices_of(reader: FactsReader, places: Sequence[JobDirectory]) -> list[str]:
+    """Paths of the devices that a job's files are on; none where there is none in /sys."""
+    if pool := pool_of(places):
+        return reader.device_paths(pool)
+    device = Path(os.fsdecode(places[0].root)).stat().st_dev
+    link = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    return [f"/dev/{link.resolve().name}"] if link.exists() else []
+
+
+@dataclass(slots=True)
+class PeriodicCheck(Generic[_T]):
+    """Asks something every ``interval`` seconds, in a thread of its own.
+
+    zpool takes its time, and meanwhile other processes may be waiting for a file of ours. Only
+    the first answer is waited for.
+    """
+
+    ask: Callable[[], _T]
+    interval: float
+    clock: Callable[[], float]
+    _checked: float | None = None
+    _thread: threading.Thread | None = None
+    _answer: _T | None = None
+
+    def __call__(self) -> _T | None:
+        """The newest answer; ask again if it is time to."""
+        now = self.clock()
+        if self._checked is None:
+            self._checked = now
+            self._take()
+        elif now - self._checked >= self.interval and not self.is_running:
+            self._checked = now
+            self._thread = threading.Thread(target=self._take, daemon=True)
+            self._thread.start()
+        return self._answer
+
+    def _take(self) -> None:
+        self._answer = self.ask()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an answer is waited for."""
+        return self._thread is not None and self._thread.is_alive()
+
+
+def pool_check(
+    reader: FactsReader, pool: str, during_scan: bool, clock: Callable[[], float]
+) -> PeriodicCheck[str | None]:
+    """Wait while the pool is not ONLINE, and while a scan runs unless that is permitted."""
+
+    def _ask() -> str | None:
+        try:
+            state, scanning = reader.condition(pool)
+        except UnavailableError as error:
+            return str(error)
+        if state != "ONLINE":
+            return f"pool {pool} is {state}"
+        return f"a {scanning} is running" if scanning and not during_scan else None
+
+    return PeriodicCheck(_ask, POOL_INTERVAL, clock)
+
+
+@dataclass(slots=True)
+class NewSnapshots:
+    """Hold a job up when those taken since it began would pin more than there is room for."""
+
+    reader: FactsReader
+    datasets: Sequence[str]
+    accounts: JobAccounts
+    space: FreeSpace
+    clock: Callable[[], float]
+    check: PeriodicCheck[None] = field(init=False)
+    _began: dict[str, int] = field(default_factory=dict)
+    """The txg of each dataset's newest snapshot at the first check: dates follow set clocks."""
+    _newest: dict[str, int] = field(default_factory=dict)
+    _held: dict[str, int] = field(default_factory=dict)
+    """How many snapshots of each dataset were held at the last check."""
+
+    def __post_init__(self) -> None:
+        self.check = PeriodicCheck(self._check, SNAPSHOT_INTERVAL, self.clock)
+
+    def __call__(self) -> str | None:
+        """Why the job has to wait; asks zfs every SNAPSHOT_INTERVAL seconds."""
+        self.check()
+        if any(newest > self._began[name] for name, newest in self._newest.items()):
+            left, room = self.accounts.left(), self.space.room()
+            if left > room:
+                return f"a new snapshot pins old blocks: {left} bytes left to move, {room} free"
+        return None
+
+    def _check(self) -> None:
+        for name in self.datasets:
+            try:
+                newest, held = self.reader.snapshots_now(name)
+            except UnavailableError:
+                continue
+            began = self._began.setdefault(name, newest)
+            if newest > max(began, self._newest.get(name, 0)):
+                self.accounts.notes.append(
+                    f"new snapshot of {name}: what moves from now on stays allocated twice"
+                )
+            self._newest = {**self._newest, name: newest}  # the job may be going through it
+            if held > self._held.get(name, held):
+                self.accounts.notes.append(
+                    f"snapshots of {name} were held: what they keep stays until a release"
+                )
+            self._held[name] = held
+
+
+@dataclass(slots=True)
+class SlowDisks:
+    """Holds the job up while disk latency is high, for growing spells."""
+
+    devices: Callable[[], Sequence[str]]
+    """Their paths, asked for once."""
+    clock: Callable[[], float]
+    rows: Callable[[], Mapping[str, str]] = diskstats_rows
+    spell: float = 0.0
+    until: float = 0.0
+    _checked: float = 0.0
+    _paths: Sequence[str] | None = None
+    _last: tuple[int, float] | None = None
+
+    def __call__(self, limit: float) -> str | None:
+        """Why to wait, with so many seconds of mean disk wait that others may see."""
+        now = self.clock()
+        if now - self._checked >= 1.0:
+            self._checked = now
+            wait = self.latency()
+            slow = wait is not None and wait > limit
+            self.spell = min(8.0, max(0.5, self.spell * 2)) if slow else self.spell / 2
+            if slow:
+                self.until = now + self.spell
+        return "disk latency is high" if now < self.until else None
+
+    def latency(self) -> float | None:
+        """Mean wait of the requests completed since the last call; None when there were none."""
+        if self._paths is None:
+            self._paths = self.devices()
+        rows = self.rows()
+        devices = {path: diskstats_names(path, rows) for path in self._paths}
+        raw: Raw = {"t": 0.0, "diskstats": list(rows.values()), "devices": devices}
+        blocks = Blocks(raw).all().values()
+        requests = sum(each.read_ops + each.write_ops for each in blocks)
+        waited = sum(each.read_seconds + each.write_seconds for each in blocks)
+        last, self._last = self._last, (requests, waited)
+        if last is None or requests <= last[0]:
+            return None
+        return (waited - last[1]) / (requests - last[0])
+
+
+@dataclass(slots=True)
+class Holds:
+    """All that can hold a job up."""
+
+    job: Job
+    accounts: JobAccounts
+    space: FreeSpace
+    disks: SlowDisks
+    pool: Callable[[], str | None] | None
+    snapshots: NewSnapshots | None
+    """These two are None without a pool."""
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        reader: FactsReader,
+        places: Sequence[JobDirectory],
+        accounts: JobAccounts,
+        space: FreeSpace,
+    ) -> Holds:
+        """Those of a job on these directories."""
+        clock, settings = job.clocks.monotonic, job.terms.settings
+        disks = SlowDisks(partial(devices_of, reader, places), clock)
+        pool = pool_of(places)
+        if pool is None:
+            return cls(job, accounts, space, disks, None, None)
+        names = sorted({place.dataset.name for place in places if place.dataset})
+        snapshots = NewSnapshots(reader, names, accounts, space, clock)
+        condition = pool_check(reader, pool, settings.during_scan, clock)
+        return cls(job, accounts, space, disks, condition, snapshots)
+
+    def why(self, moment: Moment) -> str | None:
+        """The first reason to wait now; None when the job may go on. Raises StopJobError."""
+        # Orders first: who stops or pauses a job must not wait for a pool that does not answer.
+        return (
+            self.job.obey()
+            or self._hours()
+            or self._latency()
+            or (self.pool() if self.pool else None)
+            or (self.snapshots() if self.snapshots else None)
+            or self.space.why(moment is Moment.BETWEEN)
+            or self._target(moment)
+        )
+
+    def _hours(self) -> str | None:
+        window = self.job.limits.window
+        if not window or day_hours(window).includes(self.job.clocks.local()):
+            return None
+        return f"outside {window}"
+
+    def _latency(self) -> str | None:
+        limit = self.job.limits.max_latency
+        return self.disks(limit) if limit else None
+
+    def _target(self, moment: Moment) -> str | None:
+        """End the job where the wanted spread is reached: not while copies are on their way."""
+        effect, target = self.accounts.effect, self.job.limits.until_spread
+        if effect is None or target is None or moment is Moment.COPYING:
+            return None
+        if effect.reached(target, self.accounts.handled):
+            raise StopJobError("target spread reached")
+        return None
+
+
+@dataclass(slots=True)
+class Pacer:
+    """Waits for the rate limit and for what holds the job up."""
+
+    job: Job
+    holds: Holds
+    waiting: Callable[[str | None], None]
+    """Told why the job waits, again when its limits change meanwhile, and None when it goes on."""
+    service: Callable[[], None]
+    """Called often during waits: lets go of files that others want."""
+    _debt: float = 0.0
+    _paid: float | None = None
+    _looked: float | None = None
+
+    def tick(self, count: int, moment: Moment) -> None:
+        """Account for bytes just handled; waits as long as it must. Raises StopJobError."""
+        now = self.job.clocks.monotonic()
+        if self._looked is None or now - self._looked >= LOOK:
+            self._looked = now
+            self.wait(moment)
+        if self.job.limits.rate:
+            self._pay(count, moment)
+
+    def wait(self, moment: Moment) -> None:
+        """Wait until nothing holds the job up. Raises StopJobError."""
+        told = None
+        while (reason := self.holds.why(moment)) is not None:
+            if told != (reason, self.job.limits):
+                told = reason, self.job.limits
+                self.waiting(reason)
+            self.job.clocks.sleep(SLICE)
+            self.service()
+        if told is not None:
+            self.waiting(None)
+            self._paid, self._debt = None, 0.0
+
+    def _pay(self, count: int, moment: Moment) -> None:
+        """Sleep off what was handled faster than the limit."""
+        clock = self.job.clocks.monotonic
+        now, rate = clock(), self.job.limits.rate or 1.0
+        if self._paid is not None:
+            self._debt = max(-BURST * rate, self._debt - (now - self._paid) * rate)
+        self._paid = now
+        self._debt += count
+        while (limit := self.job.limits.rate) and self._debt >= 1:
+            before = clock()
+            self.job.clocks.sleep(min(SLICE, self._debt / limit))
+            self.service()
+            self._paid = clock()
+            self._debt -= (self._paid - before) * limit
+            if self._paid - (self._looked or 0.0) >= LOOK:
+                self._looked = self._paid
+                self.wait(moment)

@@ -1,0 +1,156 @@
+"""Blocks of single files: where they lie, and what they would take if they were written now.
+
+From ``zdb -ddddd`` (root; zdb(8)).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from zconsole.pool.allocator import Space, new_write_shares
+from zconsole.rebalance.planning.facts import PoolFacts, Run
+from zconsole.system.process import DeadlineError
+
+_DVA = re.compile(r"DVA\[0\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
+_INDIRECT_LINE = re.compile(r"^[ \t]*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)
+_EXTENT = re.compile(
+    r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
+)
+_OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
+DEADLINE = 30.0
+"""Seconds; zdb reads the pool's metadata from its disks."""
+
+Blocks = list[tuple[int, str, int]]
+"""Vdev id, offset and raw bytes of every data block."""
+
+
+class Extent(NamedTuple):
+    """A block: its bytes, what is stored of them, in how many copies, and raw."""
+
+    length: int
+    stored: int
+    copies: int
+    raw: int
+
+
+class Listed(NamedTuple):
+    """What zdb lists of a file."""
+
+    blocks: Blocks
+    extents: Sequence[Extent]
+    """The same with what they take; without holes and what block pointers hold."""
+
+
+def listed(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:
+    """What zdb lists of files, by inode; empty where it cannot list anything.
+
+    A pool's name alone would stand for its meta object set: its root dataset needs the slash.
+    """
+    target = dataset if "/" in dataset else f"{dataset}/"
+    argv = ["zdb", "-ddddd", target, *map(str, inodes)]
+    try:
+        done = run(argv, DEADLINE)
+    except (OSError, DeadlineError):
+        return {}
+    # Text before the first object, then in turn an inode and what is said of it.
+    _, *parts = _OBJECT.split(done.stdout)
+    return {
+        int(inode): Listed(_blocks(text), _extents(text))
+        for inode, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def _blocks(text: str) -> Blocks:
+    found = _INDIRECT_LINE.findall(text) or _DVA.findall(text)
+    return [(int(vdev), offset, int(size, 16)) for vdev, offset, size in found]
+
+
+def _extents(text: str) -> list[Extent]:
+    found = []
+    for addresses, length, stored in _EXTENT.findall(text):
+        raw = [int(address.split(":")[2], 16) for address in addresses.split()]
+        found.append(Extent(int(length, 16), int(stored, 16), len(raw), sum(raw)))
+    return found
+
+
+def vdev_shares(
+    blocks: Sequence[tuple[int, str, int]], names: Sequence[str], others: bool = False
+) -> list[float] | None:
+    """Share of the blocks' bytes on each named top-level vdev; None when ids do not fit them.
+
+    With ``others`` blocks may lie on further (special) vdevs, which do not count.
+    The number at the end of a vdev's name is its id; a plain disk has its place in the list.
+    """
+    ids = [_id(name, place) for place, name in enumerate(names)]
+    weight: Counter[int] = Counter()
+    for vdev, _, size in blocks:
+        weight[vdev] += size
+    total = sum(weight[i] for i in ids)
+    if not total or (set(weight) - set(ids) and not others):
+        return None
+    return [weight[i] / total for i in ids]
+
+
+def _id(name: str, place: int) -> int:
+    match = re.search(r"-(\d+)$", name)
+    return int(match[1]) if match and name.startswith(("mirror", "raidz", "draid")) else place
+
+
+USUAL_SECTOR = 4096
+_RAIDZ = re.compile(r"raidz(\d)")
+_DRAID = re.compile(r"draid(\d):(\d+)d")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """Parity and disks of a top-level vdev; without parity a disk or mirror."""
+
+    sector: int
+    parity: int = 0
+    disks: int = 1
+    """Of raidz, those it has now; of dRAID, the data disks of a group."""
+    grouped: bool = False
+
+    def raw(self, size: int) -> int:
+        """Raw bytes of a block of so many (vdev_raidz_asize, vdev_draid_asize; module/zfs 2.3)."""
+        if size == 0:
+            return 0
+        sectors = -(-size // self.sector)
+        if self.grouped:
+            return -(-sectors // self.disks) * (self.disks + self.parity) * self.sector
+        if self.parity:
+            sectors += self.parity * -(-sectors // (self.disks - self.parity))
+            sectors = -(-sectors // (self.parity + 1)) * (self.parity + 1)
+        return sectors * self.sector
+
+
+def layouts_of(pool: PoolFacts) -> list[tuple[float, BlockLayout]]:
+    """The layouts of a pool's vdevs, each with the share of new writes it gets."""
+    layouts = (_layout(space, pool.sector or USUAL_SECTOR) for space in pool.spaces)
+    return list(zip(new_write_shares(pool.spaces), layouts, strict=True))
+
+
+def _layout(space: Space, sector: int) -> BlockLayout:
+    if match := _DRAID.match(space.name):
+        return BlockLayout(sector, int(match[1]), int(match[2]), grouped=True)
+    match = _RAIDZ.match(space.name)
+    if match and space.disks > int(match[1]):
+        return BlockLayout(sector, int(match[1]), space.disks)
+    return BlockLayout(sector)
+
+
+def narrowed(listed: Mapping[int, Listed], pool: PoolFacts) -> float | None:
+    """Raw bytes of the listed blocks as written now by those they take; None without any."""
+    shares = layouts_of(pool)
+    extents = [extent for file in listed.values() for extent in file.extents]
+    before = sum(extent.raw for extent in extents)
+    after = sum(
+        extent.copies * share * layout.raw(extent.stored)
+        for extent in extents
+        for share, layout in shares
+    )
+    return after / before if before else None
