@@ -17,8 +17,8 @@ samples, and the range from how far what they tell disagrees and was off before.
    bursts (``levelled``), else the bytes issued. ``expected`` lays lines through the last 10 s, 20 s
    and so on up to 6 h of it and weighs each by three questions: is it as long as the time to go,
    did it predict what came since, does it fit the present. The mean of all is blended in.
-3. *Pace* (``pace.py``) speaks once an hour was watched. It fits the hour of the day, the tracks and
-   the share sorted in memory, and hands the windows a course from which these are taken out.
+3. *Pace* (``pace.py``) speaks once an hour was watched. It fits the hour of the day and the
+   share sorted in memory, and hands the windows a course from which these are taken out.
 4. *Past* (``past.py``) speaks if the pool finished a scan of the kind before: by its place on the
    disks and by the hour of the day. ``together`` weighs both and the forecast made here by the
    inverse of their variance.
@@ -45,8 +45,7 @@ measured alone.
 - ``STEADY_SECONDS`` 15 s, three transaction groups: by less, an end told to the minute was a fifth
   off.
 - ``WARM_UP`` 4 s, the queues fill: R 0.362.
-- ``WALKED_SECONDS`` 30 s, a walk says nothing of issuing: no difference. ``UNDONE_TAIL`` 2 s,
-  devices work on after the last byte: M +0.1 % (0.04).
+- ``WALKED_SECONDS`` 30 s, a walk says nothing of issuing: no difference.
 - Repaired bytes, as issued ones run ahead by what is queued: R 0.407. Their share known from the
   topology: R 0.302.
 - Bursts, ``FEWEST_BURSTS`` 3 until a period is known: R 0.277, L 0.190, M +2.3 % (1.2), and
@@ -69,8 +68,6 @@ measured alone.
 - The hours of the day (``pace.SWING``): L 0.272, P 0.123, M -2.2 % (0.9). Their second wave:
   L 0.217, P 0.053.
 - What is sorted in memory (``pace.COSTS``): L 0.411; M -13 % (4).
-- ``pace.TRACKS`` -0.15, inner tracks are slower: L 0.192, M +0.1 % (0.6). ``pace.WALK`` -0.5, a
-  scan that walks may be slower: L 0.199.
 - An earlier scan: P 0.186; by its place alone 0.113, by the hour alone 0.050.
 """
 
@@ -131,8 +128,6 @@ MOST_SECONDS = 60.0
 """After so many an end is told also where the rate changes: the range says how much it does."""
 LONGEST = 365 * 86400.0
 """Seconds beyond which an average is one of a scan that has hardly begun, or stands still."""
-UNDONE_TAIL = 2.0
-"""Seconds the devices still work after the last byte was issued, if nothing shows that."""
 FEWEST_BURSTS = 3
 """Bursts from which their period is known."""
 RECENT_BURSTS = 4
@@ -197,8 +192,6 @@ class _Progress(NamedTuple):
     left: float
     unit: float = 1.0
     """Of that in a byte issued."""
-    settled: bool = True
-    """Whether ``left`` has all that the devices still work off."""
 
 
 def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast:
@@ -219,8 +212,7 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
         return Forecast(nothing(PAST_TOTAL))
     left = max(0.0, progress.left)
     ts = [p.t for p in points]
-    walked_at = _walked_at(points, work)
-    pace = fitted(Course(ts, xs, progress.done, left, _memory(points, work), walked_at), known)
+    pace = fitted(Course(ts, xs, progress.done, left, _memory(points, work)), known)
     daily, done, doubt = EVEN, progress.done, 0.0
     if pace is not None:
         daily, done, left, doubt = pace
@@ -229,10 +221,10 @@ def forecast(course: ProgressCurve, work: Work, known: Daily = EVEN) -> Forecast
     if speed is None:
         why = f"no progress for {units.duration(course.idle)}"
         return _by_average(work, why, course, is_young)
-    tail = work.tail + (0.0 if progress.settled else UNDONE_TAIL)
     spread = min(MAX_SPREAD, sqrt(BASE_SPREAD**2 + (SPREAD_FACTOR * speed.spread) ** 2 + doubt**2))
     shown = speed._replace(rate=_byte_rate(points, speed, progress, pace is None))
-    estimate = ranged(daily.until(ts[-1], left / speed.rate) + tail, spread, _reason(work, shown))
+    eta = daily.until(ts[-1], left / speed.rate) + work.tail
+    estimate = ranged(eta, spread, _reason(work, shown))
     if seconds < MOST_SECONDS and not _was_steady(xs, progress.done):
         estimate = nothing(f"{MEASURING}, {seen}")
     own = None if pace is None else daily
@@ -253,13 +245,6 @@ def _was_steady(xs: Sequence[float], done: Sequence[float]) -> bool:
 def _memory(points: Sequence[CurvePoint], work: Work) -> Memory | None:
     """What a scan had in memory; None where that is not known."""
     return held_in_memory(points, work.total, work.to_scan, work.by_turns) if work.to_scan else None
-
-
-def _walked_at(points: Sequence[CurvePoint], work: Work) -> float | None:
-    """Running seconds at which its walk was complete, if it was watched until then."""
-    if not work.walked:
-        return None
-    return next(p.x for p in points if p.scanned == points[-1].scanned)
 
 
 def _byte_rate(
@@ -294,7 +279,7 @@ def _progress(xs: Sequence[float], points: Sequence[CurvePoint], work: Work) -> 
         return _Progress(level, left + done[-1] - level[-1])
     if work.average and not work.by_turns and longest_still(xs, moved) >= LONG_STILL:
         return None
-    return _Progress(done, left, settled=False)
+    return _Progress(done, left)
 
 
 class TurnCosts(NamedTuple):

@@ -1,16 +1,16 @@
-"""The pace of a scan of hours to weeks: over the day, over the disk, and with its memory.
+"""The pace of a scan of hours to weeks: over the day, and with its memory.
 
 The logarithm of its speed is fitted with what physics has it change with: the hour of the day, as
-load comes with people; the tracks, of which the inner ones are slower; and the share of the rest
-that is in memory, and so sorted. Each is known roughly beforehand and better with every hour, so
-half a day says something of the night, and a steady scan stays steady.
+load comes with people, and the share of the rest that is in memory, and so sorted. Both are known
+roughly beforehand and better with every hour, so half a day says something of the night, and a
+steady scan stays steady.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import cos, exp, log, pi, sin, sqrt
 from operator import mul
 from typing import NamedTuple
@@ -31,10 +31,6 @@ FEWEST, MOST = 24, 96
 INDEPENDENT = 3.0
 """Stretches that tell as much as one would that has nothing to do with its neighbours."""
 NOISE, NOISE_FACTOR = 0.02, 1.5
-TRACKS = (-0.15, 0.2)
-"""What the logarithm of the speed gains from the first byte to the last, and its deviation."""
-WALK = (-0.5, 1.0)
-"""The logarithm of the speed while it still walked, and its deviation."""
 SWING = 0.05
 """The least deviation of a swing over the day; a scan whose speed changes more may have more."""
 COSTS = tuple((seek, transfer) for seek in (3.0, 4.0, 5.0) for transfer in (0.01, 0.03, 0.1, 0.3))
@@ -169,8 +165,6 @@ class Course(NamedTuple):
     done: Sequence[float]
     left: float
     memory: Memory | None = None
-    walked_at: float | None = None
-    """Running seconds at which the walk of the metadata was complete."""
 
     @property
     def total(self) -> float:
@@ -182,10 +176,6 @@ class Course(NamedTuple):
         """What it had in memory, where that changes its speed."""
         return self.memory if self.memory is not None and self.memory.varies else None
 
-    def walking(self, x: float) -> bool:
-        """Whether it still walked then, and does not now."""
-        return self.walked_at is not None and x < self.walked_at
-
 
 class _Stretch(NamedTuple):
     speed: float
@@ -193,18 +183,6 @@ class _Stretch(NamedTuple):
     features: list[float]
     dense: float
     """The share of the rest that was in memory."""
-
-
-class _Model(NamedTuple):
-    """The coefficients of the features, and what a byte costs with its seeks, if that changes."""
-
-    found: Sequence[float]
-    costs: tuple[float, float] | None = None
-
-    def work(self, amount: float, share: float, walking: bool, dense: float) -> float:
-        """So much as work at an even speed, but for the day."""
-        evened = amount * exp(-self.found[1] * share - self.found[2] * walking)
-        return evened * byte_cost(dense, *self.costs) if self.costs else evened
 
 
 def fitted(course: Course, known: Daily = EVEN) -> Pace | None:
@@ -220,7 +198,7 @@ def fitted(course: Course, known: Daily = EVEN) -> Pace | None:
     level = _mean([s.speed for s in seen])
     speeds = [s.speed - level for s in seen]
     apart = sqrt(_mean([speed * speed for speed in speeds]))
-    squares, noise = _known(seen, course, apart, known), NOISE + apart / 2
+    squares, noise = _known(seen, apart, known), NOISE + apart / 2
     costs, unsure, turns = None, 0.0, course.turns
     if turns is not None:
         costs, unsure = _costs(seen, speeds, squares, noise, turns)
@@ -229,31 +207,27 @@ def fitted(course: Course, known: Daily = EVEN) -> Pace | None:
     noise = NOISE + NOISE_FACTOR * sqrt(rest)
     covariance = squares.covariance(noise)
     found = [max(-STEEPEST, min(STEEPEST, f)) for f in squares.fit(speeds, noise, covariance).found]
-    worked, left = _evened(course, _Model(found, costs))
+    worked, left = _evened(course, costs)
     doubt = _doubt(course, squares, covariance)
     return Pace(_daily(found), worked, left, sqrt(doubt**2 + unsure**2))
 
 
-def _features(t: float, share: float, walking: bool) -> list[float]:
+def _day(t: float) -> list[float]:
     angle = 2 * pi * t / DAY
-    day = [cos(angle), sin(angle), cos(2 * angle), sin(2 * angle)]
-    return [1.0, share, float(walking), *day]
+    return [cos(angle), sin(angle), cos(2 * angle), sin(2 * angle)]
 
 
 def _hours() -> list[list[float]]:
     """The features of the day in the middle of each hour."""
-    return [_features((n + 0.5) * HOUR, 0.0, False)[3:] for n in range(HOURS)]
+    return [_day((n + 0.5) * HOUR) for n in range(HOURS)]
 
 
-def _known(seen: Sequence[_Stretch], course: Course, apart: float, known: Daily) -> LeastSquares:
+def _known(seen: Sequence[_Stretch], apart: float, known: Daily) -> LeastSquares:
     """The features of stretches, of speeds that deviate so much, and what is known beforehand."""
     day = _waves(known)
     swing = SWING + (apart if known == EVEN else KNOWN_SHARE * max(map(abs, day)))
-    # By turns, every turn goes from the first track to the last.
-    tracks = TRACKS[0] if course.turns is None else 0.0
-    means = [0.0, tracks, WALK[0], *day]
-    deviations = [1e3, TRACKS[1], WALK[1], swing, swing, swing / 3, swing / 3]
-    return LeastSquares([s.features for s in seen], means, deviations, INDEPENDENT)
+    deviations = [1e3, swing, swing, swing / 3, swing / 3]
+    return LeastSquares([s.features for s in seen], [0.0, *day], deviations, INDEPENDENT)
 
 
 def _stretches(course: Course) -> list[_Stretch]:
@@ -268,8 +242,7 @@ def _stretches(course: Course) -> list[_Stretch]:
         if moved < LEAST_MOVED * course.total:
             continue
         n = min(len(xs) - 1, bisect_right(xs, middle))
-        share = (ends[k] + moved / 2) / course.total
-        features = _features(ts[n] - (xs[n] - middle), share, course.walking(middle))
+        features = [1.0, *_day(ts[n] - (xs[n] - middle))]
         found.append(_Stretch(log(moved / step), features, memory.seen[n] if memory else 1.0))
     return found
 
@@ -309,22 +282,18 @@ def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
     return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
 
 
-def _evened(course: Course, model: _Model) -> tuple[list[float], float]:
-    """What was done and is left as work at an even speed, but for the day."""
-    xs, done, total, memory = course.xs, course.done, course.total, course.memory
-    worked = [0.0]
-    for n in range(1, len(xs)):
-        share, dense = (done[n - 1] + done[n]) / 2 / total, memory.seen[n] if memory else 1.0
-        moved = model.work(done[n] - done[n - 1], share, course.walking(xs[n]), dense)
-        worked.append(worked[-1] + moved)
-    ahead, at = 0.0, done[-1]
-    for part, dense in memory.ahead if memory else [(1.0, 1.0)]:
-        steps = max(1, round(part * STEPS))
-        amount = part * course.left / steps
-        for _ in range(steps):
-            ahead += model.work(amount, (at + amount / 2) / total, False, dense)
-            at += amount
-    return worked, ahead
+def _evened(course: Course, costs: tuple[float, float] | None) -> tuple[list[float], float]:
+    """What was done and is left as work at an even speed, but for the day.
+
+    ``costs``: what a byte costs with its seeks, if that changes.
+    """
+    memory = course.memory
+    if costs is None or memory is None:
+        return [each - course.done[0] for each in course.done], course.left
+    moved = [b - a for a, b in pairwise(course.done)]
+    work = [a * byte_cost(d, *costs) for a, d in zip(moved, memory.seen[1:], strict=True)]
+    ahead = sum(part * byte_cost(dense, *costs) for part, dense in memory.ahead)
+    return [0.0, *accumulate(work)], course.left * ahead
 
 
 def _waves(daily: Daily) -> list[float]:
@@ -335,7 +304,7 @@ def _waves(daily: Daily) -> list[float]:
 
 def _daily(found: Sequence[float]) -> Daily:
     """The pace of each hour, 1 on average."""
-    factors = [exp(sum(map(mul, hour, found[3:]))) for hour in _hours()]
+    factors = [exp(sum(map(mul, hour, found[1:]))) for hour in _hours()]
     mean = _mean(factors)
     factors = [max(SLOWEST, factor / mean) for factor in factors]
     return Daily(tuple(factor / _mean(factors) for factor in factors))
@@ -345,8 +314,7 @@ def _doubt(course: Course, squares: LeastSquares, covariance: Matrix) -> float:
     """How far the mean speed ahead may be from that behind, by how sure the features are."""
     ts, xs, done = course.ts, course.xs, course.done
     ahead = (xs[-1] - xs[0]) * course.left / (done[-1] - done[0])
-    parts, share = [(n + 0.5) / STEPS for n in range(STEPS)], done[-1] / course.total
-    coming = [_features(ts[-1] + ahead * p, share + (1 - share) * p, False) for p in parts]
+    coming = [[1.0, *_day(ts[-1] + ahead * (n + 0.5) / STEPS)] for n in range(STEPS)]
     behind = [_mean(column) for column in squares.columns]
     means = [_mean(column) for column in zip(*coming, strict=True)]
     return deviation([a - b for a, b in zip(means, behind, strict=True)], covariance)

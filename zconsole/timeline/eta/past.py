@@ -226,9 +226,8 @@ def _day(points: Sequence[CurvePoint], totals: Totals) -> Daily:
         return EVEN
     left = max(0.0, totals.issue - points[-1].issued)
     held = held_in_memory(points, totals.issue, totals.walk, False) if totals.walk else None
-    walked_at = next(p.x for p in points if p.scanned == points[-1].scanned)
     ts, xs, issued = [p.t for p in points], [p.x for p in points], [p.issued for p in points]
-    pace = fitted(Course(ts, xs, issued, left, held, walked_at if totals.walk else None))
+    pace = fitted(Course(ts, xs, issued, left, held))
     return EVEN if pace is None else pace.daily
 
 

@@ -75,15 +75,6 @@ def test_an_even_scan_stays_even():
     assert to_go(course) == pytest.approx(course.left, rel=0.08)
 
 
-def test_tracks_that_become_slower_are_found():
-    def slowing(_t: float, share: float) -> float:
-        return exp(-0.5 * share)
-
-    course = watched(slowing, 50, 300_000.0)
-    true, mean = ends(slowing, course), course.left * course.xs[-1] / course.done[-1]
-    assert abs(to_go(course) - true) < 0.25 * abs(mean - true)
-
-
 def sorted_better(_t: float, share: float) -> float:
     """A tenth of all fits in memory."""
     return exp(4 * sqrt(min(1.0, 0.1 / max(1e-9, 1 - share)))) / 10
@@ -98,16 +89,6 @@ def test_what_is_sorted_better_at_the_end_is_faster():
     told = to_go(bare._replace(memory=Memory(seen, ahead)))
     true = ends(sorted_better, bare)
     assert abs(told - true) < 0.25 * true < 0.5 * abs(to_go(bare) - true)
-
-
-def test_what_was_slower_while_it_walked_says_no_less_of_the_day():
-    def walking(t: float, share: float) -> float:
-        return daily(t, share) * (0.3 if t < START + 18 * HOUR else 1.0)
-
-    course = watched(walking, 26, 500_000.0, walked_at=18 * HOUR)
-    pace = fitted(course)
-    assert pace is not None
-    assert max(pace.daily.factors) / min(pace.daily.factors) > 4
 
 
 def test_what_is_not_known_of_the_day_is_doubted():
