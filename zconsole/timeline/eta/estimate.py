@@ -368,8 +368,10 @@ def _issuing(points: Sequence[CurvePoint], work: Work) -> Sequence[CurvePoint]:
     While it walks the metadata a scan issues nothing, or (before 2.2) counts what it skips as
     issued; so once the walk is done, only what came after it tells the speed.
     """
-    idle = points[0].issued if points else 0.0
-    first = next((i for i, p in enumerate(points) if p.issued > idle), 0)
+    # A rebuild issues a whole metaslab at once, and repairs it while it issues nothing.
+    idle = (points[0].issued, points[0].processed) if points else (0.0, 0.0)
+    moved = (i for i, p in enumerate(points) if p.issued > idle[0] or p.processed > idle[1])
+    first = next(moved, 0)
     points = points[max(0, first - 1) :]
     known = work.to_scan is not None and points and points[-1].x - points[0].x >= LEAST_SECONDS
     if work.walked and points and not known:

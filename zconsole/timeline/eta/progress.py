@@ -149,6 +149,9 @@ def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
     if done is None:
         return None
     walked = _has_walked(scan)
+    # A rebuild goes on where it was: no import makes its bytes leap (vdev_rebuild.c), but it issues
+    # a metaslab at once.
+    pass_start = scan.start if scan.function == "rebuild" else scan.pass_start
     return ProgressReading(
         t,
         clock,
@@ -156,7 +159,7 @@ def scan_reading(t: float, clock: float, scan: Scan) -> ProgressReading | None:
         done[0],
         float(scan.scanned_bytes or 0),
         float(scan.processed_bytes or 0),
-        scan.pass_start,
+        pass_start,
         scan.pass_paused or 0.0,
         done[0] - scan.pass_issued if walked and scan.pass_issued is not None else None,
     )

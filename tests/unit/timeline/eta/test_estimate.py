@@ -161,6 +161,17 @@ def test_a_rebuild_that_has_issued_a_whole_metaslab_has_hardly_begun():
     assert forecast(made, work).estimate.eta == pytest.approx(left / (4 * MIB), rel=0.2)
 
 
+def test_a_rebuild_first_seen_between_two_metaslabs_is_measured_once():
+    made = ProgressCurve()
+    for n in range(200):
+        issued = (450 if n < 150 else 500) * MIB
+        made.add(ProgressReading(1000.0 + n, n, True, issued, issued, (200 + n) * MIB))
+        work = Work(1000 * MIB, issued, (200 + n) * MIB, share=1.0, sure=True, start=100.0)
+        if n >= 30:
+            left = 1000 - 200 - n
+            assert forecast(made, work).estimate.eta == pytest.approx(left, rel=0.1), n
+
+
 def test_one_sample_has_only_zpools_average():
     single = course([])
     assert forecast(single, Work(100.0, 10.0)).estimate.reason == "no estimate yet: 1 sample"

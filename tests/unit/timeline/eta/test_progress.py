@@ -337,3 +337,16 @@ def test_an_activity_needs_its_total():
 def test_a_raidz_whose_devices_are_cut_off_tells_no_share():
     scan = Scan("resilver", "running", processed_bytes=5)
     assert repaired_share(scan, root(Vdev("raidz1-0", "raidz1", resilvering=True))) is None
+
+
+def test_a_metaslab_that_a_rebuild_issues_while_nobody_looks_is_no_break():
+    """It issues one whole, and the devices work it off; a busy machine samples late."""
+    curve, issued, t = ProgressCurve(), 0, 0.0
+    for n in range(200):
+        t += 9.0 if n % 50 == 49 else 2.0
+        issued += 64 * 2**20 if n % 50 == 49 else 0
+        scan = Scan("rebuild", state="running", start=0.0, total_bytes=2**30, issued_bytes=issued)
+        reading = scan_reading(t, t, scan)
+        assert reading is not None
+        assert not curve.add(reading), n
+    assert curve.points[-1].issued - curve.points[0].issued == issued
