@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,6 +161,40 @@ def export_and_import(pool: PoolFactory) -> None:
     pool.zpool("import", "-d", "/dev/disk/by-id", "tank")
 
 
+def limits(disk: int, speeds: Iterable[tuple[float, float]]) -> tuple[tuple[float, Act], ...]:
+    """A disk's limit over time, from seconds and MB/s."""
+
+    def act(speed: float) -> Act:
+        return lambda pool: pool.slow(disk, bps=int(speed * MIB))
+
+    return tuple((moment, act(speed)) for moment, speed in speeds)
+
+
+def wandering(seed: int) -> Iterator[tuple[float, float]]:
+    """Speeds of which each is a step from the one before, at no regular times."""
+    rng, speed, moment = random.Random(seed), 2.0, 0.0
+    while moment < SCAN_SECONDS:
+        yield moment, speed
+        speed = min(6.0, max(0.6, speed * 2 ** rng.gauss(0, 0.4)))
+        moment += rng.uniform(20, 60)
+
+
+def stalling(seed: int) -> Iterator[tuple[float, float]]:
+    """Minutes at an even speed, and in between a minute of next to nothing."""
+    rng, moment = random.Random(seed), 0.0
+    while moment < SCAN_SECONDS:
+        yield moment, 2.0
+        moment += rng.uniform(60, 150)
+        yield moment, 0.01
+        moment += rng.uniform(30, 60)
+
+
+FADING = [(30.0 * n, max(0.6, 3.0 * 0.94**n)) for n in range(30)]
+"""An inner track after the other, and each slower."""
+TEETH = [(10.0 * n, 0.5 + 0.3 * (n % 10)) for n in range(90)]
+"""A minute and a half from slow to fast, and again."""
+
+
 TRACES = (
     Trace("speed_changed", replace_in_mirror, ((30, lambda pool: pool.slow(2, bps=16 * MIB)),)),
     Trace("load_midway", replace_in_raidz, ((25, load),)),
@@ -183,4 +218,8 @@ TRACES = (
     Trace("sequential_rebuild", rebuild_in_mirror),
     Trace("draid_rebuild", rebuild_onto_draid_spare),
     Trace("little_scan_memory", little_scan_memory),
+    Trace("speed_wanders", replace_in_mirror, limits(2, wandering(20261129))),
+    Trace("speed_fades", replace_in_mirror, limits(2, FADING)),
+    Trace("speed_saws", rebuild_in_mirror, limits(2, TEETH)),
+    Trace("disk_stalls", replace_in_mirror, limits(2, stalling(20261129))),
 )
