@@ -16,7 +16,7 @@ from zconsole.rebalance.engine.journal import FileRow
 from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.spread_watch import INTERVAL
 from zconsole.rebalance.planning import blocks
-from zconsole.rebalance.planning.blocks import Blocks
+from zconsole.rebalance.planning.blocks import Listed
 from zconsole.rebalance.planning.facts import FactsReader
 from zconsole.rebalance.planning.plan_model import JobDirectory
 
@@ -45,7 +45,7 @@ class Samples:
     clock: Callable[[], float]
     _due: float = float("-inf")
     _left: int = TRIES
-    _before: dict[int, Blocks] = field(default_factory=dict)
+    _before: Listed = field(default_factory=dict)
     _moved: list[FileRow] = field(default_factory=list)
 
     def note(self, rows: Sequence[FileRow]) -> None:
@@ -94,10 +94,10 @@ class Samples:
         if left == 0:
             self._due = self.clock() + AGAIN
 
-    def _blocks(self, inodes: Sequence[int]) -> dict[int, Blocks]:
+    def _blocks(self, inodes: Sequence[int]) -> Listed:
         dataset = self.place.dataset
         found = blocks.listed(self.reader.run, dataset.name, inodes) if dataset else {}
-        return {inode: file.blocks for inode, file in found.items() if file.blocks}
+        return {inode: file for inode, file in found.items() if file}
 
 
 STAYED = "nothing moves: blocks stay where they were"
