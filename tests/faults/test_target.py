@@ -14,9 +14,10 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.syscalls import Sys
 from zconsole.rebalance.engine.workplace import JobClocks
-from zconsole.rebalance.job.effect import BenefitCheck, MoveEffect
-from zconsole.rebalance.job.holds import Holds, Moment
+from zconsole.rebalance.job.effect import BenefitCheck
+from zconsole.rebalance.job.holds import Holds, WorkPhase
 from zconsole.rebalance.job.runner import JobRunner
+from zconsole.rebalance.job.spread_watch import SpreadWatch
 from zconsole.rebalance.planning import engine_choice
 from zconsole.rebalance.planning.engine_choice import Choice
 from zconsole.rebalance.planning.facts import FactsReader
@@ -41,8 +42,8 @@ def test_the_spread_is_looked_at_once_the_originals_are_gone(
     root = tree_of(area, 6, 9 << 20)
     held: list[int] = []
 
-    def looked(_: Holds, moment: Moment) -> None:
-        if moment is not Moment.COPYING:
+    def looked(_: Holds, phase: WorkPhase) -> None:
+        if phase is not WorkPhase.COPYING:
             held.append(originals_held(root))
 
     monkeypatch.setattr(Holds, "_target", looked)
@@ -99,7 +100,7 @@ def test_the_last_look_is_told_of_a_job_that_ended(
     create(area / "tree", area / "job.db")
     with closing(Journal.open(area / "job.db")) as journal:
         journal.set("job", journal.get("job") | {"spaces": [["d0", 100, 0, 1.0]]})
-    effect = MoveEffect(Pool(), "tank", (before,), 1.0, lambda: 0.0)
+    effect = SpreadWatch(Pool(), "tank", (before,), 1.0, lambda: 0.0)
     monkeypatch.setattr(JobRunner, "_watching", lambda _: effect)
     slow = JobClocks(monotonic=lambda: time.monotonic() + 1000 * Pool.syncs)
     _, summary = run(area / "job.db", clocks=slow)

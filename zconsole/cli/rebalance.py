@@ -232,7 +232,9 @@ def _execute(record: Record, as_json: bool, made: Created | None = None) -> int:
     # Where the log cannot be written, what was locked for it is let go, too.
     held = made.held if made and made.held else contextlib.nullcontext()
     with control.refusals_kept(record), held, _audited().run(record):
-        failed, interrupted = runner.execute(record, lasting(_printer(as_json)), made)
+        failed, interrupted = runner.execute(
+            record, lasting(_printer(as_json)), made.locks if made else None
+        )
     if interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if failed else ExitCode.OK

@@ -59,7 +59,7 @@ class LiveExplorer:
     process: LineProcess
 
     def open(self, path: str) -> None:
-        """See Explorer.open."""
+        """Ask for a listing, and then the sizes of what is in it."""
         self.process.write(json.dumps({"open": path}))
 
     def used(self, path: str) -> None:
@@ -67,7 +67,7 @@ class LiveExplorer:
         self.process.write(json.dumps({"used": path}))
 
     async def next(self) -> DirectoryListing | Measured | None:
-        """See Explorer.next."""
+        """Return the next answer; None once there will be no more."""
         line = await self.process.readline()
         if line is None:
             return None
@@ -77,13 +77,13 @@ class LiveExplorer:
         return Measured(**data["measured"])
 
     def close(self) -> None:
-        """See Explorer.close."""
+        """End the process without waiting for it."""
         self.process.abandon()
 
 
 @dataclass(slots=True)
 class LiveRebalance:
-    """See RebalanceBackend."""
+    """Rebalance of this machine; what its methods do is said in RebalanceBackend."""
 
     spawner: Spawner = field(default_factory=ProcessRunner)
     command: str = field(default_factory=lambda: own_command(python.argv[0]))
@@ -96,7 +96,7 @@ class LiveRebalance:
     _logs: dict[str, Path] = field(default_factory=dict)
 
     async def jobs(self, pool: str | None) -> tuple[JobView, ...]:
-        """See RebalanceBackend.jobs; those of every filesystem for None."""
+        """Return the jobs on a pool, for None those on every filesystem."""
         async with self._turn:
             return await self._beside(self._reading, lambda: self._read(pool), DEADLINE)
 
@@ -111,18 +111,18 @@ class LiveRebalance:
         return self._reader.read(pool)
 
     def roots(self, pool: str) -> tuple[Mount, ...]:
-        """See RebalanceBackend.roots."""
+        """Return where the datasets of a pool are mounted, by path."""
         from zconsole.rebalance.planning.facts import mounts_of
 
         return tuple(sorted(mounts_of(pool, self.process), key=lambda mount: mount.point))
 
     async def explore(self) -> Explorer:
-        """See RebalanceBackend.explore."""
+        """Start an explorer in a process of its own."""
         argv = own("zconsole.rebalance.planning.sizes")
         return LiveExplorer(await self._spawn(argv))
 
     async def plan(self, settings: Settings) -> AsyncIterator[Counted | PlanDocument]:
-        """See RebalanceBackend.plan."""
+        """Make a plan in a process of its own, which is given up when this is closed."""
         words = ("rebalance", "plan", "--json", "--progress", *plan_words(settings))
         process = await self._spawn(own("zconsole", *words))
         try:
@@ -138,7 +138,7 @@ class LiveRebalance:
             process.abandon()
 
     async def start(self, settings: Settings) -> str:
-        """See RebalanceBackend.start."""
+        """Start a job that outlives this process; return its id."""
         from zconsole.rebalance.job import control
 
         record = await self._write(lambda: control.begin(run_words(settings)), STARTING)
@@ -148,21 +148,21 @@ class LiveRebalance:
     async def order(
         self, job: str, order: str | None, limits: Mapping[str, Any] | None = None
     ) -> None:
-        """See RebalanceBackend.order."""
+        """Ask a running job to pause or stop, or to obey other limits."""
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
         await self._write(lambda: audited.steer(job_store.find(job), order, limits))
 
     async def resume(self, job: str) -> None:
-        """See RebalanceBackend.resume."""
+        """Go on with a paused, stopped or dead job."""
         from zconsole.rebalance.job.control import AuditedJobs
 
         audited = AuditedJobs(self.log)
         await self._write(lambda: audited.resume(job_store.find(job)), STARTING)
 
     def last_words(self, job: str) -> str:
-        """See RebalanceBackend.last_words."""
+        """Return the last line in the log of a job that was started here."""
         log = self._logs.get(job)
         return last_line(_text(log)) if log else ""
 

@@ -8,24 +8,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from zconsole.pool.allocator import Space
 from zconsole.rebalance.backend import REPLACED
 from zconsole.rebalance.engine.directories import Directories
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, State
-from zconsole.rebalance.job.effect import MoveEffect
 from zconsole.rebalance.job.free_space import Trend
 from zconsole.rebalance.job.job import Job, skipped_files
 from zconsole.rebalance.job.job_output import Show
-
-
-def vdevs_as_json(before: Sequence[Space], after: Sequence[Space]) -> list[dict[str, Any]]:
-    """Allocation of every vdev before and after, raw bytes."""
-    return [
-        {"name": b.name, "alloc_before": round(b.alloc), "alloc_after": round(a.alloc)}
-        for b, a in zip(before, after, strict=False)
-    ]
-
+from zconsole.rebalance.job.spread_watch import SpreadWatch, vdevs_as_json
 
 PATHS = 1000
 """Directories whose path is kept at hand."""
@@ -44,7 +34,8 @@ class JobAccounts:
 
     job: Job
     directories: Directories
-    effect: MoveEffect | None
+    watch: SpreadWatch | None
+    """None without a pool."""
     show: Show
     """Given every finished file, a batch at a time."""
     trend: Trend
@@ -89,7 +80,7 @@ class JobAccounts:
             self.job.journal.jot("status", self.as_json())
 
     def wait(self, why: str | None) -> None:
-        """The job waits (paused, when an operator said so), or goes on."""
+        """Note that the job waits (paused, when an operator said so), or goes on."""
         self.state = "running" if why is None else "paused" if why == "paused" else "waiting"
         self.why = why
         self._window.clear()
@@ -120,12 +111,12 @@ class JobAccounts:
             self._window.popleft()
 
     def as_json(self) -> dict[str, Any]:
-        """What ``status`` shows of it."""
+        """The status document: what others see of the job."""
         rate = self.rate() if self.state == "running" else None
         handled = min(self.bytes_total, self.bytes_done + self.unfinished)
         left = self._to_do(handled)
         outlook = self.trend.outlook() if self.state in ("running", "waiting") else None
-        changed = self.effect.total_changed if self.effect is not None else ""
+        changed = self.watch.total_changed if self.watch is not None else ""
         return {
             "state": self.state,
             "why": self.why,
@@ -155,8 +146,8 @@ class JobAccounts:
         limits, left = self.job.limits, [self.bytes_total - handled]
         if limits.max_bytes is not None:
             left.append(limits.max_bytes - (handled - self.bytes_unmoved))
-        if limits.until_spread is not None and self.effect is not None:
-            to_target = self.effect.left(limits.until_spread, self.handled)
+        if limits.until_spread is not None and self.watch is not None:
+            to_target = self.watch.left(limits.until_spread, self.handled)
             left += [] if to_target is None else [to_target]
         return max(0, min(left))
 
@@ -198,8 +189,8 @@ class JobAccounts:
         """Note how the job ended, and what the vdevs hold now; nothing moves any more."""
         self.state = "finished" if stopped_by in GOALS else "stopped"
         self.why = stopped_by
-        if self.effect is not None:
-            self.effect.look_last(wait=self.state == "finished")
+        if self.watch is not None:
+            self.watch.look_last(wait=self.state == "finished")
 
     def summary(self, stopped_by: str, seconds: float) -> dict[str, Any]:
         """The object of the contract for the whole job."""
@@ -226,5 +217,5 @@ class JobAccounts:
         return f"{self._paths[row.directory].rstrip('/')}/{os.fsdecode(row.name)}"
 
     def _vdevs(self) -> list[dict[str, Any]] | None:
-        known = self.effect.now_spaces if self.effect else ()
+        known = self.watch.now_spaces if self.watch else ()
         return vdevs_as_json(self.job.terms.spaces, known) if known else None

@@ -317,7 +317,7 @@ class AuditedJobs:
                 start(record)
 
     def start(self, record: Record) -> None:
-        """See ``start``. Raises AuditError where no log can be written."""
+        """Start a job detached. Raises AuditError where no log can be written."""
         with self._logged("start", record):
             start(record)
 

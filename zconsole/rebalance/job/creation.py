@@ -86,40 +86,23 @@ def create(
         record = _record_for(journal_path)
         held.enter_context(job_store.locked(record))
         walking = {"settings": settings.as_json(), "agreed": agreed}
-        journal = _new_journal(record, {"walking": walking})
-
-        def _plan() -> RebalancePlan:
+        journal, kept = _new_journal(record, {"walking": walking}), False
+        try:
             begun(record)
             made = _walk_into(journal, reader, found, settings, record, clocks or JobClocks())
             ask(made)
             journal.set("walking", {**walking, "agreed": True})
-            return made
-
-        made = _kept_or_forgotten(record, journal, agreed, _plan)
+            kept = not made.document.refused
+        except StopJobError:
+            kept = agreed  # it can be resumed
+            raise
+        finally:
+            journal.close()
+            if not kept:
+                _forget(record)
         if hold:
             return Created(record, made, locks, held.pop_all())
     return Created(record, made)
-
-
-def _kept_or_forgotten(
-    record: Record, journal: Journal, agreed: bool, plan: Callable[[], RebalancePlan]
-) -> RebalancePlan:
-    """Plan a job, and remove what there is of it when it is refused or that fails.
-
-    Where somebody stops it whose operator has ``agreed``, it stays and can be resumed.
-    """
-    kept = False
-    try:
-        made = plan()
-        kept = not made.document.refused
-    except StopJobError:
-        kept = agreed
-        raise
-    finally:
-        journal.close()
-        if not kept:
-            _forget(record)
-    return made
 
 
 def recount(record: Record, reader: FactsReader) -> RebalancePlan | None:

@@ -38,8 +38,8 @@ BURST = 0.5
 """Seconds of work that may run ahead of the rate limit."""
 
 
-class Moment(Enum):
-    """When a job asks whether anything holds it up."""
+class WorkPhase(Enum):
+    """What a job is at when it asks whether anything holds it up."""
 
     BETWEEN = auto()
     """Between two portions: nothing is in flight."""
@@ -231,7 +231,7 @@ class Holds:
         condition = pool_check(reader, pool, settings.during_scan, clock)
         return cls(job, accounts, space, disks, condition, snapshots)
 
-    def why(self, moment: Moment) -> str | None:
+    def why(self, phase: WorkPhase) -> str | None:
         """The first reason to wait now; None when the job may go on. Raises StopJobError."""
         # Orders first: who stops or pauses a job must not wait for a pool that does not answer.
         return (
@@ -240,8 +240,8 @@ class Holds:
             or self._latency()
             or (self.pool() if self.pool else None)
             or (self.snapshots() if self.snapshots else None)
-            or self.space.why(moment is Moment.BETWEEN)
-            or self._target(moment)
+            or self.space.why(phase is WorkPhase.BETWEEN)
+            or self._target(phase)
         )
 
     def _hours(self) -> str | None:
@@ -254,10 +254,10 @@ class Holds:
         limit = self.job.limits.max_latency
         return self.disks(limit) if limit else None
 
-    def _target(self, moment: Moment) -> str | None:
+    def _target(self, phase: WorkPhase) -> str | None:
         """End the job where the wanted spread is reached: not while copies are on their way."""
-        effect, target = self.accounts.effect, self.job.limits.until_spread
-        if effect is None or target is None or moment is Moment.COPYING:
+        effect, target = self.accounts.watch, self.job.limits.until_spread
+        if effect is None or target is None or phase is WorkPhase.COPYING:
             return None
         if effect.reached(target, self.accounts.handled):
             raise StopJobError("target spread reached")
@@ -278,19 +278,19 @@ class Pacer:
     _paid: float | None = None
     _looked: float | None = None
 
-    def tick(self, count: int, moment: Moment) -> None:
+    def tick(self, count: int, phase: WorkPhase) -> None:
         """Account for bytes just handled; waits as long as it must. Raises StopJobError."""
         now = self.job.clocks.monotonic()
         if self._looked is None or now - self._looked >= LOOK:
             self._looked = now
-            self.wait(moment)
+            self.wait(phase)
         if self.job.limits.rate:
-            self._pay(count, moment)
+            self._pay(count, phase)
 
-    def wait(self, moment: Moment) -> None:
+    def wait(self, phase: WorkPhase) -> None:
         """Wait until nothing holds the job up. Raises StopJobError."""
         told = None
-        while (reason := self.holds.why(moment)) is not None:
+        while (reason := self.holds.why(phase)) is not None:
             if told != (reason, self.job.limits):
                 told = reason, self.job.limits
                 self.waiting(reason)
@@ -300,7 +300,7 @@ class Pacer:
             self.waiting(None)
             self._paid, self._debt = None, 0.0
 
-    def _pay(self, count: int, moment: Moment) -> None:
+    def _pay(self, count: int, phase: WorkPhase) -> None:
         """Sleep off what was handled faster than the limit."""
         clock = self.job.clocks.monotonic
         now, rate = clock(), self.job.limits.rate or 1.0
@@ -316,4 +316,4 @@ class Pacer:
             self._debt -= (self._paid - before) * limit
             if self._paid - (self._looked or 0.0) >= LOOK:
                 self._looked = self._paid
-                self.wait(moment)
+                self.wait(phase)

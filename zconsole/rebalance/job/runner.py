@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,14 +31,14 @@ from zconsole.rebalance.engine.workplace import JobClocks, Workplace
 from zconsole.rebalance.job import creation
 from zconsole.rebalance.job.accounts import JobAccounts
 from zconsole.rebalance.job.batches import Batches, FilesystemSync
-from zconsole.rebalance.job.creation import Created
-from zconsole.rebalance.job.effect import BenefitCheck, MoveEffect, Samples
+from zconsole.rebalance.job.effect import BenefitCheck, Samples
 from zconsole.rebalance.job.free_space import READ_ONLY, FreeSpace
-from zconsole.rebalance.job.holds import Holds, Moment, Pacer
+from zconsole.rebalance.job.holds import Holds, Pacer, WorkPhase
 from zconsole.rebalance.job.job import Job, terms_of
 from zconsole.rebalance.job.job_output import Show
 from zconsole.rebalance.job.job_store import Record, locked
 from zconsole.rebalance.job.locks import TreeLocks
+from zconsole.rebalance.job.spread_watch import SpreadWatch
 from zconsole.rebalance.planning import plan
 from zconsole.rebalance.planning.engine_choice import flags_of
 from zconsole.rebalance.planning.facts import FactsReader
@@ -100,7 +100,7 @@ class JobRunner:
         self._batches = Batches(job)
         self._limits = job.limits
         """Those that the portion under way was made for."""
-        self._moment = Moment.COPYING
+        self._phase = WorkPhase.COPYING
 
     def run(self) -> dict[str, Any]:
         """Recover, move every file, return the summary.
@@ -152,20 +152,20 @@ class JobRunner:
 
     def _end(self, stopped_by: str) -> None:
         self.accounts.end(stopped_by)
-        if self.accounts.effect is not None:
+        if self.accounts.watch is not None:
             self._judge.day()
         self.accounts.count()
         self.accounts.publish()
 
     # Setting up.
 
-    def _watching(self) -> MoveEffect | None:
+    def _watching(self) -> SpreadWatch | None:
         """What sees the vdevs change; None without a pool."""
         pool, terms = pool_of(self.places), self.job.terms
         if pool is None or not terms.spaces:
             return None
         clock = self.job.clocks.monotonic
-        return MoveEffect(self.reader, pool, terms.spaces, terms.raw_factor, clock)
+        return SpreadWatch(self.reader, pool, terms.spaces, terms.raw_factor, clock)
 
     def _judging(self) -> BenefitCheck:
         clock, accounts = self.job.clocks.monotonic, self.accounts
@@ -193,7 +193,7 @@ class JobRunner:
             self._judge.begin(rows)
             copied, rewritten = self._by_engine(rows)
             began, handled = self.job.clocks.monotonic(), self.accounts.handled
-            self._pacer.wait(Moment.BETWEEN)
+            self._pacer.wait(WorkPhase.BETWEEN)
             self._copy(copied)
             self._rewrite(rewritten)
             if len(self._directories) > OPEN_DIRECTORIES:
@@ -217,8 +217,8 @@ class JobRunner:
     def _adapt(self, seconds: float, size: int) -> None:
         """Size the next batch after one of so many bytes that took so long."""
         largest = BATCH_BYTES  # and small enough to measure often on the way to a wanted spread
-        if self.job.limits.until_spread is not None and self.accounts.effect is not None:
-            largest = min(largest, self.accounts.effect.step or largest)
+        if self.job.limits.until_spread is not None and self.accounts.watch is not None:
+            largest = min(largest, self.accounts.watch.step or largest)
         self._batches.adapt(seconds, size, largest, self.job.limits.rate)
         self._batches.keep_within(self._room())
 
@@ -227,7 +227,7 @@ class JobRunner:
         space = self._space
         if space.room() < 2 * self._batches.bytes or space.why(between=True):
             self._flush()
-            self._pacer.wait(Moment.BETWEEN)
+            self._pacer.wait(WorkPhase.BETWEEN)
             return space.room(fresh=True)
         return space.room()
 
@@ -237,23 +237,23 @@ class JobRunner:
             self._report(self._engine.run(rows), "copy")
 
     def _rewrite(self, rows: list[FileRow]) -> None:
-        self._moment = Moment.REWRITING
+        self._phase = WorkPhase.REWRITING
         self._rewriter.begin(rows)
         for row in self._batches.one_by_one(rows):
             self.accounts.current = row
             self._report(self._rewriter.run(row), "rewrite")
         if rows:
             self._flush()
-        self._moment = Moment.COPYING
+        self._phase = WorkPhase.COPYING
 
     def _tick(self, count: int) -> None:
         self.accounts.work(count)
-        self._pacer.tick(count, self._moment)
+        self._pacer.tick(count, self._phase)
         if self.job.limits is not self._limits:
             self._limits = self.job.limits
             self.accounts.publish()
             self._batches.shorten(self._engine.drop_tail)
-        if self._moment is Moment.REWRITING:
+        if self._phase is WorkPhase.REWRITING:
             self._judge.chunk()
 
     def _flush(self) -> None:
@@ -272,17 +272,15 @@ class JobRunner:
         self._space.judge(outcomes)
 
 
-def execute(record: Record, show: Show, made: Created | None = None) -> tuple[int, bool]:
+def execute(record: Record, show: Show, locks: TreeLocks | None = None) -> tuple[int, bool]:
     """Run a job to its end; returns how many files failed and whether SIGINT ended it.
 
-    ``made``: it was created just now, perhaps with its locks held. Raises ZconsoleError when it
-    runs already, is refused, or its tree is busy or gone.
+    ``locks``: those of its trees, where the caller holds them and that of the job. Raises
+    ZconsoleError when it runs already, is refused, or its tree is busy or gone.
     """
-    with ExitStack() as stack:
-        held = made.held if made else None
-        stack.enter_context(held or locked(record))
-        journal = stack.enter_context(closing(Journal.open(record.journal)))
-        return _run(journal, show, made.locks if made else None)
+    held = locked(record) if locks is None else nullcontext()
+    with held, closing(Journal.open(record.journal)) as journal:
+        return _run(journal, show, locks)
 
 
 def _run(journal: Journal, show: Show, held: TreeLocks | None) -> tuple[int, bool]:

@@ -15,8 +15,6 @@ from zconsole.pool.allocator import Space, new_write_shares
 from zconsole.rebalance.planning.facts import PoolFacts, Run
 from zconsole.system.process import DeadlineError
 
-_DVA = re.compile(r"DVA\[0\]=<(\d+):([0-9a-f]+):([0-9a-f]+)>")
-_INDIRECT_LINE = re.compile(r"^[ \t]*[0-9a-f]+ +L0 (\d+):([0-9a-f]+):([0-9a-f]+)", re.MULTILINE)
 _EXTENT = re.compile(
     r"^[ \t]*[0-9a-f]+ +L0 ((?:\d+:[0-9a-f]+:[0-9a-f]+ )+)([0-9a-f]+)L/([0-9a-f]+)P", re.MULTILINE
 )
@@ -24,28 +22,28 @@ _OBJECT = re.compile(r"^ +Object +lvl .*\n +(\d+) ", re.MULTILINE)
 DEADLINE = 30.0
 """Seconds; zdb reads the pool's metadata from its disks."""
 
-Blocks = list[tuple[int, str, int]]
-"""Vdev id, offset and raw bytes of every data block."""
-
 
 class Extent(NamedTuple):
-    """A block: its bytes, what is stored of them, in how many copies, and raw."""
+    """A block of data, but for holes and what block pointers hold. Sizes in bytes."""
 
+    vdev: int
+    offset: str
+    """On the vdev, hexadecimal; of the first copy."""
+    size: int
+    """Raw, of that copy."""
     length: int
     stored: int
+    """What is left of its length, compressed."""
     copies: int
     raw: int
+    """Of all copies."""
 
 
-class Listed(NamedTuple):
-    """What zdb lists of a file."""
-
-    blocks: Blocks
-    extents: Sequence[Extent]
-    """The same with what they take; without holes and what block pointers hold."""
+Listed = Mapping[int, Sequence[Extent]]
+"""The blocks of files, by inode."""
 
 
-def listed(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:
+def listed(run: Run, dataset: str, inodes: Sequence[int]) -> Listed:
     """What zdb lists of files, by inode; empty where it cannot list anything.
 
     A pool's name alone would stand for its meta object set: its root dataset needs the slash.
@@ -58,27 +56,22 @@ def listed(run: Run, dataset: str, inodes: Sequence[int]) -> dict[int, Listed]:
         return {}
     # Text before the first object, then in turn an inode and what is said of it.
     _, *parts = _OBJECT.split(done.stdout)
-    return {
-        int(inode): Listed(_blocks(text), _extents(text))
-        for inode, text in zip(parts[::2], parts[1::2], strict=True)
-    }
-
-
-def _blocks(text: str) -> Blocks:
-    found = _INDIRECT_LINE.findall(text) or _DVA.findall(text)
-    return [(int(vdev), offset, int(size, 16)) for vdev, offset, size in found]
+    return {int(inode): _extents(text) for inode, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def _extents(text: str) -> list[Extent]:
     found = []
     for addresses, length, stored in _EXTENT.findall(text):
-        raw = [int(address.split(":")[2], 16) for address in addresses.split()]
-        found.append(Extent(int(length, 16), int(stored, 16), len(raw), sum(raw)))
+        copies = [address.split(":") for address in addresses.split()]
+        raw = [int(size, 16) for _, _, size in copies]
+        vdev, offset, _ = copies[0]
+        sizes = int(length, 16), int(stored, 16)
+        found.append(Extent(int(vdev), offset, raw[0], *sizes, len(raw), sum(raw)))
     return found
 
 
 def vdev_shares(
-    blocks: Sequence[tuple[int, str, int]], names: Sequence[str], others: bool = False
+    blocks: Sequence[Extent], names: Sequence[str], others: bool = False
 ) -> list[float] | None:
     """Share of the blocks' bytes on each named top-level vdev; None when ids do not fit them.
 
@@ -87,8 +80,8 @@ def vdev_shares(
     """
     ids = [_id(name, place) for place, name in enumerate(names)]
     weight: Counter[int] = Counter()
-    for vdev, _, size in blocks:
-        weight[vdev] += size
+    for block in blocks:
+        weight[block.vdev] += block.size
     total = sum(weight[i] for i in ids)
     if not total or (set(weight) - set(ids) and not others):
         return None
@@ -143,10 +136,10 @@ def _layout(space: Space, sector: int) -> BlockLayout:
     return BlockLayout(sector)
 
 
-def narrowed(listed: Mapping[int, Listed], pool: PoolFacts) -> float | None:
+def narrowed(listed: Listed, pool: PoolFacts) -> float | None:
     """Raw bytes of the listed blocks as written now by those they take; None without any."""
     shares = layouts_of(pool)
-    extents = [extent for file in listed.values() for extent in file.extents]
+    extents = [extent for file in listed.values() for extent in file]
     before = sum(extent.raw for extent in extents)
     after = sum(
         extent.copies * share * layout.raw(extent.stored)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from zconsole.pool import allocator
@@ -24,9 +24,9 @@ SAMPLED_BLOCKS = 1 << 16
 """Of the files whose blocks are listed: zdb has a line for every block."""
 
 
-def listed(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> list[dict[int, Listed]]:
+def listed(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> list[Listed]:
     """What zdb has to say of the sampled files of each directory (root), by inode."""
-    found: list[dict[int, Listed]] = []
+    found: list[Listed] = []
     for plan in plans:
         dataset, asked = plan.place.dataset, os.geteuid() == 0
         inodes = plan.found.sample.inodes(SAMPLED_BLOCKS) if dataset and asked else []
@@ -35,16 +35,16 @@ def listed(reader: FactsReader, plans: Sequence[DirectoryPlan]) -> list[dict[int
 
 
 def source(
-    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Mapping[int, Listed]]
+    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Listed]
 ) -> tuple[list[float] | None, str]:
     """Share of the bytes to move that lies on each vdev now, and the estimate it comes from.
 
     None stands for the shares of all data.
     """
     files = [file for each in listed for file in each.values()]
-    addresses = [block for file in files for block in file.blocks]
+    found = [block for file in files for block in file]
     names = [space.name for space in pool.spaces]
-    shares = blocks.vdev_shares(addresses, names, bool(pool.special)) if addresses else None
+    shares = blocks.vdev_shares(found, names, bool(pool.special)) if found else None
     if shares is not None:
         return shares, f"zdb on {len(files)} sampled files"
     allocated = sum(plan.found.allocated for plan in plans)
@@ -86,7 +86,7 @@ def predicted(
     plans: Sequence[DirectoryPlan],
     pool: PoolFacts | None,
     limits: Limits,
-    listed: Sequence[Mapping[int, Listed]],
+    listed: Sequence[Listed],
 ) -> PlanDocument:
     """Where the bytes will lie: the pool afterwards, and what reaches the wanted spread."""
     made = PlanDocument(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from zconsole.errors import NotFoundError, UsageError
@@ -107,7 +107,7 @@ def judged(
     plans: Sequence[DirectoryPlan],
     pool: PoolFacts | None,
     settings: Settings,
-    listed: Sequence[Mapping[int, Listed]],
+    listed: Sequence[Listed],
 ) -> RebalancePlan:
     """The plan that follows from what was measured; asks nothing and nobody."""
     pool = pool if pool and pool.spaces else None

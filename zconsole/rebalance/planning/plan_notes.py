@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -60,7 +60,7 @@ def in_vain(
     aim: str,
     plans: Sequence[DirectoryPlan],
     pool: PoolFacts,
-    listed: Sequence[Mapping[int, Listed]],
+    listed: Sequence[Listed],
 ) -> tuple[str | None, list[str]]:
     """Why a job is refused, or what to note, where the files looked at have nothing to gain."""
     if aim == "width":
@@ -71,7 +71,7 @@ def in_vain(
 
 
 def _width(
-    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Mapping[int, Listed]]
+    plans: Sequence[DirectoryPlan], pool: PoolFacts, listed: Sequence[Listed]
 ) -> tuple[str | None, list[str]]:
     if not any(layout.parity for _, layout in blocks.layouts_of(pool)):
         return "no raidz vdev: there is no width to gain", []
@@ -102,7 +102,7 @@ def _said(looked: int, plans: Sequence[DirectoryPlan], words: str) -> tuple[str 
 
 
 def differing(
-    aim: str, plan: DirectoryPlan, pool: PoolFacts | None, listed: Mapping[int, Listed]
+    aim: str, plan: DirectoryPlan, pool: PoolFacts | None, listed: Listed
 ) -> tuple[str, ...]:
     """Settings that count for what is written now, and that files looked at do not have."""
     dataset = plan.place.dataset
@@ -116,14 +116,14 @@ def _differing(
     plan: DirectoryPlan,
     dataset: Dataset,
     pool: PoolFacts,
-    listed: Mapping[int, Listed],
+    listed: Listed,
 ) -> Iterator[str]:
     files = [file for file in plan.found.sample.files if file.size]
     others = sum(not _has_record(file, plan) for file in files)
     if others and plan.choice.engine == "copy":  # rewriting keeps the recordsize
         yield f"recordsize: {others} of {len(files)} files looked at have another"
     words, copies = dataset.properties.get("compression", "off"), dataset.number("copies") or 1
-    extents = [extent for file in listed.values() for extent in file.extents]
+    extents = [extent for file in listed.values() for extent in file]
     if not extents:
         if aim == "properties":
             yield f"compression={words}, copies={copies}: only zdb tells what is there (root)"

@@ -20,7 +20,7 @@ class Limits:
     rate: float | None = None
     max_latency: float | None = None
     window: str | None = None
-    """See ``day_hours``."""
+    """Hours of the day, ``22:00-06:00``: what ``day_hours`` reads."""
     max_bytes: int | None = None
     until_spread: float | None = None
     min_free: float | None = None

@@ -14,7 +14,7 @@ from zconsole.pool.allocator import Space
 from zconsole.rebalance.engine.item import FileOutcome
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.effect import MoveEffect
+from zconsole.rebalance.job.spread_watch import SpreadWatch
 from zconsole.rebalance.planning.settings import Limits
 
 BEFORE = (Space("d0", 100.0, 80.0, 1.0), Space("d1", 100.0, 0.0, 1.0))
@@ -40,8 +40,8 @@ class Pool:
         return AFTER if self.syncs >= 3 else HELD, 0.1
 
 
-def effect(pool: Any) -> MoveEffect:
-    return MoveEffect(pool, "tank", BEFORE, 1.0, lambda: 0.0)
+def effect(pool: Any) -> SpreadWatch:
+    return SpreadWatch(pool, "tank", BEFORE, 1.0, lambda: 0.0)
 
 
 @rows(("hangs", "wait", "shown"), [(False, True, AFTER), (False, False, HELD), (True, True, HELD)])
@@ -62,10 +62,10 @@ def test_what_is_to_do_ends_at_the_wanted_spread_or_the_byte_limit(tmp_path: Pat
         accounts = accounts_of(journal, lambda: 0.0)
         accounts.bytes_total = 1000
         assert accounts.as_json()["bytes_goal"] == 1000
-        accounts.effect = effect(Pool(hangs=False))
-        accounts.effect.reader.syncs = -9  # type: ignore[attr-defined]
+        accounts.watch = effect(Pool(hangs=False))
+        accounts.watch.reader.syncs = -9  # type: ignore[attr-defined]
         accounts.job.limits = Limits(until_spread=0.3)
-        assert not accounts.effect.reached(0.3, 0)
+        assert not accounts.watch.reached(0.3, 0)
         goal = accounts.as_json()["bytes_goal"]
         assert 0 < goal < 1000
         accounts.work(goal - 5)
@@ -115,12 +115,12 @@ def totals(tmp_path: Path, fills: list[float]) -> list[tuple[int, list[str]]]:
         accounts.job.limits = Limits(until_spread=0.3)
         pool: Any = Filling(80.0)
         planned, _ = pool.listing("tank")
-        accounts.effect = MoveEffect(pool, "tank", planned, 1.0, lambda: 0.0)
+        accounts.watch = SpreadWatch(pool, "tank", planned, 1.0, lambda: 0.0)
         said = [accounts.as_json()]
         for fill in fills:
             pool.fill = fill
-            accounts.effect.next_look = 0
-            assert not accounts.effect.reached(0.3, accounts.handled)
+            accounts.watch.next_look = 0
+            assert not accounts.watch.reached(0.3, accounts.handled)
             said.append(accounts.as_json())
             accounts.work(GIB)
         return [(each["bytes_goal"], each["notes"]) for each in said]

@@ -18,17 +18,8 @@ from zconsole.rebalance.engine.item import FileOutcome, StopJobError
 from zconsole.rebalance.engine.journal import FileRow, Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import effect
-from zconsole.rebalance.job.effect import (
-    AGAIN,
-    ENOUGH,
-    FILES,
-    INTERVAL,
-    SMALLEST,
-    STRIKES,
-    BenefitCheck,
-    MoveEffect,
-    Samples,
-)
+from zconsole.rebalance.job.effect import AGAIN, FILES, SMALLEST, BenefitCheck, Samples
+from zconsole.rebalance.job.spread_watch import ENOUGH, INTERVAL, STRIKES, SpreadWatch
 from zconsole.rebalance.planning.facts import Dataset, FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.system.process import Completed
@@ -63,7 +54,7 @@ class Case:
         clocks = JobClocks(self.clock, self.clock, local=lambda: day)
         self.accounts = accounts_of(self.journal, self.clock, clocks)
         spaces, reader = tuple(self.spaces), FactsReader(self.zpool)
-        self.accounts.effect = MoveEffect(reader, "tank", spaces, 1.0, self.clock)
+        self.accounts.watch = SpreadWatch(reader, "tank", spaces, 1.0, self.clock)
         self.samples: list[Sampled] = []
         self.judge = BenefitCheck(self.accounts, self.samples, self.aim == "balance")
         self.judge.begin([ROW])
@@ -155,7 +146,7 @@ def test_the_line_of_a_day_counts_files_that_need_no_move_apart(journal: Journal
 
 def test_without_a_pool_there_are_days_too(journal: Journal) -> None:
     case = Case(journal)
-    case.accounts.effect = None
+    case.accounts.watch = None
     case.judge.portion()
     (day,) = journal.days()
     assert (day["spread"], day["free_bytes"]) == (None, None)

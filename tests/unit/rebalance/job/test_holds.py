@@ -22,21 +22,21 @@ from zconsole.rebalance.engine.journal import Journal
 from zconsole.rebalance.engine.workplace import JobClocks
 from zconsole.rebalance.job import holds
 from zconsole.rebalance.job.accounts import JobAccounts
-from zconsole.rebalance.job.effect import MoveEffect
 from zconsole.rebalance.job.free_space import FreeSpace
 from zconsole.rebalance.job.holds import (
     LOOK,
     POOL_INTERVAL,
     SNAPSHOT_INTERVAL,
     Holds,
-    Moment,
     NewSnapshots,
     Pacer,
     PeriodicCheck,
     SlowDisks,
+    WorkPhase,
     pool_check,
 )
 from zconsole.rebalance.job.job import Floor, Job
+from zconsole.rebalance.job.spread_watch import SpreadWatch
 from zconsole.rebalance.planning.facts import FactsReader, Mount
 from zconsole.rebalance.planning.plan_model import JobDirectory
 from zconsole.rebalance.planning.settings import Limits, Settings
@@ -60,7 +60,7 @@ class Held:
     def __init__(self, reason: Callable[[], str | None] = lambda: None) -> None:
         self.reason = reason
 
-    def why(self, _: Moment) -> str | None:
+    def why(self, _: WorkPhase) -> str | None:
         """The reason."""
         return self.reason()
 
@@ -82,7 +82,7 @@ def test_the_rate_limit_holds_on_average() -> None:
     clock = Clock()
     pacer = pacer_of(clock, 1000.0)
     for _ in range(100):
-        pacer.tick(100, Moment.COPYING)
+        pacer.tick(100, WorkPhase.COPYING)
     assert clock.now - 100 == pytest.approx(10, rel=0.1)
 
 
@@ -90,7 +90,7 @@ def test_what_holds_a_job_up_is_waited_for_and_told() -> None:
     clock, told = Clock(), list[str | None]()
     opens = clock.now + 3
     pacer = pacer_of(clock, None, lambda: None if clock.now >= opens else "paused", told.append)
-    pacer.tick(1, Moment.COPYING)
+    pacer.tick(1, WorkPhase.COPYING)
     assert told == ["paused", None]
     assert opens <= clock.now < opens + 1
 
@@ -106,7 +106,7 @@ def test_orders_are_noticed_within_a_second_of_a_slow_limit() -> None:
 
     pacer = pacer_of(clock, 1.0, reason)
     with pytest.raises(StopJobError):
-        pacer.tick(10_000, Moment.COPYING)
+        pacer.tick(10_000, WorkPhase.COPYING)
     assert clock.now < stops + 1
     assert LOOK < 1
 
@@ -114,7 +114,7 @@ def test_orders_are_noticed_within_a_second_of_a_slow_limit() -> None:
 def test_leases_are_served_while_waiting() -> None:
     clock, served = Clock(), list[float]()
     pacer = pacer_of(clock, 100.0, service=lambda: served.append(clock.now))
-    pacer.tick(100, Moment.COPYING)
+    pacer.tick(100, WorkPhase.COPYING)
     gaps = [b - a for a, b in pairwise(served)]
     assert served
     assert max(gaps) < 0.1
@@ -240,7 +240,7 @@ class Control:
 
     def why(self) -> str | None:
         """What holds it up."""
-        return self.holds.why(Moment.COPYING)
+        return self.holds.why(WorkPhase.COPYING)
 
     def order(self, order: str, **limits: Any) -> None:
         """Give an order as another process does."""
@@ -307,20 +307,20 @@ def test_a_signal_stops_a_job_that_is_paused(control: Control) -> None:
         control.why()
 
 
-@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("phase", WorkPhase)
 def test_the_wanted_spread_ends_a_job_unless_copies_are_on_their_way(
-    control: Control, moment: Moment
+    control: Control, phase: WorkPhase
 ) -> None:
     effect = SimpleNamespace(reached=lambda target, handled: target == 0.3)
-    control.holds.accounts.effect = cast("MoveEffect", effect)
+    control.holds.accounts.watch = cast("SpreadWatch", effect)
     control.job.limits = Limits(until_spread=0.2)
-    assert control.holds.why(moment) is None
+    assert control.holds.why(phase) is None
     control.job.limits = Limits(until_spread=0.3)
-    if moment is Moment.COPYING:
-        assert control.holds.why(moment) is None
+    if phase is WorkPhase.COPYING:
+        assert control.holds.why(phase) is None
     else:
         with pytest.raises(StopJobError, match="target spread reached"):
-            control.holds.why(moment)
+            control.holds.why(phase)
 
 
 def test_limits_that_change_during_a_wait_are_told() -> None:
@@ -332,5 +332,5 @@ def test_limits_that_change_during_a_wait_are_told() -> None:
             pacer.job.limits = Limits(rate=1.0)
 
     pacer.service = served
-    pacer.wait(Moment.COPYING)
+    pacer.wait(WorkPhase.COPYING)
     assert told == ["paused", "paused", None]

@@ -15,7 +15,7 @@ Indirect blocks:
 """
 
 
-def listed(texts: Mapping[int, str]) -> dict[int, Listed]:
+def listed(texts: Mapping[int, str]) -> Listed:
     """Files by inode, of the lines of their blocks."""
 
     def run(argv: Sequence[str], _deadline: float) -> Completed:

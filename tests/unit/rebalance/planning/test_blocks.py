@@ -30,20 +30,21 @@ def test_a_root_dataset_is_not_the_pool_itself(dataset: str, target: str) -> Non
 
     found = blocks.listed(run, dataset, [117])
     assert asked == [["zdb", "-ddddd", target, "117"]]
-    assert found[117].blocks == [(0, "cbe2200", 0x20000), (1, "17400", 0x20000)]
+    assert [extent[:3] for extent in found[117]] == [(0, "cbe2200", 0x20000), (1, "17400", 0x20000)]
 
 
 def test_extents_in_their_order() -> None:
     copies = LINES.replace("1:17400:20000 20000L/20000P", "1:17400:8000 0:8000:8000 20000L/7000P")
     file = listed({117: copies})[117]
-    assert file.extents == [
-        blocks.Extent(0x20000, 0x20000, 1, 0x20000),
-        blocks.Extent(0x20000, 0x7000, 2, 0x10000),
+    assert file == [
+        blocks.Extent(0, "cbe2200", 0x20000, 0x20000, 0x20000, 1, 0x20000),
+        blocks.Extent(1, "17400", 0x8000, 0x20000, 0x7000, 2, 0x10000),
     ]
 
 
 def test_shares_leave_special_vdevs_out() -> None:
-    addresses = [(0, "a", 100), (1, "b", 300), (2, "c", 50)]
+    sizes = [(0, "a", 100), (1, "b", 300), (2, "c", 50)]
+    addresses = [blocks.Extent(*size, 0, 0, 1, 0) for size in sizes]
     names = ["mirror-0", "mirror-1"]
     assert blocks.vdev_shares(addresses, names) is None
     assert blocks.vdev_shares(addresses, names, others=True) == [0.25, 0.75]
